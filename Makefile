@@ -1,0 +1,39 @@
+# Everything runs in .venv; tools/venv.sh finds the right build of vLLM and torch for this machine.
+VENV := .venv
+STAMP := $(VENV)/.ready
+
+.PHONY: demo serve venv test test-all lint bench protos clean
+
+demo: $(STAMP)
+	$(VENV)/bin/foreserve demo
+
+serve: $(STAMP)
+	$(VENV)/bin/foreserve serve
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt tools/venv.sh
+	bash tools/venv.sh $(VENV)
+	touch $@
+
+lint: $(STAMP)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+test: lint
+	$(VENV)/bin/pytest -m "not slow"
+
+test-all: lint
+	$(VENV)/bin/pytest
+
+bench: $(STAMP)
+	$(VENV)/bin/foreserve bench
+
+# Generated from protos/ and committed, so that a user needs no compiler; a test checks that they match.
+protos: $(STAMP)
+	$(VENV)/bin/python tools/protos.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

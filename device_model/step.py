@@ -1,0 +1,110 @@
+"""What one step asks of the hardware, and what it costs: the types between the scheduler and a device model."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """The work of one step: one shape for prefill, a chunk of it, decoding, and any mix of them.
+
+    `new_tokens` [n]: tokens that each sequence computes in this step (1 decoding; many in prefill).
+    `context` [n]: tokens that each sequence already has in the KV cache before the step.
+    """
+
+    new_tokens: IntArray
+    context: IntArray
+
+    @staticmethod
+    def of(*sequences: tuple[int, int]) -> "StepPlan":
+        """A plan from (new tokens, context) pairs."""
+        pairs = np.array(sequences, dtype=np.int64).reshape(-1, 2)
+        return StepPlan(pairs[:, 0], pairs[:, 1])
+
+    @property
+    def decoding(self) -> bool:
+        """Whether every sequence computes just one token."""
+        return bool((self.new_tokens == 1).all())
+
+
+class Energy(NamedTuple):
+    """Joules of one step, by component (ELMoE-3D, Fig. 15)."""
+
+    compute_j: float
+    ext_j: float
+    hb_j: float
+    comm_j: float
+    static_j: float
+
+
+class Traffic(NamedTuple):
+    """Bytes that one step moves, by memory tier."""
+
+    hb_bytes: float
+    ext_bytes: float
+
+
+class StepCost(NamedTuple):
+    """What one step costs on the emulated hardware. `expert_hits` of `expert_lookups` expert reads were in HB."""
+
+    latency_s: float
+    energy: Energy
+    traffic: Traffic
+    expert_lookups: float
+    expert_hits: float
+
+    @property
+    def energy_j(self) -> float:
+        """Joules of the whole step."""
+        return sum(self.energy)
+
+
+@dataclass(frozen=True, slots=True)
+class StepCosts:
+    """The costs of `k` coming steps of an unchanged batch, vectorised.
+
+    `latency_s` [k], `energy_j` [k, 5] in the order of `Energy`, `traffic_bytes` [k, 2] in the order of `Traffic`,
+    `expert_lookups` [k], `expert_hits` [k].
+    """
+
+    latency_s: FloatArray
+    energy_j: FloatArray
+    traffic_bytes: FloatArray
+    expert_lookups: FloatArray
+    expert_hits: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.latency_s)
+
+    def __iter__(self) -> Iterator[StepCost]:
+        columns = (self.latency_s, self.energy_j, self.traffic_bytes, self.expert_lookups, self.expert_hits)
+        for latency, energy, traffic, lookups, hits in zip(*(c.tolist() for c in columns), strict=True):
+            yield StepCost(latency, Energy(*energy), Traffic(*traffic), lookups, hits)
+
+
+class DeviceModel(Protocol):
+    """A system of hardware and model: answers what steps would cost, and changes nothing by answering."""
+
+    @property
+    def kv_capacity_tokens(self) -> int:
+        """Tokens of KV cache that the device holds beside its weights, over all tiers."""
+        ...
+
+    @property
+    def ext_bytes_per_s(self) -> float:
+        """Bandwidth of the external tier when this device has it for itself, in bytes per second."""
+        ...
+
+    def probe(self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None) -> StepCosts:
+        """The costs of `steps` consecutive steps of `plan`, each sequence's context growing by its new tokens.
+
+        `ext_bytes_per_s` is the external bandwidth granted, all of it when None.
+        """
+        ...
