@@ -98,6 +98,11 @@ class DeviceModel(Protocol):
         ...
 
     @property
+    def max_context_tokens(self) -> int:
+        """Context of the emulated model, in tokens."""
+        ...
+
+    @property
     def ext_bytes_per_s(self) -> float:
         """Bandwidth of the external tier when this device has it for itself, in bytes per second."""
         ...

@@ -1,0 +1,78 @@
+"""What lies in which memory tier.
+
+ELMoE-3D puts the static weights into HB, then the KV cache, and gives what remains to the expert cache (7.1, Fig. 12);
+the KV cache takes that room from the experts as it grows (8). EXT holds every expert, since HB caches copies of them.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from device_model.spec import SpecError, Tier
+from device_model.step import FloatArray
+from device_model.work import ModelSize
+
+
+class Residency(NamedTuple):
+    """Bytes by tier and use at a given number of KV tokens; arrays have the shape of those tokens."""
+
+    hb_static_bytes: float
+    hb_kv_bytes: FloatArray
+    hb_expert_bytes: FloatArray
+    ext_static_bytes: float
+    ext_kv_bytes: FloatArray
+    ext_expert_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """How the two tiers are shared out. `place` makes one."""
+
+    hb_capacity_bytes: float
+    ext_capacity_bytes: float
+    hb_static_bytes: float
+    ext_static_bytes: float
+    expert_bytes: float
+    kv_bytes_per_token: float
+
+    @property
+    def kv_capacity_tokens(self) -> int:
+        """Tokens of KV cache that fit beside the weights: in HB with no expert cached, and then in EXT."""
+        weights = self.hb_static_bytes + self.ext_static_bytes + self.expert_bytes
+        free = self.hb_capacity_bytes + self.ext_capacity_bytes - weights
+        return int(free // self.kv_bytes_per_token)
+
+    def at(self, kv_tokens: FloatArray) -> Residency:
+        """Who holds what with so many tokens in the KV cache. Beyond `kv_capacity_tokens` EXT is overfull."""
+        hb_free = self.hb_capacity_bytes - self.hb_static_bytes
+        kv = kv_tokens * self.kv_bytes_per_token
+        hb_kv = np.minimum(kv, hb_free)
+        return Residency(
+            hb_static_bytes=self.hb_static_bytes,
+            hb_kv_bytes=hb_kv,
+            hb_expert_bytes=np.minimum(hb_free - hb_kv, self.expert_bytes),
+            ext_static_bytes=self.ext_static_bytes,
+            ext_kv_bytes=kv - hb_kv,
+            ext_expert_bytes=self.expert_bytes,
+        )
+
+
+def place(size: ModelSize, hb: Tier, ext: Tier) -> Placement:
+    """Static weights as far as HB goes, the rest of them and all experts in EXT. SpecError if EXT is too small."""
+    hb_static = min(size.static_bytes, hb.capacity_bytes)
+    placement = Placement(
+        hb_capacity_bytes=hb.capacity_bytes,
+        ext_capacity_bytes=ext.capacity_bytes,
+        hb_static_bytes=hb_static,
+        ext_static_bytes=size.static_bytes - hb_static,
+        expert_bytes=size.experts_bytes,
+        kv_bytes_per_token=size.kv_bytes_per_token,
+    )
+    need = placement.ext_static_bytes + placement.expert_bytes
+    if need > ext.capacity_bytes:
+        raise SpecError(
+            f"The model does not fit: its weights take {need / 1e9:.1f} GB of the external memory, "
+            f"whose capacity allows at most {ext.capacity_bytes / 1e9:.1f} GB."
+        )
+    return placement
