@@ -1,0 +1,267 @@
+"""The Ray actors: thin shells, each around one plain object. What they do is tested without Ray."""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import ray
+import zmq
+
+from device_model.step import StepCosts, StepPlan
+from serving.clock import WallClock
+from serving.engine import Engine
+from serving.flow import Batch, Chunk, Release, Request
+from serving.lpddr import Lpddr
+from serving.scheduler import Limits, Scheduler
+from serving.tokens import Tokens
+
+# Beyond this speed there are no deadlines to meet, and a real-time thread would only keep others from the processor.
+MAX_REALTIME_SPEED = 20.0
+# How often a device tells the token source how far it has got.
+REPORT_S = 0.1
+
+
+@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+class DeviceModelActor:
+    """Answers what steps cost. It keeps nothing, so a restarted one goes on where the last one was."""
+
+    def __init__(self, system: str, hardware: str, model: str) -> None:
+        from device_model.load import load_device
+
+        self._device = load_device(system, hardware, model)
+
+    def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float) -> StepCosts:
+        return self._device.probe(plan, steps, ext_bytes_per_s)
+
+
+@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+class LpddrActor:
+    """The LPDDR tier of a device."""
+
+    def __init__(self, bytes_per_s: float) -> None:
+        self._tier = Lpddr(bytes_per_s)
+
+    def lease(self, device: int, traffic_bytes: float) -> float:
+        return self._tier.lease(device, traffic_bytes)
+
+
+@ray.remote(num_cpus=0, max_restarts=-1)
+class SchedulerActor:
+    """The scheduler of a device; pokes it when there is news."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    def reset(self, device: Any) -> None:
+        self._scheduler = Scheduler(self._limits)
+        self._device = device
+
+    def submit(self, request: Request) -> None:
+        self._scheduler.submit(request)
+        self._device.poke.remote()
+
+    def abort(self, request_ids: list[str]) -> None:
+        for request_id in request_ids:
+            self._scheduler.abort(request_id)
+        self._device.poke.remote()
+
+    def plan(self, at: float, now: float, last: float, steps: int, finished: list[str]) -> Batch:
+        return self._scheduler.plan(at, now, last, steps, finished)
+
+
+@ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1})
+class HbXpu:
+    """The emulated device: runs the engine's loop against the wall clock and sends its releases to the edge."""
+
+    def __init__(self, index: int, origin_unix_s: float, speed: float, edge: str) -> None:
+        self._index = index
+        self._clock = WallClock(origin_unix_s, speed)
+        self._sink = ReleaseSink(edge)
+
+    @ray.method(concurrency_group="feed")
+    def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> int:
+        """(Re)connect to the other actors, with no requests; the process id."""
+        self._tokens = Tokens()
+        self._progress = Progress(self._tokens, source, ahead)
+        self._engine = Engine(
+            device=self._index,
+            clock=self._clock,
+            planner=Asking(scheduler),
+            prober=Asking(model),
+            tier=Leasing(tier),
+            tokens=self._tokens,
+            sink=self._release,
+        )
+        return os.getpid()
+
+    @ray.method(concurrency_group="loop")
+    def run(self, realtime: bool) -> None:
+        """The loop: ends only by an error, or with its process."""
+        if realtime:
+            become_realtime()
+        engine = self._engine
+        engine.at = self._clock.now()
+        while True:
+            engine.cycle()
+
+    @ray.method(concurrency_group="feed")
+    def open(self, request_id: str, position: int) -> None:
+        self._tokens.open(request_id, position)
+
+    @ray.method(concurrency_group="feed")
+    def close(self, request_ids: list[str]) -> None:
+        for request_id in request_ids:
+            self._tokens.close(request_id)
+
+    @ray.method(concurrency_group="feed")
+    def push(self, chunks: list[Chunk]) -> None:
+        self._engine.push(chunks)
+
+    @ray.method(concurrency_group="feed")
+    def poke(self) -> None:
+        self._engine.poke()
+
+    @ray.method(concurrency_group="feed")
+    def held(self) -> dict[str, tuple[int, list[int]]]:
+        return self._tokens.held()
+
+    def _release(self, release: Release) -> None:
+        self._sink(release)
+        self._progress.report()
+
+
+@ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1})
+class TokenSource:
+    """vLLM in a process of its own, made nice: it runs ahead, the devices must be on time."""
+
+    def __init__(self, flags: list[str], token_model: str, ahead: int, niceness: int) -> None:
+        from serving.vllm_flags import engine_args, prepare_environment
+
+        os.nice(niceness)
+        prepare_environment(token_model)
+        from serving.vllm_source import VllmSource
+
+        self._devices: dict[int, Any] = {}
+        self._source = VllmSource(engine_args(flags), ahead, self._deliver)
+
+    @ray.method(concurrency_group="feed")
+    def wire(self, devices: dict[int, Any]) -> int:
+        """Learn where tokens go; the process id."""
+        self._devices = devices
+        return os.getpid()
+
+    @ray.method(concurrency_group="loop")
+    def run(self) -> None:
+        """The loop: ends only by an error, or with its process."""
+        while True:
+            self._source.cycle()
+
+    @ray.method(concurrency_group="feed")
+    def add(self, request: Any, device: int, known: list[int]) -> None:
+        self._source.add(request, device, known)
+
+    @ray.method(concurrency_group="feed")
+    def drop(self, request_ids: list[str]) -> None:
+        self._source.drop(request_ids)
+
+    @ray.method(concurrency_group="feed")
+    def taken(self, positions: dict[str, int]) -> None:
+        self._source.taken(positions)
+
+    @ray.method(concurrency_group="feed")
+    def resend(self, request_id: str, position: int) -> None:
+        self._source.resend(request_id, position)
+
+    def _deliver(self, device: int, chunks: list[Chunk]) -> None:
+        self._devices[device].push.remote(chunks)
+
+
+class Asking:
+    """An actor's methods as plain calls that wait for the answer."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._actor, name)
+        return lambda *args: ray.get(method.remote(*args))
+
+
+class Leasing:
+    """The LPDDR tier as a device sees it: only the first lease is waited for, later ones hold once they are here."""
+
+    def __init__(self, tier: Any) -> None:
+        self._tier = tier
+        self._granted: float | None = None
+        self._asked: Any = None
+
+    def lease(self, device: int, traffic_bytes: float) -> float:
+        if self._asked is not None and (self._granted is None or ray.wait([self._asked], timeout=0)[0]):
+            self._granted = ray.get(self._asked)
+        self._asked = self._tier.lease.remote(device, traffic_bytes)
+        if self._granted is None:
+            self._granted = ray.get(self._asked)
+        return self._granted
+
+
+class ReleaseSink:
+    """Sends releases to the edge. ZeroMQ, because a Ray hop costs ten times as much at every step."""
+
+    def __init__(self, edge: str) -> None:
+        self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
+        self._socket.sndhwm = 0
+        self._socket.connect(edge)
+        self._encoder = msgspec.msgpack.Encoder()
+        # The loop sends its steps, the feeding thread sends overdue tokens.
+        self._lock = threading.Lock()
+
+    def __call__(self, release: Release) -> None:
+        with self._lock:
+            self._socket.send(self._encoder.encode(release))
+
+
+class Progress:
+    """Tells the token source how far the device has got, so that it may run on; in batches nobody waits for."""
+
+    def __init__(self, tokens: Tokens, source: Any, ahead: int) -> None:
+        self._tokens = tokens
+        self._source = source
+        self._stride = max(1, ahead // 4)
+        self._reported: dict[str, int] = {}
+        self._last = 0.0
+
+    def report(self) -> None:
+        now = time.monotonic()
+        if now - self._last < REPORT_S:
+            return
+        self._last = now
+        taken = self._tokens.taken()
+        self._reported = {id: self._reported.get(id, 0) for id in taken}
+        news = {id: position for id, position in taken.items() if position - self._reported[id] >= self._stride}
+        if news:
+            self._reported.update(news)
+            self._source.taken.remote(news)
+
+
+def become_realtime() -> None:
+    """Real-time priority for the calling thread, where the process may have it."""
+    with contextlib.suppress(PermissionError, OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+
+
+def may_be_realtime() -> bool:
+    """Whether this machine grants real-time priority; tried on a thread that ends at once."""
+    granted: list[bool] = []
+
+    def attempt() -> None:
+        become_realtime()
+        granted.append(os.sched_getscheduler(0) == os.SCHED_FIFO)
+
+    thread = threading.Thread(target=attempt)
+    thread.start()
+    thread.join()
+    return granted[0]

@@ -1,0 +1,56 @@
+"""`foreserve call`: a gRPC method, found by reflection, called with a JSON request; the answers as JSON, as they come."""
+
+import json
+import sys
+
+import grpc
+from google.protobuf import json_format
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+
+def call(target: str, method: str, request: str, api_key: str | None) -> int:
+    """Print what `service/method` of `target` answers; 0, or 1 after an error, which is printed as a sentence."""
+    try:
+        with grpc.insecure_channel(target) as channel:
+            _call(channel, method, request, api_key)
+    except grpc.RpcError as error:
+        # A call that fails is also the error that says why.
+        print(f"foreserve call: {error.code().name}: {error.details()}", file=sys.stderr)  # type: ignore[attr-defined]
+    except (KeyError, ValueError) as error:
+        print(f"foreserve call: {error.args[0] if error.args else error}", file=sys.stderr)
+    else:
+        return 0
+    return 1
+
+
+def _call(channel: grpc.Channel, method: str, request: str, api_key: str | None) -> None:
+    descriptor = _find(channel, method)
+    message = json_format.Parse(request, GetMessageClass(descriptor.input_type)())
+    invoke = channel.unary_stream(
+        f"/{method.lstrip('/')}",
+        request_serializer=lambda m: m.SerializeToString(),
+        response_deserializer=GetMessageClass(descriptor.output_type).FromString,
+    )
+    # One answer is a stream of one.
+    for answer in invoke(message, metadata=[("authorization", f"Bearer {api_key}")] if api_key else None):
+        print(_to_json(answer), flush=True)
+
+
+def _find(channel: grpc.Channel, method: str) -> MethodDescriptor:
+    database = ProtoReflectionDescriptorDatabase(channel)
+    service, _, name = method.lstrip("/").rpartition("/")
+    services = sorted(database.get_services())
+    if service not in services:
+        raise ValueError(f"there is no service {service!r}; there are {', '.join(services)}.")
+    found = DescriptorPool(database).FindServiceByName(service)
+    if name not in found.methods_by_name:
+        raise ValueError(f"{service} has no method {name!r}; it has {', '.join(found.methods_by_name)}.")
+    return found.methods_by_name[name]
+
+
+def _to_json(message: Message) -> str:
+    return json.dumps(json_format.MessageToDict(message, preserving_proto_field_name=True), ensure_ascii=False)

@@ -1,0 +1,61 @@
+"""OpenAI over HTTP: vLLM's own application, mounted on the paced engine."""
+
+import asyncio
+import socket
+from argparse import Namespace
+from math import ceil
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from vllm.entrypoints.launchers.api_server.app_state import init_app_state
+from vllm.entrypoints.launchers.app import build_app
+from vllm.entrypoints.launchers.launcher import NoSignalServer
+
+from serving.paced_engine import PacedEngine
+
+KEEP_ALIVE_S = 5
+
+
+class RetryAfter:
+    """ASGI middleware: tells a client that was turned away (429) when to come back."""
+
+    def __init__(self, app: Any, engine: PacedEngine) -> None:
+        self._app = app
+        self._engine = engine
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def annotate(message: Any) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 429:
+                after = str(ceil(self._engine.retry_after_s())).encode()
+                message["headers"] = [*message.get("headers", []), (b"retry-after", after)]
+            await send(message)
+
+        await self._app(scope, receive, annotate)
+
+
+async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
+    """vLLM's application with all its routes; `args` are vLLM's own command-line arguments."""
+    tasks = await engine.get_supported_tasks()
+    app: FastAPI = build_app(args, tasks, engine.model_config)
+    await init_app_state(engine, app.state, args, tasks)
+    return app
+
+
+class HttpServer:
+    """Uvicorn on a socket that is bound already, without signal handlers of its own."""
+
+    def __init__(self, app: FastAPI, engine: PacedEngine, sock: socket.socket) -> None:
+        outer = RetryAfter(app, engine)
+        config = uvicorn.Config(outer, log_level="warning", access_log=False, timeout_keep_alive=KEEP_ALIVE_S)
+        self._server = app.state.server = NoSignalServer(config)
+        self._task = asyncio.create_task(self._server.serve(sockets=[sock]))
+
+    async def stop(self) -> None:
+        """Close the listening socket and every connection."""
+        self._server.should_exit = self._server.force_exit = True
+        await asyncio.gather(self._task, return_exceptions=True)

@@ -1,0 +1,151 @@
+"""`foreserve ...`: each command's arguments, and what ends it. Heavy imports wait until a command needs them."""
+
+import argparse
+import dataclasses
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+
+from serving.scenario import Scenario, ScenarioError, load_scenario
+
+HELP = {
+    "system": "kind of system to emulate, a file in device_model/systems",
+    "hardware": "its hardware, a file in device_model/specs/hardware",
+    "model": "the model it serves, a file in device_model/specs/models",
+    "devices": "emulated devices",
+    "speed": "emulated seconds per real second: 1 is real time, 0.1 ten times slower",
+    "token_model": "model that makes the text, in Hugging Face format: a folder or a repository's name",
+    "token_ahead": "tokens that vLLM may be ahead of a device, per request",
+    "max_model_len": "longest context in tokens, if the models and the device can hold it",
+    "max_num_seqs": "most sequences in a device's batch",
+    "max_num_batched_tokens": "most tokens in one step of a device",
+    "max_queue": "most unfinished requests before clients are told to come back later",
+    "host": "address to listen on",
+    "http_port": "port of the OpenAI HTTP API and /metrics (0: any free one)",
+    "grpc_port": "port of the gRPC API (0: any free one)",
+    "api_keys": "key that clients must show; may be given more than once",
+}
+
+
+def main() -> None:
+    """The entry point of the `foreserve` command."""
+    logging.basicConfig(level=logging.WARNING, format="foreserve: %(message)s")
+    args = make_parser().parse_args()
+    try:
+        code: int = args.run(args)
+    except ScenarioError as error:
+        print(f"foreserve {args.command}: {error}", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:
+        code = 130
+    sys.stdout.flush()
+    sys.exit(code)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    parser = argparse.ArgumentParser(prog="foreserve", description="Load-test the MoE accelerator that you don't have.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    serve = commands.add_parser("serve", help="emulate an accelerator behind OpenAI's API, over HTTP and gRPC")
+    add_scenario(serve)
+    serve.add_argument("--ready-file", type=Path, metavar="FILE", help="write the addresses there, as JSON, when ready")
+    serve.set_defaults(run=run_serve)
+
+    from serving.load.options import add_arguments
+
+    load = commands.add_parser("load", help="send a load to any OpenAI endpoint and measure it")
+    add_arguments(load)
+    load.set_defaults(run=run_load)
+    demo = commands.add_parser("demo", help="serve, send a bounded load, print what came of it, and end")
+    add_scenario(demo)
+    demo.set_defaults(run=run_demo)
+    bench = commands.add_parser("bench", help="measure how well this machine keeps the emulated pace")
+    bench.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
+    bench.add_argument("--quick", action="store_true", help="shorter runs, rougher figures")
+    bench.set_defaults(run=run_bench)
+    call = commands.add_parser("call", help="call a gRPC method, found by reflection, with a JSON request")
+    call.add_argument("target", metavar="HOST:PORT")
+    call.add_argument("method", metavar="SERVICE/METHOD", help="for example foreserve.v1.OpenAI/ListModels")
+    call.add_argument("request", nargs="?", default="{}", metavar="JSON")
+    call.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
+    call.set_defaults(run=run_call)
+    return parser
+
+
+def add_scenario(parser: argparse.ArgumentParser) -> None:
+    """The scenario file, and an option for each of its keys."""
+    parser.add_argument(
+        "scenario", nargs="?", type=Path, metavar="SCENARIO.toml", help="a TOML file with the keys below"
+    )
+    for field in dataclasses.fields(Scenario):
+        option = "--api-key" if field.name == "api_keys" else f"--{field.name.replace('_', '-')}"
+        kind = type(field.default)
+        shown = f"{HELP[field.name]}" + (
+            f" (default: {field.default})" if field.name not in ("api_keys", "token_model") else ""
+        )
+        if kind is tuple:
+            parser.add_argument(option, dest=field.name, action="append", metavar="KEY", help=shown)
+        else:
+            parser.add_argument(option, dest=field.name, type=kind, metavar=kind.__name__.upper(), help=shown)
+
+
+def scenario_of(args: argparse.Namespace) -> Scenario:
+    """The scenario that the command line asks for; raises `ScenarioError`."""
+    scenario = load_scenario(args.scenario) if args.scenario else Scenario()
+    options = {field.name: getattr(args, field.name) for field in dataclasses.fields(Scenario)}
+    if options["api_keys"]:
+        options["api_keys"] = tuple(options["api_keys"])
+    return scenario.with_options(options)
+
+
+def run_serve(args: argparse.Namespace) -> int:
+    """`foreserve serve`: until Ctrl-C."""
+    import uvloop
+
+    from serving.serve import prepare, serve
+
+    bringup = prepare(scenario_of(args))
+    try:
+        uvloop.run(serve(bringup, args.ready_file))
+    finally:
+        bringup.sock.close()
+    return 0
+
+
+def run_load(args: argparse.Namespace) -> int:
+    """`foreserve load`."""
+    from serving.load.run import main as load
+
+    return int(load(args))
+
+
+def run_demo(args: argparse.Namespace) -> int:
+    """`foreserve demo`."""
+    from serving.demo import demo
+
+    return int(demo(scenario_of(args)))
+
+
+def run_bench(args: argparse.Namespace) -> int:
+    """`foreserve bench`."""
+    from serving.bench import bench, print_table
+
+    results = bench(args.quick)
+    if args.json:
+        print(json.dumps(results, indent=2))
+    else:
+        print_table(results)
+    return 0
+
+
+def run_call(args: argparse.Namespace) -> int:
+    """`foreserve call`."""
+    from serving.api.call import call
+
+    return int(call(args.target, args.method, args.request, args.api_key))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Time as an object that one waits on: real, scaled, or virtual. The engine knows no other clock."""
+
+import threading
+import time
+from typing import Protocol
+
+# The kernel wakes a sleeper some 50 to 150 us late; the rest of the wait is spun away.
+SPIN_S = 150e-6
+
+
+class Clock(Protocol):
+    """Emulated seconds since the origin, and how to wait for them."""
+
+    def now(self) -> float:
+        """The emulated instant."""
+        ...
+
+    def until(self, at: float) -> float:
+        """Wait for emulated instant `at`; by how many real seconds that was missed, at least 0."""
+        ...
+
+    def wait(self, at: float) -> None:
+        """Wait for emulated instant `at`, or for a signal since the last `wait`, whichever is first."""
+        ...
+
+    def signal(self) -> None:
+        """Wake whoever waits, from any thread."""
+        ...
+
+
+class WallClock:
+    """Real time, `speed` times as fast: deadlines are absolute and on the monotonic clock."""
+
+    def __init__(self, origin_unix_s: float, speed: float = 1.0) -> None:
+        """`origin_unix_s` is agreed between processes; each maps it to its own monotonic clock, once."""
+        self._origin = time.monotonic() - (time.time() - origin_unix_s)
+        self._speed = speed
+        self._news = threading.Event()
+
+    def now(self) -> float:
+        return (time.monotonic() - self._origin) * self._speed
+
+    def late(self, at: float) -> float:
+        """How many real seconds emulated instant `at` is past; negative while it is to come."""
+        return time.monotonic() - self._origin - at / self._speed
+
+    def until(self, at: float) -> float:
+        left = -self.late(at)
+        if left > SPIN_S:
+            time.sleep(left - SPIN_S)
+        deadline = self._origin + at / self._speed
+        while (late := time.monotonic() - deadline) < 0:
+            pass
+        return late
+
+    def wait(self, at: float) -> None:
+        left = -self.late(at)
+        if left > 0:
+            self._news.wait(min(left, threading.TIMEOUT_MAX))
+        self._news.clear()
+
+    def signal(self) -> None:
+        self._news.set()
+
+
+class VirtualClock:
+    """Time that passes only by being waited for."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def now(self) -> float:
+        return self._now
+
+    def until(self, at: float) -> float:
+        self._now = max(self._now, at)
+        return 0.0
+
+    def wait(self, at: float) -> None:
+        self.until(at)
+
+    def signal(self) -> None:
+        pass

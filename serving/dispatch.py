@@ -1,0 +1,202 @@
+"""The edge's side of the devices: sends requests out, takes releases in, and mends what dies between."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+
+import msgspec
+import ray
+import zmq
+import zmq.asyncio
+from ray.exceptions import RayError
+
+from serving.actors import MAX_REALTIME_SPEED
+from serving.clock import WallClock
+from serving.cluster import Cluster, Node
+from serving.flight import Flight
+from serving.flow import Chunk, Release
+from serving.router import LeastLoaded
+
+log = logging.getLogger("foreserve")
+
+# A request that was in flight each time the token source failed is taken for the cause.
+MAX_FAILURES = 3
+RETRY_S = 0.1
+
+Deliver = Callable[[Release, list[tuple[Flight, Chunk]]], None]
+
+
+class Dispatcher:
+    """Owns the flights, by request id. `deliver(release, news)` gets what clients have not seen yet."""
+
+    def __init__(self, cluster: Cluster, clock: WallClock, speed: float, ahead: int, inbox: zmq.asyncio.Socket) -> None:
+        self.flights: dict[str, Flight] = {}
+        self.clock = clock
+        self._cluster = cluster
+        self._router = LeastLoaded(len(cluster.nodes))
+        self._realtime = speed <= MAX_REALTIME_SPEED
+        self._ahead = ahead
+        self._inbox = inbox
+        self._decoder = msgspec.msgpack.Decoder(Release)
+        self._up = {node.index: True for node in cluster.nodes}
+        self._source_up = True
+        self._tasks: list[asyncio.Task[None]] = []
+        self.on_restart: Callable[[str], None] = lambda actor: None
+        self.on_hopeless: Callable[[Flight], None] = lambda flight: None
+
+    async def start(self, deliver: Deliver) -> None:
+        """Connect the actors, and run them."""
+        await self._cluster.source.wire.remote({node.index: node.device for node in self._cluster.nodes})
+        for node in self._cluster.nodes:
+            await self._wire(node)
+        loops = [self._run_node(node) for node in self._cluster.nodes]
+        loops += [self._run_source(), self._receive(deliver)]
+        self._tasks = [asyncio.create_task(loop) for loop in loops]
+
+    def stop(self) -> None:
+        """Stop listening; the actors end with Ray."""
+        for task in self._tasks:
+            task.cancel()
+        self._inbox.close(linger=0)
+
+    def choose(self, named: int | None) -> int:
+        """A device for a request: the one its client named, or the router's choice."""
+        if named is None:
+            return self._router.choose()
+        self._router.take(named)
+        return named
+
+    def idle(self, device: int) -> bool:
+        """Whether no request is in flight on a device."""
+        return self._router.idle(device)
+
+    async def submit(self, flight: Flight) -> None:
+        """Send a request on its way. Whatever is down at the moment gets it when it is up again."""
+        self.flights[flight.request.id] = flight
+        node = self._cluster.nodes[flight.device]
+        if self._up[node.index]:
+            try:
+                # Awaited, so that the buffer is there before the first token.
+                await node.device.open.remote(flight.request.id, 0)
+            except RayError:
+                return
+            if flight.request.id in self.flights and self._up[node.index]:
+                node.scheduler.submit.remote(flight.request)
+        if self._source_up and flight.request.id in self.flights:
+            self._cluster.source.add.remote(flight.core_request, flight.device, [])
+
+    def abort(self, request_ids: Collection[str]) -> list[Flight]:
+        """Stop requests, on the device at the end of its step; those that were in flight."""
+        flights = [flight for id in request_ids if (flight := self.flights.get(id))]
+        for node in self._cluster.nodes:
+            ids = [flight.request.id for flight in flights if flight.device == node.index]
+            if ids:
+                node.scheduler.abort.remote(ids)
+                node.device.close.remote(ids)
+        self._forget(flights)
+        return flights
+
+    def _forget(self, flights: list[Flight]) -> None:
+        if flights:
+            self._router.done([flight.device for flight in flights])
+            self._cluster.source.drop.remote([flight.request.id for flight in flights])
+        for flight in flights:
+            del self.flights[flight.request.id]
+
+    async def _receive(self, deliver: Deliver) -> None:
+        while True:
+            release = self._decoder.decode(await self._inbox.recv())
+            for id in release.started:
+                if (flight := self.flights.get(id)) and flight.started_s is None:
+                    flight.started_s = release.start_s
+            news = [(flight, chunk) for chunk in release.chunks if (flight := self._expecting(chunk))]
+            self._forget([flight for flight, chunk in news if chunk.finish is not None])
+            deliver(release, news)
+
+    def _expecting(self, chunk: Chunk) -> Flight | None:
+        """The flight whose next token this is; a device that came back may send what its client has."""
+        flight = self.flights.get(chunk.request_id)
+        return flight if flight is not None and len(flight.tokens) == chunk.first else None
+
+    async def _run_node(self, node: Node) -> None:
+        while True:
+            try:
+                await node.device.run.remote(self._realtime)
+            except RayError as error:
+                self._up[node.index] = False
+                log.error("Device %d stopped (%s); it goes on where it was.", node.index, summary(error))
+                self.on_restart("HbXpu" if "HbXpu" in str(error) else "Scheduler")
+                await self._persist(lambda: self._recover(node))
+
+    async def _wire(self, node: Node) -> None:
+        await node.scheduler.reset.remote(node.device)
+        cluster = self._cluster
+        await node.device.wire.remote(node.scheduler, cluster.model, node.tier, cluster.source, self._ahead)
+
+    async def _recover(self, node: Node) -> None:
+        """A device and a scheduler, fresh or reset, take up their requests at the token each client has."""
+        await self._wire(node)
+        self._up[node.index] = True
+        flights = [flight for flight in self.flights.values() if flight.device == node.index]
+        for flight in flights:
+            # No await from here on: what is released meanwhile would be sent for twice.
+            node.device.open.remote(flight.request.id, len(flight.tokens))
+            node.scheduler.submit.remote(flight.resumed)
+            self._cluster.source.resend.remote(flight.request.id, len(flight.tokens))
+
+    async def _run_source(self) -> None:
+        while True:
+            try:
+                await self._cluster.source.run.remote()
+            except RayError as error:
+                self._source_up = False
+                log.error("The token source stopped (%s); it starts again.", summary(error))
+                self.on_restart("TokenSource")
+                await self._end_hopeless()
+                if not isinstance(error, ray.exceptions.ActorDiedError | ray.exceptions.ActorUnavailableError):
+                    # vLLM failed inside: its state is not to be trusted, so its process goes too.
+                    ray.kill(self._cluster.source, no_restart=False)
+                await self._persist(self._recover_source)
+
+    async def _end_hopeless(self) -> None:
+        for flight in list(self.flights.values()):
+            flight.failures += 1
+            if flight.failures >= MAX_FAILURES:
+                self.abort([flight.request.id])
+                self.on_hopeless(flight)
+
+    async def _recover_source(self) -> None:
+        """A new token source makes again what the old one had made, and goes on from there."""
+        devices = {node.index: node.device for node in self._cluster.nodes}
+        await self._cluster.source.wire.remote(devices)
+        held: dict[str, tuple[int, list[int]]] = {}
+        for node in self._cluster.nodes:
+            held |= await node.device.held.remote()
+        self._source_up = True
+        for flight in self.flights.values():
+            taken, ready = held.get(flight.request.id, (len(flight.tokens), []))
+            # What the device took and sent may still be on its way here: then its buffer begins later than we know.
+            known = flight.tokens + (ready if taken == len(flight.tokens) else [])
+            self._cluster.source.add.remote(flight.core_request, flight.device, known)
+
+    async def _persist(self, attempt: Callable[[], Awaitable[None]]) -> None:
+        """Try until it works: a restarting actor refuses calls until it is there."""
+        while True:
+            try:
+                return await attempt()
+            except RayError:
+                await asyncio.sleep(RETRY_S)
+
+
+def summary(error: Exception) -> str:
+    """The last line of an error that Ray has wrapped: the one that says what happened."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+def bind_inbox(ip: str) -> tuple[zmq.asyncio.Socket, str]:
+    """The socket on which devices send their releases, and its address."""
+    socket = zmq.asyncio.Context.instance().socket(zmq.PULL)
+    socket.rcvhwm = 0
+    port = socket.bind_to_random_port(f"tcp://{ip}")
+    return socket, f"tcp://{ip}:{port}"

@@ -1,0 +1,121 @@
+"""The emulation loop: plan, cost, wait, release. Written once, against `Clock`, and ignorant of actors."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from device_model.step import StepCost, StepCosts, StepPlan
+from serving.clock import Clock
+from serving.flow import NEVER, Batch, Chunk, Release, StepRecord
+from serving.tokens import Tokens
+
+# A device whose tokens are this far behind waits for them: beyond, what it emulates has no text to go with it.
+MAX_OWED = 512
+
+
+class Planner(Protocol):
+    """Composes batches: `serving.scheduler.Scheduler`, or an actor that owns one."""
+
+    def plan(self, at: float, now: float, last: float, steps: int, finished: list[str]) -> Batch: ...
+
+
+class Prober(Protocol):
+    """Costs steps: a device model, or an actor that owns one."""
+
+    def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float) -> StepCosts: ...
+
+
+class Tier(Protocol):
+    """Grants bandwidth of the external memory: `serving.lpddr.Lpddr`, or an actor that owns one."""
+
+    def lease(self, device: int, traffic_bytes: float) -> float: ...
+
+
+@dataclass(slots=True)
+class Engine:
+    """One emulated device in time. `sink` takes its releases; `cycle` is to be called for ever.
+
+    `at` is where its emulated time has got to: the sum of modelled latencies and of waits for arrivals.
+    """
+
+    device: int
+    clock: Clock
+    planner: Planner
+    prober: Prober
+    tier: Tier
+    tokens: Tokens
+    sink: Callable[[Release], None]
+    at: float = 0.0
+    _last: float = -1.0
+    _steps: int = 0
+    _traffic: float = 0.0
+    _news: bool = False
+    # A deque, because a push may add to it from another thread while a plan empties it.
+    _finished: deque[str] = field(default_factory=deque)
+
+    def poke(self) -> None:
+        """Tell of a change of the batch, from any thread: the next step is planned anew."""
+        self._news = True
+        self.clock.signal()
+
+    def push(self, chunks: list[Chunk]) -> None:
+        """Take in tokens from the source, from any thread; overdue ones leave at once."""
+        overdue = self.tokens.push(chunks)
+        if overdue:
+            self._finish(overdue)
+            self.sink(Release(self.device, self.clock.now(), overdue))
+            self.clock.signal()
+
+    def cycle(self) -> None:
+        """Plan once, and run the steps of that plan until something changes."""
+        # Cleared before the question: news that come while it is answered lead to another.
+        self._news = False
+        steps, self._steps = self._steps, 0
+        finished = [self._finished.popleft() for _ in range(len(self._finished))]
+        batch = self.planner.plan(self.at, self.clock.now(), self._last, steps, finished)
+        if not batch.ids:
+            self.clock.wait(batch.until_s)
+            return
+        granted = self.tier.lease(self.device, self._traffic)
+        self._traffic = 0.0
+        self.at = batch.start_s
+        for step, cost in enumerate(self.prober.probe(batch.plan, batch.horizon, granted)):
+            self._step(batch, cost, first=step == 0)
+            if self._news or self._finished or self.at >= batch.until_s:
+                break
+
+    def _step(self, batch: Batch, cost: StepCost, first: bool) -> None:
+        start, self.at = self.at, self.at + cost.latency_s
+        late_real_s = self.clock.until(self.at)
+        emitting = [id for id, emits in zip(batch.ids, batch.emits, strict=True) if emits]
+        chunks, underruns = self.tokens.take(emitting)
+        record = StepRecord(
+            device=self.device,
+            mode="ar",
+            phase=batch.phase,
+            start_s=start,
+            latency_s=cost.latency_s,
+            batch=len(batch.ids),
+            new_tokens=sum(batch.new_tokens),
+            energy_j=tuple(cost.energy),
+            traffic_bytes=tuple(cost.traffic),
+            expert_lookups=cost.expert_lookups,
+            expert_hits=cost.expert_hits,
+            late_real_s=late_real_s,
+            underruns=underruns,
+            waiting=batch.waiting,
+            kv_tokens=batch.kv_tokens,
+            preemptions=batch.preemptions if first else 0,
+            slips=batch.slips if first else 0,
+        )
+        self.sink(Release(self.device, self.at, chunks, record, batch.started if first else [], start))
+        self._finish(chunks)
+        self._last = start
+        self._steps += 1
+        self._traffic += cost.traffic.ext_bytes
+        while underruns and self.tokens.owed() > MAX_OWED:
+            self.clock.wait(NEVER)
+
+    def _finish(self, chunks: list[Chunk]) -> None:
+        self._finished.extend(chunk.request_id for chunk in chunks if chunk.finish is not None)

@@ -1,0 +1,37 @@
+"""A request as the edge keeps it, from its arrival until its client has all of it."""
+
+from dataclasses import dataclass, field
+
+from serving.flow import Request
+
+
+@dataclass(slots=True)
+class Flight:
+    """What is known of a request in flight; enough to begin it again on another instance of any actor.
+
+    `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is. Instants are emulated.
+    """
+
+    core_request: object
+    request: Request
+    device: int
+    tokens: list[int] = field(default_factory=list)
+    started_s: float | None = None
+    first_s: float | None = None
+    last_s: float = 0.0
+    failures: int = 0
+
+    @property
+    def resumed(self) -> Request:
+        """The request as a scheduler that has never seen it must take it: with what its client has already."""
+        r = self.request
+        return Request(r.id, r.arrival_s, r.prompt_tokens, r.max_tokens, released=len(self.tokens))
+
+    def take(self, tokens: list[int], at_s: float) -> float | None:
+        """Take note of a release; the time since the one before it, None for the first."""
+        gap = None if self.first_s is None else at_s - self.last_s
+        if self.first_s is None:
+            self.first_s = at_s
+        self.last_s = at_s
+        self.tokens.extend(tokens)
+        return gap

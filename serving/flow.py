@@ -1,0 +1,116 @@
+"""What flows through the emulator, in the order in which a request meets it.
+
+    Request    stamped once at the edge, handed to one device's scheduler
+    Batch      what the scheduler composed: whole steps, ahead until something changes
+    Chunk      a token on its way: from the token source into a device's buffer, and on to the edge
+    StepRecord what one step did: the one observability hook
+    Release    the tokens of a step, at the instant at which the emulated device has them
+
+`StepPlan` and `StepCost`, between Batch and StepRecord, belong to the device model (`device_model/step.py`).
+Every instant (`_s`, unless `real` is in its name) is in emulated seconds since the emulator's origin.
+"""
+
+import msgspec
+import numpy as np
+
+from device_model.step import StepPlan
+
+NEVER = float("inf")
+
+
+class Request(msgspec.Struct, frozen=True, array_like=True):
+    """A request as the scheduler sees it: numbers only.
+
+    `released` is 0, but for a request that another instance of the device had begun: tokens that its client has.
+    """
+
+    id: str
+    arrival_s: float
+    prompt_tokens: int
+    max_tokens: int
+    released: int = 0
+
+
+class Batch(msgspec.Struct, frozen=True, array_like=True):
+    """The next steps of a device: the same sequences for `horizon` steps, if nothing happens.
+
+    `new_tokens`, `context` and `emits` [n] stand beside `ids`: a sequence emits a token in each step, but for a
+    prefill that has chunks to come. No `ids`: nothing to do before `until_s`, the next arrival that is known.
+    """
+
+    ids: list[str]
+    new_tokens: list[int]
+    context: list[int]
+    emits: list[bool]
+    start_s: float
+    until_s: float = NEVER
+    horizon: int = 1
+    started: list[str] = []
+    waiting: int = 0
+    kv_tokens: int = 0
+    preemptions: int = 0
+    slips: int = 0
+
+    @property
+    def plan(self) -> StepPlan:
+        """The batch as the device model takes it."""
+        return StepPlan(np.array(self.new_tokens, dtype=np.int64), np.array(self.context, dtype=np.int64))
+
+    @property
+    def phase(self) -> str:
+        """`decode`, `prefill`, or `mixed` where one step does both."""
+        decoding = sum(n == 1 for n in self.new_tokens)
+        return "decode" if decoding == len(self.ids) else "mixed" if decoding else "prefill"
+
+
+class Chunk(msgspec.Struct, frozen=True, array_like=True):
+    """One token of a request, at position `first` of its output; `finish` is vLLM's reason if it is the last.
+
+    `extra` holds whatever else vLLM said with it (log probabilities), pickled; only the edge opens it.
+    """
+
+    request_id: str
+    first: int
+    tokens: list[int]
+    finish: int | None = None
+    stop_reason: int | str | None = None
+    extra: bytes | None = None
+
+
+class StepRecord(msgspec.Struct, frozen=True, array_like=True):
+    """What one step of one device did. Metrics, logs and traces are made from it, and nothing else counts anything.
+
+    `late_real_s` is how long after its modelled instant the device released the step, in real seconds.
+    """
+
+    device: int
+    mode: str
+    phase: str
+    start_s: float
+    latency_s: float
+    batch: int
+    new_tokens: int
+    energy_j: tuple[float, ...]
+    traffic_bytes: tuple[float, ...]
+    expert_lookups: float
+    expert_hits: float
+    late_real_s: float
+    underruns: int
+    waiting: int
+    kv_tokens: int
+    preemptions: int
+    slips: int
+
+
+class Release(msgspec.Struct, frozen=True, array_like=True):
+    """Tokens that the device has at emulated instant `at_s`: those of one step, or (no `record`) overdue ones.
+
+    `started` names the requests whose first step this was, begun at `start_s`.
+    """
+
+    device: int
+    at_s: float
+    chunks: list[Chunk]
+    record: StepRecord | None = None
+    started: list[str] = []
+    start_s: float = 0.0

@@ -1,0 +1,266 @@
+"""Every Prometheus metric, in one place, made from step records and flights alone.
+
+Request-level metrics carry vLLM's names, labels and buckets (theirs kept, finer ones added), so that vLLM's
+dashboards work; they describe the emulated device, in emulated seconds. What only an emulator knows is `foreserve_...`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from vllm.v1.engine import FinishReason
+from vllm.v1.metrics.buckets import histogram_buckets
+
+from device_model.step import Energy, Traffic
+from serving.flight import Flight
+from serving.flow import StepRecord
+
+# Steps of fast hardware take milliseconds; vLLM's own buckets begin at 10 ms (ITL) and 300 ms (phases).
+FINE_S = (0.001, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2)
+LATENESS_S = (1e-5, 3e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
+BATCH = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+def finer(family: str) -> list[float]:
+    """vLLM's buckets of a family, with finer ones between."""
+    return sorted({*histogram_buckets(family), *FINE_S})
+
+
+class RequestMetrics:
+    """vLLM's request-level metrics for the emulated devices; `engine` is the device's index."""
+
+    def __init__(self, registry: CollectorRegistry, model: str, max_model_len: int, devices: int) -> None:
+        self._registry = registry
+        self._model = model
+        tokens = histogram_buckets("request_tokens", max_model_len)
+        latency = finer("request_latency")
+        self.running = self._gauge("num_requests_running", "Requests in the devices' batches.")
+        self.waiting = self._gauge("num_requests_waiting", "Requests waiting to be processed.")
+        self.waiting_by_reason = self._gauge(
+            "num_requests_waiting_by_reason", "Waiting requests by reason.", ["reason"]
+        )
+        self.kv_usage = self._gauge("kv_cache_usage_perc", "Share of the emulated KV cache in use, 0 to 1.")
+        self.preemptions = self._counter("num_preemptions", "Preemptions.")
+        self.prompt_tokens = self._counter("prompt_tokens", "Prompt tokens processed.")
+        self.generation_tokens = self._counter("generation_tokens", "Tokens generated.")
+        self.success = self._counter("request_success", "Requests finished, by reason.", ["finished_reason"])
+        self.rejections = Counter(
+            "vllm:admission_rejections",
+            "Requests rejected by a queue limit.",
+            ["model_name", "reason"],
+            registry=registry,
+        )
+        self.ttft = self._histogram("time_to_first_token_seconds", finer("time_to_first_token"))
+        self.itl = self._histogram("inter_token_latency_seconds", finer("inter_token_latency"))
+        self.tpot = self._histogram("request_time_per_output_token_seconds", finer("inter_token_latency"))
+        self.e2e = self._histogram("e2e_request_latency_seconds", latency)
+        self.queue = self._histogram("request_queue_time_seconds", latency)
+        self.inference = self._histogram("request_inference_time_seconds", latency)
+        self.prefill = self._histogram("request_prefill_time_seconds", latency)
+        self.decode = self._histogram("request_decode_time_seconds", latency)
+        self.prompt_length = self._histogram("request_prompt_tokens", tokens)
+        self.generation_length = self._histogram("request_generation_tokens", tokens)
+        self.max_tokens = self._histogram("request_params_max_tokens", tokens)
+        self.max_generation = self._histogram("request_max_num_generation_tokens", tokens)
+        self.params_n = self._histogram("request_params_n", histogram_buckets("request_params_n"))
+        self.iteration_tokens = self._histogram("iteration_tokens_total", histogram_buckets("iteration_tokens"))
+        for device in range(devices):
+            self._begin(str(device))
+        # Looked up once, because they are used with every token.
+        self._hot = [
+            (self.generation_tokens.labels(model, str(device)), self.itl.labels(model, str(device)))
+            for device in range(devices)
+        ]
+
+    def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
+        """Tokens of a request came out, `gap_s` after those before them."""
+        generated, gaps = self._hot[flight.device]
+        generated.inc(tokens)
+        if gap_s is not None:
+            gaps.observe(gap_s)
+            return
+        engine = str(flight.device)
+        self.prompt_tokens.labels(self._model, engine).inc(flight.request.prompt_tokens)
+        self.ttft.labels(self._model, engine).observe(flight.last_s - flight.request.arrival_s)
+
+    def on_finish(self, flight: Flight, reason: str, n: int) -> None:
+        """A request ended, for `reason`; it was one of `n` that its client asked for at once."""
+        labels = (self._model, str(flight.device))
+        self.success.labels(*labels, reason).inc()
+        request, made = flight.request, len(flight.tokens)
+        self.prompt_length.labels(*labels).observe(request.prompt_tokens)
+        self.generation_length.labels(*labels).observe(made)
+        self.max_generation.labels(*labels).observe(made)
+        self.max_tokens.labels(*labels).observe(request.max_tokens)
+        self.params_n.labels(*labels).observe(n)
+        if flight.first_s is None:
+            return
+        started = flight.started_s if flight.started_s is not None else request.arrival_s
+        self.e2e.labels(*labels).observe(flight.last_s - request.arrival_s)
+        self.queue.labels(*labels).observe(started - request.arrival_s)
+        self.prefill.labels(*labels).observe(flight.first_s - started)
+        self.decode.labels(*labels).observe(flight.last_s - flight.first_s)
+        self.inference.labels(*labels).observe(flight.last_s - started)
+        if made > 1:
+            self.tpot.labels(*labels).observe((flight.last_s - flight.first_s) / (made - 1))
+
+    def on_step(self, record: StepRecord, kv_capacity_tokens: int) -> None:
+        """A device made a step."""
+        labels = (self._model, str(record.device))
+        self.running.labels(*labels).set(record.batch)
+        self.waiting.labels(*labels).set(record.waiting)
+        self.waiting_by_reason.labels(*labels, "capacity").set(record.waiting)
+        self.kv_usage.labels(*labels).set(record.kv_tokens / kv_capacity_tokens)
+        self.preemptions.labels(*labels).inc(record.preemptions)
+        self.iteration_tokens.labels(*labels).observe(record.new_tokens)
+
+    def on_idle(self, device: int) -> None:
+        """A device has nothing left to do."""
+        for gauge in (self.running, self.waiting, self.kv_usage):
+            gauge.labels(self._model, str(device)).set(0)
+        self.waiting_by_reason.labels(self._model, str(device), "capacity").set(0)
+
+    def on_rejection(self, reason: str) -> None:
+        """A request was turned away."""
+        self.rejections.labels(self._model, reason).inc()
+
+    def set_cache_config(self, block_size: int, blocks: int, devices: int) -> None:
+        """The emulated KV cache, as inference gateways look for it."""
+        names = ["model_name", "engine", "block_size", "num_gpu_blocks"]
+        info = Gauge("vllm:cache_config_info", "The emulated KV cache.", names, registry=self._registry)
+        for device in range(devices):
+            info.labels(self._model, str(device), str(block_size), str(blocks)).set(1)
+
+    def _begin(self, engine: str) -> None:
+        """Series that exist from the start: a rate over a counter that appears with its first event misses it."""
+        self.on_idle(int(engine))
+        for metric in (self.preemptions, self.prompt_tokens, self.generation_tokens, self.ttft, self.itl, self.e2e):
+            metric.labels(self._model, engine)
+        for reason in FinishReason:
+            self.success.labels(self._model, engine, str(reason))
+
+    def _gauge(self, name: str, text: str, labels: Iterable[str] = ()) -> Gauge:
+        return Gauge(f"vllm:{name}", text, ["model_name", "engine", *labels], registry=self._registry)
+
+    def _counter(self, name: str, text: str, labels: Iterable[str] = ()) -> Counter:
+        return Counter(f"vllm:{name}", text, ["model_name", "engine", *labels], registry=self._registry)
+
+    def _histogram(self, name: str, buckets: Sequence[float]) -> Histogram:
+        text = f"{name.replace('_', ' ').capitalize()} of the emulated device"
+        text += ", in emulated seconds." if name.endswith("seconds") else "."
+        return Histogram(
+            f"vllm:{name}", text, ["model_name", "engine"], buckets=sorted(buckets), registry=self._registry
+        )
+
+
+class EmulatorMetrics:
+    """What only an emulator knows. `_seconds` are emulated, but for lateness, which is the host's."""
+
+    def __init__(self, registry: CollectorRegistry, devices: int) -> None:
+        self._registry = registry
+        step = ["device", "mode", "phase"]
+        self.latency = self._histogram("step_latency_seconds", "Modelled latency of a step.", FINE_S, step)
+        self.batch = self._histogram("batch_size", "Sequences in a step.", BATCH, step)
+        self.pacing = self._histogram(
+            "pacing_error_seconds", "Real seconds by which a device released a step after its instant.", LATENESS_S
+        )
+        self.delivery = self._histogram(
+            "delivery_delay_seconds", "Real seconds from a release's instant to its client's stream.", LATENESS_S
+        )
+        self.underruns = self._counter("underruns", "Tokens that a device had to release and vLLM had not made.")
+        self.slips = self._counter("arrival_slips", "Arrivals that missed a step because news of them came late.")
+        self.energy = self._counter("energy_joules", "Modelled energy, by component.", ["component"])
+        self.traffic = self._counter("tier_bytes", "Modelled traffic, by memory tier.", ["tier"])
+        self.lookups = self._counter("expert_lookups", "Reads of an expert by a step.")
+        self.hits = self._counter("expert_hits", "Reads of an expert that HB held.")
+        self.busy = self._counter("busy_seconds", "Emulated seconds in which the device worked.")
+        self.tokens = self._counter("released_tokens", "Tokens released to clients.")
+        self.hit_rate = Gauge(
+            "foreserve_hb_hit_rate",
+            "Share of the last step's expert reads that HB held.",
+            ["device"],
+            registry=registry,
+        )
+        self.restarts = Counter(
+            "foreserve_actor_restarts", "Actors that died and came back.", ["actor"], registry=registry
+        )
+        for device in range(devices):
+            self._begin(str(device))
+
+    def set_info(self, **labels: str) -> None:
+        """What is emulated, and how fast."""
+        info = Gauge("foreserve_info", "What this emulator emulates.", list(labels), registry=self._registry)
+        info.labels(**labels).set(1)
+
+    def on_step(self, record: StepRecord) -> None:
+        """A device made a step."""
+        device = str(record.device)
+        labels = (device, record.mode, record.phase)
+        self.latency.labels(*labels).observe(record.latency_s)
+        self.batch.labels(*labels).observe(record.batch)
+        self.pacing.labels(device).observe(record.late_real_s)
+        self.underruns.labels(device).inc(record.underruns)
+        self.slips.labels(device).inc(record.slips)
+        self.busy.labels(device).inc(record.latency_s)
+        self.lookups.labels(device).inc(record.expert_lookups)
+        self.hits.labels(device).inc(record.expert_hits)
+        if record.expert_lookups:
+            self.hit_rate.labels(device).set(record.expert_hits / record.expert_lookups)
+        for component, joules in zip(Energy._fields, record.energy_j, strict=True):
+            self.energy.labels(device, component.removesuffix("_j")).inc(joules)
+        for tier, moved in zip(Traffic._fields, record.traffic_bytes, strict=True):
+            self.traffic.labels(device, tier.removesuffix("_bytes")).inc(moved)
+
+    def on_tokens(self, device: int, tokens: int) -> None:
+        """A device's tokens went to their client."""
+        self.tokens.labels(str(device)).inc(tokens)
+
+    def on_delivery(self, device: int, delay_s: float) -> None:
+        """A release was written to its clients' streams, `delay_s` real seconds after its instant."""
+        self.delivery.labels(str(device)).observe(max(0.0, delay_s))
+
+    def on_restart(self, actor: str) -> None:
+        """An actor died and came back."""
+        self.restarts.labels(actor).inc()
+
+    def _begin(self, device: str) -> None:
+        for metric in (self.pacing, self.delivery, self.underruns, self.slips, self.tokens, self.busy, self.lookups):
+            metric.labels(device)
+        for component in Energy._fields:
+            self.energy.labels(device, component.removesuffix("_j"))
+
+    def _counter(self, name: str, text: str, labels: Iterable[str] = ()) -> Counter:
+        return Counter(f"foreserve_{name}", text, ["device", *labels], registry=self._registry)
+
+    def _histogram(
+        self, name: str, text: str, buckets: Sequence[float], labels: Iterable[str] = ("device",)
+    ) -> Histogram:
+        extra = (0.3, 0.5, 1.0, 2.0, 5.0, 10.0) if buckets is FINE_S else ()
+        return Histogram(f"foreserve_{name}", text, list(labels), buckets=(*buckets, *extra), registry=self._registry)
+
+
+class Metrics:
+    """Both, behind the events that they are made from."""
+
+    def __init__(
+        self, registry: CollectorRegistry, served: tuple[str, int], kv_capacity_tokens: int, devices: int
+    ) -> None:
+        """`served`: the model's name and its context in tokens."""
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.requests = RequestMetrics(registry, *served, devices)
+        self.emulator = EmulatorMetrics(registry, devices)
+        self._kv_capacity_tokens = kv_capacity_tokens
+        self.on_finish = self.requests.on_finish
+        self.on_idle = self.requests.on_idle
+        self.on_rejection = self.requests.on_rejection
+        self.on_delivery = self.emulator.on_delivery
+        self.on_restart = self.emulator.on_restart
+
+    def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
+        """Tokens of a request came out, `gap_s` after those before them (None: its first)."""
+        self.requests.on_tokens(flight, tokens, gap_s)
+        self.emulator.on_tokens(flight.device, tokens)
+
+    def on_step(self, record: StepRecord) -> None:
+        """A device made a step."""
+        self.requests.on_step(record, self._kv_capacity_tokens)
+        self.emulator.on_step(record)

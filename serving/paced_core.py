@@ -1,0 +1,133 @@
+"""What vLLM's front end takes for its engine core: the emulated devices, through the dispatcher."""
+
+import asyncio
+import copy
+import pickle
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from vllm.exceptions import VLLMClientError
+from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest, FinishReason
+from vllm.v1.engine.core_client import EngineCoreClient
+
+from serving.dispatch import Dispatcher
+from serving.flight import Flight
+from serving.flow import Chunk, Release, Request
+from serving.metrics import Metrics
+
+
+class PacedCore(EngineCoreClient):  # type: ignore[misc]
+    """Requests become flights; releases become what vLLM's output handler expects of a step."""
+
+    def __init__(self, dispatcher: Dispatcher, metrics: Metrics) -> None:
+        self.metrics = metrics
+        self.resources = SimpleNamespace(engine_dead=False)
+        self.siblings: Callable[[str], int] = lambda request_id: 1
+        self.on_departure: Callable[[], None] = lambda: None
+        self._dispatcher = dispatcher
+        self._outputs: asyncio.Queue[tuple[EngineCoreOutputs, float]] = asyncio.Queue()
+        self._handed_over: list[tuple[int, float]] = []
+        dispatcher.on_restart = metrics.on_restart
+        dispatcher.on_hopeless = self._fail
+
+    async def start(self) -> None:
+        """Begin to take the devices' releases."""
+        await self._dispatcher.start(self._deliver)
+
+    async def get_supported_tasks_async(self) -> tuple[str, ...]:
+        return ("generate",)
+
+    async def add_request_async(self, request: EngineCoreRequest) -> None:
+        params = request.sampling_params
+        if request.resumable or request.prompt_token_ids is None:
+            raise VLLMClientError("foreserve takes whole prompts of text or tokens: no embeddings, no streamed input.")
+        if params.seed is None and params.temperature > 0:
+            # With a seed a request can be made again after a crash, token by token. Children of `n` share params.
+            request.sampling_params = params = copy.copy(params)
+            params.seed = random.getrandbits(63)
+        await self._dispatcher.submit(
+            Flight(
+                core_request=request,
+                request=Request(
+                    id=request.request_id,
+                    arrival_s=self._dispatcher.clock.now(),
+                    prompt_tokens=len(request.prompt_token_ids),
+                    max_tokens=params.max_tokens,
+                ),
+                device=self._dispatcher.choose(request.data_parallel_rank),
+            )
+        )
+
+    async def abort_requests_async(self, request_ids: list[str]) -> None:
+        """vLLM's output handler calls this for one reason: it has seen a stop string."""
+        self._end(request_ids, FinishReason.STOP)
+
+    def cancel(self, request_ids: list[str]) -> None:
+        """End requests whose clients have gone, or said so."""
+        self._end(request_ids, FinishReason.ABORT)
+
+    async def get_output_async(self) -> EngineCoreOutputs:
+        self._watch_delivery()
+        outputs, at_s = await self._outputs.get()
+        self._handed_over.append((outputs.engine_index, at_s))
+        return outputs
+
+    async def profile_async(self, *args: Any, **kwargs: Any) -> None:
+        raise VLLMClientError("An emulated device has no profiler; its steps are in /metrics.")
+
+    async def reset_mm_cache_async(self) -> None:
+        """There is none."""
+
+    def shutdown(self, timeout: float | None = None) -> None:
+        self.resources.engine_dead = True
+        self._dispatcher.stop()
+
+    def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
+        if release.record is not None:
+            self.metrics.on_step(release.record)
+        outputs = []
+        for flight, chunk in news:
+            gap_s = flight.take(chunk.tokens, release.at_s)
+            self.metrics.on_tokens(flight, len(chunk.tokens), gap_s)
+            if chunk.finish is not None:
+                self._count(flight, FinishReason(chunk.finish))
+            outputs.append(to_output(chunk))
+        if outputs:
+            self._outputs.put_nowait((EngineCoreOutputs(release.device, outputs), release.at_s))
+
+    def _watch_delivery(self) -> None:
+        """What was handed over has been put into its streams; each of them writes in its next turn of the loop."""
+        if self._handed_over:
+            handed_over, self._handed_over = self._handed_over, []
+            asyncio.get_running_loop().call_soon(self._note_delay, handed_over)
+
+    def _note_delay(self, handed_over: list[tuple[int, float]]) -> None:
+        for device, at_s in handed_over:
+            self.metrics.on_delivery(device, self._dispatcher.clock.late(at_s))
+
+    def _end(self, request_ids: list[str], reason: FinishReason) -> None:
+        for flight in self._dispatcher.abort(request_ids):
+            self._count(flight, reason)
+
+    def _fail(self, flight: Flight) -> None:
+        """End a request that cannot be served; its client is told so."""
+        self._count(flight, FinishReason.ERROR)
+        output = EngineCoreOutput(flight.request.id, [], finish_reason=FinishReason.ERROR)
+        self._outputs.put_nowait((EngineCoreOutputs(flight.device, [output]), self._dispatcher.clock.now()))
+
+    def _count(self, flight: Flight, reason: FinishReason) -> None:
+        self.on_departure()
+        self.metrics.on_finish(flight, str(reason), self.siblings(flight.request.id))
+        if self._dispatcher.idle(flight.device):
+            self.metrics.on_idle(flight.device)
+
+
+def to_output(chunk: Chunk) -> EngineCoreOutput:
+    """A chunk as vLLM's output processor takes it."""
+    if chunk.extra is not None:
+        output: EngineCoreOutput = pickle.loads(chunk.extra)
+        return output
+    finish = None if chunk.finish is None else FinishReason(chunk.finish)
+    return EngineCoreOutput(chunk.request_id, chunk.tokens, finish_reason=finish, stop_reason=chunk.stop_reason)

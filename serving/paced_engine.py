@@ -1,0 +1,98 @@
+"""vLLM's front end with the emulated devices in the place of its engine core.
+
+`AsyncLLM` renders and tokenizes prompts, detokenizes, finds stop strings and fans out `n`; all of that stays. Only
+what it talks to below, its `EngineCoreClient`, is ours: requests go to the dispatcher, tokens come when a device
+releases them.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable
+from http import HTTPStatus
+from math import ceil
+from typing import Any
+
+from vllm.config import VllmConfig
+from vllm.exceptions import GracefulHTTPError, QueueOverflowError, VLLMClientError
+from vllm.renderers import renderer_from_config
+from vllm.sampling_params import SamplingParams
+from vllm.utils.collection_utils import as_list
+from vllm.v1.engine.async_llm import AsyncLLM
+from vllm.v1.engine.input_processor import InputProcessor
+from vllm.v1.engine.output_processor import OutputProcessor
+
+from serving.paced_core import PacedCore
+
+# How many of the last departures tell how soon the next place is free.
+DEPARTURES = 32
+
+
+class QueueFull(QueueOverflowError):  # type: ignore[misc]
+    """All places are taken. vLLM's own says 503; clients of OpenAI's API back off at 429."""
+
+    def __init__(self, limit: int, retry_after_s: float) -> None:
+        message = f"All {limit} places of the queue are taken; try again in {ceil(retry_after_s)} s."
+        GracefulHTTPError.__init__(self, message, HTTPStatus.TOO_MANY_REQUESTS)
+        self.retry_after_s = retry_after_s
+
+
+class PacedEngine(AsyncLLM):  # type: ignore[misc]
+    """An `AsyncLLM` whose engine core is a `PacedCore`; vLLM's servers take it as their own."""
+
+    def __init__(self, config: VllmConfig, core: PacedCore) -> None:
+        """`AsyncLLM.__init__`, but for the engine core process and the token engine's statistics."""
+        self.vllm_config = config
+        self.model_config = config.model_config
+        self.scheduler_config = config.scheduler_config
+        self.observability_config = config.observability_config
+        self._elastic_ep_lock = asyncio.Lock()
+        self.log_requests = False
+        self.log_stats = False
+        self.renderer = renderer_from_config(config)
+        self.input_processor = InputProcessor(config, self.renderer)
+        self.admission_stats = None
+        self.output_processor = OutputProcessor(self.renderer.tokenizer, log_stats=False)
+        self.engine_core = core
+        self.logger_manager = None
+        self._client_count = 1
+        self.output_handler: asyncio.Task[None] | None = None
+        self._no_profiler()
+        self._departures: deque[float] = deque(maxlen=DEPARTURES)
+        core.siblings = self._siblings
+        core.on_departure = lambda: self._departures.append(time.monotonic())
+
+    async def abort(self, request_id: str | Iterable[str], internal: bool = False) -> None:
+        """As in `AsyncLLM`; but counted as aborted, where the output handler's own aborts are stop strings."""
+        ids = (request_id,) if isinstance(request_id, str) else as_list(request_id)
+        self.engine_core.cancel(self.output_processor.abort_requests(ids, internal))
+
+    async def add_request(self, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
+        """As in `AsyncLLM`, for text generation."""
+        if not isinstance(params, SamplingParams):
+            raise VLLMClientError("foreserve emulates text generation only: no pooling, scoring or embedding requests.")
+        return await super().add_request(request_id, prompt, params, *args, **kwargs)
+
+    def check_admission(self, n: int = 1, request_id: str | None = None) -> None:
+        """Raises `QueueFull` if `n` more sequences would exceed the scenario's `max_queue`."""
+        limit = self.scheduler_config.max_num_queued_reqs
+        if self.get_num_unfinished_requests() + n > limit:
+            self.engine_core.metrics.on_rejection("max_num_queued_reqs")
+            raise QueueFull(limit, self.retry_after_s())
+
+    def retry_after_s(self) -> float:
+        """Real seconds until a place should be free, from the pace of the last departures; at least 1."""
+        seen = self._departures
+        return 1.0 if len(seen) < 2 else max(1.0, (seen[-1] - seen[0]) / (len(seen) - 1))
+
+    def _siblings(self, request_id: str) -> int:
+        """`n` of the client's request that a sequence belongs to."""
+        state = self.output_processor.request_states.get(request_id)
+        return 1 if state is None or state.parent_req is None else int(state.parent_req.sampling_params.n)
+
+    def _no_profiler(self) -> None:
+        self.profiler = None
+        self._frontend_profiler_injected = False
+        self._profile_lock = asyncio.Lock()
+        self._profile_session_guard_enabled = True
+        self._profile_session_active = False

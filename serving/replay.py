@@ -1,0 +1,32 @@
+"""Makes a restarted token source say again what it had said: a logits processor that forces the known tokens.
+
+The request is run again from its start, so that sampling state, penalties and stop conditions come out as they were;
+only the choice of the tokens that are known already is taken out of the sampler's hands.
+"""
+
+import torch
+from vllm import SamplingParams
+from vllm.v1.sample.logits_processor import AdapterLogitsProcessor, RequestLogitsProcessor
+
+KNOWN_TOKENS = "foreserve_known_tokens"
+
+
+class Replay(AdapterLogitsProcessor):  # type: ignore[misc]
+    """Forces the tokens in the request's `extra_args[KNOWN_TOKENS]`, then leaves the logits alone."""
+
+    def is_argmax_invariant(self) -> bool:
+        return False
+
+    def new_req_logits_processor(self, params: SamplingParams) -> RequestLogitsProcessor | None:
+        known: list[int] | None = (params.extra_args or {}).get(KNOWN_TOKENS)
+        if not known:
+            return None
+
+        def force(output_ids: list[int], logits: torch.Tensor) -> torch.Tensor:
+            if len(output_ids) >= len(known):
+                return logits
+            forced = torch.full_like(logits, float("-inf"))
+            forced[known[len(output_ids)]] = 0.0
+            return forced
+
+        return force

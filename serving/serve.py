@@ -1,0 +1,205 @@
+"""Brings an emulation up, in the order that makes it ready soonest, and takes it down without a trace."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ray
+
+from device_model.load import load_device
+from device_model.spec import SpecError
+from device_model.step import DeviceModel
+from serving import cluster
+from serving.scenario import Scenario, ScenarioError
+from serving.scheduler import Limits
+from serving.vllm_flags import context_of, engine_args, parse_flags, prepare_environment, vllm_flags
+
+if TYPE_CHECKING:
+    from serving.paced_engine import PacedEngine
+
+log = logging.getLogger("foreserve")
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """An emulation that is up."""
+
+    scenario: Scenario
+    http_port: int
+    grpc_port: int
+    ready_s: float
+    realtime: bool
+
+
+@dataclass(slots=True)
+class Bringup:
+    """What is known before anything is started: a wrong scenario fails here, within a second."""
+
+    scenario: Scenario
+    device: DeviceModel
+    max_model_len: int
+    sock: socket.socket
+
+    @property
+    def limits(self) -> Limits:
+        s = self.scenario
+        return Limits(s.max_num_seqs, s.max_num_batched_tokens, self.device.kv_capacity_tokens)
+
+
+def prepare(scenario: Scenario) -> Bringup:
+    """Check a scenario and take its HTTP port; raises `ScenarioError`."""
+    try:
+        device = load_device(scenario.system, scenario.hardware, scenario.model)
+    except SpecError as error:
+        raise ScenarioError(str(error)) from error
+    context = min(
+        scenario.max_model_len,
+        device.max_context_tokens,
+        device.kv_capacity_tokens,
+        context_of(scenario.token_model),
+    )
+    free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
+    return Bringup(scenario, device, context, free_port(scenario.host, scenario.http_port, "http_port"))
+
+
+def free_port(host: str, port: int, key: str) -> socket.socket:
+    """A socket bound to a port; raises `ScenarioError` if another program has it."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        raise ScenarioError(
+            f"`{key}` is {port}, and {host}:{port} cannot be had ({error.strerror}): "
+            f"choose another with --{key.replace('_', '-')} (0: any free one)."
+        ) from error
+    return sock
+
+
+@contextlib.asynccontextmanager
+async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
+    """An emulation, up for as long as the context lasts."""
+    began = time.monotonic()
+    scenario = bringup.scenario
+    prepare_environment(scenario.token_model)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(bringup.sock.close)
+        say("Starting Ray ...")
+        stack.callback(ray.shutdown)
+        cluster.start_ray()
+        flags = vllm_flags(scenario, bringup.max_model_len)
+        say("Starting the token source (vLLM) and the devices ...")
+        source = cluster.start_source(scenario, flags)
+        engine, core, realtime = await build_engine(bringup, flags, source)
+        stack.callback(engine.shutdown)
+        grpc_port, http_port = await open_edge(stack, bringup, engine, flags)
+        await core.start()
+        yield Serving(scenario, http_port, grpc_port, time.monotonic() - began, realtime)
+
+
+async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tuple[PacedEngine, Any, bool]":
+    """The engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
+    from prometheus_client import REGISTRY
+
+    from serving.actors import may_be_realtime
+    from serving.clock import WallClock
+    from serving.dispatch import Dispatcher, bind_inbox
+
+    scenario = bringup.scenario
+    origin = time.time()
+    inbox, address = bind_inbox("127.0.0.1")
+    model = cluster.start_model(scenario)
+    nodes = cluster.start_nodes(scenario, bringup.limits, bringup.device.ext_bytes_per_s, (origin, address))
+    config = engine_args(flags).create_engine_config()
+
+    from serving.metrics import Metrics
+    from serving.paced_core import PacedCore
+    from serving.paced_engine import PacedEngine
+
+    actors = cluster.Cluster(nodes, model, source)
+    dispatcher = Dispatcher(actors, WallClock(origin, scenario.speed), scenario.speed, scenario.token_ahead, inbox)
+    metrics = Metrics(
+        REGISTRY, (scenario.model, bringup.max_model_len), bringup.device.kv_capacity_tokens, scenario.devices
+    )
+    realtime = may_be_realtime()
+    metrics.emulator.set_info(
+        system=scenario.system,
+        hardware=scenario.hardware,
+        model=scenario.model,
+        speed=str(scenario.speed),
+        realtime=str(realtime).lower(),
+    )
+    core = PacedCore(dispatcher, metrics)
+    return PacedEngine(config, core), core, realtime
+
+
+async def open_edge(
+    stack: contextlib.AsyncExitStack, bringup: Bringup, engine: "PacedEngine", flags: list[str]
+) -> tuple[int, int]:
+    """The gRPC and HTTP servers; their ports."""
+    from serving.api.grpc_server import start_grpc
+    from serving.api.http_openai import HttpServer, make_app
+
+    scenario = bringup.scenario
+    app = await make_app(engine, parse_flags(flags))
+    grpc_server, grpc_port = await start_grpc(
+        engine, app.state, scenario.host, scenario.grpc_port, list(scenario.api_keys)
+    )
+    stack.push_async_callback(grpc_server.stop, 0.5)
+    http = HttpServer(app, engine, bringup.sock)
+    stack.push_async_callback(http.stop)
+    return grpc_port, bringup.sock.getsockname()[1]
+
+
+async def until_interrupted() -> None:
+    """Waits for Ctrl-C, or for whoever ends processes politely."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    await stop.wait()
+
+
+async def serve(bringup: Bringup, ready_file: Path | None) -> None:
+    """`foreserve serve`: up until interrupted."""
+    scenario = bringup.scenario
+    print(f"foreserve: {scenario.model} on {scenario.devices} x {scenario.hardware}, speed {scenario.speed:g}")
+    async with serving(bringup, say=lambda line: print(line, flush=True)) as up:
+        print(greeting(up), flush=True)
+        if ready_file:
+            addresses = {"http_port": up.http_port, "grpc_port": up.grpc_port, "ready_s": round(up.ready_s, 2)}
+            ready_file.write_text(json.dumps(addresses | {"realtime": up.realtime}), encoding="utf-8")
+        await until_interrupted()
+        print("\nStopping ...", flush=True)
+
+
+def greeting(up: Serving) -> str:
+    """What a user needs now: where it listens, and lines to paste."""
+    scenario, host = up.scenario, up.scenario.host
+    question = {"model": scenario.model, "max_tokens": 32, "messages": [{"role": "user", "content": "Hello!"}]}
+    streamed = json.dumps(question | {"stream": True})
+    key = ' -H "Authorization: Bearer $OPENAI_API_KEY"' if scenario.api_keys else ""
+    priority = "real-time priority" if up.realtime else "no real-time priority (not permitted here): expect more jitter"
+    return f"""
+Ready in {up.ready_s:.1f} s; devices run with {priority}.
+  HTTP     http://{host}:{up.http_port}/v1
+  gRPC     {host}:{up.grpc_port}
+  Metrics  http://{host}:{up.http_port}/metrics
+
+Try it:
+  curl -N http://{host}:{up.http_port}/v1/chat/completions -H 'Content-Type: application/json'{key} -d '{streamed}'
+  {sys.argv[0]} call {host}:{up.grpc_port} foreserve.v1.OpenAI/StreamChatCompletion '{json.dumps(question)}'
+
+Ctrl-C ends it."""

@@ -1,0 +1,167 @@
+"""The token source: vLLM's engine core, running ahead of the emulated clock into a bounded buffer per request."""
+
+import pickle
+import queue
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.v1.core.sched.output import SchedulerOutput
+from vllm.v1.core.sched.scheduler import Scheduler
+from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
+from vllm.v1.engine.core import EngineCore
+from vllm.v1.executor import Executor
+from vllm.v1.request import Request
+
+from serving.flow import Chunk
+from serving.replay import KNOWN_TOKENS
+
+IDLE_S = 0.005
+
+
+class RunAheadScheduler(Scheduler):  # type: ignore[misc]
+    """vLLM's scheduler, with requests that can be held: they stay as they are, and get no step."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)
+        self.running: list[Request]
+        self.held: set[str] = set()
+
+    def schedule(self, *args: object, **kwargs: object) -> SchedulerOutput:
+        """One step for all requests that are not held."""
+        held = [request for request in self.running if request.request_id in self.held]
+        if not held:
+            return super().schedule(*args, **kwargs)
+        self.running = [request for request in self.running if request.request_id not in self.held]
+        try:
+            return super().schedule(*args, **kwargs)
+        finally:
+            self.running.extend(held)
+
+    def has_work(self) -> bool:
+        """Whether a step would compute anything, or has finished requests to tidy away."""
+        waiting, running = len(self.waiting), len(self.running)
+        held = sum(request.request_id in self.held for request in self.running)
+        return waiting > 0 or running > held or bool(self.finished_req_ids)
+
+
+@dataclass(slots=True)
+class Live:
+    """A request whose client still waits: all that vLLM has made of it, and how much the device has taken."""
+
+    device: int
+    chunks: list[Chunk] = field(default_factory=list)
+    made: int = 0
+    taken: int = 0
+    known: int = 0
+    finished: bool = False
+
+
+class VllmSource:
+    """Owns an `EngineCore`. Calls from any thread become commands to the one thread that runs `cycle`."""
+
+    def __init__(self, args: AsyncEngineArgs, ahead: int, deliver: Callable[[int, list[Chunk]], None]) -> None:
+        """`ahead`: tokens that a request may be ahead of its device; `deliver(device, chunks)` sends them there."""
+        config = args.create_engine_config()
+        config.scheduler_config.scheduler_cls = RunAheadScheduler
+        self._core = EngineCore(config, Executor.get_class(config), log_stats=False)
+        self._scheduler: RunAheadScheduler = self._core.scheduler
+        self._ahead = ahead
+        self._deliver = deliver
+        self._live: dict[str, Live] = {}
+        self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+
+    def add(self, request: EngineCoreRequest, device: int, known: list[int]) -> None:
+        """Begin a request; `known` are tokens of it that an earlier source made, to be made again."""
+        self._commands.put(lambda: self._add(request, device, known))
+
+    def drop(self, request_ids: list[str]) -> None:
+        """Forget requests: done, or aborted."""
+        self._commands.put(lambda: self._drop(request_ids))
+
+    def taken(self, positions: dict[str, int]) -> None:
+        """Learn how far a device has got with its requests."""
+        self._commands.put(lambda: self._taken(positions))
+
+    def resend(self, request_id: str, position: int) -> None:
+        """Deliver again all tokens of a request from `position` of its output on."""
+        self._commands.put(lambda: self._resend(request_id, position))
+
+    def cycle(self) -> None:
+        """Carry out what has been asked, then make one step of tokens; waits while there is nothing to do."""
+        self._carry_out(wait=not self._scheduler.has_work())
+        if not self._scheduler.has_work():
+            return
+        outputs, computed = self._core.step_fn()
+        if not computed:
+            # What waits cannot begin yet (no room in the KV cache, a grammar still compiling): no need to spin.
+            self._carry_out(wait=True, timeout_s=IDLE_S)
+        batches: dict[int, list[Chunk]] = defaultdict(list)
+        for core_outputs in (outputs or {}).values():
+            for output in core_outputs.outputs:
+                self._collect(output, batches)
+        for device, chunks in batches.items():
+            self._deliver(device, chunks)
+
+    def _carry_out(self, wait: bool, timeout_s: float | None = None) -> None:
+        try:
+            self._commands.get(block=wait, timeout=timeout_s)()
+            while True:
+                self._commands.get_nowait()()
+        except queue.Empty:
+            pass
+
+    def _add(self, request: EngineCoreRequest, device: int, known: list[int]) -> None:
+        if known and request.sampling_params is not None:
+            extra_args = dict(request.sampling_params.extra_args or {})
+            request.sampling_params.extra_args = extra_args | {KNOWN_TOKENS: known}
+        self._live[request.request_id] = Live(device, known=len(known))
+        try:
+            self._core.add_request(*self._core.preprocess_add_request(request))
+        except Exception as error:
+            # The client gets a finished, failed request; every other request goes on.
+            failed = Chunk(request.request_id, 0, [], int(FinishReason.ERROR), str(error))
+            self._deliver(device, [failed])
+
+    def _drop(self, request_ids: list[str]) -> None:
+        unfinished = [id for id in request_ids if (live := self._live.pop(id, None)) and not live.finished]
+        self._scheduler.held.difference_update(request_ids)
+        if unfinished:
+            self._core.abort_requests(unfinished)
+
+    def _taken(self, positions: dict[str, int]) -> None:
+        for request_id, position in positions.items():
+            if live := self._live.get(request_id):
+                live.taken = max(live.taken, position)
+                if live.made - live.taken < self._ahead:
+                    self._scheduler.held.discard(request_id)
+
+    def _resend(self, request_id: str, position: int) -> None:
+        if live := self._live.get(request_id):
+            live.taken = position
+            self._deliver(live.device, [chunk for chunk in live.chunks if chunk.first >= position])
+
+    def _collect(self, output: EngineCoreOutput, batches: dict[int, list[Chunk]]) -> None:
+        live = self._live.get(output.request_id)
+        if live is None:
+            return
+        chunk = to_chunk(output, live.made)
+        live.chunks.append(chunk)
+        live.made += len(chunk.tokens)
+        live.finished = chunk.finish is not None
+        # What an earlier source made already counts as taken: the device has it, or had it.
+        if not live.finished and live.made - max(live.taken, live.known) >= self._ahead:
+            self._scheduler.held.add(output.request_id)
+        batches[live.device].append(chunk)
+
+
+def to_chunk(output: EngineCoreOutput, position: int) -> Chunk:
+    """vLLM's output of one step of one request, without the token engine's own statistics."""
+    finish = None if output.finish_reason is None else int(output.finish_reason)
+    rich = output.new_logprobs is not None or output.new_prompt_logprobs_tensors is not None
+    extra = None
+    if rich:
+        output.prefill_stats = output.events = None
+        extra = pickle.dumps(output)
+    return Chunk(output.request_id, position, output.new_token_ids, finish, output.stop_reason, extra)
