@@ -1,0 +1,50 @@
+"""The clocks: deadlines are absolute, a signal wakes a waiter, and lateness is told."""
+
+import threading
+import time
+
+import pytest
+
+from serving.clock import VirtualClock, WallClock
+
+
+def test_until_waits_for_the_emulated_instant_at_its_speed() -> None:
+    clock = WallClock(time.time(), speed=10.0)
+    began = time.monotonic()
+    late = clock.until(clock.now() + 0.5)
+    assert 0 <= late < 0.05
+    assert time.monotonic() - began >= 0.05 - 1e-3
+
+
+def test_a_missed_deadline_is_told_in_real_seconds() -> None:
+    clock = WallClock(time.time() - 1.0, speed=10.0)
+    assert clock.until(5.0) == pytest.approx(0.5, abs=0.05)
+
+
+def test_processes_with_one_origin_read_one_time() -> None:
+    origin = time.time() - 3.0
+    assert WallClock(origin).now() == pytest.approx(WallClock(origin).now(), abs=0.01)
+
+
+def test_a_signal_before_the_wait_is_not_lost() -> None:
+    clock = WallClock(time.time())
+    clock.signal()
+    began = time.monotonic()
+    clock.wait(clock.now() + 5.0)
+    assert time.monotonic() - began < 1.0
+
+
+def test_a_signal_from_another_thread_ends_the_wait() -> None:
+    clock = WallClock(time.time())
+    threading.Timer(0.05, clock.signal).start()
+    began = time.monotonic()
+    clock.wait(clock.now() + 5.0)
+    assert 0.04 < time.monotonic() - began < 1.0
+
+
+def test_virtual_time_passes_by_waiting_only() -> None:
+    clock = VirtualClock()
+    assert clock.until(1e6) == 0.0
+    assert clock.now() == 1e6
+    clock.until(5.0)
+    assert clock.now() == 1e6

@@ -1,0 +1,51 @@
+"""Scenario files: what is wrong is named by file, line and key, with what is allowed."""
+
+from pathlib import Path
+
+import pytest
+
+from serving.scenario import Scenario, ScenarioError, load_scenario
+
+
+def load(tmp_path: Path, text: str) -> Scenario:
+    path = tmp_path / "a.toml"
+    path.write_text(text)
+    return load_scenario(path)
+
+
+def test_a_file_overrides_the_defaults_and_options_override_the_file(tmp_path: Path) -> None:
+    scenario = load(tmp_path, 'devices = 4\nspeed = 2\napi_keys = ["secret"]\n')
+    assert (scenario.devices, scenario.speed, scenario.api_keys) == (4, 2.0, ("secret",))
+    assert scenario.with_options({"devices": 2, "speed": None}) == load(
+        tmp_path, 'devices = 2\nspeed = 2.0\napi_keys = ["secret"]'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("devices = 1\ndevizes = 2\n", ["line 2", "`devizes`", "devices"]),
+        ("\n\nspeed = 'fast'\n", ["line 3", "`speed`", "a number"]),
+        ("devices = true\n", ["line 1", "`devices`", "whole number"]),
+        ("devices = 1.5\n", ["line 1", "`devices`", "whole number"]),
+        ("devices = 0\n", ["line 1", "`devices`", "at least 1"]),
+        ("host = ''\nspeed = -1\n", ["line 2", "`speed`", "above 0"]),
+        ("speed = nan\n", ["line 1", "`speed`"]),
+        ("http_port = 70000\n", ["line 1", "`http_port`", "65535"]),
+        ("api_keys = [1]\n", ["line 1", "`api_keys`", "list of strings"]),
+        ("[devices]\nx = 1\n", ["line 1", "`devices`", "whole number"]),
+        ("devices = \n", ["not TOML", "line 1"]),
+        ("devices = 1\ndevices = 2\n", ["not TOML"]),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_sentence(tmp_path: Path, text: str, said: list[str]) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load(tmp_path, text)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert all(word in message for word in ["a.toml", *said]), message
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"nowhere\.toml"):
+        load_scenario(tmp_path / "nowhere.toml")
