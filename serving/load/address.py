@@ -1,0 +1,52 @@
+"""An endpoint's address, taken apart."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+PORTS = {"http": 80, "https": 443, "grpc": 50051, "grpcs": 50051}
+EMULATOR_HTTP_PORT = 8000  # Where an emulator's /metrics is, if all we know is its gRPC address.
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`netloc` is host and port as a URL writes them, `path` what stands before `/v1`."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+    @classmethod
+    def of(cls, url: str) -> "Address":
+        """Raises ValueError if it is not an address that `foreserve load` can call."""
+        parts = urlsplit(url)
+        if parts.scheme not in PORTS or not parts.hostname or parts.port == 0:
+            raise ValueError(url)
+        port = parts.port or PORTS[parts.scheme]
+        return cls(parts.scheme, parts.hostname, port, parts.path.rstrip("/").removesuffix("/v1"))
+
+    @property
+    def is_grpc(self) -> bool:
+        """Whether the endpoint speaks gRPC."""
+        return self.scheme in ("grpc", "grpcs")
+
+    @property
+    def netloc(self) -> str:
+        """Host and port, as URLs and the Host header have them."""
+        return f"{self._bracketed}:{self.port}"
+
+    @property
+    def base_url(self) -> str:
+        """What stands before `/v1`."""
+        return f"{self.scheme}://{self.netloc}{self.path}"
+
+    @property
+    def metrics_url(self) -> str:
+        """Where its /metrics should be."""
+        if self.is_grpc:
+            return f"http://{self._bracketed}:{EMULATOR_HTTP_PORT}/metrics"
+        return f"{self.base_url}/metrics"
+
+    @property
+    def _bracketed(self) -> str:
+        return f"[{self.host}]" if ":" in self.host else self.host

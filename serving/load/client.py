@@ -1,0 +1,90 @@
+"""What the client sees of one request, and what a transport must do.
+
+All instants are `time.monotonic()` seconds, taken when bytes come off the socket.
+
+An *output* is a chunk that brings tokens: not a chat's role chunk, not a bare `finish_reason`, not `usage`. A chunk
+with empty text but no `finish_reason` is an output too: some tokens are not yet printable.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from serving.load.options import LoadOptions
+from serving.load.workload import LoadRequest
+
+
+@dataclass(slots=True, eq=False)
+class Trace:
+    """One request as the client saw it."""
+
+    scheduled_s: float  # When it was to be sent; every latency counts from here, so a slow client cannot hide a queue.
+    lag_s: float = 0.0  # How much later the client came to it.
+    outputs_s: list[float] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)  # Beside each output: the tokens so far by `usage`; 0 if not told.
+    end_s: float = 0.0  # The last chunk that has a choice.
+    prompt_tokens: int | None = None  # By the last `usage`; None if the server sent none.
+    output_tokens: int | None = None
+    status: str | None = None  # Of a failure: HTTP status, gRPC code, or `connection`, `timeout`, `stream`, `client`.
+    error: str | None = None
+    cancelled: bool = False
+
+    def see(self, at_s: float, output: bool, usage: tuple[int, int] | None) -> None:
+        """A chunk with a choice; `usage` is of prompt tokens and output tokens so far, if the chunk says."""
+        self.end_s = at_s
+        if output:
+            self.outputs_s.append(at_s)
+            self.counts.append(usage[1] if usage else 0)
+        if usage:
+            self.prompt_tokens, self.output_tokens = usage
+
+    def close(self) -> None:
+        """No more chunks come."""
+        if not self.outputs_s:
+            self.fail("stream", "the stream ended without any output")
+        elif self.tokens > (self.counts[-1] or len(self.outputs_s)) and self.end_s > self.outputs_s[-1]:
+            # The chunk with the finish_reason brought no text, but a token all the same.
+            self.outputs_s.append(self.end_s)
+            self.counts.append(self.tokens)
+
+    def fail(self, status: str, error: str) -> None:
+        """The request's first failure stands."""
+        if self.error is None:
+            self.status, self.error = status, error
+
+    @property
+    def completed(self) -> bool:
+        """Whether it brought an answer, without error."""
+        return self.error is None and not self.cancelled and bool(self.outputs_s)
+
+    @property
+    def tokens(self) -> int:
+        """Output tokens: the server's count, else the number of outputs."""
+        return self.output_tokens if self.output_tokens is not None else len(self.outputs_s)
+
+
+class Transport(Protocol):
+    """A connection to an endpoint; a failed request is recorded in its trace."""
+
+    async def models(self) -> Sequence[str]:
+        """The models that the endpoint lists; raises LoadError if it cannot be asked."""
+        ...
+
+    async def stream(self, request: LoadRequest, model: str, trace: Trace) -> None:
+        """Sends the request and fills the trace until the stream ends."""
+        ...
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        ...
+
+
+def connect(options: LoadOptions) -> Transport:
+    """The transport for the options' address."""
+    if options.address.is_grpc:
+        from serving.load.grpc import GrpcTransport  # Only here, so that an HTTP run does not load gRPC.
+
+        return GrpcTransport(options)
+    from serving.load.http import HttpTransport
+
+    return HttpTransport(options)

@@ -1,0 +1,65 @@
+"""Sends each request at its time, whatever became of those before it."""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import nullcontext
+from time import monotonic
+
+from serving.load.client import Trace, Transport
+from serving.load.workload import LoadRequest
+
+LONGEST_SLEEP_S = 3600.0  # Event loops overflow on sleeps of centuries, which a very low rate can ask for.
+
+
+class Drive:
+    """One run, and how far it is: `traces` holds every request that was sent, in order."""
+
+    def __init__(self, transport: Transport, model: str, speed: float, timeout_s: float) -> None:
+        self.transport, self.model = transport, model
+        self.speed, self.timeout_s = speed, timeout_s
+        self.traces: list[Trace] = []
+        self.in_flight: set[Trace] = set()
+        self.done = self.failed = self.ended_tokens = 0
+
+    async def run(self, requests: Iterable[LoadRequest], most: int | None) -> None:
+        """Sends the requests, `most` of them at once, and waits for their ends; cancelled, it cancels them all."""
+        slots = asyncio.Semaphore(most) if most else nullcontext()
+        start_s = monotonic()
+        async with asyncio.TaskGroup() as sending:
+            for request in requests:
+                # Absolute, so that what made this client late for one request does not delay the next.
+                due_s = start_s + request.arrival_s / self.speed
+                await _until(due_s)
+                sending.create_task(self._one(request, due_s, slots))
+
+    async def _one(self, request: LoadRequest, due_s: float, slots: asyncio.Semaphore | nullcontext[None]) -> None:
+        trace = Trace(due_s, lag_s=monotonic() - due_s)
+        self.traces.append(trace)
+        self.in_flight.add(trace)
+        try:
+            async with slots:
+                await self._send(request, trace)
+        except asyncio.CancelledError:
+            trace.cancelled = True
+            raise
+        finally:
+            self.in_flight.discard(trace)
+            self.done += trace.completed
+            self.failed += trace.error is not None
+            self.ended_tokens += trace.tokens
+
+    async def _send(self, request: LoadRequest, trace: Trace) -> None:
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                await self.transport.stream(request, self.model, trace)
+        except TimeoutError:
+            trace.fail("timeout", f"no end after {self.timeout_s:g} s")
+        except Exception as error:  # One request must not end the run; the report names what happened.
+            trace.fail("client", repr(error))
+        trace.close()
+
+
+async def _until(instant_s: float) -> None:
+    # Again if woken too early: uvloop's timers count whole milliseconds, and an early start would shorten its TTFT.
+    while (wait_s := instant_s - monotonic()) > 0:
+        await asyncio.sleep(min(wait_s, LONGEST_SLEEP_S))

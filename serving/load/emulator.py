@@ -1,0 +1,166 @@
+"""What our own endpoint says about its pace: a slow host must not pass for slow hardware.
+
+An endpoint is ours if its /metrics has `foreserve_info`. Its counters are read before and after the run, and the
+difference is the run's (other clients' traffic at that time is in it too). The emulator counts its delays in real
+seconds and its steps in emulated ones; emulated seconds = real seconds x speed.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from serving.load.http import bearer
+
+LATENESS_LIMIT = 0.05  # Of the modelled step: above it, latencies are the host's rather than the hardware's.
+UNDERRUN_LIMIT = 0.05  # Of the released tokens: above it, latencies are the token model's.
+SETTLE_S, SETTLE_TRIES = 0.25, 8  # Actors ship their counts in batches, so the last ones come after the last token.
+
+Series = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The emulator's own series at one instant, and what it says it is."""
+
+    info: Mapping[str, str]
+    series: Series
+
+    @property
+    def speed(self) -> float:
+        """Emulated seconds per real second."""
+        return float(self.info.get("speed") or 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """How well the host kept the modelled pace during the run; seconds are emulated ones. None: not known."""
+
+    info: Mapping[str, str]
+    speed: float
+    lateness_mean_s: float | None  # From a release's modelled instant to its hand-over at the edge.
+    step_mean_s: float | None
+    pacing_error_mean_s: float | None
+    underruns: int  # Tokens that were not there when the device released them.
+    released_tokens: int
+    energy_j: float
+    broken: str | None  # Why the two readings cannot be compared.
+
+    @property
+    def lateness_share(self) -> float | None:
+        """Mean lateness over the mean modelled step."""
+        if self.lateness_mean_s is None or not self.step_mean_s:
+            return None
+        return self.lateness_mean_s / self.step_mean_s
+
+    @property
+    def joules_per_token(self) -> float | None:
+        """Modelled energy of the run over the tokens it released."""
+        return self.energy_j / self.released_tokens if self.released_tokens else None
+
+    @property
+    def underrun_share(self) -> float:
+        """Underruns over the tokens released."""
+        return self.underruns / self.released_tokens if self.released_tokens else 0.0
+
+    def refusal(self) -> str | None:
+        """Why there is no SLO verdict; None if the pace was kept."""
+        if self.broken:
+            return f"No SLO verdict: {self.broken}, so its lateness is not known."
+        share = self.lateness_share
+        if share is None or self.lateness_mean_s is None or self.step_mean_s is None:
+            return "No SLO verdict: the emulator counted no steps or no deliveries, so its lateness is not known."
+        if share > LATENESS_LIMIT:
+            late_ms, step_ms = self.lateness_mean_s * 1e3, self.step_mean_s * 1e3
+            return (
+                f"No SLO verdict: the host is too slow: tokens came out {late_ms:.3g} ms late on average, "
+                f"{share:.1%} of the modelled step of {step_ms:.3g} ms (limit {LATENESS_LIMIT:.0%})."
+            )
+        if self.underrun_share > UNDERRUN_LIMIT:
+            return (
+                f"No SLO verdict: the host is too slow: {self.underrun_share:.1%} of the tokens were not ready when "
+                f"the device released them (limit {UNDERRUN_LIMIT:.0%})."
+            )
+        return None
+
+
+async def snapshot(url: str, api_key: str | None = None) -> Snapshot | None:
+    """Reads /metrics; None if nothing answers there or it is not our emulator."""
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
+            reply = await client.get(url, headers=bearer(api_key))
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return None
+    return parse(reply.text) if reply.status_code == 200 else None
+
+
+async def settled(url: str, api_key: str | None = None) -> Snapshot | None:
+    """Reads /metrics until it no longer changes."""
+    last = await snapshot(url, api_key)
+    for _ in range(SETTLE_TRIES):
+        await asyncio.sleep(SETTLE_S)
+        now = await snapshot(url, api_key)
+        if now is None or now == last:
+            return now
+        last = now
+    return last
+
+
+def parse(text: str) -> Snapshot | None:
+    """The snapshot in a Prometheus text; None if it is not our emulator's."""
+    ours = "\n".join(line for line in text.splitlines() if line.startswith("foreserve_"))
+    info: Mapping[str, str] | None = None
+    series: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    try:
+        families = list(text_string_to_metric_families(ours + "\n"))
+    except ValueError:
+        return None
+    for family in families:
+        for sample in family.samples:
+            if sample.name == "foreserve_info":
+                info = sample.labels
+            series[sample.name, tuple(sorted(sample.labels.items()))] = sample.value
+    return None if info is None else Snapshot(info, series)
+
+
+def difference(before: Snapshot, after: Snapshot | None) -> Fidelity:
+    """What happened between two snapshots; None: the second could not be read."""
+    broken = _broken(before, after)
+    after = before if broken or after is None else after
+
+    def grew(name: str) -> float:
+        return _total(after, name) - _total(before, name)
+
+    def mean(histogram: str, scale: float) -> float | None:
+        count = grew(f"{histogram}_count")
+        return scale * grew(f"{histogram}_sum") / count if count > 0 else None
+
+    speed = after.speed
+    return Fidelity(
+        info=after.info,
+        speed=speed,
+        lateness_mean_s=mean("foreserve_delivery_delay_seconds", speed),
+        step_mean_s=mean("foreserve_step_latency_seconds", 1.0),
+        pacing_error_mean_s=mean("foreserve_pacing_error_seconds", speed),
+        underruns=round(grew("foreserve_underruns_total")),
+        released_tokens=round(grew("foreserve_released_tokens_total")),
+        energy_j=grew("foreserve_energy_joules_total"),
+        broken=broken,
+    )
+
+
+def _broken(before: Snapshot, after: Snapshot | None) -> str | None:
+    if after is None:
+        return "the emulator's /metrics no longer answers"
+    if after.speed != before.speed:
+        return "the emulator's speed changed during the run"
+    counts = ("foreserve_released_tokens_total", "foreserve_step_latency_seconds_count")
+    if any(_total(after, name) < _total(before, name) for name in counts):
+        return "the emulator restarted during the run"
+    return None
+
+
+def _total(snapshot: Snapshot, name: str) -> float:
+    return sum(value for (series, _), value in snapshot.series.items() if series == name)

@@ -1,0 +1,81 @@
+"""gRPC transport: `foreserve.v1.OpenAI`, whose messages mirror OpenAI's JSON field for field."""
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any
+
+import grpc
+from google.protobuf import json_format
+
+from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
+from serving.load.client import Trace
+from serving.load.options import LoadError, LoadOptions, OptionError
+from serving.load.workload import LoadRequest, body
+
+LIST_TIMEOUT_S = 30
+
+
+class GrpcTransport:
+    """All requests over one channel."""
+
+    def __init__(self, options: LoadOptions) -> None:
+        self.options = options
+        target = options.address.netloc
+        if options.address.scheme == "grpcs":
+            self.channel = grpc.aio.secure_channel(target, grpc.ssl_channel_credentials())
+        else:
+            self.channel = grpc.aio.insecure_channel(target)
+        self.stub: Any = openai_pb2_grpc.OpenAIStub(self.channel)  # type: ignore[no-untyped-call]
+        self.metadata = [("authorization", f"Bearer {options.api_key}")] if options.api_key else []
+        chat = options.endpoint == "chat"
+        self.message = openai_pb2.ChatCompletionRequest if chat else openai_pb2.CompletionRequest
+        self.call = self.stub.StreamChatCompletion if chat else self.stub.StreamCompletion
+        self.is_output = _is_chat_output if chat else _is_output
+        self._message(LoadRequest(0.0, "", 1), "")  # Options that do not fit are told before the run.
+
+    async def models(self) -> Sequence[str]:
+        """The names that ListModels gives."""
+        try:
+            reply = await self.stub.ListModels(
+                openai_pb2.ListModelsRequest(), metadata=self.metadata, timeout=LIST_TIMEOUT_S
+            )
+        except grpc.aio.AioRpcError as error:
+            said = f"{error.code().name}, {error.details()}"
+            raise LoadError(f"{self.options.url} does not list its models: {said}.") from error
+        return [model.id for model in reply.data]
+
+    async def stream(self, request: LoadRequest, model: str, trace: Trace) -> None:
+        """Sends the request and fills the trace; a cancelled task cancels the call."""
+        try:
+            async for chunk in self.call(self._message(request, model), metadata=self.metadata):
+                self._see(trace, monotonic(), chunk)
+        except grpc.aio.AioRpcError as error:
+            trace.fail(error.code().name, (error.details() or "")[:300])
+
+    async def close(self) -> None:
+        """Closes the channel."""
+        await self.channel.close()
+
+    def _message(self, request: LoadRequest, model: str) -> Any:
+        try:
+            return json_format.ParseDict(body(request, self.options, model), self.message())
+        except json_format.ParseError as error:
+            raise OptionError(f"--extra-body must fit the gRPC service: {error}.") from error
+
+    def _see(self, trace: Trace, at_s: float, chunk: Any) -> None:
+        usage = None
+        if chunk.HasField("usage"):
+            usage = chunk.usage.prompt_tokens, chunk.usage.completion_tokens
+        if chunk.choices:
+            trace.see(at_s, self.is_output(chunk.choices[0]), usage)
+        elif usage:
+            trace.prompt_tokens, trace.output_tokens = usage
+
+
+def _is_output(choice: Any) -> bool:
+    return bool(choice.text or not choice.finish_reason)
+
+
+def _is_chat_output(choice: Any) -> bool:
+    delta = choice.delta
+    return bool(delta.content or delta.reasoning or delta.tool_calls or not (delta.role or choice.finish_reason))

@@ -1,0 +1,207 @@
+"""HTTP/1.1 transport, as thin as it can be: client and server share the machine.
+
+A chunk costs one `data_received`, httptools' parser and one small JSON, and it is stamped before anything else happens
+to it. The calls that need no stamps use httpx.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any, cast
+
+import httptools
+import httpx
+import msgspec
+
+from serving.load.client import Trace
+from serving.load.options import LoadError, LoadOptions
+from serving.load.sse import EventReader, message_of
+from serving.load.workload import LoadRequest, body
+
+ROUTES = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
+LONGEST_ERROR_BYTES = 65536
+
+
+class ConnectionLost(ConnectionError):
+    """The connection ended before the response did."""
+
+
+class Connection(asyncio.Protocol):
+    """A connection that carries one request at a time; httptools calls its `on_...` methods."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.done: asyncio.Future[None] | None = None
+
+    async def exchange(self, request: bytes, trace: Trace) -> None:
+        """Sends the request and reads its response into the trace; raises ConnectionLost."""
+        self.parser = httptools.HttpResponseParser(self)
+        self.reader = EventReader(trace)
+        self.status = 0
+        self.error = b""
+        self.keep_alive = False
+        self.at_s = 0.0
+        if self.transport is None or self.transport.is_closing():
+            raise ConnectionLost("connection closed")
+        self.done = asyncio.get_running_loop().create_future()
+        self.transport.write(request)
+        try:
+            await self.done
+        finally:
+            self.done = None
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the next request may use it."""
+        return self.keep_alive and self.transport is not None and not self.transport.is_closing()
+
+    def close(self) -> None:
+        """Closes at once, which also tells the server that nobody reads on."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio."""
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name.
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio for every piece; the hot path."""
+        self.at_s = monotonic()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._finish(ConnectionLost(f"not an HTTP response: {error}"))
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio."""
+        self.transport = None
+        # Without a length, the end of the connection is the end of the body; `[DONE]` says that it was whole.
+        whole = self.done is not None and self.reader.done
+        self._finish(None if whole else ConnectionLost(str(exc or "the server closed the connection")))
+
+    def on_headers_complete(self) -> None:
+        """Called by httptools."""
+        self.status = self.parser.get_status_code()
+
+    def on_body(self, body: bytes) -> None:
+        """Called by httptools."""
+        if self.status == 200:
+            self.reader.feed(self.at_s, body)
+        elif len(self.error) < LONGEST_ERROR_BYTES:
+            self.error += body
+
+    def on_message_complete(self) -> None:
+        """Called by httptools."""
+        self.keep_alive = self.parser.should_keep_alive()  # Asked later, the parser has forgotten the headers.
+        self.reader.end(self.at_s)
+        self._finish(None)
+
+    def _finish(self, error: Exception | None) -> None:
+        if self.done is None or self.done.done():
+            return
+        if error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
+
+
+class HttpTransport:
+    """Requests over kept-alive connections, as many as there are requests in flight."""
+
+    def __init__(self, options: LoadOptions) -> None:
+        self.options, self.address = options, options.address
+        self.tls = ssl.create_default_context() if self.address.scheme == "https" else None
+        self.idle: deque[Connection] = deque()
+        self._head = self._request_head()
+        self._encode = msgspec.json.Encoder().encode
+
+    async def models(self) -> Sequence[str]:
+        """The names under /v1/models."""
+        url = f"{self.address.base_url}/v1/models"
+        try:
+            async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+                reply = await client.get(url, headers=bearer(self.options.api_key))
+        except httpx.HTTPError as error:
+            raise LoadError(f"Nothing answers at {self.options.url}: {error or type(error).__name__}.") from error
+        if reply.status_code != 200:
+            said = error_text(reply.content)
+            raise LoadError(f"{url} answered {reply.status_code}: {said} Name the model with --model.")
+        try:
+            return [model["id"] for model in reply.json()["data"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise LoadError(f"{url} is not an OpenAI model list.") from error
+
+    async def stream(self, request: LoadRequest, model: str, trace: Trace) -> None:
+        """Sends the request and fills the trace."""
+        content = self._encode(body(request, self.options, model))
+        message = self._head + b"%d\r\n\r\n" % len(content) + content
+        try:
+            connection = await self._exchange(message, trace)
+        except OSError as error:
+            return trace.fail("connection", _plain(error))
+        if connection.status != 200:
+            trace.fail(str(connection.status), error_text(connection.error))
+        if connection.reusable:
+            self.idle.append(connection)
+        else:
+            connection.close()
+
+    async def close(self) -> None:
+        """Closes the idle connections; those in use close with their requests."""
+        while self.idle:
+            self.idle.pop().close()
+
+    async def _exchange(self, message: bytes, trace: Trace) -> Connection:
+        """The connection that brought the whole response; raises OSError if none did."""
+        while True:
+            reused = bool(self.idle)
+            connection = self.idle.pop() if reused else await self._open()
+            try:
+                await connection.exchange(message, trace)
+            except ConnectionLost:
+                # The server had closed it while it was idle: that says nothing about this request.
+                if not reused or connection.status:
+                    raise
+            except asyncio.CancelledError:
+                connection.close()
+                raise
+            else:
+                return connection
+
+    async def _open(self) -> Connection:
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(Connection, self.address.host, self.address.port, ssl=self.tls)
+        return connection
+
+    def _request_head(self) -> bytes:
+        lines = [
+            f"POST {self.address.path}{ROUTES[self.options.endpoint]} HTTP/1.1",
+            f"Host: {self.address.netloc}",
+            "Content-Type: application/json",
+            "Accept: text/event-stream",
+            "User-Agent: foreserve-load",
+            *(f"{name}: {value}" for name, value in bearer(self.options.api_key).items()),
+            "Content-Length: ",
+        ]
+        return "\r\n".join(lines).encode()
+
+
+def bearer(api_key: str | None) -> dict[str, str]:
+    """The header that carries the key, if there is one."""
+    return {"Authorization": f"Bearer {api_key}"} if api_key else {}
+
+
+def error_text(content: bytes) -> str:
+    """What an error response says."""
+    try:
+        value: Any = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        value = content.decode(errors="replace").strip()
+    return message_of(value) or "(no message)"
+
+
+def _plain(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__

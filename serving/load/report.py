@@ -1,0 +1,155 @@
+"""The report of a run: a table for people, JSON for everything else."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from serving.load.emulator import Fidelity
+from serving.load.options import Slos
+from serving.load.summary import Goodput, Quantiles, Summary
+
+LAG_WORTH_SAYING_S = 0.005  # A client whose p99 is later than this was short of processor itself.
+COALESCED = 1.01  # Tokens a chunk that are worth saying.
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A run's figures, the emulator's word on its own pace, and the verdict on the SLOs unless it is refused."""
+
+    url: str
+    model: str
+    summary: Summary
+    goodput: Goodput | None
+    slos: Slos
+    fidelity: Fidelity | None  # None: not our emulator.
+    interrupted: bool = False
+
+    @property
+    def refused(self) -> str | None:
+        """Why no verdict can be given; None if one can."""
+        return self.fidelity.refusal() if self.fidelity else None
+
+    @property
+    def clock(self) -> str:
+        """Whose seconds the latencies are in."""
+        return "emulated" if self.fidelity else "real"
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain values."""
+        s = self.summary
+        latencies = {name: asdict(getattr(s, name)) for name in ("ttft_s", "tpot_s", "itl_s", "e2e_s", "send_lag_s")}
+        return {
+            "url": self.url,
+            "model": self.model,
+            "clock": self.clock,
+            "interrupted": self.interrupted,
+            **{name: getattr(s, name) for name in ("requests", "completed", "failed", "cancelled", "duration_s")},
+            "errors": [asdict(error) for error in s.errors],
+            "prompt_tokens": s.prompt_tokens,
+            "output_tokens": s.output_tokens,
+            "tokens_counted_by": "server" if s.counted_by_server else "chunks",
+            "tokens_per_chunk": s.output_tokens / s.outputs if s.outputs else None,
+            "request_throughput_per_s": s.request_throughput_per_s,
+            "output_tokens_per_s": s.output_tokens_per_s,
+            **latencies,
+            "goodput": self._goodput_json(),
+            "emulator": _fidelity_json(self.fidelity) if self.fidelity else None,
+        }
+
+    def _goodput_json(self) -> dict[str, Any] | None:
+        if not self.slos.given():
+            return None
+        if self.refused or self.goodput is None:
+            none = {"per_s": None, "attainment": None, "slos": self.slos.given()}
+            return none | {"refused": self.refused or "No SLO verdict: no request ended."}
+        return asdict(self.goodput) | {"refused": None}
+
+    def print(self, console: Console) -> None:
+        """The report for people."""
+        console.print(Text(self._title(), "bold"), soft_wrap=True)
+        if self.summary.completed:
+            console.print(self._latencies())
+        for note in [*self._notes(), *self._pace(), *self._verdict()]:
+            console.print(note, soft_wrap=True)
+
+    def _latencies(self) -> Table:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("")
+        for column in ("mean", "p50", "p90", "p99"):
+            table.add_column(column, justify="right")
+        for name in ("ttft", "tpot", "itl", "e2e"):
+            table.add_row(f"{name.upper()} (ms)", *_milliseconds(getattr(self.summary, f"{name}_s")))
+        return table
+
+    def _title(self) -> str:
+        if self.fidelity is None:
+            return f"{self.model} at {self.url}"
+        info, speed = self.fidelity.info, self.fidelity.speed
+        what = f"{self.model} on {info.get('hardware') or info.get('scenario') or 'the device'} (emulated)"
+        return f"{what}, in emulated seconds" + ("" if speed == 1 else f" (speed {speed:g})")
+
+    def _notes(self) -> list[Text]:
+        s = self.summary
+        counted = "" if s.counted_by_server else " (chunks counted: the server sent no usage)"
+        lines = [
+            "",
+            f"{s.completed} of {s.requests} requests completed in {s.duration_s:.4g} s: "
+            f"{s.request_throughput_per_s:.4g} requests/s, {s.output_tokens_per_s:.5g} output tokens/s{counted}",
+        ]
+        if s.output_tokens > COALESCED * s.outputs:
+            lines.append(f"{s.output_tokens / s.outputs:.3g} tokens came in a chunk on average; ITL shares its gap out")
+        if s.cancelled:
+            lines.append(f"{s.cancelled} cancelled")
+        lines += [f"{error.count} failed: {error.status}: {error.message}" for error in s.errors]
+        if s.send_lag_s.p99 is not None and s.send_lag_s.p99 > LAG_WORTH_SAYING_S:
+            lines.append(f"This client sent late: {s.send_lag_s.p99 * 1e3:.3g} ms at p99, which is in the latencies")
+        return [Text(line) for line in lines]
+
+    def _pace(self) -> list[Text]:
+        f = self.fidelity
+        if f is None and self.url.startswith("grpc"):
+            return [Text("No emulator's /metrics was found: name it with --metrics-url to know its clock and pace")]
+        if f is None or not self.summary.completed:
+            return []
+        late = "not known" if f.lateness_mean_s is None else f"{f.lateness_mean_s * 1e3:.3g} ms on average"
+        share = "" if f.lateness_share is None else f", {f.lateness_share:.1%} of the modelled step"
+        lines = [Text(f"Emulator: lateness {late}{share}; underruns: {f.underruns}")]
+        if f.joules_per_token is not None:
+            lines.append(Text(f"Modelled energy: {f.joules_per_token:.4g} J per released token"))
+        if f.underruns:
+            lines.append(Text("Lost fidelity: tokens were not ready when the hardware would have sent them", "yellow"))
+        return lines
+
+    def _verdict(self) -> list[Text]:
+        if self.refused and (self.summary.completed or self.slos.given()):
+            return [Text(self.refused, "bold red")]
+        if self.goodput is None:
+            return []
+        limits = ", ".join(f"{name[:-2].upper()} {limit * 1e3:g} ms" for name, limit in self.goodput.slos.items())
+        share = f"{self.goodput.attainment:.1%} of requests"
+        return [Text(f"Goodput: {self.goodput.per_s:.4g} requests/s, {share} within {limits}", "bold")]
+
+
+def _milliseconds(quantiles: Quantiles) -> list[str]:
+    values = (quantiles.mean, quantiles.p50, quantiles.p90, quantiles.p99)
+    return ["-" if value is None else f"{value * 1e3:,.2f}" for value in values]
+
+
+def _fidelity_json(fidelity: Fidelity) -> dict[str, Any]:
+    return {
+        "info": dict(fidelity.info),
+        "speed": fidelity.speed,
+        "lateness_mean_s": fidelity.lateness_mean_s,
+        "lateness_share": fidelity.lateness_share,
+        "step_mean_s": fidelity.step_mean_s,
+        "pacing_error_mean_s": fidelity.pacing_error_mean_s,
+        "underruns": fidelity.underruns,
+        "underrun_share": fidelity.underrun_share,
+        "released_tokens": fidelity.released_tokens,
+        "energy_j": fidelity.energy_j,
+        "joules_per_token": fidelity.joules_per_token,
+        "refused": fidelity.refusal(),
+    }

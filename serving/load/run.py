@@ -1,0 +1,155 @@
+"""A load run, start to end; `foreserve load`, `demo` and `bench` all come through `run_load`."""
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import uvloop
+from rich.console import Console
+
+from serving.load import emulator
+from serving.load.arrivals import KINDS, bounded
+from serving.load.client import Transport, connect
+from serving.load.drive import Drive
+from serving.load.options import LoadError, LoadOptions, OptionError, add_arguments, options_from
+from serving.load.progress import Meter, OnProgress, ProgressLine
+from serving.load.report import Report
+from serving.load.summary import goodput, summarise
+from serving.load.workload import requests
+
+__all__ = ["add_arguments", "main", "options_from", "run_load"]
+
+PROGRESS_EVERY_S = 0.25
+INTERRUPTED = 130  # The exit code of a program that Ctrl-C ended.
+
+T = TypeVar("T")
+
+
+class Interrupted(Exception):
+    """Stopped before anything was sent."""
+
+
+async def run_load(
+    options: LoadOptions, on_progress: OnProgress | None = None, stop: asyncio.Event | None = None
+) -> Report:
+    """Runs the load and reports; setting `stop` cancels what is left and reports what completed.
+
+    Raises LoadError if the endpoint cannot be used at all, OptionError if an option does not fit it, Interrupted if it
+    was stopped before it sent anything.
+    """
+    stop = stop or asyncio.Event()
+    kind = KINDS[options.arrivals](options.rate_per_s, np.random.default_rng(options.seed))
+    load = requests(options, bounded(kind, options.count, options.duration_s))
+    transport = connect(options)
+    try:
+        if (found := await _unless(stop, _look(options, transport))) is None:
+            raise Interrupted
+        model, before = found
+        drive = Drive(transport, model, before.speed if before else 1.0, options.timeout_s)
+        ticker = asyncio.create_task(_tick(drive, on_progress)) if on_progress else None
+        try:
+            await _unless(stop, drive.run(load, options.max_concurrency))
+        finally:
+            if ticker:
+                ticker.cancel()
+    finally:
+        await transport.close()
+    return await _report(options, drive, before, stop.is_set())
+
+
+def main(args: argparse.Namespace) -> int:
+    """`foreserve load`: 0 if any request completed, 1 if none did, 2 for a wrong option, 130 after Ctrl-C."""
+    try:
+        options = options_from(args)
+        with ProgressLine() as line:
+            report = uvloop.run(_interruptible(options, line))
+    except (OptionError, LoadError) as error:
+        print(f"foreserve load: {error}", file=sys.stderr)
+        return 2 if isinstance(error, OptionError) else 1
+    except (Interrupted, KeyboardInterrupt):
+        return INTERRUPTED
+    failure = _failure(report)
+    if args.json:
+        print(json.dumps(report.to_json(), indent=2))
+    elif not (failure and _unreachable(report)):
+        report.print(Console())
+    if failure:
+        print(f"foreserve load: {failure}", file=sys.stderr)
+    return INTERRUPTED if report.interrupted else 1 if failure else 0
+
+
+async def _interruptible(options: LoadOptions, on_progress: OnProgress) -> Report:
+    """The first Ctrl-C stops the run and still reports; a second one ends the program."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+    def interrupt() -> None:
+        stop.set()
+        loop.remove_signal_handler(signal.SIGINT)
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    return await run_load(options, on_progress, stop)
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """What the work returns; None if `stop` was set before its end, which cancels it."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        working.cancel()  # Nothing happens if it has ended.
+        await asyncio.wait((working,))
+    return None if working.cancelled() else working.result()
+
+
+async def _look(options: LoadOptions, transport: Transport) -> tuple[str, emulator.Snapshot | None]:
+    """The model to ask for, and the emulator's figures before the run."""
+    model = options.model or _first(await transport.models(), options)
+    before = await emulator.snapshot(_metrics_url(options), options.api_key)
+    if before is None and options.metrics_url:
+        raise OptionError(f"--metrics-url must be an emulator's /metrics, not {options.metrics_url!r}.")
+    return model, before
+
+
+def _first(models: Sequence[str], options: LoadOptions) -> str:
+    if models:
+        return models[0]
+    raise LoadError(f"{options.url} lists no models; name one with --model.")
+
+
+def _metrics_url(options: LoadOptions) -> str:
+    return options.metrics_url or options.address.metrics_url
+
+
+async def _tick(drive: Drive, on_progress: OnProgress) -> None:
+    meter = Meter(drive)
+    while True:
+        await asyncio.sleep(PROGRESS_EVERY_S)
+        on_progress(meter.read())
+
+
+async def _report(options: LoadOptions, drive: Drive, before: emulator.Snapshot | None, interrupted: bool) -> Report:
+    fidelity = None
+    if before is not None:
+        fidelity = emulator.difference(before, await emulator.settled(_metrics_url(options), options.api_key))
+    summary = summarise(drive.traces, drive.speed)
+    verdict = goodput(drive.traces, options.slos, drive.speed, summary.duration_s)
+    return Report(options.url, drive.model, summary, verdict, options.slos, fidelity, interrupted)
+
+
+def _failure(report: Report) -> str | None:
+    if report.summary.completed or report.interrupted:
+        return None
+    if _unreachable(report):
+        return f"Nothing answers at {report.url}: {report.summary.errors[0].message}."
+    return "No request completed."
+
+
+def _unreachable(report: Report) -> bool:
+    errors = report.summary.errors
+    return bool(errors) and all(error.status in ("connection", "UNAVAILABLE") for error in errors)

@@ -1,0 +1,100 @@
+"""Server-sent events as OpenAI servers write them: one line `data: {...}` an event, `[DONE]` at the end."""
+
+from typing import Any
+
+import msgspec
+
+from serving.load.client import Trace
+
+
+class Delta(msgspec.Struct, gc=False):
+    """A chat chunk's news."""
+
+    role: Any = None
+    content: Any = None
+    reasoning: Any = None
+    reasoning_content: Any = None
+    tool_calls: Any = None
+
+    @property
+    def text(self) -> Any:
+        """Whatever it brings a reader."""
+        return self.content or self.reasoning or self.reasoning_content or self.tool_calls
+
+
+class Choice(msgspec.Struct, gc=False):
+    """The part of a choice that matters for timing."""
+
+    text: Any = None
+    delta: Delta | None = None
+    finish_reason: Any = None
+
+    @property
+    def is_output(self) -> bool:
+        """Whether it brings tokens, as far as its own chunk tells."""
+        if self.delta is None:
+            return bool(self.text or not self.finish_reason)
+        return bool(self.delta.text or not (self.delta.role or self.finish_reason))
+
+
+class Usage(msgspec.Struct, gc=False):
+    """Token counts."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class Event(msgspec.Struct, gc=False):
+    """One chunk."""
+
+    choices: list[Choice] | None = None
+    usage: Usage | None = None
+    error: Any = None
+
+
+_decode = msgspec.json.Decoder(Event).decode
+
+
+class EventReader:
+    """Reads a stream into its trace, in pieces that may cut lines anywhere."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.done = False  # Whether `[DONE]` has come.
+        self._rest = b""
+
+    def feed(self, at_s: float, piece: bytes) -> None:
+        """A piece, and the instant at which it came."""
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._read(at_s, line[5:].strip())
+
+    def end(self, at_s: float) -> None:
+        """No more pieces come: a last line need not have its newline."""
+        self.feed(at_s, b"\n")
+
+    def _read(self, at_s: float, payload: bytes) -> None:
+        if payload == b"[DONE]":
+            self.done = True
+            return
+        try:
+            event = _decode(payload)
+        except msgspec.MsgspecError as error:
+            return self.trace.fail("stream", f"not an OpenAI chunk: {payload[:120]!r} ({error})")
+        if event.error is not None:
+            self.trace.fail("stream", message_of(event.error))
+        usage = None
+        if event.usage is not None and event.usage.completion_tokens is not None:
+            usage = event.usage.prompt_tokens or 0, event.usage.completion_tokens
+        if event.choices:
+            self.trace.see(at_s, event.choices[0].is_output, usage)
+        elif usage:
+            self.trace.prompt_tokens, self.trace.output_tokens = usage
+
+
+def message_of(error: Any) -> str:
+    """The server's words, out of the shapes that servers give errors."""
+    while isinstance(error, dict):
+        error = next((error[key] for key in ("error", "message", "detail") if key in error), str(error))
+    return str(error)[:300]

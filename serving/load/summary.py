@@ -1,0 +1,185 @@
+"""Figures from traces. Seconds are on the report's clock: client-measured seconds x `speed`.
+
+- TTFT: from the scheduled arrival to the first output.
+- TPOT: from the first output to the end, over n - 1, for a request of n > 1 tokens by the server's own count.
+- ITL: one sample a token after the first, so that its mean is the time that tokens took, also where servers send
+  several in a chunk (because they decode speculatively, or because they are late): the gap before a chunk of k tokens
+  is k samples of gap / k. How many each brought is known if every chunk has `usage` (vLLM: `continuous_usage_stats`);
+  else the final count is spread evenly over the chunks.
+- E2E: from the scheduled arrival to the last chunk that has a choice.
+- Goodput: requests that meet every given SLO, per second of the run. One that failed meets none; one with a single
+  token has no TPOT to miss. Attainment is their share of those that completed or failed.
+- The run lasts from its first scheduled arrival to the last chunk of the requests that completed.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from serving.load.client import Trace
+from serving.load.options import Slos
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """One latency over the run, in seconds; None where there were no samples."""
+
+    mean: float | None
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    count: int
+
+    @classmethod
+    def of(cls, values: Values) -> "Quantiles":
+        """Of these samples."""
+        if not len(values):
+            return cls(None, None, None, None, 0)
+        p50, p90, p99 = np.percentile(values, (50, 90, 99)).tolist()
+        return cls(float(values.mean()), p50, p90, p99, len(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Requests that failed in the same way."""
+
+    status: str
+    message: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Goodput:
+    """Requests that met every SLO."""
+
+    per_s: float
+    attainment: float
+    slos: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run in figures."""
+
+    requests: int
+    completed: int
+    failed: int
+    cancelled: int
+    errors: list[Failure]
+    duration_s: float
+    prompt_tokens: int
+    output_tokens: int
+    outputs: int  # Chunks that brought them.
+    counted_by_server: bool  # Otherwise, at least one request's outputs stand for its tokens.
+    ttft_s: Quantiles
+    tpot_s: Quantiles
+    itl_s: Quantiles
+    e2e_s: Quantiles
+    send_lag_s: Quantiles  # The client's own; in real seconds, whatever the clock.
+
+    @property
+    def request_throughput_per_s(self) -> float:
+        """Completed requests per second."""
+        return self._per_s(self.completed)
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        """Output tokens of completed requests per second."""
+        return self._per_s(self.output_tokens)
+
+    def _per_s(self, n: int) -> float:
+        return n / self.duration_s if self.duration_s > 0 else 0.0
+
+
+def summarise(traces: Sequence[Trace], speed: float = 1.0) -> Summary:
+    """The figures of a run."""
+    done = [trace for trace in traces if trace.completed]
+    cancelled = sum(trace.cancelled for trace in traces)
+    return Summary(
+        requests=len(traces),
+        completed=len(done),
+        failed=len(traces) - len(done) - cancelled,
+        cancelled=cancelled,
+        errors=_failures(traces),
+        duration_s=_duration_s(traces, done) * speed,
+        prompt_tokens=sum(trace.prompt_tokens or 0 for trace in done),
+        output_tokens=sum(trace.tokens for trace in done),
+        outputs=sum(len(trace.outputs_s) for trace in done),
+        counted_by_server=all(trace.output_tokens is not None for trace in done),
+        ttft_s=Quantiles.of(_array(map(ttft_s, done)) * speed),
+        tpot_s=Quantiles.of(_array(value for trace in done if (value := tpot_s(trace)) is not None) * speed),
+        itl_s=Quantiles.of(np.concatenate([np.zeros(0), *map(itl_s, done)]) * speed),
+        e2e_s=Quantiles.of(_array(map(e2e_s, done)) * speed),
+        send_lag_s=Quantiles.of(_array(trace.lag_s for trace in traces)),
+    )
+
+
+def goodput(traces: Sequence[Trace], slos: Slos, speed: float, duration_s: float) -> Goodput | None:
+    """Goodput on the report's clock; None if no SLO is given or no request ended."""
+    limits = slos.given()
+    ended = [trace for trace in traces if not trace.cancelled]
+    if not limits or not ended:
+        return None
+    met = sum(meets(trace, slos, speed) for trace in ended)
+    return Goodput(met / duration_s if duration_s > 0 else 0.0, met / len(ended), limits)
+
+
+def meets(trace: Trace, slos: Slos, speed: float = 1.0) -> bool:
+    """Whether the request completed within every limit."""
+    if not trace.completed:
+        return False
+    figures = ((ttft_s(trace), slos.ttft_s), (tpot_s(trace), slos.tpot_s), (e2e_s(trace), slos.e2e_s))
+    return all(value is None or limit is None or value * speed <= limit for value, limit in figures)
+
+
+def ttft_s(trace: Trace) -> float:
+    """Time to first token, in real seconds."""
+    return trace.outputs_s[0] - trace.scheduled_s
+
+
+def e2e_s(trace: Trace) -> float:
+    """The whole request, in real seconds."""
+    return trace.end_s - trace.scheduled_s
+
+
+def tpot_s(trace: Trace) -> float | None:
+    """Time per output token after the first, in real seconds; None for a single token."""
+    return (e2e_s(trace) - ttft_s(trace)) / (trace.tokens - 1) if trace.tokens > 1 else None
+
+
+def itl_s(trace: Trace) -> Values:
+    """Times between tokens, in real seconds: n - 1 samples, which sum up to the time from the first to the last."""
+    after_first = max(trace.tokens, len(trace.outputs_s)) - 1
+    gaps = np.diff(trace.outputs_s)
+    together, k = _tokens_by_gap(trace, after_first)
+    return np.concatenate((np.zeros(together), np.repeat(gaps / k, k)))
+
+
+def _tokens_by_gap(trace: Trace, after_first: int) -> tuple[int, NDArray[np.int64]]:
+    """How many tokens came with the first one, and with each output after it."""
+    gaps, counts = len(trace.outputs_s) - 1, np.array(trace.counts)
+    if counts[0] > 0 and (np.diff(counts) > 0).all() and counts[-1] == after_first + 1:
+        return int(counts[0]) - 1, np.diff(counts)
+    if not gaps:
+        return after_first, np.zeros(0, np.int64)
+    return 0, np.bincount(np.arange(after_first) * gaps // after_first, minlength=gaps)
+
+
+def _duration_s(traces: Sequence[Trace], done: Sequence[Trace]) -> float:
+    if not done:
+        return 0.0
+    return max(trace.end_s for trace in done) - min(trace.scheduled_s for trace in traces)
+
+
+def _failures(traces: Sequence[Trace]) -> list[Failure]:
+    kinds = Counter((trace.status or "", trace.error) for trace in traces if trace.error and not trace.cancelled)
+    return [Failure(status, message, count) for (status, message), count in kinds.most_common()]
+
+
+def _array(values: Iterable[float]) -> Values:
+    return np.fromiter(values, np.float64)

@@ -1,0 +1,104 @@
+"""What each request asks: a prompt of about so many tokens, and how many tokens it wants back.
+
+Random prompts are made of words so common that each is one token, also in the bundled model's small vocabulary, so no
+tokenizer is needed; the report takes the true lengths from the server's `usage`. Random words also keep prefix caches
+from hitting.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import cycle, repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from serving.load.options import LoadOptions, OptionError
+
+_COMMON = """
+accept active actual again against all always another any appear are available avoid been begin being below best
+better block bound build call can change client close color column common complete condition connection could count
+create current data define device directory display does down either end equal example except fit flag follow found
+free full function handle help here inside instead into join least length less library limit list load local lock look
+loop made main man many mark mean member memory name need none normal nothing object off only option output page pair
+pass pattern position process public rather read record remain request rest result return run same sample search
+section separate service set short should side sign simple since some something space still store stream string such
+sure system test than then three through top try two until update upper use various very wait was way week when where
+which without word would write year yet you your
+"""
+WORDS = _COMMON.split()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """One request to send. `arrival_s` counts from the start of the run, on the clock that the report uses."""
+
+    arrival_s: float
+    prompt: str
+    max_tokens: int
+
+
+def requests(options: LoadOptions, times: Iterable[float]) -> Iterator[LoadRequest]:
+    """The run's requests in order of arrival, made one by one so that long runs need not hold every prompt."""
+    lengths, prompts = np.random.default_rng([options.seed, 1]), _prompts(options)
+    return (
+        LoadRequest(arrival_s, next(prompts), _length(options.output_len, options.range_ratio, lengths))
+        for arrival_s in times
+    )
+
+
+def _prompts(options: LoadOptions) -> Iterator[str]:
+    if options.prompts:
+        return cycle(read_prompts(options.prompts))
+    rng = np.random.default_rng([options.seed, 2])
+    return (random_prompt(_length(options.input_len, options.range_ratio, rng), rng) for _ in repeat(None))
+
+
+def random_prompt(n_words: int, rng: np.random.Generator) -> str:
+    """`n_words` random common words."""
+    return " ".join([WORDS[i] for i in rng.integers(len(WORDS), size=n_words).tolist()])
+
+
+def read_prompts(path: Path) -> list[str]:
+    """One prompt a line: as it stands, or from the `prompt` of a JSON object if the file ends in .jsonl."""
+    try:
+        lines = [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(f"--prompts {path} cannot be read ({error}).") from error
+    if not lines:
+        raise OptionError(f"--prompts {path} holds no prompts; it needs at least one line that is not empty.")
+    if path.suffix == ".jsonl":
+        return [_prompt_of(line, f"{path}, prompt {n}") for n, line in enumerate(lines, start=1)]
+    return lines
+
+
+def body(request: LoadRequest, options: LoadOptions, model: str) -> dict[str, Any]:
+    """The request in OpenAI's JSON; gRPC's messages mirror it field for field."""
+    fields: dict[str, Any] = {"model": model, "max_tokens": request.max_tokens, "stream": True}
+    if options.endpoint == "chat":
+        fields["messages"] = [{"role": "user", "content": request.prompt}]
+    else:
+        fields["prompt"] = request.prompt
+    fields["stream_options"] = {"include_usage": True}
+    if not options.respect_eos:
+        # vLLM's extensions: every answer has the asked length, so that runs can be compared.
+        fields |= {"ignore_eos": True, "min_tokens": request.max_tokens}
+    if options.temperature is not None:
+        fields["temperature"] = options.temperature
+    return fields | options.extra_body
+
+
+def _length(mean: int, ratio: float, rng: np.random.Generator) -> int:
+    low, high = round(mean * (1 - ratio)), round(mean * (1 + ratio))
+    return max(1, int(rng.integers(low, high + 1)))
+
+
+def _prompt_of(line: str, where: str) -> str:
+    try:
+        prompt = json.loads(line)["prompt"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise OptionError(f'--prompts {where}: expected a JSON object like {{"prompt": "..."}}.') from error
+    if not isinstance(prompt, str):
+        raise OptionError(f"--prompts {where}: `prompt` must be a string.")
+    return prompt

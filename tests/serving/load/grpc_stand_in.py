@@ -1,0 +1,70 @@
+"""A stand-in for a gRPC server of `foreserve.v1.OpenAI`; the model's name says what it does.
+
+`python grpc_stand_in.py STEP_S` serves on a free port and prints its address.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+
+from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
+
+
+class GrpcStandIn(openai_pb2_grpc.OpenAIServicer):
+    def __init__(self, step_s: float = 0.0) -> None:
+        self.step_s = step_s
+        self.seen: list[Any] = []
+
+    async def start(self) -> str:
+        """Its URL."""
+        self.server = grpc.aio.server()
+        openai_pb2_grpc.add_OpenAIServicer_to_server(self, self.server)
+        port = self.server.add_insecure_port("127.0.0.1:0")
+        await self.server.start()
+        return f"grpc://127.0.0.1:{port}"
+
+    async def stop(self) -> None:
+        await self.server.stop(None)
+
+    async def ListModels(self, request: Any, context: Any) -> Any:
+        return openai_pb2.ModelList(data=[openai_pb2.Model(id="good")])
+
+    async def StreamCompletion(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        self.seen.append(request)
+        if request.model == "missing":
+            await context.abort(grpc.StatusCode.NOT_FOUND, "There is no model missing.")
+        for i in range(request.max_tokens):
+            await asyncio.sleep(self.step_s)
+            finish = "length" if i == request.max_tokens - 1 else None
+            yield openai_pb2.Completion(choices=[openai_pb2.CompletionChoice(index=0, text=" w", finish_reason=finish)])
+        yield openai_pb2.Completion(usage=_usage(request))
+
+    async def StreamChatCompletion(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        self.seen.append(request)
+        yield _chat(role="assistant", content="")
+        for _ in range(request.max_tokens):
+            await asyncio.sleep(self.step_s)
+            yield _chat(content=" w")
+        yield openai_pb2.ChatCompletionChunk(usage=_usage(request))
+
+
+def _chat(**delta: str) -> Any:
+    choice = openai_pb2.ChatCompletionChunkChoice(index=0, delta=openai_pb2.ChatCompletionDelta(**delta))
+    return openai_pb2.ChatCompletionChunk(choices=[choice])
+
+
+def _usage(request: Any) -> Any:
+    return openai_pb2.Usage(prompt_tokens=7, completion_tokens=request.max_tokens)
+
+
+async def _main(step_s: float) -> None:
+    server = GrpcStandIn(step_s)
+    print(await server.start(), flush=True)
+    await server.server.wait_for_termination()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(float(sys.argv[1])))

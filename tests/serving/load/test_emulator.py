@@ -1,0 +1,100 @@
+import pytest
+
+from serving.load.emulator import Fidelity, difference, parse
+
+METRICS = """\
+# HELP foreserve_info What this emulator emulates.
+# TYPE foreserve_info gauge
+foreserve_info{{hardware="elmoe3d-8gb",speed="{speed}"}} 1.0
+# TYPE vllm:generation_tokens_total counter
+vllm:generation_tokens_total{{engine="0"}} 12345.0
+# TYPE foreserve_step_latency_seconds histogram
+foreserve_step_latency_seconds_bucket{{device="0",mode="ar",phase="decode",le="+Inf"}} {steps}
+foreserve_step_latency_seconds_count{{device="0",mode="ar",phase="decode"}} {steps}
+foreserve_step_latency_seconds_sum{{device="0",mode="ar",phase="decode"}} {step_s}
+foreserve_step_latency_seconds_count{{device="1",mode="ar",phase="prefill"}} 10
+foreserve_step_latency_seconds_sum{{device="1",mode="ar",phase="prefill"}} 0.5
+# TYPE foreserve_delivery_delay_seconds histogram
+foreserve_delivery_delay_seconds_count{{device="0"}} {steps}
+foreserve_delivery_delay_seconds_sum{{device="0"}} {late_s}
+# TYPE foreserve_pacing_error_seconds histogram
+foreserve_pacing_error_seconds_count{{device="0"}} {steps}
+foreserve_pacing_error_seconds_sum{{device="0"}} {late_s}
+# TYPE foreserve_underruns_total counter
+foreserve_underruns_total{{device="0"}} {underruns}
+# TYPE foreserve_released_tokens_total counter
+foreserve_released_tokens_total{{device="0"}} {tokens}
+foreserve_released_tokens_total{{device="1"}} {tokens}
+# TYPE foreserve_energy_joules_total counter
+foreserve_energy_joules_total{{component="hb",device="0"}} {joules}
+foreserve_energy_joules_total{{component="link",device="0"}} {joules}
+"""
+
+
+def metrics(steps=0, step_s=0.0, late_s=0.0, underruns=0, tokens=0, joules=0.0, speed=1.0) -> str:
+    return METRICS.format(
+        steps=steps, step_s=step_s, late_s=late_s, underruns=underruns, tokens=tokens, joules=joules, speed=speed
+    )
+
+
+def run(before: str, after: str | None) -> Fidelity:
+    return difference(parse(before), parse(after) if after else None)
+
+
+def test_a_run_is_the_difference_of_two_readings():
+    f = run(metrics(100, 9.0, 0.9, 3, 50, 7.0), metrics(300, 13.0, 1.0, 4, 150, 17.0))
+    assert f.step_mean_s == pytest.approx(0.02)
+    assert f.lateness_mean_s == pytest.approx(0.0005)
+    assert f.pacing_error_mean_s == pytest.approx(0.0005)
+    assert f.lateness_share == pytest.approx(0.025)
+    assert (f.underruns, f.released_tokens) == (1, 200)
+    assert f.joules_per_token == pytest.approx(0.1)
+    assert f.info["hardware"] == "elmoe3d-8gb"
+    assert f.refusal() is None
+
+
+def test_lateness_is_put_on_the_emulated_clock():
+    f = run(metrics(speed=0.1), metrics(100, 2.0, 0.5, tokens=100, speed=0.1))
+    assert f.lateness_mean_s == pytest.approx(0.0005)
+    assert f.lateness_share == pytest.approx(0.025)
+
+
+def test_a_late_host_gets_no_verdict_and_is_told_by_how_much():
+    refusal = run(metrics(), metrics(100, 2.0, 0.2, tokens=100)).refusal()
+    assert "host is too slow" in refusal
+    assert "2 ms late" in refusal and "10.0% of the modelled step of 20 ms" in refusal
+
+
+def test_the_limit_itself_is_kept():
+    assert run(metrics(), metrics(1000, 20.0, 0.99, tokens=100)).refusal() is None
+    assert run(metrics(), metrics(1000, 20.0, 1.01, tokens=100)).refusal()
+
+
+def test_a_dry_buffer_gets_no_verdict_either():
+    assert run(metrics(), metrics(100, 2.0, 0.0, 9, 100)).refusal() is None
+    assert "11.0% of the tokens" in run(metrics(), metrics(100, 2.0, 0.0, 22, 100)).refusal()
+
+
+@pytest.mark.parametrize(
+    ("after", "why"),
+    [
+        (None, "no longer answers"),
+        (metrics(10, 0.2, 0.0, 0, 5), "restarted"),
+        (metrics(200, 4.0, 0.0, 0, 200, speed=2.0), "speed changed"),
+        (metrics(100, 2.0, 0.1, 0, 100), "counted no steps"),
+    ],
+)
+def test_readings_that_cannot_be_compared_give_no_verdict(after, why):
+    f = run(metrics(100, 2.0, 0.1, 0, 100), after)
+    assert f.lateness_share is None
+    assert f.refusal().startswith("No SLO verdict:") and why in f.refusal()
+
+
+def test_other_servers_metrics_are_not_an_emulators():
+    assert parse("vllm:num_requests_running 3\n") is None
+    assert parse("<html>") is None
+    assert parse("") is None
+
+
+def test_no_emulator_is_also_one_whose_text_cannot_be_read():
+    assert parse("foreserve_info{speed=\n") is None

@@ -1,0 +1,283 @@
+"""Whole runs against stand-ins, in this process. Times are only roughly checked: this machine may be busy."""
+
+import asyncio
+import io
+from collections.abc import Callable
+from time import sleep
+
+import pytest
+from grpc_stand_in import GrpcStandIn
+from openai_stand_in import StandIn
+from rich.console import Console
+from test_emulator import metrics
+
+from serving.load.client import Trace
+from serving.load.drive import Drive
+from serving.load.options import LoadError, LoadOptions, OptionError, Slos
+from serving.load.progress import Progress, ProgressLine
+from serving.load.report import Report
+from serving.load.run import Interrupted, run_load
+from serving.load.workload import LoadRequest
+
+FAST = {"rate_per_s": float("inf"), "num_requests": 3, "output_len": 4, "input_len": 5}
+
+
+@pytest.fixture(autouse=True)
+def no_emulator_nearby(monkeypatch):
+    """A gRPC run looks for one's /metrics on the usual port, where a developer may well have one."""
+    monkeypatch.setattr("serving.load.address.EMULATOR_HTTP_PORT", 9)
+
+
+def load(server: StandIn | GrpcStandIn, on_progress: Callable[[Progress], None] | None = None, **options) -> Report:
+    async def run() -> Report:
+        url = await server.start()
+        try:
+            return await run_load(LoadOptions(**({"url": url} | FAST | options)), on_progress)
+        finally:
+            await server.stop()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("endpoint", ["completions", "chat"])
+@pytest.mark.parametrize("server", [StandIn, GrpcStandIn])
+def test_latencies_are_those_of_the_server(server, endpoint):
+    step_s = 0.03
+    summary = load(server(step_s), endpoint=endpoint, output_len=6).summary
+    assert (summary.requests, summary.completed) == (3, 3)
+    assert (summary.prompt_tokens, summary.output_tokens, summary.counted_by_server) == (21, 18, True)
+    assert 0.5 * step_s < summary.ttft_s.mean < 1
+    assert 0.5 * step_s < summary.itl_s.mean < 1
+    assert summary.tpot_s.mean == pytest.approx(summary.itl_s.mean, rel=0.1)
+    assert summary.e2e_s.mean >= summary.ttft_s.mean + 4 * step_s
+    assert (summary.ttft_s.count, summary.itl_s.count) == (3, 15)
+
+
+def test_tokens_that_come_in_pairs_are_counted_by_usage():
+    report = load(StandIn(0.02), model="pairs", output_len=9)
+    summary = report.summary
+    assert (summary.output_tokens, summary.outputs, summary.itl_s.count) == (27, 15, 24)
+    assert 0.01 < summary.itl_s.mean < 0.5
+    assert report.to_json()["tokens_per_chunk"] == 27 / 15
+    assert "tokens came in a chunk" in shown(report)
+
+
+def test_without_usage_chunks_are_counted_and_the_report_says_so():
+    report = load(StandIn(), model="uncounted")
+    assert report.to_json()["tokens_counted_by"] == "chunks"
+    assert report.summary.output_tokens == 12
+    assert "sent no usage" in shown(report)
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "words"),
+    [
+        ("bad", "400", "`temperature` must be at least 0."),
+        ("full", "429", "The queue is full."),
+        ("broken", "500", "not even JSON"),
+        ("drops", "connection", "closed the connection"),
+        ("garbage", "stream", "{nonsense"),
+        ("fails", "stream", "Out of luck."),
+    ],
+)
+def test_failures_are_counted_by_what_the_server_said(model, status, words):
+    report = load(StandIn(), model=model)
+    assert (report.summary.completed, report.summary.failed) == (0, 3)
+    (error,) = report.summary.errors
+    assert (error.status, error.count) == (status, 3)
+    assert words in error.message
+    assert words in shown(report)
+
+
+def test_a_grpc_run_without_metrics_says_so():
+    assert "--metrics-url" in shown(load(GrpcStandIn()))
+
+
+def test_a_grpc_failure_has_its_code():
+    (error,) = load(GrpcStandIn(), model="missing").summary.errors
+    assert (error.status, error.message, error.count) == ("NOT_FOUND", "There is no model missing.", 3)
+
+
+def test_a_request_that_never_ends_times_out():
+    server = StandIn(5.0)
+    (error,) = load(server, timeout_s=0.2, model="good").summary.errors
+    assert (error.status, error.message) == ("timeout", "no end after 0.2 s")
+
+
+def test_connections_are_used_again():
+    server = StandIn()
+    load(server, rate_per_s=20.0, arrivals="constant", num_requests=5)
+    assert server.connections < 2 + 5  # One for /v1/models, one for /metrics, and not one for each request.
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_not_held_against_it():
+    class Closing(StandIn):
+        async def _answer(self, *args) -> bool:
+            await super()._answer(*args)
+            return False
+
+    summary = load(Closing(), rate_per_s=20.0, arrivals="constant").summary
+    assert (summary.completed, summary.failed) == (3, 0)
+
+
+def test_an_open_loop_does_not_wait_for_the_server():
+    summary = load(StandIn(0.1), rate_per_s=100.0, arrivals="constant", num_requests=30).summary
+    assert summary.completed == 30
+    assert summary.duration_s < 30 * 0.4 / 2  # One after the other would take 12 s.
+
+
+def test_concurrency_is_bounded_on_wish_and_waiting_counts():
+    summary = load(StandIn(0.02), max_concurrency=1).summary
+    assert summary.completed == 3
+    assert summary.e2e_s.p99 > 1.8 * summary.e2e_s.count / 3 * 0.08
+
+
+def test_a_late_client_does_not_slow_the_load():
+    class Busy:
+        async def stream(self, request: LoadRequest, model: str, trace: Trace) -> None:
+            sleep(0.03)
+
+    drive = Drive(Busy(), "m", speed=2.0, timeout_s=9.0)
+    asyncio.run(drive.run([LoadRequest(i * 0.02, "x", 1) for i in range(10)], None))
+    scheduled = [trace.scheduled_s - drive.traces[0].scheduled_s for trace in drive.traces]
+    assert scheduled == pytest.approx([i * 0.01 for i in range(10)])
+    assert drive.traces[-1].lag_s > 0.1
+
+
+def test_the_request_is_openais():
+    server = StandIn()
+    load(server, model="good", api_key="k", extra_body={"top_k": 3}, num_requests=1, temperature=0.0)
+    (asked,) = server.seen
+    prompt = asked.pop("prompt")
+    assert len(prompt.split()) == 5
+    assert asked == {
+        "model": "good",
+        "max_tokens": 4,
+        "min_tokens": 4,
+        "ignore_eos": True,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "temperature": 0.0,
+        "top_k": 3,
+    }
+    assert all(b"authorization: bearer k" in head.lower() for head in server.headers)
+
+
+def test_the_first_listed_model_is_asked_if_none_is_named():
+    server = StandIn()
+    assert load(server).model == "good"
+    assert load(GrpcStandIn()).model == "good"
+
+
+@pytest.mark.parametrize("scheme", ["http", "grpc"])
+def test_an_address_where_nobody_is(scheme):
+    with pytest.raises(LoadError, match=f"{scheme}://127.0.0.1:9"):
+        asyncio.run(run_load(LoadOptions(url=f"{scheme}://127.0.0.1:9", **FAST)))
+
+
+def test_a_grpc_field_that_does_not_exist_is_a_wrong_option():
+    with pytest.raises(OptionError, match=r"--extra-body.*nonsense"):
+        load(GrpcStandIn(), extra_body={"nonsense": 1})
+
+
+def test_metrics_that_are_no_emulators():
+    with pytest.raises(OptionError, match="--metrics-url"):
+        load(StandIn(), metrics_url="http://127.0.0.1:9/metrics")
+    assert load(StandIn(metrics=["vllm:nothing 0\n"])).fidelity is None
+
+
+def test_an_emulator_is_asked_about_its_pace_and_its_clock_is_used():
+    slos = Slos(ttft_s=9.0, tpot_s=9.0, e2e_s=9.0)
+    readings = [metrics(speed=0.1), metrics(100, 2.0, 0.2, 1, 24, 48.0, speed=0.1)]
+    report = load(StandIn(0.02, readings), rate_per_s=1.0, duration_s=0.1, arrivals="constant", slos=slos)
+    assert report.fidelity.lateness_share == pytest.approx(0.01)
+    assert report.summary.itl_s.mean < 0.01  # A tenth of what the client saw.
+    written = report.to_json()
+    assert written["clock"] == "emulated"
+    assert written["goodput"]["attainment"] == 1
+    assert written["emulator"]["joules_per_token"] == pytest.approx(2.0)
+    text = shown(report)
+    assert "emulated seconds (speed 0.1)" in text
+    assert "underruns: 1" in text and "2 J per released token" in text
+    assert "100.0% of requests within TTFT 9000 ms" in text
+
+
+def test_a_late_host_gets_figures_but_no_verdict():
+    report = load(StandIn(metrics=[metrics(), metrics(100, 2.0, 0.5, 0, 24)]), slos=Slos(ttft_s=9.0))
+    good = report.to_json()["goodput"]
+    assert (good["per_s"], good["attainment"], good["slos"]) == (None, None, {"ttft_s": 9.0})
+    assert "host is too slow" in good["refused"]
+    assert "25.0% of the modelled step of 20 ms" in shown(report)
+    assert "Goodput" not in shown(report)
+
+
+def test_the_reports_keys_stay():
+    report = load(StandIn(metrics=[metrics(), metrics(100, 2.0, 0.0, 0, 24)]), slos=Slos(ttft_s=9.0)).to_json()
+    assert set(report) == {
+        *("url", "model", "clock", "interrupted", "requests", "completed", "failed", "cancelled", "duration_s"),
+        *("errors", "prompt_tokens", "output_tokens", "tokens_counted_by", "tokens_per_chunk"),
+        *("request_throughput_per_s", "output_tokens_per_s", "ttft_s", "tpot_s", "itl_s", "e2e_s", "send_lag_s"),
+        *("goodput", "emulator"),
+    }
+    assert all(set(report[name]) == {"mean", "p50", "p90", "p99", "count"} for name in report if name[:-2] in LATENCIES)
+    assert set(report["goodput"]) == {"per_s", "attainment", "slos", "refused"}
+    assert set(report["emulator"]) == {
+        *("info", "speed", "lateness_mean_s", "lateness_share", "step_mean_s", "pacing_error_mean_s", "underruns"),
+        *("underrun_share", "released_tokens", "energy_j", "joules_per_token", "refused"),
+    }
+
+
+LATENCIES = {"ttft", "tpot", "itl", "e2e", "send_lag"}
+
+
+def test_stopping_cancels_what_is_in_flight_and_reports_the_rest():
+    async def run() -> tuple[Report, StandIn]:
+        server, stop = StandIn(0.02), asyncio.Event()
+        url = await server.start()
+        asyncio.get_running_loop().call_later(0.8, stop.set)
+        arrivals = {"rate_per_s": 10.0, "arrivals": "constant", "num_requests": 1000}
+        report = await run_load(LoadOptions(url, **arrivals, input_len=5, output_len=20), None, stop)
+        await asyncio.sleep(0.2)
+        await server.stop()
+        return report, server
+
+    report, server = asyncio.run(run())
+    assert report.interrupted and report.summary.cancelled > 0
+    assert report.summary.requests < 100
+    assert server.hung_up > 0  # A server sees that nobody reads on.
+
+
+def test_stopping_before_anything_was_sent():
+    async def run() -> None:
+        stop = asyncio.Event()
+        stop.set()
+        await run_load(LoadOptions("http://127.0.0.1:9"), None, stop)
+
+    with pytest.raises(Interrupted):
+        asyncio.run(run())
+
+
+def test_progress_is_told_while_it_runs():
+    said: list[Progress] = []
+    load(StandIn(0.05), said.append, output_len=16)
+    assert said
+    assert (said[0].in_flight, said[0].done, said[0].failed) == (3, 0, 0)
+    assert said[0].tokens_per_s > 0
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_is_one_live_line_on_a_terminal_and_rare_lines_elsewhere(terminal):
+    class Stream(io.StringIO):
+        def isatty(self) -> bool:
+            return terminal
+
+    with ProgressLine(stream := Stream()) as line:
+        for second in range(12):
+            line(Progress(float(second), 1, 2, 3, 4.0))
+    assert stream.getvalue().count("\n") == (0 if terminal else 2)
+    assert stream.getvalue().count("1 in flight, 2 done, 3 failed") == (12 if terminal else 2)
+
+
+def shown(report: Report) -> str:
+    report.print(Console(file=(out := io.StringIO()), width=200))
+    return out.getvalue()

@@ -1,0 +1,132 @@
+import argparse
+import json
+
+import pytest
+from tokenizers import Tokenizer
+
+from serving.load.address import Address
+from serving.load.options import LoadOptions, OptionError, Slos, add_arguments, options_from
+from serving.load.workload import body, requests
+from serving.scenario import BUNDLED_MODEL
+
+
+def parsed(*argv: str) -> LoadOptions:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return options_from(parser.parse_args(argv))
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--url", "127.0.0.1:8000"], ["--url", "http://HOST:PORT"]),
+        (["--url", "http://"], ["--url"]),
+        (["--url", "http://host:99999"], ["--url", "99999"]),
+        (["--url", "http://[::1"], ["--url"]),
+        (["--endpoint", "embeddings"], ["--endpoint", "completions or chat", "embeddings"]),
+        (["--arrivals", "bursty"], ["--arrivals", "poisson or constant"]),
+        (["--rate", "0"], ["--rate", "above 0"]),
+        (["--rate", "nan"], ["--rate"]),
+        (["--rate", "inf", "--duration", "3"], ["--rate inf", "--num-requests"]),
+        (["--num-requests", "0"], ["--num-requests", "at least 1"]),
+        (["--duration", "-1"], ["--duration", "above 0"]),
+        (["--max-concurrency", "0"], ["--max-concurrency"]),
+        (["--input-len", "0"], ["--input-len"]),
+        (["--output-len", "-5"], ["--output-len", "-5"]),
+        (["--range-ratio", "1.5"], ["--range-ratio", "from 0 to 1"]),
+        (["--seed", "-1"], ["--seed"]),
+        (["--temperature", "-0.1"], ["--temperature"]),
+        (["--timeout", "inf"], ["--timeout", "finite"]),
+        (["--slo-ttft-ms", "0"], ["--slo-ttft-ms", "above 0"]),
+        (["--slo-tpot-ms", "nan"], ["--slo-tpot-ms"]),
+        (["--extra-body", "[1]"], ["--extra-body", "JSON object"]),
+        (["--extra-body", '{"n": 2}'], ["--extra-body", "without n and stream"]),
+        (["--api-key", "a\r\nb"], ["--api-key", "printable"]),
+    ],
+)
+def test_a_wrong_option_is_one_sentence_that_names_it(argv, words):
+    with pytest.raises(OptionError) as caught:
+        parsed(*argv)
+    sentence = str(caught.value)
+    assert sentence.endswith(".") and "\n" not in sentence
+    assert all(word in sentence for word in words)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("none.txt", None, ["cannot be read"]),
+        ("empty.txt", "\n\n", ["no prompts"]),
+        ("bad.jsonl", '{"prompt": "x"}\nnonsense', ["prompt 2", "JSON object"]),
+        ("bad.jsonl", '{"text": "x"}', ["prompt 1"]),
+        ("bad.jsonl", '{"prompt": 3}', ["must be a string"]),
+    ],
+)
+def test_a_wrong_prompt_file_is_told_before_anything_is_sent(tmp_path, name, content, words):
+    path = tmp_path / name
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(OptionError) as caught:
+        requests(LoadOptions(prompts=path), [0.0])
+    assert all(word in str(caught.value) for word in ["--prompts", str(path), *words])
+
+
+def test_the_command_line_reaches_the_options(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    options = parsed("--rate", "7", "--duration", "3", "--slo-tpot-ms", "50", "--extra-body", '{"top_k": 1}')
+    expected = LoadOptions(rate_per_s=7, duration_s=3, slos=Slos(tpot_s=0.05), extra_body={"top_k": 1}, api_key="k")
+    assert options == expected
+    assert options.count is None
+    assert LoadOptions().count == 100
+
+
+def test_defaults_are_those_of_python(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert parsed() == LoadOptions()
+
+
+@pytest.mark.parametrize(
+    ("url", "base_url", "metrics_url"),
+    [
+        ("http://h", "http://h:80", "http://h:80/metrics"),
+        ("http://h:81/v1/", "http://h:81", "http://h:81/metrics"),
+        ("https://h/a/v1", "https://h:443/a", "https://h:443/a/metrics"),
+        ("http://[::1]:81", "http://[::1]:81", "http://[::1]:81/metrics"),
+        ("grpc://h", "grpc://h:50051", "http://h:8000/metrics"),
+        ("grpcs://[::1]:5", "grpcs://[::1]:5", "http://[::1]:8000/metrics"),
+    ],
+)
+def test_addresses(url, base_url, metrics_url):
+    address = Address.of(url)
+    assert (address.base_url, address.metrics_url) == (base_url, metrics_url)
+
+
+def test_the_same_seed_asks_the_same(tmp_path):
+    options = LoadOptions(seed=3, range_ratio=0.5, input_len=20, output_len=10)
+    first, again = list(requests(options, range(50))), list(requests(options, range(50)))
+    assert first == again
+    assert {len(request.prompt.split()) for request in first} <= set(range(10, 31))
+    assert {request.max_tokens for request in first} <= set(range(5, 16))
+    assert len({request.prompt for request in first}) == 50
+
+
+def test_a_word_is_a_token_of_the_bundled_model():
+    tokenizer = Tokenizer.from_file(str(BUNDLED_MODEL / "tokenizer.json"))
+    prompt = next(requests(LoadOptions(input_len=500), [0.0])).prompt
+    assert len(tokenizer.encode(prompt, add_special_tokens=False).ids) == pytest.approx(500, rel=0.02)
+
+
+def test_prompts_of_a_file_are_used_in_turn(tmp_path):
+    path = tmp_path / "prompts.jsonl"
+    path.write_text("\n".join(json.dumps({"prompt": word}, ensure_ascii=False) for word in ("a", "b\u2028c")))
+    asked = list(requests(LoadOptions(prompts=path), [0.0] * 3))
+    assert [request.prompt for request in asked] == ["a", "b\u2028c", "a"]
+
+
+def test_extensions_are_left_out_on_wish():
+    request = next(requests(LoadOptions(), [0.0]))
+    assert body(request, LoadOptions(), "m").keys() >= {"ignore_eos", "min_tokens", "prompt"}
+    plain = body(
+        request, LoadOptions(endpoint="chat", respect_eos=True, temperature=0.5, extra_body={"user": "u"}), "m"
+    )
+    assert plain.keys() == {"model", "messages", "max_tokens", "stream", "stream_options", "temperature", "user"}
