@@ -34,7 +34,7 @@ class DeviceModelActor:
 
         self._device = load_device(system, hardware, model)
 
-    def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float) -> StepCosts:
+    def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None) -> StepCosts:
         return self._device.probe(plan, steps, ext_bytes_per_s)
 
 
@@ -81,10 +81,12 @@ class HbXpu:
         self._index = index
         self._clock = WallClock(origin_unix_s, speed)
         self._sink = ReleaseSink(edge)
+        self._wired = False
 
     @ray.method(concurrency_group="feed")
     def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> int:
         """(Re)connect to the other actors, with no requests; the process id."""
+        ray.get([model.probe.remote(StepPlan.of((1, 1)), 1, None), tier.lease.remote(self._index, 0.0)])
         self._tokens = Tokens()
         self._progress = Progress(self._tokens, source, ahead)
         self._engine = Engine(
@@ -96,6 +98,7 @@ class HbXpu:
             tokens=self._tokens,
             sink=self._release,
         )
+        self._wired = True
         return os.getpid()
 
     @ray.method(concurrency_group="loop")
@@ -127,7 +130,7 @@ class HbXpu:
 
     @ray.method(concurrency_group="feed")
     def held(self) -> dict[str, tuple[int, list[int]]]:
-        return self._tokens.held()
+        return self._tokens.held() if self._wired else {}
 
     def _release(self, release: Release) -> None:
         self._sink(release)
@@ -136,7 +139,7 @@ class HbXpu:
 
 @ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1})
 class TokenSource:
-    """vLLM in a process of its own, made nice: it runs ahead, the devices must be on time."""
+    """vLLM in a process of its own."""
 
     def __init__(self, flags: list[str], token_model: str, ahead: int, niceness: int) -> None:
         from serving.vllm_flags import engine_args, prepare_environment
@@ -159,6 +162,10 @@ class TokenSource:
         """The loop: ends only by an error, or with its process."""
         while True:
             self._source.cycle()
+
+    @ray.method(concurrency_group="feed")
+    def warm_up(self, request_id: str, device: int, tokens: int) -> None:
+        self._source.warm_up(request_id, device, tokens)
 
     @ray.method(concurrency_group="feed")
     def add(self, request: Any, device: int, known: list[int]) -> None:
@@ -213,7 +220,8 @@ class ReleaseSink:
 
     def __init__(self, edge: str) -> None:
         self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
-        self._socket.sndhwm = 0
+        # Unbounded: a device never waits for the edge.
+        self._socket.set(zmq.SNDHWM, 0)
         self._socket.connect(edge)
         self._encoder = msgspec.msgpack.Encoder()
         # The loop sends its steps, the feeding thread sends overdue tokens.

@@ -51,6 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="emulate an accelerator behind OpenAI's API, over HTTP and gRPC")
     add_scenario(serve)
     serve.add_argument("--ready-file", type=Path, metavar="FILE", help="write the addresses there, as JSON, when ready")
+    serve.add_argument("--step-log", type=Path, metavar="FILE", help="write a line of JSON there for each step")
     serve.set_defaults(run=run_serve)
 
     from serving.load.options import add_arguments
@@ -107,6 +108,7 @@ def run_serve(args: argparse.Namespace) -> int:
     from serving.serve import prepare, serve
 
     bringup = prepare(scenario_of(args))
+    bringup.step_log = args.step_log
     try:
         uvloop.run(serve(bringup, args.ready_file))
     finally:

@@ -18,7 +18,7 @@ SchedulerActor: Any = actors.SchedulerActor
 HbXpu: Any = actors.HbXpu
 TokenSource: Any = actors.TokenSource
 
-# Below the devices and the edge, above whatever else is nice: tokens run ahead, so they can wait a little.
+# Where the devices may not have real-time priority, the token source gives way: it runs ahead, so it can wait a little.
 SOURCE_NICENESS = 5
 OBJECT_STORE_BYTES = 100 * 2**20
 
@@ -46,6 +46,8 @@ def start_ray() -> None:
     """Start a Ray of our own on loopback, or join the one that `RAY_ADDRESS` names."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray makes its workers as nice as can be; ours are on a clock.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
     if os.environ.get("RAY_ADDRESS"):
         ray.init(**quiet)
@@ -56,11 +58,13 @@ def start_ray() -> None:
     ray.init(address="local", include_dashboard=False, object_store_memory=OBJECT_STORE_BYTES, **quiet)
 
 
-def start_source(scenario: Scenario, flags: list[str]) -> Any:
+def start_source(scenario: Scenario, flags: list[str], realtime: bool) -> Any:
     """The token source: first of all, because it takes longest to be ready."""
     # A GPU, where there is one, belongs to the token model.
     gpus = 1 if ray.cluster_resources().get("GPU", 0) >= 1 else 0
-    return TokenSource.options(num_gpus=gpus).remote(flags, scenario.token_model, scenario.token_ahead, SOURCE_NICENESS)
+    return TokenSource.options(num_gpus=gpus).remote(
+        flags, scenario.token_model, scenario.token_ahead, 0 if realtime else SOURCE_NICENESS
+    )
 
 
 def start_nodes(scenario: Scenario, limits: Limits, ext_bytes_per_s: float, clock: tuple[float, str]) -> list[Node]:

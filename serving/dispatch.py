@@ -22,6 +22,7 @@ log = logging.getLogger("foreserve")
 # A request that was in flight each time the token source failed is taken for the cause.
 MAX_FAILURES = 3
 RETRY_S = 0.1
+WARM_UP_TOKENS = 16
 
 Deliver = Callable[[Release, list[tuple[Flight, Chunk]]], None]
 
@@ -52,6 +53,17 @@ class Dispatcher:
         loops = [self._run_node(node) for node in self._cluster.nodes]
         loops += [self._run_source(), self._receive(deliver)]
         self._tasks = [asyncio.create_task(loop) for loop in loops]
+        await asyncio.gather(*(self._warm_up(node) for node in self._cluster.nodes))
+
+    async def _warm_up(self, node: Node) -> None:
+        """Have tokens made for a device that it never releases: first calls and first steps take their time."""
+        id = f"warm-up-{node.index}"
+        await node.device.open.remote(id, 0)
+        self._cluster.source.warm_up.remote(id, node.index, WARM_UP_TOKENS)
+        while len((await node.device.held.remote())[id][1]) < WARM_UP_TOKENS:
+            await asyncio.sleep(0.01)
+        node.device.close.remote([id])
+        self._cluster.source.drop.remote([id])
 
     def stop(self) -> None:
         """Stop listening; the actors end with Ray."""
@@ -197,6 +209,6 @@ def summary(error: Exception) -> str:
 def bind_inbox(ip: str) -> tuple[zmq.asyncio.Socket, str]:
     """The socket on which devices send their releases, and its address."""
     socket = zmq.asyncio.Context.instance().socket(zmq.PULL)
-    socket.rcvhwm = 0
+    socket.set(zmq.RCVHWM, 0)
     port = socket.bind_to_random_port(f"tcp://{ip}")
     return socket, f"tcp://{ip}:{port}"

@@ -14,7 +14,7 @@ from vllm.v1.engine.core_client import EngineCoreClient
 
 from serving.dispatch import Dispatcher
 from serving.flight import Flight
-from serving.flow import Chunk, Release, Request
+from serving.flow import Chunk, Release, Request, StepRecord
 from serving.metrics import Metrics
 
 
@@ -26,6 +26,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self.resources = SimpleNamespace(engine_dead=False)
         self.siblings: Callable[[str], int] = lambda request_id: 1
         self.on_departure: Callable[[], None] = lambda: None
+        self.on_step: Callable[[StepRecord], None] = lambda record: None
         self._dispatcher = dispatcher
         self._outputs: asyncio.Queue[tuple[EngineCoreOutputs, float]] = asyncio.Queue()
         self._handed_over: list[tuple[int, float]] = []
@@ -87,6 +88,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         if release.record is not None:
             self.metrics.on_step(release.record)
+            self.on_step(release.record)
         outputs = []
         for flight, chunk in news:
             gap_s = flight.take(chunk.tokens, release.at_s)

@@ -19,11 +19,14 @@ from device_model.load import load_device
 from device_model.spec import SpecError
 from device_model.step import DeviceModel
 from serving import cluster
+from serving.actors import may_be_realtime
 from serving.scenario import Scenario, ScenarioError
 from serving.scheduler import Limits
+from serving.step_log import StepLog
 from serving.vllm_flags import context_of, engine_args, parse_flags, prepare_environment, vllm_flags
 
 if TYPE_CHECKING:
+    from serving.paced_core import PacedCore
     from serving.paced_engine import PacedEngine
 
 log = logging.getLogger("foreserve")
@@ -50,6 +53,7 @@ class Bringup:
     device: DeviceModel
     max_model_len: int
     sock: socket.socket
+    step_log: Path | None = None
 
     @property
     def limits(self) -> Limits:
@@ -101,19 +105,22 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
         cluster.start_ray()
         flags = vllm_flags(scenario, bringup.max_model_len)
         say("Starting the token source (vLLM) and the devices ...")
-        source = cluster.start_source(scenario, flags)
-        engine, core, realtime = await build_engine(bringup, flags, source)
+        realtime = may_be_realtime()
+        source = cluster.start_source(scenario, flags, realtime)
+        engine, core = await build_engine(bringup, flags, source)
+        core.metrics.emulator.set_info(**info(scenario, realtime))
+        if bringup.step_log:
+            core.on_step = stack.enter_context(StepLog(bringup.step_log))
         stack.callback(engine.shutdown)
         grpc_port, http_port = await open_edge(stack, bringup, engine, flags)
         await core.start()
         yield Serving(scenario, http_port, grpc_port, time.monotonic() - began, realtime)
 
 
-async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tuple[PacedEngine, Any, bool]":
+async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tuple[PacedEngine, PacedCore]":
     """The engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
     from prometheus_client import REGISTRY
 
-    from serving.actors import may_be_realtime
     from serving.clock import WallClock
     from serving.dispatch import Dispatcher, bind_inbox
 
@@ -133,16 +140,19 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
     metrics = Metrics(
         REGISTRY, (scenario.model, bringup.max_model_len), bringup.device.kv_capacity_tokens, scenario.devices
     )
-    realtime = may_be_realtime()
-    metrics.emulator.set_info(
-        system=scenario.system,
-        hardware=scenario.hardware,
-        model=scenario.model,
-        speed=str(scenario.speed),
-        realtime=str(realtime).lower(),
-    )
     core = PacedCore(dispatcher, metrics)
-    return PacedEngine(config, core), core, realtime
+    return PacedEngine(config, core), core
+
+
+def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
+    """The labels of `foreserve_info`."""
+    return {
+        "system": scenario.system,
+        "hardware": scenario.hardware,
+        "model": scenario.model,
+        "speed": str(scenario.speed),
+        "realtime": str(realtime).lower(),
+    }
 
 
 async def open_edge(

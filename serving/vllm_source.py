@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from vllm import SamplingParams
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.v1.core.sched.output import SchedulerOutput
 from vllm.v1.core.sched.scheduler import Scheduler
@@ -71,6 +72,21 @@ class VllmSource:
         self._deliver = deliver
         self._live: dict[str, Live] = {}
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+
+    def warm_up(self, request_id: str, device: int, tokens: int) -> None:
+        """Make some tokens that no client waits for: the first ones of a process take much longer than the rest."""
+        request = EngineCoreRequest(
+            request_id=request_id,
+            prompt_token_ids=list(range(1, 33)),
+            mm_features=None,
+            sampling_params=SamplingParams(max_tokens=tokens, seed=0, ignore_eos=True),
+            pooling_params=None,
+            arrival_time=0.0,
+            lora_request=None,
+            cache_salt=None,
+            data_parallel_rank=None,
+        )
+        self.add(request, device, [])
 
     def add(self, request: EngineCoreRequest, device: int, known: list[int]) -> None:
         """Begin a request; `known` are tokens of it that an earlier source made, to be made again."""

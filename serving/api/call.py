@@ -1,4 +1,4 @@
-"""`foreserve call`: a gRPC method, found by reflection, called with a JSON request; the answers as JSON, as they come."""
+"""`foreserve call`: a gRPC method, found by reflection; JSON in, and JSON out as the answers come."""
 
 import json
 import sys
@@ -30,13 +30,14 @@ def call(target: str, method: str, request: str, api_key: str | None) -> int:
 def _call(channel: grpc.Channel, method: str, request: str, api_key: str | None) -> None:
     descriptor = _find(channel, method)
     message = json_format.Parse(request, GetMessageClass(descriptor.input_type)())
-    invoke = channel.unary_stream(
+    invoke: grpc.UnaryStreamMultiCallable[Message, Message] = channel.unary_stream(
         f"/{method.lstrip('/')}",
         request_serializer=lambda m: m.SerializeToString(),
         response_deserializer=GetMessageClass(descriptor.output_type).FromString,
     )
+    metadata = (("authorization", f"Bearer {api_key}"),) if api_key else ()
     # One answer is a stream of one.
-    for answer in invoke(message, metadata=[("authorization", f"Bearer {api_key}")] if api_key else None):
+    for answer in invoke(message, metadata=metadata):
         print(_to_json(answer), flush=True)
 
 

@@ -1,0 +1,153 @@
+"""`foreserve bench`: how soon a server is ready, how well its devices keep time, what its clients see, what it can stream.
+
+Each figure comes from a server of its own, under a load like a user's, on this machine: clients and server share it.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import uvloop
+from numpy.typing import NDArray
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
+from rich.table import Table
+
+from serving.child import Child, server
+from serving.load.options import LoadOptions
+from serving.load.report import Report
+from serving.load.run import run_load
+from serving.step_log import read_step_log
+
+HARDWARE = "elmoe3d-8gb"
+# Devices, sequences in each one's batch, and the speed that brings a step of that batch to some 5 to 30 ms.
+PACING = [(1, 1, 1.0), (1, 4, 1.0), (1, 16, 3.0), (4, 1, 1.0), (4, 4, 1.0)]
+# Streams over the devices, and the speed that makes a step of their batch 20 ms.
+ITL = [(16, 4, 1.1), (64, 4, 3.3), (256, 4, 12.3)]
+STREAMS = 64
+INSTANT = 1e6
+
+
+def bench(quick: bool) -> dict[str, Any]:
+    """All figures; `quick` takes runs of a third of the length."""
+    output_len = 100 if quick else 300
+    results: dict[str, Any] = {"pacing": [], "itl": []}
+    for devices, batch, speed in PACING:
+        say(f"Pacing: {devices} x batch {batch} at speed {speed:g} ...")
+        results["pacing"].append(pacing(devices, batch, speed, output_len, results))
+    for streams, devices, speed in ITL:
+        say(f"Inter-token latency: {streams} streams on {devices} devices ...")
+        results["itl"].append(client_itl(streams, devices, speed, output_len))
+    say(f"Streaming: {STREAMS} streams of an instant device, over HTTP and gRPC ...")
+    results["stream"] = streaming(output_len * 2)
+    return results
+
+
+def pacing(devices: int, batch: int, speed: float, output_len: int, results: dict[str, Any]) -> dict[str, Any]:
+    """Lateness of decode steps with `batch` sequences on each device, in real milliseconds."""
+    with tempfile.TemporaryDirectory(prefix="foreserve-") as folder:
+        log = Path(folder) / "steps.jsonl"
+        with running(devices, speed, "--step-log", str(log)) as child:
+            results.setdefault("ready_s", round(child.ready_s, 1))
+            load(child.http_url, devices * batch, output_len)
+        steps = [r for r in read_step_log(log) if r.phase == "decode" and r.batch == batch]
+    late_ms = np.array([step.late_real_s for step in steps]) * 1e3
+    return {
+        "devices": devices,
+        "batch": batch,
+        "step_ms": round(float(np.mean([step.latency_s for step in steps])) / speed * 1e3, 2),
+        "steps": len(steps),
+        "p50_ms": round(float(np.percentile(late_ms, 50)), 3),
+        "p99_ms": round(float(np.percentile(late_ms, 99)), 3),
+        "underruns": sum(step.underruns for step in steps),
+    }
+
+
+def client_itl(streams: int, devices: int, speed: float, output_len: int) -> dict[str, Any]:
+    """Mean time between tokens as clients see it, beside the modelled one, in real milliseconds."""
+    with running(devices, speed) as child:
+        load(child.http_url, streams, 4)
+        before = modelled_itl(child.http_url)
+        report = load(child.http_url, streams, output_len)
+        total_s, count = modelled_itl(child.http_url) - before
+    assert report.fidelity is not None
+    modelled_s, seen_s = total_s / count, report.summary.itl_s.mean or 0.0
+    return {
+        "streams": streams,
+        "devices": devices,
+        "modelled_ms": round(modelled_s / speed * 1e3, 3),
+        "seen_ms": round(seen_s / speed * 1e3, 3),
+        "error_percent": round((seen_s / modelled_s - 1) * 100, 2),
+        "underruns": report.fidelity.underruns,
+        "tokens_per_s": round(report.summary.output_tokens_per_s * speed),
+    }
+
+
+def modelled_itl(url: str) -> NDArray[np.float64]:
+    """Emulated seconds between tokens so far, and how many times that was."""
+    totals = {"_sum": 0.0, "_count": 0.0}
+    text = httpx.get(f"{url}/metrics", trust_env=False).text
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples if family.name == "vllm:inter_token_latency_seconds" else ():
+            suffix = sample.name.removeprefix(family.name)
+            totals[suffix] = totals.get(suffix, 0.0) + sample.value
+    return np.array([totals["_sum"], totals["_count"]])
+
+
+def streaming(output_len: int) -> dict[str, int]:
+    """Tokens per real second through each edge, of a device that is never waited for."""
+    with running(1, INSTANT) as child:
+        load(child.http_url, STREAMS, 16)
+        http = load(child.http_url, STREAMS, output_len)
+        grpc = load(child.grpc_url, STREAMS, output_len, metrics_url=f"{child.http_url}/metrics")
+    return {
+        "http_tokens_per_s": round(http.summary.output_tokens_per_s * INSTANT),
+        "grpc_tokens_per_s": round(grpc.summary.output_tokens_per_s * INSTANT),
+    }
+
+
+@contextmanager
+def running(devices: int, speed: float, *options: str) -> Iterator[Child]:
+    """A server of so many devices."""
+    scenario = ("--hardware", HARDWARE, "--devices", str(devices), "--speed", str(speed))
+    with server(*scenario, *options, quiet=True) as child:
+        yield child
+
+
+def load(url: str, streams: int, output_len: int, metrics_url: str | None = None) -> Report:
+    """So many requests, all at once."""
+    options = LoadOptions(
+        url=url,
+        rate_per_s=float("inf"),
+        num_requests=streams,
+        input_len=8,
+        output_len=output_len,
+        metrics_url=metrics_url,
+    )
+    report = uvloop.run(run_load(options))
+    if report.summary.completed != streams:
+        raise RuntimeError(f"{report.summary.failed} of {streams} requests failed: {report.summary.errors}")
+    return report
+
+
+def say(line: str) -> None:
+    """Progress, beside the results."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def print_table(results: dict[str, Any]) -> None:
+    """The results for people."""
+    console = Console()
+    console.print(f"Ready in {results['ready_s']} s")
+    for name in ("pacing", "itl"):
+        table = Table(*results[name][0], title=name)
+        for row in results[name]:
+            table.add_row(*(str(value) for value in row.values()))
+        console.print(table)
+    for name, value in results["stream"].items():
+        console.print(f"{name}: {value:,}")

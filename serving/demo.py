@@ -1,0 +1,68 @@
+"""`foreserve demo`: the main job from end to end, bounded: serve, stream one reply, send a load, say what it cost."""
+
+import dataclasses
+import sys
+
+import openai
+import uvloop
+from rich.console import Console
+
+from serving.child import Child, ServerFailed, server
+from serving.load.options import LoadError, LoadOptions
+from serving.load.progress import ProgressLine
+from serving.load.run import run_load
+from serving.scenario import Scenario
+
+QUESTION = "Which hardware are you?"
+REPLY_TOKENS = 48
+LOAD = {"rate_per_s": 1.5, "num_requests": 30, "input_len": 128, "output_len": 48}
+
+
+def demo(scenario: Scenario) -> int:
+    """Run it; 0 if every request was served."""
+    try:
+        with server(*options_of(scenario)) as child:
+            key = scenario.api_keys[0] if scenario.api_keys else None
+            show_reply(child, scenario.model, key)
+            return show_load(child, key)
+    except (ServerFailed, LoadError) as error:
+        print(f"foreserve demo: {error}", file=sys.stderr)
+        return 1
+
+
+def options_of(scenario: Scenario) -> list[str]:
+    """The command-line options of `foreserve serve` that make this scenario; a port that was not chosen is any free."""
+    options = []
+    for field in dataclasses.fields(Scenario):
+        value = getattr(scenario, field.name)
+        if value == field.default:
+            continue
+        name = "--api-key" if field.name == "api_keys" else f"--{field.name.replace('_', '-')}"
+        for each in value if isinstance(value, tuple) else (value,):
+            options += [name, str(each)]
+    return options
+
+
+def show_reply(child: Child, model: str, api_key: str | None) -> None:
+    """One streamed reply, at the emulated pace."""
+    print(f"\n--- {QUESTION!r}, answered by the bundled token model at the emulated device's pace ---", flush=True)
+    client = openai.OpenAI(base_url=f"{child.http_url}/v1", api_key=api_key or "none")
+    with client.chat.completions.create(
+        model=model,
+        messages=[{"role": "user", "content": QUESTION}],
+        max_tokens=REPLY_TOKENS,
+        stream=True,
+    ) as stream:
+        for chunk in stream:
+            print(chunk.choices[0].delta.content or "", end="", flush=True)
+    print("\n")
+
+
+def show_load(child: Child, api_key: str | None) -> int:
+    """A bounded load over HTTP; its table, with joules per token."""
+    options = LoadOptions(url=child.http_url, api_key=api_key, **LOAD)  # type: ignore[arg-type]
+    print(f"--- {options.num_requests} requests, {options.rate_per_s:g} per second, Poisson ---", flush=True)
+    with ProgressLine() as line:
+        report = uvloop.run(run_load(options, line))
+    report.print(Console())
+    return 0 if report.summary.completed == options.num_requests else 1
