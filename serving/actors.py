@@ -23,6 +23,7 @@ from serving.tokens import Tokens
 MAX_REALTIME_SPEED = 20.0
 # How often a device tells the token source how far it has got.
 REPORT_S = 0.1
+URGENT_NICENESS = -10
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
@@ -32,6 +33,7 @@ class DeviceModelActor:
     def __init__(self, system: str, hardware: str, model: str) -> None:
         from device_model.load import load_device
 
+        become_urgent()
         self._device = load_device(system, hardware, model)
 
     def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None) -> StepCosts:
@@ -43,6 +45,7 @@ class LpddrActor:
     """The LPDDR tier of a device."""
 
     def __init__(self, bytes_per_s: float) -> None:
+        become_urgent()
         self._tier = Lpddr(bytes_per_s)
 
     def lease(self, device: int, traffic_bytes: float) -> float:
@@ -54,6 +57,7 @@ class SchedulerActor:
     """The scheduler of a device; pokes it when there is news."""
 
     def __init__(self, limits: Limits) -> None:
+        become_urgent()
         self._limits = limits
 
     def reset(self, device: Any) -> None:
@@ -78,6 +82,7 @@ class HbXpu:
     """The emulated device: runs the engine's loop against the wall clock and sends its releases to the edge."""
 
     def __init__(self, index: int, origin_unix_s: float, speed: float, edge: str) -> None:
+        become_urgent()
         self._index = index
         self._clock = WallClock(origin_unix_s, speed)
         self._sink = ReleaseSink(edge)
@@ -259,6 +264,12 @@ def become_realtime() -> None:
     """Real-time priority for the calling thread, where the process may have it."""
     with contextlib.suppress(PermissionError, OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+
+
+def become_urgent() -> None:
+    """A higher priority than the token source has, for the calling process, where it may have it."""
+    with contextlib.suppress(PermissionError, OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, URGENT_NICENESS)
 
 
 def may_be_realtime() -> bool:

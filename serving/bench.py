@@ -1,4 +1,4 @@
-"""`foreserve bench`: how soon a server is ready, how well its devices keep time, what its clients see, what it can stream.
+"""`foreserve bench`: how soon a server is ready, how well devices keep time, what clients see, what an edge can stream.
 
 Each figure comes from a server of its own, under a load like a user's, on this machine: clients and server share it.
 """
@@ -129,7 +129,7 @@ def load(url: str, streams: int, output_len: int, metrics_url: str | None = None
         output_len=output_len,
         metrics_url=metrics_url,
     )
-    report = uvloop.run(run_load(options))
+    report: Report = uvloop.run(run_load(options))
     if report.summary.completed != streams:
         raise RuntimeError(f"{report.summary.failed} of {streams} requests failed: {report.summary.errors}")
     return report

@@ -18,7 +18,7 @@ SchedulerActor: Any = actors.SchedulerActor
 HbXpu: Any = actors.HbXpu
 TokenSource: Any = actors.TokenSource
 
-# Where the devices may not have real-time priority, the token source gives way: it runs ahead, so it can wait a little.
+# Where the others may not have a higher priority, the token source takes a lower one: it is ahead, so it can wait.
 SOURCE_NICENESS = 5
 OBJECT_STORE_BYTES = 100 * 2**20
 

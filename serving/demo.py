@@ -21,7 +21,9 @@ LOAD = {"rate_per_s": 1.5, "num_requests": 30, "input_len": 128, "output_len": 4
 def demo(scenario: Scenario) -> int:
     """Run it; 0 if every request was served."""
     try:
-        with server(*options_of(scenario)) as child:
+        print(f"Bringing up {scenario.devices} x {scenario.hardware} with {scenario.model} ...", flush=True)
+        with server(*options_of(scenario), quiet=True) as child:
+            print(f"Ready in {child.ready_s:.1f} s: {child.http_url}/v1 and {child.grpc_url}")
             key = scenario.api_keys[0] if scenario.api_keys else None
             show_reply(child, scenario.model, key)
             return show_load(child, key)

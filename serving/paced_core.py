@@ -89,6 +89,8 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         if release.record is not None:
             self.metrics.on_step(release.record)
             self.on_step(release.record)
+            # A step that was under way when its last client left tells of a batch that is no more.
+            self._note_idle(release.device)
         outputs = []
         for flight, chunk in news:
             gap_s = flight.take(chunk.tokens, release.at_s)
@@ -122,8 +124,11 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def _count(self, flight: Flight, reason: FinishReason) -> None:
         self.on_departure()
         self.metrics.on_finish(flight, str(reason), self.siblings(flight.request.id))
-        if self._dispatcher.idle(flight.device):
-            self.metrics.on_idle(flight.device)
+        self._note_idle(flight.device)
+
+    def _note_idle(self, device: int) -> None:
+        if self._dispatcher.idle(device):
+            self.metrics.on_idle(device)
 
 
 def to_output(chunk: Chunk) -> EngineCoreOutput:

@@ -67,6 +67,10 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         ids = (request_id,) if isinstance(request_id, str) else as_list(request_id)
         self.engine_core.cancel(self.output_processor.abort_requests(ids, internal))
 
+    async def abort_all(self) -> None:
+        """End every request, so that its client hears of it while there is still a connection."""
+        await self.abort(list(self.output_processor.request_states), internal=True)
+
     async def add_request(self, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
         """As in `AsyncLLM`, for text generation."""
         if not isinstance(params, SamplingParams):

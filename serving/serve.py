@@ -19,7 +19,7 @@ from device_model.load import load_device
 from device_model.spec import SpecError
 from device_model.step import DeviceModel
 from serving import cluster
-from serving.actors import may_be_realtime
+from serving.actors import become_urgent, may_be_realtime
 from serving.scenario import Scenario, ScenarioError
 from serving.scheduler import Limits
 from serving.step_log import StepLog
@@ -114,6 +114,7 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
         stack.callback(engine.shutdown)
         grpc_port, http_port = await open_edge(stack, bringup, engine, flags)
         await core.start()
+        become_urgent()
         yield Serving(scenario, http_port, grpc_port, time.monotonic() - began, realtime)
 
 
@@ -170,6 +171,7 @@ async def open_edge(
     stack.push_async_callback(grpc_server.stop, 0.5)
     http = HttpServer(app, engine, bringup.sock)
     stack.push_async_callback(http.stop)
+    stack.push_async_callback(engine.abort_all)
     return grpc_port, bringup.sock.getsockname()[1]
 
 

@@ -1,6 +1,7 @@
 """How vLLM is told what to do: one list of its own command-line flags, for its server and for the token source."""
 
 import json
+import logging
 import os
 from argparse import Namespace
 from importlib.metadata import PackageNotFoundError, version
@@ -29,6 +30,8 @@ def prepare_environment(token_model: str) -> None:
     }
     for name, value in settings.items():
         os.environ.setdefault(name, value)
+    # It warns that there is no Triton, which the CPU build does without.
+    logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
 
 
 def on_cpu() -> bool:

@@ -15,6 +15,7 @@ from vllm.entrypoints.launchers.launcher import NoSignalServer
 from serving.paced_engine import PacedEngine
 
 KEEP_ALIVE_S = 5
+GRACE_S = 2
 
 
 class RetryAfter:
@@ -51,11 +52,17 @@ class HttpServer:
 
     def __init__(self, app: FastAPI, engine: PacedEngine, sock: socket.socket) -> None:
         outer = RetryAfter(app, engine)
-        config = uvicorn.Config(outer, log_level="warning", access_log=False, timeout_keep_alive=KEEP_ALIVE_S)
+        config = uvicorn.Config(
+            outer,
+            log_level="warning",
+            access_log=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=GRACE_S,
+        )
         self._server = app.state.server = NoSignalServer(config)
         self._task = asyncio.create_task(self._server.serve(sockets=[sock]))
 
     async def stop(self) -> None:
         """Close the listening socket and every connection."""
-        self._server.should_exit = self._server.force_exit = True
+        self._server.should_exit = True
         await asyncio.gather(self._task, return_exceptions=True)

@@ -1,0 +1,92 @@
+"""Between protobuf and OpenAI's JSON, which is what vLLM's server takes and gives."""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, TypeVar
+
+import msgspec
+from google.protobuf import json_format
+from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Struct, Value
+
+M = TypeVar("M", bound=Message)
+
+DONE = "data: [DONE]"
+_decode = msgspec.json.Decoder().decode
+
+
+class NotFinite(ValueError):
+    """A number that JSON cannot carry, in `field`."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"`{field}` must be a finite number.")
+        self.field = field
+
+
+def request_json(request: Message) -> dict[str, Any]:
+    """A request in OpenAI's JSON; absent fields stay absent.
+
+    Protobuf's own mapping, but whole numbers are ints: `Value` knows only doubles, and token ids and JSON schemas need
+    ints. Raises `NotFinite`.
+    """
+    fields = {}
+    for field, value in request.ListFields():
+        try:
+            fields[field.name] = _plain(value)
+        except OverflowError as error:
+            raise NotFinite(field.name) from error
+    return fields
+
+
+def reply(kind: type[M], fields: dict[str, Any]) -> M:
+    """vLLM's answer, or a chunk of it, as a message; the hot path."""
+    try:
+        return kind(**fields)
+    except (TypeError, ValueError):
+        # The constructor is ten times faster, but knows neither `Value` (a stop reason) nor fields that we lack.
+        return json_format.ParseDict(fields, kind(), ignore_unknown_fields=True)
+
+
+def event_json(event: str) -> dict[str, Any] | None:
+    """What one of vLLM's server-sent events holds; None for the one that ends the stream."""
+    if event.startswith(DONE):
+        return None
+    fields: dict[str, Any] = _decode(event[len("data: ") :])
+    return fields
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Message):
+        return _message(value)
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, str | int):
+        return value
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value]
+
+
+def _message(message: Message) -> Any:
+    if isinstance(message, Struct):
+        return {key: _value(item) for key, item in message.fields.items()}
+    if isinstance(message, Value):
+        return _value(message)
+    return {field.name: _plain(item) for field, item in message.ListFields()}
+
+
+def _value(value: Value) -> Any:
+    kind = value.WhichOneof("kind")
+    if kind == "number_value":
+        return _number(value.number_value)
+    if kind == "list_value":
+        return [_value(item) for item in value.list_value.values]
+    if kind == "struct_value":
+        return _message(value.struct_value)
+    return None if kind is None or kind == "null_value" else getattr(value, kind)
+
+
+def _number(number: float) -> float | int:
+    if not isfinite(number):
+        raise OverflowError
+    return int(number) if number.is_integer() else number

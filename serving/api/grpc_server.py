@@ -1,0 +1,96 @@
+"""The gRPC server: OpenAI's API and vLLM's engine service on one port, with health and reflection."""
+
+import socket
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
+
+from serving.api.auth import BearerAuth
+from serving.api.grpc_malformed import MalformedRequests
+from serving.api.grpc_openai import OpenAIServicer
+from serving.api.grpc_vllm import EngineServicer
+from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
+
+SERVICES = (
+    openai_pb2.DESCRIPTOR.services_by_name["OpenAI"].full_name,
+    vllm_engine_pb2.DESCRIPTOR.services_by_name["VllmEngine"].full_name,
+)
+MAX_MESSAGE_BYTES = 64 << 20
+OPTIONS = [
+    # Otherwise two servers would share a port in silence, each with a part of the calls.
+    ("grpc.so_reuseport", 0),
+    # Room for any prompt; what is larger gets RESOURCE_EXHAUSTED before it fills the memory.
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    # As vLLM's own launcher: an unary call is silent while it decodes, and a client that pings then is no attacker.
+    ("grpc.http2.max_ping_strikes", 0),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+]
+
+
+async def start_grpc(
+    engine: Any, state: Any, host: str, port: int, api_keys: Sequence[str]
+) -> tuple[grpc.aio.Server, int]:
+    """A started server, and its port: any free one if `port` is 0.
+
+    `engine` is an `AsyncLLM`, `state` what vLLM's `init_app_state` has filled. Raises `OSError` if the port is taken.
+    """
+    auth = [BearerAuth(api_keys)] if api_keys else []
+    server = grpc.aio.server(interceptors=[*auth, MalformedRequests()], options=OPTIONS)
+    openai_pb2_grpc.add_OpenAIServicer_to_server(OpenAIServicer(engine, state), server)  # type: ignore[no-untyped-call]
+    vllm_engine_pb2_grpc.add_VllmEngineServicer_to_server(EngineServicer(engine, time.time()), server)
+    health_pb2_grpc.add_HealthServicer_to_server(EngineHealth(engine), server)
+    reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    bound = bind(server, host, port)
+    await server.start()
+    return server, bound
+
+
+class EngineHealth(health.aio.HealthServicer):  # type: ignore[misc]
+    """The standard health service: all services live and die with the engine."""
+
+    def __init__(self, engine: Any) -> None:
+        super().__init__()
+        self._engine = engine
+
+    async def Check(self, request: Any, context: Any) -> Any:
+        """The status now."""
+        await self._refresh()
+        return await super().Check(request, context)
+
+    async def Watch(self, request: Any, context: Any) -> None:
+        """The status now, and each change that a later call finds."""
+        await self._refresh()
+        await super().Watch(request, context)
+
+    async def _refresh(self) -> None:
+        status = health_pb2.HealthCheckResponse
+        for service in ("", *SERVICES):
+            await self.set(service, status.NOT_SERVING if self._engine.errored else status.SERVING)
+
+
+def bind(server: grpc.aio.Server, host: str, port: int) -> int:
+    """Makes the server listen, without TLS; the port. Raises `OSError`, with a sentence for whoever started us."""
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        return server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise OSError(
+            f"gRPC cannot listen on {address} ({_reason(host, port)}): choose another --grpc-port (0: any free one)."
+        ) from error
+
+
+def _reason(host: str, port: int) -> str:
+    """Why, in the words of the system; grpc keeps them to its log."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return error.strerror or str(error)
+    return "the address was busy a moment ago"

@@ -1,0 +1,51 @@
+"""The `VllmEngine` service, which routers speak: vLLM's implementation, with the sampling fields that it drops."""
+
+import contextvars
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from smg_grpc_servicer.vllm.servicer import VllmEngineServicer
+
+# Whether the call at hand wants its grammar from the first token: the servicer has no way to hand that on.
+_grammar_at_once = contextvars.ContextVar("grammar_at_once", default=False)
+
+
+class EngineServicer(VllmEngineServicer):  # type: ignore[misc]
+    """smg-grpc-servicer's, as of 0.14.1."""
+
+    def __init__(self, engine: Any, start_time: float) -> None:
+        super().__init__(HonouringEngine(engine), start_time)
+
+    async def Generate(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        """Tokens as they come, or all at the end."""
+        _grammar_at_once.set(request.sampling_params.grammar_from_first_token)
+        async for response in super().Generate(request, context):
+            yield response
+
+    async def GetServerInfo(self, request: Any, context: Any) -> Any:
+        """What it is, and what it is doing, which upstream leaves out."""
+        info = await super().GetServerInfo(request, context)
+        info.server_type = "vllm-grpc"
+        info.active_requests = self.engine.get_num_unfinished_requests()
+        info.uptime_seconds = time.time() - self.start_time
+        return info
+
+
+class HonouringEngine:
+    """The engine, with what the servicer drops on the way to it."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def generate(self, *, prompt: Any, tokenization_kwargs: dict[str, int] | None, **call: Any) -> Any:
+        """`AsyncLLM.generate`, with `truncate_prompt_tokens` also for token ids, and `grammar_from_first_token`."""
+        if tokenization_kwargs and isinstance(prompt, dict) and "prompt_token_ids" in prompt:
+            rules = self._engine.renderer.default_cmpl_tok_params.with_kwargs(**tokenization_kwargs)
+            prompt = rules.apply_post_tokenization(self._engine.renderer.tokenizer, dict(prompt))
+        if _grammar_at_once.get():
+            call["reasoning_ended"] = True
+        return self._engine.generate(prompt=prompt, tokenization_kwargs=tokenization_kwargs, **call)

@@ -1,0 +1,33 @@
+"""Real servers for the tests: brought up once, with real Ray, real vLLM, real HTTP and gRPC."""
+
+from collections.abc import Iterator
+
+import openai
+import pytest
+
+from serving.child import Child, server
+
+MODEL = "qwen3-30b-a3b"
+SECRET = "open-sesame"
+CONTEXT, QUEUE = 1024, 64
+
+
+@pytest.fixture(scope="session")
+def emulator() -> Iterator[Child]:
+    """Two devices, fast enough for tests to be short and slow enough for tokens to be on time."""
+    options = ("--devices", "2", "--speed", "4", "--max-model-len", str(CONTEXT), "--max-queue", str(QUEUE))
+    with server(*options, quiet=True) as child:
+        yield child
+
+
+@pytest.fixture(scope="session")
+def small_emulator() -> Iterator[Child]:
+    """One slow device behind a key, with two places in its queue."""
+    with server("--speed", "0.5", "--max-queue", "2", "--api-key", SECRET, quiet=True) as child:
+        yield child
+
+
+@pytest.fixture
+def client(emulator: Child) -> openai.OpenAI:
+    """The `openai` client, as users have it, but for its retries."""
+    return openai.OpenAI(base_url=f"{emulator.http_url}/v1", api_key="none", max_retries=0)

@@ -1,0 +1,179 @@
+"""OpenAI over HTTP, through the `openai` client: what users know of vLLM's server holds on the emulated devices."""
+
+import time
+
+import httpx
+import openai
+import pytest
+from conftest import CONTEXT, MODEL, SECRET
+from prometheus_client.parser import text_string_to_metric_families
+
+from device_model.load import load_device
+from device_model.step import StepPlan
+from serving.child import Child
+
+HELLO = [{"role": "user", "content": "Hello!"}]
+PLAIN = {"model": MODEL, "prompt": "Hello", "max_tokens": 8, "temperature": 0.0}
+
+
+def metrics(emulator: Child) -> dict[str, float]:
+    """All samples without `le`, summed over engines and devices, by name and reason."""
+    totals: dict[str, float] = {}
+    for family in text_string_to_metric_families(httpx.get(f"{emulator.http_url}/metrics").text):
+        for sample in family.samples:
+            if "le" not in sample.labels:
+                name = sample.name + sample.labels.get("finished_reason", "")
+                totals[name] = totals.get(name, 0.0) + sample.value
+    return totals
+
+
+def until(condition, seconds: float = 20.0) -> None:
+    """Wait for something that happens elsewhere."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_chat_answers_with_usage(client: openai.OpenAI) -> None:
+    answer = client.chat.completions.create(model=MODEL, messages=HELLO, max_tokens=12, extra_body={"ignore_eos": True})
+    assert answer.choices[0].message.content
+    assert answer.choices[0].finish_reason == "length"
+    assert answer.usage.completion_tokens == 12
+    assert answer.usage.total_tokens == 12 + answer.usage.prompt_tokens
+
+
+def test_a_stream_says_the_same_as_an_answer_and_ends_with_usage(client: openai.OpenAI) -> None:
+    options = {"model": MODEL, "messages": HELLO, "max_tokens": 24, "seed": 7}
+    whole = client.chat.completions.create(**options)
+    chunks = list(client.chat.completions.create(**options, stream=True, stream_options={"include_usage": True}))
+    assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == whole.choices[0].message.content
+    assert chunks[-1].usage.completion_tokens == whole.usage.completion_tokens
+
+
+def test_a_seed_makes_completions_repeatable_and_choices_of_n_differ(client: openai.OpenAI) -> None:
+    options = {"model": MODEL, "prompt": "Once", "max_tokens": 16, "seed": 3, "n": 3}
+    first, second = (client.completions.create(**options) for _ in range(2))
+    texts = [choice.text for choice in first.choices]
+    assert texts == [choice.text for choice in second.choices]
+    assert len(set(texts)) == 3
+    free = client.completions.create(model=MODEL, prompt="Once", max_tokens=16, n=2)
+    assert free.choices[0].text != free.choices[1].text
+
+
+def test_a_stop_string_ends_the_text_before_it(client: openai.OpenAI) -> None:
+    options = {"model": MODEL, "prompt": "Once", "max_tokens": 64, "seed": 5}
+    whole = client.completions.create(**options).choices[0].text
+    stop = whole[len(whole) // 2 :][:4]
+    stopped = client.completions.create(**options, stop=[stop]).choices[0]
+    assert stopped.finish_reason == "stop"
+    assert stopped.text == whole[: whole.index(stop)]
+
+
+def test_logprobs_of_tokens_and_of_the_prompt(client: openai.OpenAI) -> None:
+    answer = client.chat.completions.create(
+        model=MODEL, messages=HELLO, max_tokens=4, logprobs=True, top_logprobs=3, temperature=0
+    )
+    content = answer.choices[0].logprobs.content
+    assert len(content) == 4
+    assert all(len(token.top_logprobs) == 3 and token.logprob == token.top_logprobs[0].logprob for token in content)
+    echoed = client.completions.create(**PLAIN, logprobs=1, echo=True)
+    assert len(echoed.choices[0].logprobs.tokens) > 8
+
+
+def test_min_tokens_and_ignore_eos_are_honoured(client: openai.OpenAI) -> None:
+    extra = {"min_tokens": 30, "ignore_eos": True}
+    assert client.completions.create(**PLAIN | {"max_tokens": 30}, extra_body=extra).usage.completion_tokens == 30
+
+
+def test_an_answer_can_be_held_to_choices(client: openai.OpenAI) -> None:
+    extra = {"structured_outputs": {"choice": ["yes", "no"]}}
+    answer = client.chat.completions.create(model=MODEL, messages=HELLO, max_tokens=20, extra_body=extra)
+    assert answer.choices[0].message.content in ("yes", "no")
+
+
+def test_the_other_routes(emulator: Child, client: openai.OpenAI) -> None:
+    url = emulator.http_url
+    assert [model.id for model in client.models.list()] == [MODEL]
+    assert client.models.list().data[0].max_model_len == CONTEXT
+    assert httpx.get(f"{url}/health").status_code == 200
+    assert "version" in httpx.get(f"{url}/version").json()
+    tokens = httpx.post(f"{url}/tokenize", json={"model": MODEL, "prompt": "Hello there"}).json()["tokens"]
+    assert httpx.post(f"{url}/detokenize", json={"model": MODEL, "tokens": tokens}).json()["prompt"] == "Hello there"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status", "said"),
+    [
+        ({"model": "gpt-5"}, 404, "gpt-5"),
+        ({"temperature": -1}, 400, "temperature"),
+        ({"top_p": 7}, 400, "top_p"),
+        ({"max_tokens": 0}, 400, "max_tokens"),
+        ({"max_tokens": CONTEXT * 2}, 400, "max_tokens"),
+        ({"prompt": "word " * 2 * CONTEXT}, 400, "context"),
+        ({"n": 0}, 400, "n"),
+        ({"logprobs": 999}, 400, "logprobs"),
+        ({"prompt": 7}, 400, "prompt"),
+    ],
+)
+def test_bad_input_gets_a_sentence_and_costs_others_nothing(
+    client: openai.OpenAI, wrong: dict[str, object], status: int, said: str
+) -> None:
+    with client.completions.create(**PLAIN | {"max_tokens": 60}, stream=True, extra_body={"ignore_eos": True}) as other:
+        next(iter(other))
+        with pytest.raises(openai.APIStatusError) as caught:
+            client.completions.create(**PLAIN | wrong)
+        assert caught.value.status_code == status
+        assert said in caught.value.message
+        assert list(other)[-1].choices[0].finish_reason == "length"
+
+
+def test_malformed_json_is_a_bad_request(emulator: Child) -> None:
+    headers = {"content-type": "application/json"}
+    answer = httpx.post(f"{emulator.http_url}/v1/completions", content=b'{"model": ', headers=headers)
+    assert answer.status_code == 400
+    assert "json" in answer.json()["error"]["message"].lower()
+
+
+def test_a_client_that_goes_away_frees_the_device(emulator: Child, client: openai.OpenAI) -> None:
+    before = metrics(emulator)
+    with client.completions.create(**PLAIN | {"max_tokens": 900}, stream=True, extra_body={"ignore_eos": True}) as s:
+        next(iter(s))
+    until(lambda: metrics(emulator)["vllm:request_success_totalabort"] == before["vllm:request_success_totalabort"] + 1)
+    until(lambda: metrics(emulator)["vllm:num_requests_running"] == 0)
+    steps = metrics(emulator)["foreserve_step_latency_seconds_count"]
+    time.sleep(0.3)
+    assert metrics(emulator)["foreserve_step_latency_seconds_count"] == steps
+
+
+def test_latencies_in_the_metrics_are_those_of_the_device_model(small_emulator: Child) -> None:
+    client = openai.OpenAI(base_url=f"{small_emulator.http_url}/v1", api_key=SECRET, max_retries=0)
+    before = metrics(small_emulator)
+    answer = client.completions.create(**PLAIN | {"max_tokens": 33}, extra_body={"ignore_eos": True})
+    after = metrics(small_emulator)
+    grew = {name: after[name] - before.get(name, 0.0) for name in after}
+    prompt = answer.usage.prompt_tokens
+    device = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
+    decode = device.probe(StepPlan.of((1, prompt)), 32).latency_s
+    assert grew["vllm:inter_token_latency_seconds_sum"] == pytest.approx(decode.sum(), rel=1e-6)
+    assert grew["vllm:inter_token_latency_seconds_count"] == 32
+    assert grew["vllm:request_time_per_output_token_seconds_sum"] == pytest.approx(decode.mean(), rel=1e-6)
+    prefill = device.probe(StepPlan.of((prompt, 0))).latency_s[0]
+    assert grew["vllm:request_prefill_time_seconds_sum"] == pytest.approx(prefill, rel=1e-6)
+    assert grew["vllm:prompt_tokens_total"] == prompt
+    assert grew["vllm:generation_tokens_total"] == grew["foreserve_released_tokens_total"] == 33
+    assert grew["foreserve_busy_seconds_total"] == pytest.approx(decode.sum() + prefill, rel=1e-6)
+
+
+def test_a_key_is_asked_for_and_a_full_queue_says_when_to_come_back(small_emulator: Child) -> None:
+    url = f"{small_emulator.http_url}/v1"
+    with pytest.raises(openai.AuthenticationError):
+        openai.OpenAI(base_url=url, api_key="wrong", max_retries=0).models.list()
+    client = openai.OpenAI(base_url=url, api_key=SECRET, max_retries=0)
+    streams = [client.completions.create(**PLAIN | {"max_tokens": 500}, stream=True) for _ in range(2)]
+    with pytest.raises(openai.RateLimitError) as caught:
+        client.completions.create(**PLAIN)
+    assert int(caught.value.response.headers["retry-after"]) >= 1
+    assert "2 places" in caught.value.message
+    for stream in streams:
+        stream.close()

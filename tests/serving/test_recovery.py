@@ -1,0 +1,68 @@
+"""Each actor's process is killed under load: every client still gets all of its tokens, once, and the same ones."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import openai
+import psutil
+import pytest
+from conftest import MODEL
+
+from serving.child import Child
+
+REQUESTS, TOKENS = 4, 160
+
+
+def ask(client: openai.OpenAI, seed: int, arrived: list[int]) -> list[int]:
+    """The token ids of a seeded stream; `arrived` grows with them."""
+    ids: list[int] = []
+    stream = client.completions.create(
+        model=MODEL,
+        prompt=f"Request {seed}",
+        max_tokens=TOKENS,
+        seed=seed,
+        stream=True,
+        extra_body={"ignore_eos": True, "return_token_ids": True},
+    )
+    for chunk in stream:
+        ids += chunk.choices[0].token_ids or []
+        arrived += chunk.choices[0].token_ids or []
+    return ids
+
+
+def ask_all(client: openai.OpenAI, kill: psutil.Process | None = None) -> list[list[int]]:
+    """The answers to all requests at once; `kill` dies when a third of the tokens is there."""
+    arrived: list[int] = []
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        answers = [pool.submit(ask, client, seed, arrived) for seed in range(REQUESTS)]
+        while kill and len(arrived) < REQUESTS * TOKENS // 3:
+            time.sleep(0.01)
+        if kill:
+            kill.kill()
+        return [answer.result(timeout=120) for answer in answers]
+
+
+def processes(emulator: Child, actor: str) -> list[psutil.Process]:
+    """The processes of a kind of actor."""
+    family = psutil.Process(emulator.process.pid).children(recursive=True)
+    return [process for process in family if process.name() != "" and f"ray::{actor}" in " ".join(process.cmdline())]
+
+
+@pytest.fixture(scope="module")
+def reference(emulator: Child) -> list[list[int]]:
+    """What the requests get when nothing dies."""
+    client = openai.OpenAI(base_url=f"{emulator.http_url}/v1", api_key="none")
+    answers = ask_all(client)
+    assert [len(answer) for answer in answers] == [TOKENS] * REQUESTS
+    return answers
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("actor", ["HbXpu", "SchedulerActor", "LpddrActor", "DeviceModelActor", "TokenSource"])
+def test_requests_go_on_when_an_actor_dies(
+    emulator: Child, client: openai.OpenAI, reference: list[list[int]], actor: str
+) -> None:
+    victim = processes(emulator, actor)[0]
+    assert ask_all(client, kill=victim) == reference
+    assert not victim.is_running()
+    assert ask_all(client) == reference
