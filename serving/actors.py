@@ -1,15 +1,14 @@
 """The Ray actors: thin shells, each around one plain object. What they do is tested without Ray."""
 
 import contextlib
+import gc
 import os
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import ray
-import zmq
 
 from device_model.step import StepCosts, StepPlan
 from serving.clock import WallClock
@@ -18,6 +17,7 @@ from serving.flow import Batch, Chunk, Release, Request
 from serving.lpddr import Lpddr
 from serving.scheduler import Limits, Scheduler
 from serving.tokens import Tokens
+from serving.wire import Receiver, Sender
 
 # Beyond this speed there are no deadlines to meet, and a real-time thread would only keep others from the processor.
 MAX_REALTIME_SPEED = 20.0
@@ -86,11 +86,13 @@ class HbXpu:
         self._index = index
         self._clock = WallClock(origin_unix_s, speed)
         self._sink = ReleaseSink(edge)
-        self._wired = False
+        self._feed: Receiver[list[Chunk]] = Receiver(list[Chunk])
+        self._engine: Engine | None = None
+        threading.Thread(target=self._feed.run, args=[self._push], daemon=True).start()
 
     @ray.method(concurrency_group="feed")
-    def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> int:
-        """(Re)connect to the other actors, with no requests; the process id."""
+    def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> str:
+        """(Re)connect to the other actors, with no requests; the address that tokens go to."""
         ray.get([model.probe.remote(StepPlan.of((1, 1)), 1, None), tier.lease.remote(self._index, 0.0)])
         self._tokens = Tokens()
         self._progress = Progress(self._tokens, source, ahead)
@@ -103,8 +105,8 @@ class HbXpu:
             tokens=self._tokens,
             sink=self._release,
         )
-        self._wired = True
-        return os.getpid()
+        settle()
+        return self._feed.address
 
     @ray.method(concurrency_group="loop")
     def run(self, realtime: bool) -> None:
@@ -112,6 +114,7 @@ class HbXpu:
         if realtime:
             become_realtime()
         engine = self._engine
+        assert engine is not None
         engine.at = self._clock.now()
         while True:
             engine.cycle()
@@ -126,16 +129,17 @@ class HbXpu:
             self._tokens.close(request_id)
 
     @ray.method(concurrency_group="feed")
-    def push(self, chunks: list[Chunk]) -> None:
-        self._engine.push(chunks)
-
-    @ray.method(concurrency_group="feed")
     def poke(self) -> None:
-        self._engine.poke()
+        if self._engine is not None:
+            self._engine.poke()
 
     @ray.method(concurrency_group="feed")
     def held(self) -> dict[str, tuple[int, list[int]]]:
-        return self._tokens.held() if self._wired else {}
+        return self._tokens.held()
+
+    def _push(self, chunks: list[Chunk]) -> None:
+        if self._engine is not None:
+            self._engine.push(chunks)
 
     def _release(self, release: Release) -> None:
         self._sink(release)
@@ -153,14 +157,14 @@ class TokenSource:
         prepare_environment(token_model)
         from serving.vllm_source import VllmSource
 
-        self._devices: dict[int, Any] = {}
+        self._devices: dict[int, tuple[str, Sender[list[Chunk]]]] = {}
         self._source = VllmSource(engine_args(flags), ahead, self._deliver)
 
     @ray.method(concurrency_group="feed")
-    def wire(self, devices: dict[int, Any]) -> int:
-        """Learn where tokens go; the process id."""
-        self._devices = devices
-        return os.getpid()
+    def wire(self, devices: dict[int, str]) -> None:
+        """Learn where tokens go: each device's address."""
+        self._source.do(lambda: self._connect(devices))
+        settle()
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:
@@ -188,8 +192,17 @@ class TokenSource:
     def resend(self, request_id: str, position: int) -> None:
         self._source.resend(request_id, position)
 
+    def _connect(self, devices: dict[int, str]) -> None:
+        for index, address in devices.items():
+            known, sender = self._devices.get(index, (None, None))
+            if address == known:
+                continue
+            if sender is not None:
+                sender.close()
+            self._devices[index] = (address, Sender(address))
+
     def _deliver(self, device: int, chunks: list[Chunk]) -> None:
-        self._devices[device].push.remote(chunks)
+        self._devices[device][1].send(chunks)
 
 
 class Asking:
@@ -221,20 +234,15 @@ class Leasing:
 
 
 class ReleaseSink:
-    """Sends releases to the edge. ZeroMQ, because a Ray hop costs ten times as much at every step."""
+    """Sends releases to the edge: the loop its steps, the feeding thread overdue tokens."""
 
     def __init__(self, edge: str) -> None:
-        self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
-        # Unbounded: a device never waits for the edge.
-        self._socket.set(zmq.SNDHWM, 0)
-        self._socket.connect(edge)
-        self._encoder = msgspec.msgpack.Encoder()
-        # The loop sends its steps, the feeding thread sends overdue tokens.
+        self._sender: Sender[Release] = Sender(edge)
         self._lock = threading.Lock()
 
     def __call__(self, release: Release) -> None:
         with self._lock:
-            self._socket.send(self._encoder.encode(release))
+            self._sender.send(release)
 
 
 class Progress:
@@ -258,6 +266,12 @@ class Progress:
         if news:
             self._reported.update(news)
             self._source.taken.remote(news)
+
+
+def settle() -> None:
+    """What is there now stays: spare the garbage collector from walking it again and again, for long."""
+    gc.collect()
+    gc.freeze()
 
 
 def become_realtime() -> None:

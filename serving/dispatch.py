@@ -16,6 +16,7 @@ from serving.cluster import Cluster, Node
 from serving.flight import Flight
 from serving.flow import Chunk, Release
 from serving.router import LeastLoaded
+from serving.wire import bind
 
 log = logging.getLogger("foreserve")
 
@@ -39,6 +40,7 @@ class Dispatcher:
         self._ahead = ahead
         self._inbox = inbox
         self._decoder = msgspec.msgpack.Decoder(Release)
+        self._addresses: dict[int, str] = {}
         self._up = {node.index: True for node in cluster.nodes}
         self._source_up = True
         self._tasks: list[asyncio.Task[None]] = []
@@ -47,9 +49,9 @@ class Dispatcher:
 
     async def start(self, deliver: Deliver) -> None:
         """Connect the actors, and run them."""
-        await self._cluster.source.wire.remote({node.index: node.device for node in self._cluster.nodes})
         for node in self._cluster.nodes:
             await self._wire(node)
+        await self._cluster.source.wire.remote(self._addresses)
         loops = [self._run_node(node) for node in self._cluster.nodes]
         loops += [self._run_source(), self._receive(deliver)]
         self._tasks = [asyncio.create_task(loop) for loop in loops]
@@ -143,11 +145,15 @@ class Dispatcher:
     async def _wire(self, node: Node) -> None:
         await node.scheduler.reset.remote(node.device)
         cluster = self._cluster
-        await node.device.wire.remote(node.scheduler, cluster.model, node.tier, cluster.source, self._ahead)
+        self._addresses[node.index] = await node.device.wire.remote(
+            node.scheduler, cluster.model, node.tier, cluster.source, self._ahead
+        )
 
     async def _recover(self, node: Node) -> None:
         """A device and a scheduler, fresh or reset, take up their requests at the token each client has."""
         await self._wire(node)
+        # Sent before what follows, and to one actor calls come in order.
+        self._cluster.source.wire.remote(self._addresses)
         self._up[node.index] = True
         flights = [flight for flight in self.flights.values() if flight.device == node.index]
         for flight in flights:
@@ -179,8 +185,7 @@ class Dispatcher:
 
     async def _recover_source(self) -> None:
         """A new token source makes again what the old one had made, and goes on from there."""
-        devices = {node.index: node.device for node in self._cluster.nodes}
-        await self._cluster.source.wire.remote(devices)
+        await self._cluster.source.wire.remote(self._addresses)
         held: dict[str, tuple[int, list[int]]] = {}
         for node in self._cluster.nodes:
             held |= await node.device.held.remote()
@@ -206,9 +211,7 @@ def summary(error: Exception) -> str:
     return lines[-1] if lines else type(error).__name__
 
 
-def bind_inbox(ip: str) -> tuple[zmq.asyncio.Socket, str]:
+def open_inbox() -> tuple[zmq.asyncio.Socket, str]:
     """The socket on which devices send their releases, and its address."""
     socket = zmq.asyncio.Context.instance().socket(zmq.PULL)
-    socket.set(zmq.RCVHWM, 0)
-    port = socket.bind_to_random_port(f"tcp://{ip}")
-    return socket, f"tcp://{ip}:{port}"
+    return socket, bind(socket)

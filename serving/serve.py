@@ -19,7 +19,7 @@ from device_model.load import load_device
 from device_model.spec import SpecError
 from device_model.step import DeviceModel
 from serving import cluster
-from serving.actors import become_urgent, may_be_realtime
+from serving.actors import become_urgent, may_be_realtime, settle
 from serving.scenario import Scenario, ScenarioError
 from serving.scheduler import Limits
 from serving.step_log import StepLog
@@ -115,6 +115,7 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
         grpc_port, http_port = await open_edge(stack, bringup, engine, flags)
         await core.start()
         become_urgent()
+        settle()
         yield Serving(scenario, http_port, grpc_port, time.monotonic() - began, realtime)
 
 
@@ -123,11 +124,11 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
     from prometheus_client import REGISTRY
 
     from serving.clock import WallClock
-    from serving.dispatch import Dispatcher, bind_inbox
+    from serving.dispatch import Dispatcher, open_inbox
 
     scenario = bringup.scenario
     origin = time.time()
-    inbox, address = bind_inbox("127.0.0.1")
+    inbox, address = open_inbox()
     model = cluster.start_model(scenario)
     nodes = cluster.start_nodes(scenario, bringup.limits, bringup.device.ext_bytes_per_s, (origin, address))
     config = engine_args(flags).create_engine_config()

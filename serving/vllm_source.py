@@ -90,19 +90,23 @@ class VllmSource:
 
     def add(self, request: EngineCoreRequest, device: int, known: list[int]) -> None:
         """Begin a request; `known` are tokens of it that an earlier source made, to be made again."""
-        self._commands.put(lambda: self._add(request, device, known))
+        self.do(lambda: self._add(request, device, known))
 
     def drop(self, request_ids: list[str]) -> None:
         """Forget requests: done, or aborted."""
-        self._commands.put(lambda: self._drop(request_ids))
+        self.do(lambda: self._drop(request_ids))
 
     def taken(self, positions: dict[str, int]) -> None:
         """Learn how far a device has got with its requests."""
-        self._commands.put(lambda: self._taken(positions))
+        self.do(lambda: self._taken(positions))
 
     def resend(self, request_id: str, position: int) -> None:
         """Deliver again all tokens of a request from `position` of its output on."""
-        self._commands.put(lambda: self._resend(request_id, position))
+        self.do(lambda: self._resend(request_id, position))
+
+    def do(self, command: Callable[[], None]) -> None:
+        """Have something done by the thread that runs `cycle`, before its next step."""
+        self._commands.put(command)
 
     def cycle(self) -> None:
         """Carry out what has been asked, then make one step of tokens; waits while there is nothing to do."""

@@ -1,0 +1,52 @@
+"""Streams between processes: tokens from the source to a device, releases from a device to the edge.
+
+Over ZeroMQ, because a call of Ray's costs a hundred times as much, and these happen at every step. What rarely happens
+(a request begins, an actor is connected) stays with Ray.
+"""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import ray
+import zmq
+
+Message = TypeVar("Message")
+
+
+class Sender(Generic[Message]):
+    """Sends messages to one receiver, never waiting for it. For one thread at a time."""
+
+    def __init__(self, address: str) -> None:
+        self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
+        self._socket.set(zmq.SNDHWM, 0)
+        self._socket.connect(address)
+        self._encoder = msgspec.msgpack.Encoder()
+
+    def send(self, message: Message) -> None:
+        self._socket.send(self._encoder.encode(message))
+
+    def close(self) -> None:
+        """Drop the connection, and what was not delivered over it."""
+        self._socket.close(linger=0)
+
+
+class Receiver(Generic[Message]):
+    """Receives messages of a type, from any number of senders, on a port of its own."""
+
+    def __init__(self, kind: Any) -> None:
+        self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PULL)
+        self.address = bind(self._socket)
+        self._decoder = msgspec.msgpack.Decoder(kind)
+
+    def run(self, take: Callable[[Message], object]) -> None:
+        """Hand over each message, for ever."""
+        while True:
+            take(self._decoder.decode(self._socket.recv()))
+
+
+def bind(socket: Any) -> str:
+    """Bind a receiving socket to a free port of this node, where senders find it; the address."""
+    socket.set(zmq.RCVHWM, 0)
+    ip = ray.util.get_node_ip_address()
+    return f"tcp://{ip}:{socket.bind_to_random_port(f'tcp://{ip}')}"
