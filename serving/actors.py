@@ -1,11 +1,8 @@
 """The Ray actors: thin shells, each around one plain object. What they do is tested without Ray."""
 
-import contextlib
-import gc
 import os
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import ray
@@ -13,17 +10,13 @@ import ray
 from device_model.step import StepCosts, StepPlan
 from serving.clock import WallClock
 from serving.engine import Engine
-from serving.flow import Batch, Chunk, Release, Request
+from serving.flow import Batch, Chunk, Request
 from serving.lpddr import Lpddr
+from serving.priority import become_realtime, become_urgent, settle
+from serving.remote import REPORT_S, Asking, Leasing, Progress, ReleaseSink
 from serving.scheduler import Limits, Scheduler
 from serving.tokens import Tokens
 from serving.wire import Receiver, Sender
-
-# Beyond this speed there are no deadlines to meet, and a real-time thread would only keep others from the processor.
-MAX_REALTIME_SPEED = 20.0
-# How often a device tells the token source how far it has got.
-REPORT_S = 0.1
-URGENT_NICENESS = -10
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
@@ -88,7 +81,9 @@ class HbXpu:
         self._sink = ReleaseSink(edge)
         self._feed: Receiver[list[Chunk]] = Receiver(list[Chunk])
         self._engine: Engine | None = None
+        self._progress: Progress | None = None
         threading.Thread(target=self._feed.run, args=[self._push], daemon=True).start()
+        threading.Thread(target=self._report, daemon=True).start()
 
     @ray.method(concurrency_group="feed")
     def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> str:
@@ -103,7 +98,7 @@ class HbXpu:
             prober=Asking(model),
             tier=Leasing(tier),
             tokens=self._tokens,
-            sink=self._release,
+            sink=self._sink,
         )
         settle()
         return self._feed.address
@@ -141,9 +136,11 @@ class HbXpu:
         if self._engine is not None:
             self._engine.push(chunks)
 
-    def _release(self, release: Release) -> None:
-        self._sink(release)
-        self._progress.report()
+    def _report(self) -> None:
+        while True:
+            time.sleep(REPORT_S)
+            if self._progress is not None:
+                self._progress.report()
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1})
@@ -203,98 +200,3 @@ class TokenSource:
 
     def _deliver(self, device: int, chunks: list[Chunk]) -> None:
         self._devices[device][1].send(chunks)
-
-
-class Asking:
-    """An actor's methods as plain calls that wait for the answer."""
-
-    def __init__(self, actor: Any) -> None:
-        self._actor = actor
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._actor, name)
-        return lambda *args: ray.get(method.remote(*args))
-
-
-class Leasing:
-    """The LPDDR tier as a device sees it: only the first lease is waited for, later ones hold once they are here."""
-
-    def __init__(self, tier: Any) -> None:
-        self._tier = tier
-        self._granted: float | None = None
-        self._asked: Any = None
-
-    def lease(self, device: int, traffic_bytes: float) -> float:
-        if self._asked is not None and (self._granted is None or ray.wait([self._asked], timeout=0)[0]):
-            self._granted = ray.get(self._asked)
-        self._asked = self._tier.lease.remote(device, traffic_bytes)
-        if self._granted is None:
-            self._granted = ray.get(self._asked)
-        return self._granted
-
-
-class ReleaseSink:
-    """Sends releases to the edge: the loop its steps, the feeding thread overdue tokens."""
-
-    def __init__(self, edge: str) -> None:
-        self._sender: Sender[Release] = Sender(edge)
-        self._lock = threading.Lock()
-
-    def __call__(self, release: Release) -> None:
-        with self._lock:
-            self._sender.send(release)
-
-
-class Progress:
-    """Tells the token source how far the device has got, so that it may run on; in batches nobody waits for."""
-
-    def __init__(self, tokens: Tokens, source: Any, ahead: int) -> None:
-        self._tokens = tokens
-        self._source = source
-        self._stride = max(1, ahead // 4)
-        self._reported: dict[str, int] = {}
-        self._last = 0.0
-
-    def report(self) -> None:
-        now = time.monotonic()
-        if now - self._last < REPORT_S:
-            return
-        self._last = now
-        taken = self._tokens.taken()
-        self._reported = {id: self._reported.get(id, 0) for id in taken}
-        news = {id: position for id, position in taken.items() if position - self._reported[id] >= self._stride}
-        if news:
-            self._reported.update(news)
-            self._source.taken.remote(news)
-
-
-def settle() -> None:
-    """What is there now stays: spare the garbage collector from walking it again and again, for long."""
-    gc.collect()
-    gc.freeze()
-
-
-def become_realtime() -> None:
-    """Real-time priority for the calling thread, where the process may have it."""
-    with contextlib.suppress(PermissionError, OSError):
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-
-
-def become_urgent() -> None:
-    """A higher priority than the token source has, for the calling process, where it may have it."""
-    with contextlib.suppress(PermissionError, OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, URGENT_NICENESS)
-
-
-def may_be_realtime() -> bool:
-    """Whether this machine grants real-time priority; tried on a thread that ends at once."""
-    granted: list[bool] = []
-
-    def attempt() -> None:
-        become_realtime()
-        granted.append(os.sched_getscheduler(0) == os.SCHED_FIFO)
-
-    thread = threading.Thread(target=attempt)
-    thread.start()
-    thread.join()
-    return granted[0]

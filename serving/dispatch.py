@@ -10,11 +10,11 @@ import zmq
 import zmq.asyncio
 from ray.exceptions import RayError
 
-from serving.actors import MAX_REALTIME_SPEED
 from serving.clock import WallClock
 from serving.cluster import Cluster, Node
 from serving.flight import Flight
 from serving.flow import Chunk, Release
+from serving.priority import MAX_REALTIME_SPEED
 from serving.router import LeastLoaded
 from serving.wire import bind
 

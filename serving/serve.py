@@ -19,7 +19,7 @@ from device_model.load import load_device
 from device_model.spec import SpecError
 from device_model.step import DeviceModel
 from serving import cluster
-from serving.actors import become_urgent, may_be_realtime, settle
+from serving.priority import become_urgent, may_be_realtime, settle
 from serving.scenario import Scenario, ScenarioError
 from serving.scheduler import Limits
 from serving.step_log import StepLog

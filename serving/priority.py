@@ -1,0 +1,42 @@
+"""Who gets the processor first, on a machine with fewer cores than there is to do: devices, then edge, then tokens."""
+
+import contextlib
+import gc
+import os
+import threading
+
+# Beyond this speed there are no deadlines to meet, and a real-time thread would only keep others from the processor.
+MAX_REALTIME_SPEED = 20.0
+URGENT_NICENESS = -10
+
+
+def settle() -> None:
+    """What is there now stays: spare the garbage collector from walking it again and again, for long."""
+    gc.collect()
+    gc.freeze()
+
+
+def become_realtime() -> None:
+    """Real-time priority for the calling thread, where the process may have it."""
+    with contextlib.suppress(PermissionError, OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+
+
+def become_urgent() -> None:
+    """A higher priority than the token source has, for the calling process, where it may have it."""
+    with contextlib.suppress(PermissionError, OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, URGENT_NICENESS)
+
+
+def may_be_realtime() -> bool:
+    """Whether this machine grants real-time priority; tried on a thread that ends at once."""
+    granted: list[bool] = []
+
+    def attempt() -> None:
+        become_realtime()
+        granted.append(os.sched_getscheduler(0) == os.SCHED_FIFO)
+
+    thread = threading.Thread(target=attempt)
+    thread.start()
+    thread.join()
+    return granted[0]

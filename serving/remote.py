@@ -1,0 +1,73 @@
+"""What a device sees of the other actors: their plain objects' methods, and no more waiting than there must be."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import ray
+
+from serving.flow import Release
+from serving.tokens import Tokens
+from serving.wire import Sender
+
+# How often a device tells the token source how far it has got.
+REPORT_S = 0.1
+
+
+class Asking:
+    """An actor's methods as plain calls that wait for the answer."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._actor, name)
+        return lambda *args: ray.get(method.remote(*args))
+
+
+class Leasing:
+    """The LPDDR tier as a device sees it: only the first lease is waited for, later ones hold once they are here."""
+
+    def __init__(self, tier: Any) -> None:
+        self._tier = tier
+        self._granted: float | None = None
+        self._asked: Any = None
+
+    def lease(self, device: int, traffic_bytes: float) -> float:
+        if self._asked is not None and (self._granted is None or ray.wait([self._asked], timeout=0)[0]):
+            self._granted = ray.get(self._asked)
+        self._asked = self._tier.lease.remote(device, traffic_bytes)
+        if self._granted is None:
+            self._granted = ray.get(self._asked)
+        return self._granted
+
+
+class ReleaseSink:
+    """Sends releases to the edge: the loop its steps, the feeding thread overdue tokens."""
+
+    def __init__(self, edge: str) -> None:
+        self._sender: Sender[Release] = Sender(edge)
+        self._lock = threading.Lock()
+
+    def __call__(self, release: Release) -> None:
+        with self._lock:
+            self._sender.send(release)
+
+
+class Progress:
+    """Tells the token source how far the device has got, so that it may run on; in batches nobody waits for."""
+
+    def __init__(self, tokens: Tokens, source: Any, ahead: int) -> None:
+        self._tokens = tokens
+        self._source = source
+        self._stride = max(1, ahead // 4)
+        self._reported: dict[str, int] = {}
+
+    def report(self) -> None:
+        """Send what is new since the last report; to be called every `REPORT_S`."""
+        taken = self._tokens.taken()
+        self._reported = {id: self._reported.get(id, 0) for id in taken}
+        news = {id: position for id, position in taken.items() if position - self._reported[id] >= self._stride}
+        if news:
+            self._reported.update(news)
+            self._source.taken.remote(news)
