@@ -10,8 +10,9 @@ from serving.clock import Clock
 from serving.flow import NEVER, Batch, Chunk, Release, StepRecord
 from serving.tokens import Tokens
 
-# A device whose tokens are this far behind waits for them: beyond, what it emulates has no text to go with it.
-MAX_OWED = 512
+# A device whose tokens are this far behind waits for them: beyond, what it emulates has no text to go with it, and may
+# be the decoding of what has stopped long ago.
+MAX_OWED = 64
 
 
 class Planner(Protocol):
@@ -36,7 +37,7 @@ class Tier(Protocol):
 class Engine:
     """One emulated device in time. `sink` takes its releases; `cycle` is to be called for ever.
 
-    `at` is where its emulated time has got to: the sum of modelled latencies and of waits for arrivals.
+    `at` is where its emulated time has got to: the sum of modelled latencies, and of waits for arrivals and stalls.
     """
 
     device: int
@@ -114,8 +115,14 @@ class Engine:
         self._last = start
         self._steps += 1
         self._traffic += cost.traffic.ext_bytes
-        while underruns and self.tokens.owed() > MAX_OWED:
+        if underruns and self.tokens.owed() > MAX_OWED:
+            self._stall()
+
+    def _stall(self) -> None:
+        """Wait for overdue tokens. Arrivals go on meanwhile, so emulated time does too."""
+        while self.tokens.owed() > MAX_OWED:
             self.clock.wait(NEVER)
+        self.at = max(self.at, self.clock.now())
 
     def _finish(self, chunks: list[Chunk]) -> None:
         self._finished.extend(chunk.request_id for chunk in chunks if chunk.finish is not None)

@@ -185,6 +185,7 @@ class EmulatorMetrics:
         )
         for device in range(devices):
             self._begin(str(device))
+        self._hot = [self.tokens.labels(str(device)) for device in range(devices)]
 
     def set_info(self, **labels: str) -> None:
         """What is emulated, and how fast."""
@@ -212,7 +213,7 @@ class EmulatorMetrics:
 
     def on_tokens(self, device: int, tokens: int) -> None:
         """A device's tokens went to their client."""
-        self.tokens.labels(str(device)).inc(tokens)
+        self._hot[device].inc(tokens)
 
     def on_delivery(self, device: int, delay_s: float) -> None:
         """A release was written to its clients' streams, `delay_s` real seconds after its instant."""
