@@ -1,6 +1,7 @@
 """The edge's side of the devices: sends requests out, takes releases in, and mends what dies between."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection
 
@@ -14,6 +15,7 @@ from serving.clock import WallClock
 from serving.cluster import Cluster, Node
 from serving.flight import Flight
 from serving.flow import Chunk, Release
+from serving.link import Link
 from serving.priority import MAX_REALTIME_SPEED
 from serving.router import LeastLoaded
 from serving.wire import bind
@@ -41,8 +43,8 @@ class Dispatcher:
         self._inbox = inbox
         self._decoder = msgspec.msgpack.Decoder(Release)
         self._addresses: dict[int, str] = {}
-        self._up = {node.index: True for node in cluster.nodes}
-        self._source_up = True
+        self._links = {node.index: Link() for node in cluster.nodes}
+        self._source_link = Link()
         self._tasks: list[asyncio.Task[None]] = []
         self.on_restart: Callable[[str], None] = lambda actor: None
         self.on_hopeless: Callable[[Flight], None] = lambda flight: None
@@ -87,16 +89,15 @@ class Dispatcher:
     async def submit(self, flight: Flight) -> None:
         """Send a request on its way. Whatever is down at the moment gets it when it is up again."""
         self.flights[flight.request.id] = flight
-        node = self._cluster.nodes[flight.device]
-        if self._up[node.index]:
-            try:
-                # Awaited, so that the buffer is there before the first token.
-                await node.device.open.remote(flight.request.id, 0)
-            except RayError:
-                return
-            if flight.request.id in self.flights and self._up[node.index]:
+        id, node, link = flight.request.id, self._cluster.nodes[flight.device], self._links[flight.device]
+        seen, source_seen = link.state, self._source_link.state
+        if seen is not None:
+            # Awaited, so that the buffer is there before the first token; if it fails, recovery sees to it.
+            with contextlib.suppress(RayError):
+                await node.device.open.remote(id, 0)
+            if id in self.flights and link.state == seen:
                 node.scheduler.submit.remote(flight.request)
-        if self._source_up and flight.request.id in self.flights:
+        if id in self.flights and source_seen is not None and self._source_link.state == source_seen:
             self._cluster.source.add.remote(flight.core_request, flight.device, [])
 
     def abort(self, request_ids: Collection[str]) -> list[Flight]:
@@ -137,7 +138,7 @@ class Dispatcher:
             try:
                 await node.device.run.remote(self._realtime)
             except RayError as error:
-                self._up[node.index] = False
+                self._links[node.index].lose()
                 log.error("Device %d stopped (%s); it goes on where it was.", node.index, summary(error))
                 self.on_restart("HbXpu" if "HbXpu" in str(error) else "Scheduler")
                 await self._persist(lambda: self._recover(node))
@@ -151,23 +152,27 @@ class Dispatcher:
 
     async def _recover(self, node: Node) -> None:
         """A device and a scheduler, fresh or reset, take up their requests at the token each client has."""
+        link = self._links[node.index]
+        link.lose()
         await self._wire(node)
         # Sent before what follows, and to one actor calls come in order.
         self._cluster.source.wire.remote(self._addresses)
-        self._up[node.index] = True
+        link.up = True
         flights = [flight for flight in self.flights.values() if flight.device == node.index]
-        for flight in flights:
-            # No await from here on: what is released meanwhile would be sent for twice.
-            node.device.open.remote(flight.request.id, len(flight.tokens))
-            node.scheduler.submit.remote(flight.resumed)
-            self._cluster.source.resend.remote(flight.request.id, len(flight.tokens))
+        resumed = [flight.resumed for flight in flights]
+        # Awaited, so that no token is there before its buffer is.
+        await asyncio.gather(*(node.device.open.remote(request.id, request.released) for request in resumed))
+        for request in resumed:
+            if request.id in self.flights:
+                node.scheduler.submit.remote(request)
+                self._cluster.source.resend.remote(request.id, request.released)
 
     async def _run_source(self) -> None:
         while True:
             try:
                 await self._cluster.source.run.remote()
             except RayError as error:
-                self._source_up = False
+                self._source_link.lose()
                 log.error("The token source stopped (%s); it starts again.", summary(error))
                 self.on_restart("TokenSource")
                 await self._end_hopeless()
@@ -185,11 +190,12 @@ class Dispatcher:
 
     async def _recover_source(self) -> None:
         """A new token source makes again what the old one had made, and goes on from there."""
+        self._source_link.lose()
         await self._cluster.source.wire.remote(self._addresses)
         held: dict[str, tuple[int, list[int]]] = {}
         for node in self._cluster.nodes:
             held |= await node.device.held.remote()
-        self._source_up = True
+        self._source_link.up = True
         for flight in self.flights.values():
             taken, ready = held.get(flight.request.id, (len(flight.tokens), []))
             # What the device took and sent may still be on its way here: then its buffer begins later than we know.
