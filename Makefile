@@ -12,7 +12,7 @@ serve: $(STAMP)
 
 venv: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt tools/venv.sh
+$(STAMP): pyproject.toml constraints.txt tools/venv.sh tools/excludes-cpu.txt
 	bash tools/venv.sh $(VENV)
 	touch $@
 

@@ -25,6 +25,7 @@ export UV_PYTHON="$venv/bin/python"
 flavour=${FORESERVE_FLAVOUR:-}
 [ -n "$flavour" ] || { command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1 && flavour=gpu || flavour=cpu; }
 install=("$venv/bin/uv" pip install --quiet --compile-bytecode --constraints constraints.txt --editable ".[$flavour,test]")
+[ "$flavour" != cpu ] || install+=(--excludes tools/excludes-cpu.txt)
 
 echo "Installing foreserve with the $flavour build of vLLM into $venv ..."
 # torch's CPU build may lie among the configured sources; where it does not, uv knows PyTorch's own index for it.
