@@ -33,6 +33,7 @@ def docstrings() -> Iterator[str]:
 
 
 def save_tokenizer() -> None:
+    """Write the tokenizer: byte-level, so that no text is beyond it."""
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
@@ -47,6 +48,7 @@ def save_tokenizer() -> None:
 
 
 def save_model() -> None:
+    """Write the configuration and weights, untrained but seeded."""
     torch.manual_seed(0)
     config = Qwen3MoeConfig(
         vocab_size=VOCABULARY,
