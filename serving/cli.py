@@ -1,6 +1,7 @@
 """`foreserve ...`: each command's arguments, and what ends it. Heavy imports wait until a command needs them."""
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import logging
@@ -106,13 +107,14 @@ def run_serve(args: argparse.Namespace) -> int:
     import uvloop
 
     from serving.serve import prepare, serve
+    from serving.step_log import StepLog
 
-    bringup = prepare(scenario_of(args))
-    bringup.step_log = args.step_log
-    try:
+    with contextlib.ExitStack() as stack:
+        bringup = prepare(scenario_of(args))
+        stack.callback(bringup.sock.close)
+        if args.step_log:
+            bringup.step_log = stack.enter_context(StepLog(args.step_log))
         uvloop.run(serve(bringup, args.ready_file))
-    finally:
-        bringup.sock.close()
     return 0
 
 

@@ -53,7 +53,7 @@ class Bringup:
     device: DeviceModel
     max_model_len: int
     sock: socket.socket
-    step_log: Path | None = None
+    step_log: StepLog | None = None
 
     @property
     def limits(self) -> Limits:
@@ -110,7 +110,7 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
         engine, core = await build_engine(bringup, flags, source)
         core.metrics.emulator.set_info(**info(scenario, realtime))
         if bringup.step_log:
-            core.on_step = stack.enter_context(StepLog(bringup.step_log))
+            core.on_step = bringup.step_log
         stack.callback(engine.shutdown)
         grpc_port, http_port = await open_edge(stack, bringup, engine, flags)
         await core.start()
