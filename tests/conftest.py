@@ -23,7 +23,7 @@ def emulator() -> Iterator[Child]:
 @pytest.fixture(scope="session")
 def small_emulator() -> Iterator[Child]:
     """One slow device behind a key, with two places in its queue."""
-    with server("--speed", "0.5", "--max-queue", "2", "--api-key", SECRET, quiet=True) as child:
+    with server("--speed", "0.2", "--max-queue", "2", "--api-key", SECRET, quiet=True) as child:
         yield child
 
 
