@@ -22,6 +22,7 @@ from serving.child import Child, server
 from serving.load.options import LoadOptions
 from serving.load.report import Report
 from serving.load.run import run_load
+from serving.priority import settle
 from serving.step_log import read_step_log
 
 HARDWARE = "elmoe3d-8gb"
@@ -35,6 +36,7 @@ INSTANT = 1e6
 
 def bench(quick: bool) -> dict[str, Any]:
     """All figures; `quick` takes runs of a third of the length."""
+    settle()
     output_len = 100 if quick else 300
     results: dict[str, Any] = {"pacing": [], "itl": []}
     for devices, batch, speed in PACING:

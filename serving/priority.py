@@ -8,12 +8,14 @@ import threading
 # Beyond this speed there are no deadlines to meet, and a real-time thread would only keep others from the processor.
 MAX_REALTIME_SPEED = 20.0
 URGENT_NICENESS = -10
+GC_THRESHOLDS = (50_000, 20, 20)
 
 
 def settle() -> None:
-    """What is there now stays: spare the garbage collector from walking it again and again, for long."""
+    """Keep the garbage collector out of the way: what is there now stays, and what comes and goes makes few cycles."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
 
 
 def become_realtime() -> None:

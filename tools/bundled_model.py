@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerFast, Qwen3MoeConfig, Qwen3MoeForCau
 
 TARGET = Path(__file__).parent.parent / "serving" / "bundled" / "foreserve-tiny"
 CONTEXT = 32768
-VOCABULARY = 4096
+VOCABULARY = 2048
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"

@@ -21,6 +21,7 @@ from serving.load.progress import Meter, OnProgress, ProgressLine
 from serving.load.report import Report
 from serving.load.summary import goodput, summarise
 from serving.load.workload import requests
+from serving.priority import settle
 
 __all__ = ["add_arguments", "main", "options_from", "run_load"]
 
@@ -66,6 +67,7 @@ def main(args: argparse.Namespace) -> int:
     """`foreserve load`: 0 if any request completed, 1 if none did, 2 for a wrong option, 130 after Ctrl-C."""
     try:
         options = options_from(args)
+        settle()
         with ProgressLine() as line:
             report = uvloop.run(_interruptible(options, line))
     except (OptionError, LoadError) as error:

@@ -17,15 +17,12 @@ import numpy as np
 from serving.load.options import LoadOptions, OptionError
 
 _COMMON = """
-accept active actual again against all always another any appear are available avoid been begin being below best
-better block bound build call can change client close color column common complete condition connection could count
-create current data define device directory display does down either end equal example except fit flag follow found
-free full function handle help here inside instead into join least length less library limit list load local lock look
-loop made main man many mark mean member memory name need none normal nothing object off only option output page pair
-pass pattern position process public rather read record remain request rest result return run same sample search
-section separate service set short should side sign simple since some something space still store stream string such
-sure system test than then three through top try two until update upper use various very wait was way week when where
-which without word would write year yet you your
+all always another any are available been being block bound call can change client close color common complete
+connection count create current data directory does either end equal example except flag follow found full function
+handle help instead into length list local lock look man mark mean member name need normal object off only option
+output pair pass position process read request result return run same sample section set should sign simple some store
+stream string such system test than then through top try two until use was way week when where which without would
+write you your
 """
 WORDS = _COMMON.split()
 
