@@ -23,10 +23,10 @@ from serving.wire import Receiver, Sender
 class DeviceModelActor:
     """Answers what steps cost. It keeps nothing, so a restarted one goes on where the last one was."""
 
-    def __init__(self, system: str, hardware: str, model: str) -> None:
+    def __init__(self, system: str, hardware: str, model: str, realtime: bool) -> None:
         from device_model.load import load_device
 
-        become_urgent()
+        become_urgent(realtime)
         self._device = load_device(system, hardware, model)
 
     def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None) -> StepCosts:
@@ -37,8 +37,8 @@ class DeviceModelActor:
 class LpddrActor:
     """The LPDDR tier of a device."""
 
-    def __init__(self, bytes_per_s: float) -> None:
-        become_urgent()
+    def __init__(self, bytes_per_s: float, realtime: bool) -> None:
+        become_urgent(realtime)
         self._tier = Lpddr(bytes_per_s)
 
     def lease(self, device: int, traffic_bytes: float) -> float:
@@ -49,8 +49,8 @@ class LpddrActor:
 class SchedulerActor:
     """The scheduler of a device; pokes it when there is news."""
 
-    def __init__(self, limits: Limits) -> None:
-        become_urgent()
+    def __init__(self, limits: Limits, realtime: bool) -> None:
+        become_urgent(realtime)
         self._limits = limits
 
     def reset(self, device: Any) -> None:
@@ -74,10 +74,12 @@ class SchedulerActor:
 class HbXpu:
     """The emulated device: runs the engine's loop against the wall clock and sends its releases to the edge."""
 
-    def __init__(self, index: int, origin_unix_s: float, speed: float, edge: str) -> None:
-        become_urgent()
+    def __init__(self, index: int, clock: tuple[float, float], edge: str, realtime: bool) -> None:
+        """`clock`: its origin in Unix seconds, and its speed."""
+        become_urgent(realtime)
         self._index = index
-        self._clock = WallClock(origin_unix_s, speed)
+        self._realtime = realtime
+        self._clock = WallClock(*clock)
         self._sink = ReleaseSink(edge)
         self._feed: Receiver[list[Chunk]] = Receiver(list[Chunk])
         self._engine: Engine | None = None
@@ -104,9 +106,9 @@ class HbXpu:
         return self._feed.address
 
     @ray.method(concurrency_group="loop")
-    def run(self, realtime: bool) -> None:
+    def run(self) -> None:
         """The loop: ends only by an error, or with its process."""
-        if realtime:
+        if self._realtime:
             become_realtime()
         engine = self._engine
         assert engine is not None

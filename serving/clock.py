@@ -4,8 +4,8 @@ import threading
 import time
 from typing import Protocol
 
-# The kernel wakes a sleeper some 50 to 150 us late; the rest of the wait is spun away.
-SPIN_S = 150e-6
+# The kernel wakes a sleeper some 50 to 100 us late; the rest of the wait is spun away.
+SPIN_S = 100e-6
 
 
 class Clock(Protocol):

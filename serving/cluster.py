@@ -8,6 +8,7 @@ from typing import Any
 import ray
 
 from serving import actors
+from serving.priority import MAX_REALTIME_SPEED
 from serving.scenario import Scenario
 from serving.scheduler import Limits
 
@@ -67,15 +68,17 @@ def start_source(scenario: Scenario, flags: list[str], realtime: bool) -> Any:
     )
 
 
-def start_nodes(scenario: Scenario, limits: Limits, ext_bytes_per_s: float, clock: tuple[float, str]) -> list[Node]:
-    """The devices, each with its scheduler and LPDDR tier. `clock`: origin in Unix seconds, and the edge's address."""
-    origin_unix_s, edge = clock
+def start_nodes(
+    scenario: Scenario, limits: Limits, ext_bytes_per_s: float, clock: tuple[float, float], edge: str
+) -> list[Node]:
+    """The devices, each with its scheduler and LPDDR tier. `clock`: origin in Unix seconds, and speed."""
+    realtime = scenario.speed <= MAX_REALTIME_SPEED
     return [
         Node(
             index=index,
-            device=HbXpu.remote(index, origin_unix_s, scenario.speed, edge),
-            scheduler=SchedulerActor.remote(limits),
-            tier=LpddrActor.remote(ext_bytes_per_s),
+            device=HbXpu.remote(index, clock, edge, realtime),
+            scheduler=SchedulerActor.remote(limits, realtime),
+            tier=LpddrActor.remote(ext_bytes_per_s, realtime),
         )
         for index in range(scenario.devices)
     ]
@@ -83,4 +86,5 @@ def start_nodes(scenario: Scenario, limits: Limits, ext_bytes_per_s: float, cloc
 
 def start_model(scenario: Scenario) -> Any:
     """The device model, one for all devices."""
-    return DeviceModelActor.remote(scenario.system, scenario.hardware, scenario.model)
+    realtime = scenario.speed <= MAX_REALTIME_SPEED
+    return DeviceModelActor.remote(scenario.system, scenario.hardware, scenario.model, realtime)

@@ -5,10 +5,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection
 
-import msgspec
 import ray
-import zmq
-import zmq.asyncio
 from ray.exceptions import RayError
 
 from serving.clock import WallClock
@@ -16,9 +13,8 @@ from serving.cluster import Cluster, Node
 from serving.flight import Flight
 from serving.flow import Chunk, Release
 from serving.link import Link
-from serving.priority import MAX_REALTIME_SPEED
 from serving.router import LeastLoaded
-from serving.wire import bind
+from serving.wire import Inbox
 
 log = logging.getLogger("foreserve")
 
@@ -33,15 +29,14 @@ Deliver = Callable[[Release, list[tuple[Flight, Chunk]]], None]
 class Dispatcher:
     """Owns the flights, by request id. `deliver(release, news)` gets what clients have not seen yet."""
 
-    def __init__(self, cluster: Cluster, clock: WallClock, speed: float, ahead: int, inbox: zmq.asyncio.Socket) -> None:
+    def __init__(self, cluster: Cluster, clock: WallClock, ahead: int, inbox: Inbox[Release]) -> None:
         self.flights: dict[str, Flight] = {}
         self.clock = clock
         self._cluster = cluster
         self._router = LeastLoaded(len(cluster.nodes))
-        self._realtime = speed <= MAX_REALTIME_SPEED
         self._ahead = ahead
         self._inbox = inbox
-        self._decoder = msgspec.msgpack.Decoder(Release)
+        self._deliver: Deliver = lambda release, news: None
         self._addresses: dict[int, str] = {}
         self._links = {node.index: Link() for node in cluster.nodes}
         self._source_link = Link()
@@ -51,11 +46,13 @@ class Dispatcher:
 
     async def start(self, deliver: Deliver) -> None:
         """Connect the actors, and run them."""
+        self._deliver = deliver
+        self._inbox.start(self._receive)
         for node in self._cluster.nodes:
             await self._wire(node)
         await self._cluster.source.wire.remote(self._addresses)
         loops = [self._run_node(node) for node in self._cluster.nodes]
-        loops += [self._run_source(), self._receive(deliver)]
+        loops += [self._run_source()]
         self._tasks = [asyncio.create_task(loop) for loop in loops]
         await asyncio.gather(*(self._warm_up(node) for node in self._cluster.nodes))
 
@@ -73,7 +70,7 @@ class Dispatcher:
         """Stop listening; the actors end with Ray."""
         for task in self._tasks:
             task.cancel()
-        self._inbox.close(linger=0)
+        self._inbox.close()
 
     def choose(self, named: int | None) -> int:
         """A device for a request: the one its client named, or the router's choice."""
@@ -118,15 +115,13 @@ class Dispatcher:
         for flight in flights:
             del self.flights[flight.request.id]
 
-    async def _receive(self, deliver: Deliver) -> None:
-        while True:
-            release = self._decoder.decode(await self._inbox.recv())
-            for id in release.started:
-                if (flight := self.flights.get(id)) and flight.started_s is None:
-                    flight.started_s = release.start_s
-            news = [(flight, chunk) for chunk in release.chunks if (flight := self._expecting(chunk))]
-            self._forget([flight for flight, chunk in news if chunk.finish is not None])
-            deliver(release, news)
+    def _receive(self, release: Release) -> None:
+        for id in release.started:
+            if (flight := self.flights.get(id)) and flight.started_s is None:
+                flight.started_s = release.start_s
+        news = [(flight, chunk) for chunk in release.chunks if (flight := self._expecting(chunk))]
+        self._forget([flight for flight, chunk in news if chunk.finish is not None])
+        self._deliver(release, news)
 
     def _expecting(self, chunk: Chunk) -> Flight | None:
         """The flight whose next token this is; a device that came back may send what its client has."""
@@ -136,7 +131,7 @@ class Dispatcher:
     async def _run_node(self, node: Node) -> None:
         while True:
             try:
-                await node.device.run.remote(self._realtime)
+                await node.device.run.remote()
             except RayError as error:
                 self._links[node.index].lose()
                 log.error("Device %d stopped (%s); it goes on where it was.", node.index, summary(error))
@@ -215,9 +210,3 @@ def summary(error: Exception) -> str:
     """The last line of an error that Ray has wrapped: the one that says what happened."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
-
-
-def open_inbox() -> tuple[zmq.asyncio.Socket, str]:
-    """The socket on which devices send their releases, and its address."""
-    socket = zmq.asyncio.Context.instance().socket(zmq.PULL)
-    return socket, bind(socket)

@@ -5,6 +5,8 @@ dashboards work; they describe the emulated device, in emulated seconds. What on
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from vllm.v1.engine import FinishReason
@@ -23,6 +25,12 @@ BATCH = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 def finer(family: str) -> list[float]:
     """vLLM's buckets of a family, with finer ones between."""
     return sorted({*histogram_buckets(family), *FINE_S})
+
+
+@cache
+def of(metric: Any, *labels: str) -> Any:
+    """A metric's child. The library's own way there takes ten times as long, and a step updates thirty."""
+    return metric.labels(*labels)
 
 
 class RequestMetrics:
@@ -79,49 +87,49 @@ class RequestMetrics:
             gaps.observe(gap_s)
             return
         engine = str(flight.device)
-        self.prompt_tokens.labels(self._model, engine).inc(flight.request.prompt_tokens)
-        self.ttft.labels(self._model, engine).observe(flight.last_s - flight.request.arrival_s)
+        of(self.prompt_tokens, self._model, engine).inc(flight.request.prompt_tokens)
+        of(self.ttft, self._model, engine).observe(flight.last_s - flight.request.arrival_s)
 
     def on_finish(self, flight: Flight, reason: str, n: int) -> None:
         """A request ended, for `reason`; it was one of `n` that its client asked for at once."""
         labels = (self._model, str(flight.device))
-        self.success.labels(*labels, reason).inc()
+        of(self.success, *labels, reason).inc()
         request, made = flight.request, len(flight.tokens)
-        self.prompt_length.labels(*labels).observe(request.prompt_tokens)
-        self.generation_length.labels(*labels).observe(made)
-        self.max_generation.labels(*labels).observe(made)
-        self.max_tokens.labels(*labels).observe(request.max_tokens)
-        self.params_n.labels(*labels).observe(n)
+        of(self.prompt_length, *labels).observe(request.prompt_tokens)
+        of(self.generation_length, *labels).observe(made)
+        of(self.max_generation, *labels).observe(made)
+        of(self.max_tokens, *labels).observe(request.max_tokens)
+        of(self.params_n, *labels).observe(n)
         if flight.first_s is None:
             return
         started = flight.started_s if flight.started_s is not None else request.arrival_s
-        self.e2e.labels(*labels).observe(flight.last_s - request.arrival_s)
-        self.queue.labels(*labels).observe(started - request.arrival_s)
-        self.prefill.labels(*labels).observe(flight.first_s - started)
-        self.decode.labels(*labels).observe(flight.last_s - flight.first_s)
-        self.inference.labels(*labels).observe(flight.last_s - started)
+        of(self.e2e, *labels).observe(flight.last_s - request.arrival_s)
+        of(self.queue, *labels).observe(started - request.arrival_s)
+        of(self.prefill, *labels).observe(flight.first_s - started)
+        of(self.decode, *labels).observe(flight.last_s - flight.first_s)
+        of(self.inference, *labels).observe(flight.last_s - started)
         if made > 1:
-            self.tpot.labels(*labels).observe((flight.last_s - flight.first_s) / (made - 1))
+            of(self.tpot, *labels).observe((flight.last_s - flight.first_s) / (made - 1))
 
     def on_step(self, record: StepRecord, kv_capacity_tokens: int) -> None:
         """A device made a step."""
         labels = (self._model, str(record.device))
-        self.running.labels(*labels).set(record.batch)
-        self.waiting.labels(*labels).set(record.waiting)
-        self.waiting_by_reason.labels(*labels, "capacity").set(record.waiting)
-        self.kv_usage.labels(*labels).set(record.kv_tokens / kv_capacity_tokens)
-        self.preemptions.labels(*labels).inc(record.preemptions)
-        self.iteration_tokens.labels(*labels).observe(record.new_tokens)
+        of(self.running, *labels).set(record.batch)
+        of(self.waiting, *labels).set(record.waiting)
+        of(self.waiting_by_reason, *labels, "capacity").set(record.waiting)
+        of(self.kv_usage, *labels).set(record.kv_tokens / kv_capacity_tokens)
+        of(self.preemptions, *labels).inc(record.preemptions)
+        of(self.iteration_tokens, *labels).observe(record.new_tokens)
 
     def on_idle(self, device: int) -> None:
         """A device has nothing left to do."""
         for gauge in (self.running, self.waiting, self.kv_usage):
             gauge.labels(self._model, str(device)).set(0)
-        self.waiting_by_reason.labels(self._model, str(device), "capacity").set(0)
+        of(self.waiting_by_reason, self._model, str(device), "capacity").set(0)
 
     def on_rejection(self, reason: str) -> None:
         """A request was turned away."""
-        self.rejections.labels(self._model, reason).inc()
+        of(self.rejections, self._model, reason).inc()
 
     def set_cache_config(self, block_size: int, blocks: int, devices: int) -> None:
         """The emulated KV cache, as inference gateways look for it."""
@@ -196,20 +204,20 @@ class EmulatorMetrics:
         """A device made a step."""
         device = str(record.device)
         labels = (device, record.mode, record.phase)
-        self.latency.labels(*labels).observe(record.latency_s)
-        self.batch.labels(*labels).observe(record.batch)
-        self.pacing.labels(device).observe(record.late_real_s)
-        self.underruns.labels(device).inc(record.underruns)
-        self.slips.labels(device).inc(record.slips)
-        self.busy.labels(device).inc(record.latency_s)
-        self.lookups.labels(device).inc(record.expert_lookups)
-        self.hits.labels(device).inc(record.expert_hits)
+        of(self.latency, *labels).observe(record.latency_s)
+        of(self.batch, *labels).observe(record.batch)
+        of(self.pacing, device).observe(record.late_real_s)
+        of(self.underruns, device).inc(record.underruns)
+        of(self.slips, device).inc(record.slips)
+        of(self.busy, device).inc(record.latency_s)
+        of(self.lookups, device).inc(record.expert_lookups)
+        of(self.hits, device).inc(record.expert_hits)
         if record.expert_lookups:
-            self.hit_rate.labels(device).set(record.expert_hits / record.expert_lookups)
+            of(self.hit_rate, device).set(record.expert_hits / record.expert_lookups)
         for component, joules in zip(Energy._fields, record.energy_j, strict=True):
-            self.energy.labels(device, component.removesuffix("_j")).inc(joules)
+            of(self.energy, device, component.removesuffix("_j")).inc(joules)
         for tier, moved in zip(Traffic._fields, record.traffic_bytes, strict=True):
-            self.traffic.labels(device, tier.removesuffix("_bytes")).inc(moved)
+            of(self.traffic, device, tier.removesuffix("_bytes")).inc(moved)
 
     def on_tokens(self, device: int, tokens: int) -> None:
         """A device's tokens went to their client."""
@@ -217,11 +225,11 @@ class EmulatorMetrics:
 
     def on_delivery(self, device: int, delay_s: float) -> None:
         """A release was written to its clients' streams, `delay_s` real seconds after its instant."""
-        self.delivery.labels(str(device)).observe(max(0.0, delay_s))
+        of(self.delivery, str(device)).observe(max(0.0, delay_s))
 
     def on_restart(self, actor: str) -> None:
         """An actor died and came back."""
-        self.restarts.labels(actor).inc()
+        of(self.restarts, actor).inc()
 
     def _begin(self, device: str) -> None:
         for metric in (self.pacing, self.delivery, self.underruns, self.slips, self.tokens, self.busy, self.lookups):

@@ -18,16 +18,22 @@ def settle() -> None:
     gc.set_threshold(*GC_THRESHOLDS)
 
 
-def become_realtime() -> None:
-    """Real-time priority for the calling thread, where the process may have it."""
-    with contextlib.suppress(PermissionError, OSError):
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+def become_realtime(thread: int = 0) -> None:
+    """Real-time priority for a thread (0: the calling one), where the process may have it."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(1))
 
 
-def become_urgent() -> None:
-    """A higher priority than the token source has, for the calling process, where it may have it."""
-    with contextlib.suppress(PermissionError, OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, URGENT_NICENESS)
+def become_urgent(realtime: bool = False) -> None:
+    """A higher priority than the token source has, for all threads of this process, where it may have it.
+
+    `realtime`: real-time priority, for what does little and is waited for by a device.
+    """
+    for thread in map(int, os.listdir("/proc/self/task")):
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread, URGENT_NICENESS)
+        if realtime:
+            become_realtime(thread)
 
 
 def may_be_realtime() -> bool:

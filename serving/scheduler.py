@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from serving.flow import NEVER, Batch, Request
 
 # Costs are asked for this many steps at a time: enough to make the question rare, few enough to stay a small answer.
-MAX_HORIZON = 64
+MAX_HORIZON = 256
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,13 +124,17 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
     from prometheus_client import REGISTRY
 
     from serving.clock import WallClock
-    from serving.dispatch import Dispatcher, open_inbox
+    from serving.dispatch import Dispatcher
+    from serving.flow import Release
+    from serving.wire import Inbox
 
     scenario = bringup.scenario
     origin = time.time()
-    inbox, address = open_inbox()
+    inbox: Inbox[Release] = Inbox(Release)
     model = cluster.start_model(scenario)
-    nodes = cluster.start_nodes(scenario, bringup.limits, bringup.device.ext_bytes_per_s, (origin, address))
+    nodes = cluster.start_nodes(
+        scenario, bringup.limits, bringup.device.ext_bytes_per_s, (origin, scenario.speed), inbox.address
+    )
     config = engine_args(flags).create_engine_config()
 
     from serving.metrics import Metrics
@@ -138,7 +142,7 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
     from serving.paced_engine import PacedEngine
 
     actors = cluster.Cluster(nodes, model, source)
-    dispatcher = Dispatcher(actors, WallClock(origin, scenario.speed), scenario.speed, scenario.token_ahead, inbox)
+    dispatcher = Dispatcher(actors, WallClock(origin, scenario.speed), scenario.token_ahead, inbox)
     metrics = Metrics(
         REGISTRY, (scenario.model, bringup.max_model_len), bringup.device.kv_capacity_tokens, scenario.devices
     )
