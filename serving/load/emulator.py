@@ -14,9 +14,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from serving.load.http import bearer
 
-LATENESS_LIMIT = 0.05  # Of the modelled step: above it, latencies are the host's rather than the hardware's.
+LATENESS_LIMIT = 0.05  # Of the modelled latency: above it, latencies are the host's rather than the hardware's.
 UNDERRUN_LIMIT = 0.05  # Of the released tokens: above it, latencies are the token model's.
 SETTLE_S, SETTLE_TRIES = 0.25, 8  # Actors ship their counts in batches, so the last ones come after the last token.
+
+MODELLED = "vllm:time_to_first_token_seconds"
 
 Series = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -41,6 +43,7 @@ class Fidelity:
     info: Mapping[str, str]
     speed: float
     lateness_mean_s: float | None  # From a release's modelled instant to its hand-over at the edge.
+    ttft_mean_s: float | None  # As modelled.
     step_mean_s: float | None
     pacing_error_mean_s: float | None
     underruns: int  # Tokens that were not there when the device released them.
@@ -50,10 +53,16 @@ class Fidelity:
 
     @property
     def lateness_share(self) -> float | None:
-        """Mean lateness over the mean modelled step."""
-        if self.lateness_mean_s is None or not self.step_mean_s:
-            return None
-        return self.lateness_mean_s / self.step_mean_s
+        """Mean lateness over the mean modelled TTFT: the shortest latency in which a delay counts in full.
+
+        (Between the tokens of a stream a constant delay cancels out; what does not is in `pacing_share`.)
+        """
+        return _share(self.lateness_mean_s, self.ttft_mean_s)
+
+    @property
+    def pacing_share(self) -> float | None:
+        """Mean pacing error of the devices over their mean modelled step."""
+        return _share(self.pacing_error_mean_s, self.step_mean_s)
 
     @property
     def joules_per_token(self) -> float | None:
@@ -69,15 +78,17 @@ class Fidelity:
         """Why there is no SLO verdict; None if the pace was kept."""
         if self.broken:
             return f"No SLO verdict: {self.broken}, so its lateness is not known."
-        share = self.lateness_share
-        if share is None or self.lateness_mean_s is None or self.step_mean_s is None:
+        if self.lateness_share is None or self.pacing_share is None:
             return "No SLO verdict: the emulator counted no steps or no deliveries, so its lateness is not known."
-        if share > LATENESS_LIMIT:
-            late_ms, step_ms = self.lateness_mean_s * 1e3, self.step_mean_s * 1e3
-            return (
-                f"No SLO verdict: the host is too slow: tokens came out {late_ms:.3g} ms late on average, "
-                f"{share:.1%} of the modelled step of {step_ms:.3g} ms (limit {LATENESS_LIMIT:.0%})."
-            )
+        for what, share, late_s, name, modelled_s in (
+            ("tokens came out", self.lateness_share, self.lateness_mean_s, "TTFT", self.ttft_mean_s),
+            ("devices ended their steps", self.pacing_share, self.pacing_error_mean_s, "step", self.step_mean_s),
+        ):
+            if share > LATENESS_LIMIT:
+                return (
+                    f"No SLO verdict: the host is too slow: {what} {_ms(late_s)} late on average, {share:.1%} of the "
+                    f"modelled {name} of {_ms(modelled_s)} (limit {LATENESS_LIMIT:.0%})."
+                )
         if self.underrun_share > UNDERRUN_LIMIT:
             return (
                 f"No SLO verdict: the host is too slow: {self.underrun_share:.1%} of the tokens were not ready when "
@@ -110,7 +121,7 @@ async def settled(url: str, api_key: str | None = None) -> Snapshot | None:
 
 def parse(text: str) -> Snapshot | None:
     """The snapshot in a Prometheus text; None if it is not our emulator's."""
-    ours = "\n".join(line for line in text.splitlines() if line.startswith("foreserve_"))
+    ours = "\n".join(line for line in text.splitlines() if line.startswith(("foreserve_", MODELLED)))
     info: Mapping[str, str] | None = None
     series: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
     try:
@@ -142,6 +153,7 @@ def difference(before: Snapshot, after: Snapshot | None) -> Fidelity:
         info=after.info,
         speed=speed,
         lateness_mean_s=mean("foreserve_delivery_delay_seconds", speed),
+        ttft_mean_s=mean("vllm:time_to_first_token_seconds", 1.0),
         step_mean_s=mean("foreserve_step_latency_seconds", 1.0),
         pacing_error_mean_s=mean("foreserve_pacing_error_seconds", speed),
         underruns=round(grew("foreserve_underruns_total")),
@@ -149,6 +161,14 @@ def difference(before: Snapshot, after: Snapshot | None) -> Fidelity:
         energy_j=grew("foreserve_energy_joules_total"),
         broken=broken,
     )
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
+def _ms(seconds: float | None) -> str:
+    return f"{(seconds or 0.0) * 1e3:.3g} ms"
 
 
 def _broken(before: Snapshot, after: Snapshot | None) -> str | None:

@@ -115,8 +115,9 @@ class Report:
         if f is None or not self.summary.completed:
             return []
         late = "not known" if f.lateness_mean_s is None else f"{f.lateness_mean_s * 1e3:.3g} ms on average"
-        share = "" if f.lateness_share is None else f", {f.lateness_share:.1%} of the modelled step"
-        lines = [Text(f"Emulator: lateness {late}{share}; underruns: {f.underruns}")]
+        share = "" if f.lateness_share is None else f", {f.lateness_share:.1%} of the modelled TTFT"
+        pace = "" if f.pacing_share is None else f"; steps {f.pacing_share:.2%} late"
+        lines = [Text(f"Emulator: tokens {late} late{share}{pace}; underruns: {f.underruns}")]
         if f.joules_per_token is not None:
             lines.append(Text(f"Modelled energy: {f.joules_per_token:.4g} J per released token"))
         if f.underruns:
@@ -144,6 +145,8 @@ def _fidelity_json(fidelity: Fidelity) -> dict[str, Any]:
         "speed": fidelity.speed,
         "lateness_mean_s": fidelity.lateness_mean_s,
         "lateness_share": fidelity.lateness_share,
+        "ttft_mean_s": fidelity.ttft_mean_s,
+        "pacing_share": fidelity.pacing_share,
         "step_mean_s": fidelity.step_mean_s,
         "pacing_error_mean_s": fidelity.pacing_error_mean_s,
         "underruns": fidelity.underruns,

@@ -14,6 +14,9 @@ foreserve_step_latency_seconds_count{{device="0",mode="ar",phase="decode"}} {ste
 foreserve_step_latency_seconds_sum{{device="0",mode="ar",phase="decode"}} {step_s}
 foreserve_step_latency_seconds_count{{device="1",mode="ar",phase="prefill"}} 10
 foreserve_step_latency_seconds_sum{{device="1",mode="ar",phase="prefill"}} 0.5
+# TYPE vllm:time_to_first_token_seconds histogram
+vllm:time_to_first_token_seconds_count{{engine="0"}} {steps}
+vllm:time_to_first_token_seconds_sum{{engine="0"}} {step_s}
 # TYPE foreserve_delivery_delay_seconds histogram
 foreserve_delivery_delay_seconds_count{{device="0"}} {steps}
 foreserve_delivery_delay_seconds_sum{{device="0"}} {late_s}
@@ -62,7 +65,7 @@ def test_lateness_is_put_on_the_emulated_clock():
 def test_a_late_host_gets_no_verdict_and_is_told_by_how_much():
     refusal = run(metrics(), metrics(100, 2.0, 0.2, tokens=100)).refusal()
     assert "host is too slow" in refusal
-    assert "2 ms late" in refusal and "10.0% of the modelled step of 20 ms" in refusal
+    assert "2 ms late" in refusal and "10.0% of the modelled TTFT of 20 ms" in refusal
 
 
 def test_the_limit_itself_is_kept():

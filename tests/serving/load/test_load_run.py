@@ -207,7 +207,7 @@ def test_a_late_host_gets_figures_but_no_verdict():
     good = report.to_json()["goodput"]
     assert (good["per_s"], good["attainment"], good["slos"]) == (None, None, {"ttft_s": 9.0})
     assert "host is too slow" in good["refused"]
-    assert "25.0% of the modelled step of 20 ms" in shown(report)
+    assert "25.0% of the modelled TTFT of 20 ms" in shown(report)
     assert "Goodput" not in shown(report)
 
 
@@ -223,7 +223,15 @@ def test_the_reports_keys_stay():
     assert set(report["goodput"]) == {"per_s", "attainment", "slos", "refused"}
     assert set(report["emulator"]) == {
         *("info", "speed", "lateness_mean_s", "lateness_share", "step_mean_s", "pacing_error_mean_s", "underruns"),
-        *("underrun_share", "released_tokens", "energy_j", "joules_per_token", "refused"),
+        *(
+            "ttft_mean_s",
+            "pacing_share",
+            "underrun_share",
+            "released_tokens",
+            "energy_j",
+            "joules_per_token",
+            "refused",
+        ),
     }
 
 
