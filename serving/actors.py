@@ -56,6 +56,8 @@ class SchedulerActor:
     def reset(self, device: Any) -> None:
         self._scheduler = Scheduler(self._limits)
         self._device = device
+        # A first call sets a connection up: not at the first request's expense.
+        ray.get(device.poke.remote())
 
     def submit(self, request: Request) -> None:
         self._scheduler.submit(request)

@@ -64,7 +64,7 @@ def start_source(scenario: Scenario, flags: list[str], realtime: bool) -> Any:
     # A GPU, where there is one, belongs to the token model.
     gpus = 1 if ray.cluster_resources().get("GPU", 0) >= 1 else 0
     return TokenSource.options(num_gpus=gpus).remote(
-        flags, scenario.token_model, scenario.token_ahead, 0 if realtime else SOURCE_NICENESS
+        flags, scenario.token_model, scenario.token_ahead, -5 if realtime else SOURCE_NICENESS
     )
 
 

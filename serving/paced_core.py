@@ -12,6 +12,7 @@ from vllm.exceptions import VLLMClientError
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core_client import EngineCoreClient
 
+from serving.arrival import arrival_s
 from serving.dispatch import Dispatcher
 from serving.flight import Flight
 from serving.flow import Chunk, Release, Request, StepRecord
@@ -23,6 +24,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def __init__(self, dispatcher: Dispatcher, metrics: Metrics) -> None:
         self.metrics = metrics
+        self.clock = dispatcher.clock
         self.resources = SimpleNamespace(engine_dead=False)
         self.siblings: Callable[[str], int] = lambda request_id: 1
         self.on_departure: Callable[[], None] = lambda: None
@@ -30,7 +32,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._dispatcher = dispatcher
         self._outputs: asyncio.Queue[tuple[EngineCoreOutputs, float]] = asyncio.Queue()
         self._handed_over: list[tuple[int, float]] = []
-        dispatcher.on_restart = metrics.on_restart
+        dispatcher.on_restart = lambda actor: self.metrics.on_restart(actor)
         dispatcher.on_hopeless = self._fail
 
     async def start(self) -> None:
@@ -53,7 +55,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
                 core_request=request,
                 request=Request(
                     id=request.request_id,
-                    arrival_s=self._dispatcher.clock.now(),
+                    arrival_s=arrival_s(self.clock),
                     prompt_tokens=len(request.prompt_token_ids),
                     max_tokens=params.max_tokens,
                 ),
@@ -109,7 +111,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def _note_delay(self, handed_over: list[tuple[int, float]]) -> None:
         for device, at_s in handed_over:
-            self.metrics.on_delivery(device, self._dispatcher.clock.late(at_s))
+            self.metrics.on_delivery(device, self.clock.late(at_s))
 
     def _end(self, request_ids: list[str], reason: FinishReason) -> None:
         for flight in self._dispatcher.abort(request_ids):
@@ -119,7 +121,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         """End a request that cannot be served; its client is told so."""
         self._count(flight, FinishReason.ERROR)
         output = EngineCoreOutput(flight.request.id, [], finish_reason=FinishReason.ERROR)
-        self._outputs.put_nowait((EngineCoreOutputs(flight.device, [output]), self._dispatcher.clock.now()))
+        self._outputs.put_nowait((EngineCoreOutputs(flight.device, [output]), self.clock.now()))
 
     def _count(self, flight: Flight, reason: FinishReason) -> None:
         self.on_departure()

@@ -22,6 +22,7 @@ from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.input_processor import InputProcessor
 from vllm.v1.engine.output_processor import OutputProcessor
 
+from serving import arrival
 from serving.paced_core import PacedCore
 
 # How many of the last departures tell how soon the next place is free.
@@ -83,6 +84,10 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         if self.get_num_unfinished_requests() + n > limit:
             self.engine_core.metrics.on_rejection("max_num_queued_reqs")
             raise QueueFull(limit, self.retry_after_s())
+
+    def stamp(self) -> None:
+        """A request has come in, to the current task: it arrives now, not when it is tokenized."""
+        arrival.stamp(self.engine_core.clock)
 
     def retry_after_s(self) -> float:
         """Real seconds until a place should be free, from the pace of the last departures; at least 1."""

@@ -26,6 +26,10 @@ from serving.step_log import StepLog
 from serving.vllm_flags import context_of, engine_args, parse_flags, prepare_environment, vllm_flags
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from prometheus_client import CollectorRegistry
+
+    from serving.metrics import Metrics
     from serving.paced_core import PacedCore
     from serving.paced_engine import PacedEngine
 
@@ -108,12 +112,10 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
         realtime = may_be_realtime()
         source = cluster.start_source(scenario, flags, realtime)
         engine, core = await build_engine(bringup, flags, source)
-        core.metrics.emulator.set_info(**info(scenario, realtime))
-        if bringup.step_log:
-            core.on_step = bringup.step_log
         stack.callback(engine.shutdown)
-        grpc_port, http_port = await open_edge(stack, bringup, engine, flags)
-        await core.start()
+        app = await make_ready(bringup, engine, core, flags)
+        core.metrics.emulator.set_info(**info(scenario, realtime))
+        grpc_port, http_port = await open_edge(stack, bringup, engine, app)
         become_urgent()
         settle()
         yield Serving(scenario, http_port, grpc_port, time.monotonic() - began, realtime)
@@ -121,7 +123,7 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
 
 async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tuple[PacedEngine, PacedCore]":
     """The engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
-    from prometheus_client import REGISTRY
+    from prometheus_client import CollectorRegistry
 
     from serving.clock import WallClock
     from serving.dispatch import Dispatcher
@@ -137,17 +139,37 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
     )
     config = engine_args(flags).create_engine_config()
 
-    from serving.metrics import Metrics
     from serving.paced_core import PacedCore
     from serving.paced_engine import PacedEngine
 
     actors = cluster.Cluster(nodes, model, source)
     dispatcher = Dispatcher(actors, WallClock(origin, scenario.speed), scenario.token_ahead, inbox)
-    metrics = Metrics(
-        REGISTRY, (scenario.model, bringup.max_model_len), bringup.device.kv_capacity_tokens, scenario.devices
-    )
-    core = PacedCore(dispatcher, metrics)
+    core = PacedCore(dispatcher, metrics_of(bringup, CollectorRegistry()))
     return PacedEngine(config, core), core
+
+
+async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore", flags: list[str]) -> "FastAPI":
+    """vLLM's application, with everything below it connected and warm, and nothing of that in the metrics."""
+    from prometheus_client import REGISTRY
+
+    from serving.api.http_openai import make_app
+    from serving.api.warm_up import warm_up
+
+    app = await make_app(engine, parse_flags(flags))
+    await core.start()
+    await warm_up(app.state, bringup.scenario.model)
+    core.metrics = metrics_of(bringup, REGISTRY)
+    if bringup.step_log:
+        core.on_step = bringup.step_log
+    return app
+
+
+def metrics_of(bringup: Bringup, registry: "CollectorRegistry") -> "Metrics":
+    """The metrics of an emulation, in a registry."""
+    from serving.metrics import Metrics
+
+    scenario, device = bringup.scenario, bringup.device
+    return Metrics(registry, (scenario.model, bringup.max_model_len), device.kv_capacity_tokens, scenario.devices)
 
 
 def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
@@ -162,14 +184,13 @@ def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
 
 
 async def open_edge(
-    stack: contextlib.AsyncExitStack, bringup: Bringup, engine: "PacedEngine", flags: list[str]
+    stack: contextlib.AsyncExitStack, bringup: Bringup, engine: "PacedEngine", app: "FastAPI"
 ) -> tuple[int, int]:
     """The gRPC and HTTP servers; their ports."""
     from serving.api.grpc_server import start_grpc
-    from serving.api.http_openai import HttpServer, make_app
+    from serving.api.http_openai import HttpServer
 
     scenario = bringup.scenario
-    app = await make_app(engine, parse_flags(flags))
     grpc_server, grpc_port = await start_grpc(
         engine, app.state, scenario.host, scenario.grpc_port, list(scenario.api_keys)
     )

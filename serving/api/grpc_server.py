@@ -41,10 +41,10 @@ async def start_grpc(
 ) -> tuple[grpc.aio.Server, int]:
     """A started server, and its port: any free one if `port` is 0.
 
-    `engine` is an `AsyncLLM`, `state` what vLLM's `init_app_state` has filled. Raises `OSError` if the port is taken.
+    `engine` is a `PacedEngine`, `state` what vLLM's `init_app_state` has filled. Raises `OSError` if the port is taken.
     """
     auth = [BearerAuth(api_keys)] if api_keys else []
-    server = grpc.aio.server(interceptors=[*auth, MalformedRequests()], options=OPTIONS)
+    server = grpc.aio.server(interceptors=[Stamp(engine), *auth, MalformedRequests()], options=OPTIONS)
     openai_pb2_grpc.add_OpenAIServicer_to_server(OpenAIServicer(engine, state), server)  # type: ignore[no-untyped-call]
     vllm_engine_pb2_grpc.add_VllmEngineServicer_to_server(EngineServicer(engine, time.time()), server)
     health_pb2_grpc.add_HealthServicer_to_server(EngineHealth(engine), server)
@@ -52,6 +52,18 @@ async def start_grpc(
     bound = bind(server, host, port)
     await server.start()
     return server, bound
+
+
+class Stamp(grpc.aio.ServerInterceptor):
+    """Stamps arrivals."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """Called by grpc for every call, in the task that then serves it."""
+        self._engine.stamp()
+        return await continuation(handler_call_details)
 
 
 class EngineHealth(health.aio.HealthServicer):  # type: ignore[misc]

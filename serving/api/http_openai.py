@@ -18,8 +18,8 @@ KEEP_ALIVE_S = 5
 GRACE_S = 2
 
 
-class RetryAfter:
-    """ASGI middleware: tells a client that was turned away (429) when to come back."""
+class Edge:
+    """ASGI middleware: stamps arrivals, and tells a client that was turned away (429) when to come back."""
 
     def __init__(self, app: Any, engine: PacedEngine) -> None:
         self._app = app
@@ -29,6 +29,7 @@ class RetryAfter:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        self._engine.stamp()
 
         async def annotate(message: Any) -> None:
             if message["type"] == "http.response.start" and message["status"] == 429:
@@ -51,7 +52,7 @@ class HttpServer:
     """Uvicorn on a socket that is bound already, without signal handlers of its own."""
 
     def __init__(self, app: FastAPI, engine: PacedEngine, sock: socket.socket) -> None:
-        outer = RetryAfter(app, engine)
+        outer = Edge(app, engine)
         config = uvicorn.Config(
             outer,
             log_level="warning",

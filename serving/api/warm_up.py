@@ -1,0 +1,23 @@
+"""The first request of a process takes ten times as long as the second: better that it is not a client's."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+from vllm.entrypoints.openai.completion.protocol import CompletionRequest
+
+# At a low speed even one token takes long; what is warm by then is warm.
+LIMIT_S = 1.0
+ROUNDS = 2
+
+
+async def warm_up(state: Any, model: str) -> None:
+    """Answer a chat and a completion of one token, for nobody. `state` is what vLLM's `init_app_state` has filled."""
+    chat = ChatCompletionRequest(model=model, messages=[{"role": "user", "content": "Hello!"}], max_tokens=1)
+    completion = CompletionRequest(model=model, prompt="Hello!", max_tokens=1)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LIMIT_S):
+            for _ in range(ROUNDS):
+                await state.openai_serving_chat.create_chat_completion(chat)
+                await state.openai_serving_completion.create_completion(completion)
