@@ -6,6 +6,8 @@ from typing import Protocol
 
 # The kernel wakes a sleeper some 50 to 100 us late; the rest of the wait is spun away.
 SPIN_S = 100e-6
+# Who waits for news looks for himself this often: a signal may be lost with a process that was to send it.
+LOOK_S = 0.25
 
 
 class Clock(Protocol):
@@ -20,7 +22,7 @@ class Clock(Protocol):
         ...
 
     def wait(self, at: float) -> None:
-        """Wait for emulated instant `at`, or for a signal since the last `wait`, whichever is first."""
+        """Wait for emulated instant `at`, or for a signal since the last `wait`; it may end sooner than either."""
         ...
 
     def signal(self) -> None:
@@ -56,7 +58,7 @@ class WallClock:
     def wait(self, at: float) -> None:
         left = -self.late(at)
         if left > 0:
-            self._news.wait(min(left, threading.TIMEOUT_MAX))
+            self._news.wait(min(left, LOOK_S))
         self._news.clear()
 
     def signal(self) -> None:
