@@ -10,7 +10,7 @@ from ray.exceptions import RayError
 
 from serving.clock import WallClock
 from serving.cluster import Cluster, Node
-from serving.flight import Flight
+from serving.flight import Flight, unseen
 from serving.flow import Chunk, Release
 from serving.link import Link
 from serving.router import LeastLoaded
@@ -119,14 +119,9 @@ class Dispatcher:
         for id in release.started:
             if (flight := self.flights.get(id)) and flight.started_s is None:
                 flight.started_s = release.start_s
-        news = [(flight, chunk) for chunk in release.chunks if (flight := self._expecting(chunk))]
+        news = unseen(self.flights, release.chunks)
         self._forget([flight for flight, chunk in news if chunk.finish is not None])
         self._deliver(release, news)
-
-    def _expecting(self, chunk: Chunk) -> Flight | None:
-        """The flight whose next token this is; a device that came back may send what its client has."""
-        flight = self.flights.get(chunk.request_id)
-        return flight if flight is not None and len(flight.tokens) == chunk.first else None
 
     async def _run_node(self, node: Node) -> None:
         while True:
@@ -135,7 +130,7 @@ class Dispatcher:
             except RayError as error:
                 self._links[node.index].lose()
                 log.error("Device %d stopped (%s); it goes on where it was.", node.index, summary(error))
-                self.on_restart("HbXpu" if "HbXpu" in str(error) else "Scheduler")
+                self.on_restart(f"device {node.index}")
                 await self._persist(lambda: self._recover(node))
 
     async def _wire(self, node: Node) -> None:
@@ -169,7 +164,7 @@ class Dispatcher:
             except RayError as error:
                 self._source_link.lose()
                 log.error("The token source stopped (%s); it starts again.", summary(error))
-                self.on_restart("TokenSource")
+                self.on_restart("token source")
                 await self._end_hopeless()
                 if not isinstance(error, ray.exceptions.ActorDiedError | ray.exceptions.ActorUnavailableError):
                     # vLLM failed inside: its state is not to be trusted, so its process goes too.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from serving.flow import Request
+from serving.flow import Chunk, Request
 
 
 @dataclass(slots=True)
@@ -35,3 +35,18 @@ class Flight:
         self.last_s = at_s
         self.tokens.extend(tokens)
         return gap
+
+
+def unseen(flights: dict[str, Flight], chunks: list[Chunk]) -> list[tuple[Flight, Chunk]]:
+    """The chunks that clients have not seen: a device that came back may send again what they have.
+
+    There may be several of one request, after one another: tokens that were overdue.
+    """
+    news: list[tuple[Flight, Chunk]] = []
+    expected: dict[str, int] = {}
+    for chunk in chunks:
+        flight = flights.get(chunk.request_id)
+        if flight and chunk.first == expected.get(chunk.request_id, len(flight.tokens)):
+            expected[chunk.request_id] = chunk.first + len(chunk.tokens)
+            news.append((flight, chunk))
+    return news

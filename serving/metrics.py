@@ -189,7 +189,10 @@ class EmulatorMetrics:
             registry=registry,
         )
         self.restarts = Counter(
-            "foreserve_actor_restarts", "Actors that died and came back.", ["actor"], registry=registry
+            "foreserve_actor_restarts",
+            "Devices (with their schedulers) and token sources that came back.",
+            ["actor"],
+            registry=registry,
         )
         for device in range(devices):
             self._begin(str(device))

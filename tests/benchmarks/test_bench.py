@@ -1,0 +1,22 @@
+"""`foreserve bench` runs and says what it promises; what it measures is for people to judge, not for a test."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_benchmark_gives_its_figures() -> None:
+    foreserve = str(Path(sys.executable).parent / "foreserve")
+    result = subprocess.run([foreserve, "bench", "--quick", "--json"], capture_output=True, text=True, timeout=880)
+    assert result.returncode == 0, result.stderr
+    figures = json.loads(result.stdout)
+    assert set(figures) >= {"ready_s", "pacing", "itl", "stream"}
+    assert all(row["steps"] > 0 and row["step_ms"] > 0 for row in figures["pacing"])
+    assert {(row["devices"], row["batch"]) for row in figures["pacing"]} >= {(1, 1), (1, 4), (1, 16), (4, 4)}
+    assert [row["streams"] for row in figures["itl"]] == [16, 64, 256, 256]
+    assert all(figures["stream"][name] > 0 for name in ("http_tokens_per_s", "grpc_tokens_per_s"))

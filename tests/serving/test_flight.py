@@ -1,0 +1,41 @@
+"""What the edge takes from a release: each token once, in order, whatever a device sends again."""
+
+import pytest
+
+from serving.flight import Flight, unseen
+from serving.flow import Chunk, Request
+
+
+def flight(id: str, tokens: list[int]) -> Flight:
+    return Flight(core_request=None, request=Request(id, 0.0, 8, 16), device=0, tokens=tokens)
+
+
+def chunks(id: str, positions: list[int]) -> list[Chunk]:
+    return [Chunk(id, position, [position]) for position in positions]
+
+
+@pytest.mark.parametrize(
+    ("has", "sent", "new"),
+    [
+        (0, [0], [0]),
+        (3, [3], [3]),
+        (3, [2], []),
+        (3, [4], []),
+        # Several overdue tokens in one release, some of which the client has.
+        (3, [3, 4, 5], [3, 4, 5]),
+        (3, [1, 2, 3, 4], [3, 4]),
+    ],
+)
+def test_what_a_client_has_not_seen(has: int, sent: list[int], new: list[int]) -> None:
+    flights = {"a": flight("a", list(range(has))), "b": flight("b", [])}
+    news = unseen(flights, [*chunks("a", sent), *chunks("b", [0]), *chunks("gone", [0])])
+    assert [chunk.first for f, chunk in news if f.request.id == "a"] == new
+    assert [f.request.id for f, _ in news].count("b") == 1
+    assert len(news) == len(new) + 1
+
+
+def test_a_flight_goes_on_where_its_client_is_and_knows_the_gaps_between_releases() -> None:
+    a = flight("a", [])
+    assert a.take([5], 1.0) is None
+    assert a.take([6, 7], 1.5) == 0.5
+    assert (a.resumed.released, a.first_s, a.last_s) == (3, 1.0, 1.5)
