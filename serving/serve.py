@@ -198,6 +198,7 @@ async def open_edge(
     http = HttpServer(app, engine, bringup.sock)
     stack.push_async_callback(http.stop)
     stack.push_async_callback(engine.abort_all)
+    await http.start()
     return grpc_port, bringup.sock.getsockname()[1]
 
 

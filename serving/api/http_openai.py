@@ -16,6 +16,7 @@ from serving.paced_engine import PacedEngine
 
 KEEP_ALIVE_S = 5
 GRACE_S = 2
+LOOK_S = 0.01
 
 
 class Edge:
@@ -61,9 +62,20 @@ class HttpServer:
             timeout_graceful_shutdown=GRACE_S,
         )
         self._server = app.state.server = NoSignalServer(config)
-        self._task = asyncio.create_task(self._server.serve(sockets=[sock]))
+        self._sock = sock
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Listen; returns once a client can connect."""
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._sock]))
+        # Uvicorn has no event for this, only the flag.
+        while not self._server.started and not self._task.done():
+            await asyncio.sleep(LOOK_S)
+        if self._task.done():
+            self._task.result()
 
     async def stop(self) -> None:
         """Close the listening socket and every connection."""
         self._server.should_exit = True
-        await asyncio.gather(self._task, return_exceptions=True)
+        if self._task:
+            await asyncio.gather(self._task, return_exceptions=True)
