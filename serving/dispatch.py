@@ -29,7 +29,7 @@ Deliver = Callable[[Release, list[tuple[Flight, Chunk]]], None]
 class Dispatcher:
     """Owns the flights, by request id. `deliver(release, news)` gets what clients have not seen yet."""
 
-    def __init__(self, cluster: Cluster, clock: WallClock, ahead: int, inbox: Inbox[Release]) -> None:
+    def __init__(self, cluster: Cluster, clock: WallClock, ahead: int, inbox: Inbox[list[Release]]) -> None:
         self.flights: dict[str, Flight] = {}
         self.clock = clock
         self._cluster = cluster
@@ -115,7 +115,11 @@ class Dispatcher:
         for flight in flights:
             del self.flights[flight.request.id]
 
-    def _receive(self, release: Release) -> None:
+    def _receive(self, releases: list[Release]) -> None:
+        for release in releases:
+            self._take(release)
+
+    def _take(self, release: Release) -> None:
         for id in release.started:
             if (flight := self.flights.get(id)) and flight.started_s is None:
                 flight.started_s = release.start_s

@@ -12,6 +12,8 @@ from serving.wire import Sender
 
 # How often a device tells the token source how far it has got.
 REPORT_S = 0.1
+# Releases without tokens that wait for one with some.
+MAX_WAITING = 16
 
 
 class Asking:
@@ -43,15 +45,23 @@ class Leasing:
 
 
 class ReleaseSink:
-    """Sends releases to the edge: the loop its steps, the feeding thread overdue tokens."""
+    """Sends releases to the edge: the loop its steps, the feeding thread overdue tokens.
+
+    A step without tokens travels with the next one that has some: where the token source is behind, every step comes
+    without, and twice the messages would keep it there.
+    """
 
     def __init__(self, edge: str) -> None:
-        self._sender: Sender[Release] = Sender(edge)
+        self._sender: Sender[list[Release]] = Sender(edge)
+        self._waiting: list[Release] = []
         self._lock = threading.Lock()
 
     def __call__(self, release: Release) -> None:
         with self._lock:
-            self._sender.send(release)
+            self._waiting.append(release)
+            if release.chunks or len(self._waiting) >= MAX_WAITING:
+                self._sender.send(self._waiting)
+                self._waiting = []
 
 
 class Progress:

@@ -132,7 +132,7 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
 
     scenario = bringup.scenario
     origin = time.time()
-    inbox: Inbox[Release] = Inbox(Release)
+    inbox: Inbox[list[Release]] = Inbox(list[Release])
     model = cluster.start_model(scenario)
     nodes = cluster.start_nodes(
         scenario, bringup.limits, bringup.device.ext_bytes_per_s, (origin, scenario.speed), inbox.address
