@@ -15,7 +15,7 @@ from device_model.work import ModelSize
 
 
 class Residency(NamedTuple):
-    """Bytes by tier and use at a given number of KV tokens; arrays have the shape of those tokens."""
+    """Bytes by tier and use at a given size of the KV cache; arrays have the shape of that size."""
 
     hb_static_bytes: float
     hb_kv_bytes: FloatArray
@@ -38,22 +38,24 @@ class Placement:
 
     @property
     def kv_capacity_tokens(self) -> int:
-        """Tokens of KV cache that fit beside the weights: in HB with no expert cached, and then in EXT."""
+        """Tokens of KV cache that fit beside the weights: in HB with no expert cached, and then in EXT.
+
+        With sliding windows more would fit, but how many depends on how long each sequence is. These fit in any case.
+        """
         weights = self.hb_static_bytes + self.ext_static_bytes + self.expert_bytes
         free = self.hb_capacity_bytes + self.ext_capacity_bytes - weights
         return int(free // self.kv_bytes_per_token)
 
-    def at(self, kv_tokens: FloatArray) -> Residency:
-        """Who holds what with so many tokens in the KV cache. Beyond `kv_capacity_tokens` EXT is overfull."""
+    def at(self, kv_bytes: FloatArray) -> Residency:
+        """Who holds what with so large a KV cache. Beyond `kv_capacity_tokens` EXT is overfull."""
         hb_free = self.hb_capacity_bytes - self.hb_static_bytes
-        kv = kv_tokens * self.kv_bytes_per_token
-        hb_kv = np.minimum(kv, hb_free)
+        hb_kv = np.minimum(kv_bytes, hb_free)
         return Residency(
             hb_static_bytes=self.hb_static_bytes,
             hb_kv_bytes=hb_kv,
             hb_expert_bytes=np.minimum(hb_free - hb_kv, self.expert_bytes),
             ext_static_bytes=self.ext_static_bytes,
-            ext_kv_bytes=kv - hb_kv,
+            ext_kv_bytes=kv_bytes - hb_kv,
             ext_expert_bytes=self.expert_bytes,
         )
 

@@ -35,11 +35,14 @@ class Allowed(NamedTuple):
 
 Count = Annotated[int, Allowed("a whole number of at least 1", lambda v: v >= 1)]
 CountOrNone = Annotated[int, Allowed("a whole number of at least 0", lambda v: v >= 0)]
+PositiveOrNone = Annotated[float, Allowed("a number of at least 0", lambda v: v >= 0)]
 Positive = Annotated[float, Allowed("a number above 0", lambda v: v > 0)]
 Loss = Annotated[float, Allowed("a percentage from 0 to below 100", lambda v: 0 <= v < 100)]
 Exponent = Annotated[float, Allowed("a number above 0 and at most 1", lambda v: 0 < v <= 1)]
 Flag = Annotated[bool, Allowed("true or false", lambda v: True)]
 Name = Annotated[str, Allowed("the name of a file in specs/calibration", lambda v: bool(v))]
+GQA, MLA = "gqa", "mla"
+AttentionKind = Annotated[str, Allowed(f"{GQA} or {MLA}", lambda v: v in (GQA, MLA))]
 
 
 class Tier(NamedTuple):
@@ -84,32 +87,106 @@ class Hardware:
         return replace(self, hb_capacity_gib=0.0)
 
 
-@dataclass(frozen=True, slots=True)
+_GQA_KEYS = ("kv_heads", "head_dim")
+_MLA_KEYS = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+_WINDOW_KEYS = ("sliding_window", "sliding_window_layers")
+_EXPERT_KEYS = ("top_k", "expert_intermediate_size", "expert_weight_bits")
+_SHARED_KEYS = ("shared_experts", "shared_expert_intermediate_size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A mixture-of-experts transformer with grouped-query attention, and the bits in which it is served."""
+    """A transformer, with experts or dense, and the bits in which it is served. What has a default may be left out.
+
+    Attention is `gqa`, with `kv_heads` of `head_dim`, or `mla`, with its ranks and the widths of its heads;
+    `q_lora_rank` 0 projects queries at full rank. `dense_layers` layers have one MLP instead of experts: in a model
+    without experts all of them. `sliding_window_layers` layers attend to no more than the last `sliding_window` tokens.
+    Which layers these are makes no difference to any cost, so only their number is kept.
+    """
 
     calibration: Name
     layers: Count
     hidden_size: Count
+    attention: AttentionKind = GQA
     q_heads: Count
-    kv_heads: Count
-    head_dim: Count
-    experts: Count
-    top_k: Count
-    shared_experts: CountOrNone
-    expert_intermediate_size: Count
+    kv_heads: CountOrNone = 0
+    head_dim: CountOrNone = 0
+    q_lora_rank: CountOrNone = 0
+    kv_lora_rank: CountOrNone = 0
+    qk_nope_head_dim: CountOrNone = 0
+    qk_rope_head_dim: CountOrNone = 0
+    v_head_dim: CountOrNone = 0
+    sliding_window: CountOrNone = 0
+    sliding_window_layers: CountOrNone = 0
+    dense_layers: CountOrNone = 0
+    dense_intermediate_size: CountOrNone = 0
+    experts: CountOrNone = 0
+    top_k: CountOrNone = 0
+    expert_intermediate_size: CountOrNone = 0
+    shared_experts: CountOrNone = 0
+    shared_expert_intermediate_size: CountOrNone = 0  # of each; 0 is that of a routed expert
     vocab_size: Count
     tied_embeddings: Flag
     max_context_tokens: Count
     static_weight_bits: Positive
-    expert_weight_bits: Positive
+    expert_weight_bits: PositiveOrNone = 0.0
     kv_bits: Positive
 
     def __post_init__(self) -> None:
+        self._check_attention()
+        self._check_window()
+        self._check_experts()
+        self._check_dense_layers()
+
+    def _check_attention(self) -> None:
+        if self.attention == GQA:
+            self._need(_GQA_KEYS, "with gqa attention")
+            self._rule_out((*_MLA_KEYS, "q_lora_rank"), "with gqa attention")
+            if self.q_heads % self.kv_heads:
+                raise Contradiction("kv_heads", f"a divisor of q_heads, {self.q_heads}")
+        else:
+            self._need(_MLA_KEYS, "with mla attention")
+            self._rule_out((*_GQA_KEYS, *_WINDOW_KEYS), "with mla attention")
+
+    def _check_window(self) -> None:
+        if self.sliding_window or self.sliding_window_layers:
+            self._need(_WINDOW_KEYS, "in a model with the other of sliding_window and sliding_window_layers")
+        if self.sliding_window_layers > self.layers:
+            raise Contradiction("sliding_window_layers", f"at most layers, {self.layers}")
+
+    def _check_experts(self) -> None:
+        if not self.experts:
+            return self._rule_out((*_EXPERT_KEYS, *_SHARED_KEYS), "in a model without experts")
+        self._need(_EXPERT_KEYS, "in a model with experts")
         if self.top_k > self.experts:
             raise Contradiction("top_k", f"at most experts, {self.experts}")
-        if self.q_heads % self.kv_heads:
-            raise Contradiction("kv_heads", f"a divisor of q_heads, {self.q_heads}")
+        if not self.shared_experts:
+            self._rule_out(("shared_expert_intermediate_size",), "without shared_experts")
+
+    def _check_dense_layers(self) -> None:
+        if not self.experts and self.dense_layers != self.layers:
+            raise Contradiction("dense_layers", f"all layers, {self.layers}, in a model without experts")
+        if self.experts and self.dense_layers >= self.layers:
+            raise Contradiction("dense_layers", f"less than layers, {self.layers}, in a model with experts")
+        if self.dense_layers:
+            self._need(("dense_intermediate_size",), "with dense_layers")
+        else:
+            self._rule_out(("dense_intermediate_size",), "without dense_layers")
+
+    def _need(self, keys: tuple[str, ...], where: str) -> None:
+        for key in keys:
+            if not getattr(self, key):
+                raise Contradiction(key, f"a number above 0 {where}")
+
+    def _rule_out(self, keys: tuple[str, ...], where: str) -> None:
+        for key in keys:
+            if getattr(self, key):
+                raise Contradiction(key, f"0, or no such key, {where}")
+
+    @property
+    def expert_layers(self) -> int:
+        """Layers with experts: those that are not dense."""
+        return self.layers - self.dense_layers
 
     @property
     def static_bytes_per_weight(self) -> float:

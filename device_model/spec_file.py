@@ -1,5 +1,6 @@
 """Reads a TOML spec into its dataclass and refuses whatever is not exactly that: by file, line and key."""
 
+import dataclasses
 import re
 import tomllib
 from pathlib import Path
@@ -33,7 +34,10 @@ def read_named(form: type[Spec], kind: str, name: str, folder: Path) -> Spec:
 
 
 def read_spec(form: type[Spec], path: Path) -> Spec:
-    """The dataclass `form`, whose fields are `Annotated` with `Allowed`, from the file at `path`. Raises SpecError."""
+    """The dataclass `form`, whose fields are `Annotated` with `Allowed`, from the file at `path`. Raises SpecError.
+
+    A key whose field has a default may be left out, and then needs no source.
+    """
     return _SpecFile(path).read(form)
 
 
@@ -51,13 +55,13 @@ class _SpecFile:
         values = self._parse()
         sources = values.pop(SOURCES, {})
         expected = {key: get_args(hint) for key, hint in get_type_hints(form, include_extras=True).items()}
-        self._check_keys(values, list(expected))
-        figures = {key: self._value(key, values[key], *expected[key]) for key in expected}
+        self._check_keys(values, list(expected), _required(form))
+        figures = {key: self._value(key, values[key], *expected[key]) for key in expected if key in values}
         self._check_sources(sources, [key for key, value in figures.items() if not isinstance(value, str)])
         try:
             return form(**figures)
         except Contradiction as error:
-            self._refuse(error.key, f"{error.key} is {values[error.key]!r}; allowed is {error.allowed}")
+            self._contradiction(error, values)
 
     def _parse(self) -> dict[str, Any]:
         try:
@@ -65,13 +69,18 @@ class _SpecFile:
         except tomllib.TOMLDecodeError as error:
             raise SpecError(f"{self._name}: not valid TOML: {error}.") from None
 
-    def _check_keys(self, values: dict[str, Any], expected: list[str]) -> None:
+    def _contradiction(self, error: Contradiction, values: dict[str, Any]) -> NoReturn:
+        if error.key not in values:
+            self._refuse(None, f"the key {error.key} is missing; required is {error.allowed}")
+        self._refuse(error.key, f"{error.key} is {values[error.key]!r}; allowed is {error.allowed}")
+
+    def _check_keys(self, values: dict[str, Any], expected: list[str], required: list[str]) -> None:
         for key in values:
             if key not in expected:
                 self._refuse(key, f"unknown key {key}; allowed are {', '.join(expected)} and [{SOURCES}]")
-        for key in expected:
+        for key in required:
             if key not in values:
-                self._refuse(None, f"the key {key} is missing; required are {', '.join(expected)}")
+                self._refuse(None, f"the key {key} is missing; required are {', '.join(required)}")
 
     def _value(self, key: str, value: Any, base: type, allowed: Allowed) -> Any:
         if not (_is(value, base) and allowed.accepts(value)):
@@ -104,6 +113,11 @@ class _SpecFile:
         first = heads[0] if heads and in_sources else 0
         pattern = re.compile(rf"""\s*\[*["']?{re.escape(key)}["']?\s*[=.\]]""")
         return next((i + 1 for i, line in enumerate(lines) if i >= first and pattern.match(line)), first + 1)
+
+
+def _required(form: type) -> list[str]:
+    """The keys of `form`, a dataclass, that have no default."""
+    return [field.name for field in dataclasses.fields(form) if field.default is dataclasses.MISSING]
 
 
 def _is(value: Any, base: type) -> bool:

@@ -5,84 +5,160 @@ from typing import NamedTuple
 
 import numpy as np
 
-from device_model.spec import Model
-from device_model.step import FloatArray, StepPlan
+from device_model.spec import BITS_PER_BYTE, GQA, Model
+from device_model.step import FloatArray, IntArray, StepPlan
+from device_model.weights import Weights
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSize:
-    """How large the parts of a model are, over all its layers, and the MACs that they take.
+    """How large the parts of a model are, over all its layers, and the MACs that they take. `of` makes one.
 
-    Static weights are those that every token needs: attention, router, norms, shared experts, embedding and LM head.
+    Static weights are those that every token needs: attention, router, norms, shared experts, dense MLPs, embedding and
+    LM head. Weights take part in one MAC a token, wherever MLA has them absorbed (see `attention_macs`).
     """
 
+    weights: Weights
     static_bytes: float
     static_read_bytes: float  # all static weights but the embedding table, of which a token reads one row
-    kv_bytes_per_token: float
+    kv_bytes_per_token: float  # within the window, if there is one
     expert_bytes: float  # one expert of one layer
     experts: int  # of all layers
-    touch_share: float  # of a layer's experts, by one token
+    experts_per_layer: int
+    top_k: int
     static_macs_per_token: float
     expert_macs_per_token: float
     pair_macs: float  # a query against one key, and its weight on one value, in all heads
+    expanded_pair_macs: float  # the same with the keys and values of MLA expanded from its latents
     head_macs_per_sequence: float  # logits, of the last token only
+    window: int  # tokens that a windowed layer attends to
+    windowed: float  # share of the layers that have a window, 0 to 1
 
     @staticmethod
     def of(model: Model) -> "ModelSize":
-        table = model.vocab_size * model.hidden_size
-        expert = 3 * model.hidden_size * model.expert_intermediate_size  # gate, up, down
-        body, norms = _layer_weights(model, expert) * model.layers, (2 * model.layers + 1) * model.hidden_size
-        read = body + norms + table
-        held = read if model.tied_embeddings else read + table
+        weights = Weights.of(model)
+        kv_values, pair_macs, expanded_pair_macs = _kv_and_pairs(model)
         return ModelSize(
-            static_bytes=held * model.static_bytes_per_weight,
-            static_read_bytes=read * model.static_bytes_per_weight,
-            kv_bytes_per_token=2 * model.kv_heads * model.head_dim * model.layers * model.kv_bytes_per_value,
-            expert_bytes=expert * model.expert_bytes_per_weight,
-            experts=model.experts * model.layers,
-            touch_share=model.top_k / model.experts,
-            static_macs_per_token=body,
-            expert_macs_per_token=expert * model.top_k * model.layers,
-            pair_macs=2 * model.q_heads * model.head_dim * model.layers,
-            head_macs_per_sequence=table,
+            weights=weights,
+            static_bytes=weights.static_held * model.static_bytes_per_weight,
+            static_read_bytes=weights.static_read * model.static_bytes_per_weight,
+            kv_bytes_per_token=kv_values * model.layers * model.kv_bytes_per_value,
+            expert_bytes=weights.expert * model.expert_bytes_per_weight,
+            experts=weights.experts,
+            experts_per_layer=model.experts,
+            top_k=model.top_k,
+            static_macs_per_token=weights.body,
+            expert_macs_per_token=weights.expert * model.top_k * model.expert_layers,
+            pair_macs=pair_macs * model.layers,
+            expanded_pair_macs=expanded_pair_macs * model.layers,
+            head_macs_per_sequence=weights.table,
+            window=model.sliding_window,
+            windowed=model.sliding_window_layers / model.layers,
         )
+
+    @property
+    def touch_share(self) -> float:
+        """Share of a layer's experts that one token asks for; 0 in a dense model."""
+        return self.top_k / self.experts_per_layer if self.experts_per_layer else 0.0
 
     @property
     def experts_bytes(self) -> float:
         """All experts of all layers."""
         return self.expert_bytes * self.experts
 
-    def static_macs(self, work: "StepWork") -> float:
-        """Projections, router and shared experts of every token, and the logits of every sequence."""
-        return self.static_macs_per_token * work.tokens + self.head_macs_per_sequence * work.sequences
+    def static_bytes_at(self, bits: float) -> float:
+        """`static_bytes` with `bits` a static weight, as of a draft that keeps a smaller copy."""
+        return self.weights.static_held * bits / BITS_PER_BYTE
 
-    def attention_macs(self, work: "StepWork") -> FloatArray:
-        """Scores and weighted values [k]."""
-        return self.pair_macs * work.pairs
+    def static_read_bytes_at(self, bits: float) -> float:
+        """`static_read_bytes` with `bits` a static weight, as of a draft that reads only their upper bits."""
+        return self.weights.static_read * bits / BITS_PER_BYTE
+
+    def expert_share(self, held_bytes: FloatArray) -> FloatArray:
+        """Which share of all experts `held_bytes` are; 0 in a dense model."""
+        return held_bytes / self.experts_bytes if self.experts else np.zeros_like(held_bytes)
+
+    def static_macs(self, work: "StepWork") -> float:
+        """Projections, router, shared experts and dense MLPs of every token, and the logits of every sequence."""
+        return self.static_macs_per_token * work.tokens + self.head_macs_per_sequence * work.sequences
 
     def expert_macs(self, work: "StepWork") -> float:
         """The routed experts of every token."""
         return self.expert_macs_per_token * work.tokens
 
+    def attention_macs(self, work: "StepWork") -> FloatArray:
+        """Scores and weighted values [k].
+
+        MLA has two forms, and a serving engine uses both. Absorbed, queries meet the latents themselves: the way up is
+        multiplied into query and output, and a pair takes kv_lora_rank MACs where a head has less. Expanded, each
+        latent of the context goes up first and pairs are short. Each sequence is given the cheaper: absorbed to decode,
+        expanded to prefill. The way up of the new tokens takes the same MACs in both, and is among the static ones.
+        """
+        # Expanding never pays for one new token, but for the first of all.
+        if self.expanded_pair_macs and (work.longest > 1 or not work.context.all()):
+            return self._cheaper_mla_macs(work)
+        if not self.windowed:
+            return self.pair_macs * work.pairs
+        return self.pair_macs * (work.pairs - self.windowed * work.pairs_beyond(self.window))
+
+    def kv_held_bytes(self, work: "StepWork") -> FloatArray:
+        """What the KV cache holds at the end of each step [k]: of a windowed layer the last `window` tokens."""
+        if not self.windowed:
+            return work.kv_tokens * self.kv_bytes_per_token
+        return (work.kv_tokens - self.windowed * work.held_beyond(self.window)) * self.kv_bytes_per_token
+
+    def kv_read_bytes(self, work: "StepWork") -> FloatArray:
+        """Keys and values that attention reads [k], each once, the new ones too.
+
+        A windowed layer reads `window` tokens to decode one, and one more for each further new token.
+        """
+        if not self.windowed:
+            return work.kv_tokens * self.kv_bytes_per_token
+        return (work.kv_tokens - self.windowed * work.read_beyond(self.window)) * self.kv_bytes_per_token
+
     def kv_traffic_bytes(self, work: "StepWork") -> FloatArray:
-        """What attention moves [k]: all keys and values are read once, and the new ones written before."""
-        return (work.kv_tokens + work.tokens) * self.kv_bytes_per_token
+        """What attention moves [k]: the keys and values that it reads, and the new ones written before."""
+        return self.kv_read_bytes(work) + work.tokens * self.kv_bytes_per_token
+
+    def kv_bytes(self, contexts: IntArray) -> FloatArray:
+        """KV cache [...] of sequences that are `contexts` [..., n] tokens long: what it holds, and the last token of
+        each reads."""
+        tokens = contexts.sum(axis=-1, dtype=np.float64)
+        if self.windowed:
+            tokens = tokens - self.windowed * np.maximum(contexts - self.window, 0).sum(axis=-1)
+        held: FloatArray = tokens * self.kv_bytes_per_token
+        return held
+
+    def _cheaper_mla_macs(self, work: "StepWork") -> FloatArray:
+        contexts = work.contexts()
+        pairs = work.new * contexts + work.new * (work.new + 1) // 2
+        expanded = self.expanded_pair_macs * pairs + self.weights.latent_up * contexts
+        macs: FloatArray = np.minimum(self.pair_macs * pairs, expanded).sum(axis=-1)
+        return macs
 
 
-def _layer_weights(model: Model, expert: int) -> int:
-    """Weights of one layer that every token multiplies with: Q and output, K and V, router, shared experts."""
-    q_width, kv_width = model.q_heads * model.head_dim, model.kv_heads * model.head_dim
-    attention = 2 * model.hidden_size * (q_width + kv_width)
-    return attention + model.hidden_size * model.experts + expert * model.shared_experts
+def _kv_and_pairs(model: Model) -> tuple[int, int, int]:
+    """Of one layer: KV values of a token, MACs of a pair, and of an expanded one (0 with GQA)."""
+    if model.attention == GQA:
+        return 2 * model.kv_heads * model.head_dim, 2 * model.q_heads * model.head_dim, 0
+    absorbed = 2 * model.kv_lora_rank + model.qk_rope_head_dim
+    expanded = model.qk_nope_head_dim + model.qk_rope_head_dim + model.v_head_dim
+    return model.kv_lora_rank + model.qk_rope_head_dim, model.q_heads * absorbed, model.q_heads * expanded
 
 
 class StepWork(NamedTuple):
-    """The work of `k` consecutive steps of one batch: `kv_tokens` and `pairs` are [k], as only they grow."""
+    """The work of `k` consecutive steps of one batch of `n` sequences; `kv_tokens` and `pairs` are [k]: only they grow.
+
+    What lies beyond a window, and which form of MLA is cheaper, is not linear in the steps; `contexts` [k, n] and what
+    follows from it are worked out only for the models that need them.
+    """
 
     tokens: int  # computed in each step
     sequences: int
-    kv_tokens: FloatArray  # in the KV cache at the end of the step; attention reads each once
+    kv_tokens: FloatArray  # in the KV cache at the end of the step, were there no window; attention reads each once
     pairs: FloatArray  # (query, key) pairs under the causal mask
+    new: IntArray  # [n] tokens of each sequence in each step
+    context: IntArray  # [n] tokens of each sequence before the first step
 
     @staticmethod
     def of(plan: StepPlan, steps: int) -> "StepWork":
@@ -101,4 +177,43 @@ class StepWork(NamedTuple):
         tokens, squares = int(new.sum()), int(new @ new)
         pairs = int(new @ context) + (squares + tokens) / 2
         step = np.arange(steps, dtype=np.float64)
-        return StepWork(tokens, len(new), int(context.sum()) + tokens * (step + 1), pairs + squares * step)
+        kv_tokens = int(context.sum()) + tokens * (step + 1)
+        return StepWork(tokens, len(new), kv_tokens, pairs + squares * step, new, context)
+
+    @property
+    def longest(self) -> int:
+        """New tokens of the sequence that has most."""
+        return 1 if self.tokens == self.sequences else int(self.new.max())
+
+    def contexts(self) -> IntArray:
+        """Tokens of each sequence before each step [k, n]."""
+        if len(self.kv_tokens) == 1:
+            return self.context[np.newaxis]
+        return self.context + np.arange(len(self.kv_tokens))[:, np.newaxis] * self.new
+
+    def held_beyond(self, window: int) -> IntArray:
+        """Tokens [k] that lie more than `window` before the end of their sequence when a step ends."""
+        return _total(_beyond(self.contexts() + (self.new - window)))
+
+    def read_beyond(self, window: int) -> IntArray:
+        """Tokens [k] that lie outside the window of every query of a step."""
+        return _total(_beyond(self.contexts() + (1 - window)))
+
+    def pairs_beyond(self, window: int) -> IntArray:
+        """(Query, key) pairs [k] that lie more than `window` apart."""
+        if self.longest == 1:
+            return self.held_beyond(window)
+        before = _beyond(self.contexts() - window)
+        after = _beyond(self.contexts() + (self.new - window))
+        # The query at position p misses p - window keys: the sum of 1, 2, 3, ... up to the last, less those before.
+        return _total((after * (after + 1) - before * (before + 1)) // 2)
+
+
+def _beyond(tokens: IntArray) -> IntArray:
+    return np.maximum(tokens, 0)
+
+
+def _total(of_sequences: IntArray) -> IntArray:
+    """The sum [k] over the sequences of [k, n]."""
+    total: IntArray = np.add.reduce(of_sequences, axis=-1)
+    return total

@@ -20,9 +20,9 @@ class Device(RooflineDevice):
     """An xPU under hybrid-bonded memory, without speculation."""
 
     def execute(self, work: StepWork) -> Execution:
-        held = self.placement.at(work.kv_tokens)
+        held = self.placement.at(self.size.kv_held_bytes(work))
         touched = touched_fraction(self.size.touch_share, float(work.tokens))
-        hits = touched * hit_rate(held.hb_expert_bytes / self.size.experts_bytes, touched, self.locality)
+        hits = touched * hit_rate(self.size.expert_share(held.hb_expert_bytes), touched, self.locality)
         phases = (self._static(work), self._attention(work, held), self._experts(work, held, touched, hits))
         return Execution(phases, touched * self.size.experts, hits * self.size.experts)
 

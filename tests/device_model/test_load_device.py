@@ -19,7 +19,7 @@ def test_a_device_is_loaded_by_names():
     [
         (("elmoe", "elmoe3d-4gb", "qwen3-30b-a3b"), "There is no system 'elmoe'; those that exist are elmoe3d, xpu."),
         (("xpu", "dgx", "qwen3-30b-a3b"), "There is no hardware 'dgx'; those that exist are elmoe3d-4gb, elmoe3d-8gb."),
-        (("xpu", "elmoe3d-4gb", "gpt"), "There is no model 'gpt'; those that exist are qwen3-30b-a3b."),
+        (("xpu", "elmoe3d-4gb", "gpt"), "There is no model 'gpt'; those that exist are deepseek-v2-lite, glm"),
         (("__init__", "elmoe3d-4gb", "qwen3-30b-a3b"), "There is no system '__init__'"),
         (("os", "elmoe3d-4gb", "qwen3-30b-a3b"), "There is no system 'os'"),
     ],

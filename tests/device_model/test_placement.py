@@ -21,7 +21,7 @@ SIZE = DEVICES["elmoe3d", "elmoe3d-4gb"].size
 @given(devices, st.floats(0, 1))
 def test_no_tier_holds_more_than_its_capacity(device, filled):
     placement = device.placement
-    held = placement.at(np.array([filled * device.kv_capacity_tokens]))
+    held = placement.at(np.array([filled * device.kv_capacity_tokens]) * device.size.kv_bytes_per_token)
     hb = held.hb_static_bytes + held.hb_kv_bytes + held.hb_expert_bytes
     ext = held.ext_static_bytes + held.ext_kv_bytes + held.ext_expert_bytes
     assert hb[0] <= placement.hb_capacity_bytes * (1 + 1e-12)
@@ -31,7 +31,7 @@ def test_no_tier_holds_more_than_its_capacity(device, filled):
 
 @given(devices, st.integers(0, 10**7))
 def test_nothing_is_lost_between_the_tiers(device, tokens):
-    held = device.placement.at(np.array([float(tokens)]))
+    held = device.placement.at(np.array([float(tokens)]) * device.size.kv_bytes_per_token)
     assert held.hb_static_bytes + held.ext_static_bytes == device.size.static_bytes
     assert held.hb_kv_bytes[0] + held.ext_kv_bytes[0] == pytest.approx(tokens * device.size.kv_bytes_per_token)
     assert held.ext_expert_bytes == device.size.experts_bytes
@@ -39,7 +39,7 @@ def test_nothing_is_lost_between_the_tiers(device, tokens):
 
 def test_the_kv_capacity_is_all_that_the_weights_leave():
     for device in DEVICES.values():
-        full = device.placement.at(np.array([0.0, 1.0]) + device.kv_capacity_tokens)
+        full = device.placement.at((np.array([0.0, 1.0]) + device.kv_capacity_tokens) * SIZE.kv_bytes_per_token)
         ext = full.ext_static_bytes + full.ext_kv_bytes + full.ext_expert_bytes
         assert ext[0] <= device.placement.ext_capacity_bytes < ext[1]
 
@@ -47,7 +47,7 @@ def test_the_kv_capacity_is_all_that_the_weights_leave():
 def test_what_fits_into_the_small_hb():
     """4 GiB: 1.64 GB of static weights; one request of 1k leaves 2.6 GB for experts, 8.5 % of the 30.8 GB."""
     device = DEVICES["elmoe3d", "elmoe3d-4gb"]
-    held = device.placement.at(np.array([1024.0, 60_000.0]))
+    held = device.placement.at(np.array([1024.0, 60_000.0]) * SIZE.kv_bytes_per_token)
     assert held.hb_static_bytes == pytest.approx(1.637e9, rel=1e-3)
     assert held.hb_expert_bytes[0] / device.size.experts_bytes == pytest.approx(0.0845, rel=1e-2)
     assert held.hb_expert_bytes[1] == 0  # 60,000 tokens take 3.1 GB: no expert is cached, and 0.5 GB spills to EXT

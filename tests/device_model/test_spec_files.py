@@ -104,17 +104,94 @@ def test_text_that_is_not_toml_is_refused_with_its_line(tmp_path):
     assert message.startswith("hardware/mine.toml: not valid TOML: ") and "line 2" in message
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("top_k = 8", "top_k = 129", "top_k is 129; allowed is at most experts, 128."),
-        ("kv_heads = 4", "kv_heads = 5", "kv_heads is 5; allowed is a divisor of q_heads, 32."),
-    ],
-)
-def test_figures_that_contradict_each_other_are_refused(tmp_path, old, new, said):
-    text = MODEL.replace(old, new, 1)
+CONTRADICTIONS = [
+    ("qwen3-30b-a3b", "top_k = 8", "top_k = 129", "top_k is 129; allowed is at most experts, 128."),
+    ("qwen3-30b-a3b", "top_k = 8", "top_k = 0", "top_k is 0; allowed is a number above 0 in a model with experts."),
+    ("qwen3-30b-a3b", "kv_heads = 4", "kv_heads = 5", "kv_heads is 5; allowed is a divisor of q_heads, 32."),
+    ("qwen3-30b-a3b", "kv_heads = 4", "kv_heads = -4", "kv_heads is -4; allowed is a whole number of at least 0."),
+    ("glm-4.7-flash", '"mla"', '"mha"', "attention is 'mha'; allowed is gqa or mla."),
+    (
+        "glm-4.7-flash",
+        '"mla"',
+        '"gqa"',
+        "the key kv_heads is missing; required is a number above 0 with gqa attention.",
+    ),
+    (
+        "glm-4.7-flash",
+        "kv_lora_rank = 512",
+        "kv_lora_rank = 0",
+        "kv_lora_rank is 0; allowed is a number above 0 with mla",
+    ),
+    (
+        "glm-4.7-flash",
+        "dense_layers = 1",
+        "dense_layers = 47",
+        "dense_layers is 47; allowed is less than layers, 47, in a",
+    ),
+    (
+        "glm-4.7-flash",
+        "dense_layers = 1",
+        "dense_layers = 0",
+        "dense_intermediate_size is 10240; allowed is 0, or no such",
+    ),
+    ("glm-4.7-flash", "shared_experts = 1", "shared_experts = -1", "shared_experts is -1; allowed is a whole number"),
+    (
+        "gpt-oss-20b",
+        "window_layers = 12",
+        "window_layers = 25",
+        "sliding_window_layers is 25; allowed is at most layers, 24.",
+    ),
+    (
+        "gpt-oss-20b",
+        "window_layers = 12",
+        "window_layers = 0",
+        "sliding_window_layers is 0; allowed is a number above 0 in",
+    ),
+    (
+        "qwen2.5-1.5b",
+        "dense_layers = 28",
+        "dense_layers = 27",
+        "dense_layers is 27; allowed is all layers, 28, in a model",
+    ),
+]
+ADDITIONS = [
+    ("qwen3-30b-a3b", "kv_lora_rank", "kv_lora_rank is 5; allowed is 0, or no such key, with gqa attention."),
+    ("qwen3-30b-a3b", "q_lora_rank", "q_lora_rank is 5; allowed is 0, or no such key, with gqa attention."),
+    ("qwen3-30b-a3b", "dense_layers", "the key dense_intermediate_size is missing; required is a number above 0 with"),
+    ("qwen3-30b-a3b", "sliding_window", "the key sliding_window_layers is missing; required is a number above 0 in"),
+    ("qwen3-30b-a3b", "shared_expert_intermediate_size", "allowed is 0, or no such key, without shared_experts."),
+    ("glm-4.7-flash", "head_dim", "head_dim is 5; allowed is 0, or no such key, with mla attention."),
+    ("glm-4.7-flash", "sliding_window", "sliding_window is 5; allowed is 0, or no such key, with mla attention."),
+    ("qwen2.5-1.5b", "top_k", "top_k is 5; allowed is 0, or no such key, in a model without experts."),
+    ("qwen2.5-1.5b", "experts", "the key top_k is missing; required is a number above 0 in a model with experts."),
+    ("qwen2.5-1.5b", "rotary_dim", "unknown key rotary_dim; allowed are calibration, layers,"),
+]
+
+
+@pytest.mark.parametrize(("model", "old", "new", "said"), CONTRADICTIONS)
+def test_figures_that_contradict_each_other_are_refused(tmp_path, model, old, new, said):
+    text = (SPECS / "models" / f"{model}.toml").read_text().replace(old, new, 1)
     message = refusal(tmp_path, Model, text)
-    assert message == f"hardware/mine.toml, line {line_of(text, new)}: {said}"
+    line = "" if "is missing" in said else f", line {line_of(text, said.split(' is ')[0])}"
+    assert message.startswith(f"hardware/mine.toml{line}: {said}")
+    assert message.endswith(".")
+
+
+@pytest.mark.parametrize(("model", "key", "said"), ADDITIONS)
+def test_a_key_that_the_others_leave_no_room_for_is_refused(tmp_path, model, key, said):
+    text = (SPECS / "models" / f"{model}.toml").read_text().replace("layers =", f"{key} = 5\nlayers =", 1)
+    message = refusal(tmp_path, Model, text.replace("[sources]", f'[sources]\n{key} = "a guess"'))
+    line = "" if "is missing" in said else f", line {line_of(text, key)}"
+    assert message.startswith(f"hardware/mine.toml{line}: ") and said in message
+    assert message.endswith(".")
+
+
+def test_a_key_with_a_default_may_be_left_out_but_if_given_needs_a_source(tmp_path):
+    text = MODEL.replace("shared_experts = 0\n", "", 1)
+    assert "shared_experts has" not in refusal(tmp_path, Model, text)
+    path = tmp_path / "qwen3.toml"
+    path.write_text("\n".join(line for line in MODEL.splitlines() if not line.startswith("shared_experts")))
+    assert read_spec(Model, path) == read_named(Model, "model", "qwen3-30b-a3b", SPECS / "models")
 
 
 def test_an_unknown_name_is_answered_with_those_that_exist():
