@@ -159,6 +159,7 @@ class StepWork(NamedTuple):
     pairs: FloatArray  # (query, key) pairs under the causal mask
     new: IntArray  # [n] tokens of each sequence in each step
     context: IntArray  # [n] tokens of each sequence before the first step
+    known: dict[int, IntArray]  # by window, what `held_beyond` has worked out: a decode step asks three times
 
     @staticmethod
     def of(plan: StepPlan, steps: int) -> "StepWork":
@@ -178,7 +179,7 @@ class StepWork(NamedTuple):
         pairs = int(new @ context) + (squares + tokens) / 2
         step = np.arange(steps, dtype=np.float64)
         kv_tokens = int(context.sum()) + tokens * (step + 1)
-        return StepWork(tokens, len(new), kv_tokens, pairs + squares * step, new, context)
+        return StepWork(tokens, len(new), kv_tokens, pairs + squares * step, new, context, {})
 
     @property
     def longest(self) -> int:
@@ -193,10 +194,14 @@ class StepWork(NamedTuple):
 
     def held_beyond(self, window: int) -> IntArray:
         """Tokens [k] that lie more than `window` before the end of their sequence when a step ends."""
-        return _total(_beyond(self.contexts() + (self.new - window)))
+        if window not in self.known:
+            self.known[window] = _total(_beyond(self.contexts() + (self.new - window)))
+        return self.known[window]
 
     def read_beyond(self, window: int) -> IntArray:
         """Tokens [k] that lie outside the window of every query of a step."""
+        if self.longest == 1:
+            return self.held_beyond(window)
         return _total(_beyond(self.contexts() + (1 - window)))
 
     def pairs_beyond(self, window: int) -> IntArray:
