@@ -1,0 +1,136 @@
+"""What HB really holds of the experts, at trace fidelity: fed with the ids that a router chose, it counts hits.
+
+    cache = Lru(layers=48, experts=128)
+    cache.probe(routes, slices=1500)      # what would the pass find in HB?
+    cache.commit(routes, slices=1500)     # the same answer, and HB now holds what the pass left there
+
+A slice is one expert of one layer, in as many bits as HB holds of it: the whole expert for plain caching, its MSB
+slice for Elastic-SD. What a slice weighs, and that a hit on an MSB slice still reads its LSB slice from EXT (ELMoE-3D,
+Algorithm 1, line 25), is left to who asks. The pools that a draft is confined to are in `pools.py`.
+
+HB is shared evenly over the layers that have experts. One LRU over all of them would be visited in the same turn by
+every pass, and a loop over more than a cache holds evicts exactly what it needs next: with room for 40 of 48 layers it
+would find nothing, even if every pass chose the same experts.
+"""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device_model.step import IntArray
+
+BoolArray = NDArray[np.bool_]
+Routes = IntArray
+"""Expert ids [tokens, layers, top_k] that the router chose for each token of a pass."""
+
+
+class Reads(NamedTuple):
+    """Slices that a pass reads, each once however many tokens share it. Whole numbers, unless a law expects them."""
+
+    touched: float  # distinct slices read
+    hits: float  # those of them that HB held before the pass
+    written: float  # those missed that are written into HB as they stream by, and stay
+
+
+class Residency(Protocol):
+    """Which experts HB holds, while the KV cache leaves room for `slices` of them: a new number at each call (8)."""
+
+    def probe(self, routes: Routes, slices: int) -> Reads:
+        """What a pass with `routes` would read. Changes nothing."""
+        ...
+
+    def commit(self, routes: Routes, slices: int) -> Reads:
+        """Carry the pass out: what `probe` answers, and HB holds what the pass leaves there."""
+        ...
+
+
+class Lru:
+    """A least-recently-used cache in each layer, starting empty (ELMoE-3D, 7: "cached in HB under an LRU policy").
+
+    A layer's routes are known before its experts are fetched, so these are read together: hits are those held before
+    the pass, and of more misses than fit only those are written that will stay. More recent is what more tokens chose,
+    then the lower id. So a layer that wants a few more experts than fit, the same in every pass, still finds what fits,
+    where an LRU that is fed them one by one, in the same order, would find none.
+    """
+
+    def __init__(self, layers: int, experts: int) -> None:
+        self._recency = empty(layers, experts)
+
+    @property
+    def held(self) -> BoolArray:
+        """Slices in HB [layers, experts]."""
+        return self._recency > 0
+
+    def probe(self, routes: Routes, slices: int) -> Reads:
+        """What a pass with `routes` would read. ValueError for routes of another shape or model, or negative slices."""
+        return self._after(routes, slices)[0]
+
+    def commit(self, routes: Routes, slices: int) -> Reads:
+        """Carry the pass out: evict down to `slices`, count hits, insert misses. ValueError as `probe`."""
+        reads, self._recency = self._after(routes, slices)
+        return reads
+
+    def _after(self, routes: Routes, slices: int) -> tuple[Reads, IntArray]:
+        layers, experts = self._recency.shape
+        return after_pass(self._recency, tally(routes, layers, experts), shares(slices, layers))
+
+
+def empty(layers: int, experts: int) -> IntArray:
+    """Recency, hotness or counts [layers, experts] of nothing yet. ValueError for a model without layers or experts."""
+    if layers < 1 or experts < 1:
+        raise ValueError(f"A model has at least one layer and one expert, not {layers} and {experts}.")
+    return np.zeros((layers, experts), dtype=np.int64)
+
+
+def tally(routes: Routes, layers: int, experts: int) -> IntArray:
+    """How many tokens chose each slice [layers, experts]: the sum of their one-hot vectors.
+
+    ValueError unless `routes` has ids from 0 to `experts` - 1 in the shape [tokens, layers, top_k], no two of a token
+    the same; there may be no tokens.
+    """
+    if routes.ndim != 3 or routes.shape[1] != layers or not np.issubdtype(routes.dtype, np.integer):
+        raise ValueError(f"Routes are whole numbers [tokens, {layers}, top_k], not {routes.dtype} {routes.shape}.")
+    if routes.size and (routes.min() < 0 or routes.max() >= experts):
+        raise ValueError(f"Expert ids go from 0 to {experts - 1}; these go from {routes.min()} to {routes.max()}.")
+    in_order = np.sort(routes, axis=-1)
+    if (in_order[..., 1:] == in_order[..., :-1]).any():
+        raise ValueError("A token chose the same expert twice in one layer.")
+    flat = routes.astype(np.int64, copy=False) + experts * np.arange(layers)[:, None]
+    return np.bincount(flat.ravel(), minlength=layers * experts).reshape(layers, experts)
+
+
+def shares(slices: int, layers: int) -> IntArray:
+    """Room of each layer [layers], in slices: evenly, the remainder to the first layers. ValueError for negatives."""
+    if slices < 0:
+        raise ValueError(f"HB has room for 0 slices or more, not {slices}.")
+    return slices // layers + (np.arange(layers) < slices % layers).astype(np.int64)
+
+
+def after_pass(
+    recency: IntArray, counts: IntArray, rooms: IntArray, hotness: IntArray | int = 0
+) -> tuple[Reads, IntArray]:
+    """What a pass reads of a cache, and the cache after it. Pure; all arrays [layers, experts] but `rooms` [layers].
+
+    `recency`: what is held, larger if used later; 0 is not held. `counts`: tokens that chose the slice in this pass.
+    Held is what was `hotness`, and of equally hot slices what was used last. Without hotness it is an LRU cache, and
+    a larger one always holds all that a smaller one does: the order of slices does not depend on the room.
+    """
+    before = _warmest(recency, hotness, rooms)
+    held, touched = before > 0, counts > 0
+    # Above all that is held, in the order of counts, then of lower ids; so two slices of a layer are never equal.
+    experts = counts.shape[1]
+    used_now = before.max() + counts * experts - np.arange(experts)
+    after = _warmest(np.where(touched, used_now, before), hotness, rooms)
+    reads = Reads(float(touched.sum()), float((touched & held).sum()), float(((after > 0) & ~held).sum()))
+    return reads, after
+
+
+def _warmest(recency: IntArray, hotness: IntArray | int, rooms: IntArray) -> IntArray:
+    """`recency` [layers, experts] where only the hottest, then latest, slices of each layer stay: `rooms` of them."""
+    experts = recency.shape[1]
+    coldest_first = np.lexsort((recency, hotness * (recency > 0)), axis=-1)
+    fits = np.arange(experts) >= experts - rooms[:, None]
+    kept = np.zeros_like(recency)
+    np.put_along_axis(kept, coldest_first, np.take_along_axis(recency, coldest_first, axis=1) * fits, axis=1)
+    return kept
