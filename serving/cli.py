@@ -73,7 +73,17 @@ def make_parser() -> argparse.ArgumentParser:
     call.add_argument("request", nargs="?", default="{}", metavar="JSON")
     call.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
     call.set_defaults(run=run_call)
+    add_model_commands(commands.add_parser("model", help="what the emulator knows of models"))
     return parser
+
+
+def add_model_commands(parser: argparse.ArgumentParser) -> None:
+    """`foreserve model ...`."""
+    commands = parser.add_subparsers(dest="model_command", required=True, metavar="COMMAND")
+    add = commands.add_parser("add", help="print the spec of a model, from its config.json in Hugging Face format")
+    add.add_argument("config", type=Path, metavar="CONFIG.json")
+    add.add_argument("--name", metavar="NAME", help="what to call it (default: the folder that the file is in)")
+    add.set_defaults(run=run_model_add)
 
 
 def add_scenario(parser: argparse.ArgumentParser) -> None:
@@ -149,6 +159,13 @@ def run_call(args: argparse.Namespace) -> int:
     from serving.api.call import call
 
     return int(call(args.target, args.method, args.request, args.api_key))
+
+
+def run_model_add(args: argparse.Namespace) -> int:
+    """`foreserve model add`."""
+    from serving.model_add import model_add
+
+    return model_add(args.config, args.name)
 
 
 if __name__ == "__main__":
