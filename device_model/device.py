@@ -1,40 +1,50 @@
-"""What all systems share: a step's phases priced by roofline and by energy. A system says what its phases are."""
+"""What all systems share: the stages of a step priced by roofline and by energy. A system says what its stages are."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from device_model.placement import place
-from device_model.roofline import Phase, Rates, latency_s
-from device_model.spec import EnergyEstimate, Hardware, Locality, Model
-from device_model.step import Energy, FloatArray, StepCosts, StepPlan, Traffic
+from device_model.arrays import Number, largest
+from device_model.experts import Experts
+from device_model.placement import Placement
+from device_model.roofline import Stage, Unit
+from device_model.setup import Setup
+from device_model.step import FloatArray, StepCosts, StepPlan
+from device_model.units import with_ext, xpu_unit
 from device_model.work import ModelSize, StepWork
+
+DRAFT, TARGET = "draft", "target"
 
 
 class Execution(NamedTuple):
-    """How a system carries out `k` steps: its phases, and the expert reads, of which HB serves `expert_hits`.
+    """How a system carries out `k` steps: its stages, and the expert reads, of which HB serves `expert_hits`.
 
-    A read is one expert of one layer, once a step however many tokens share it.
+    A read is one expert of one layer, once a pass of the target however many tokens share it.
     """
 
-    phases: tuple[Phase, ...]
+    stages: tuple[Stage, ...]
     expert_lookups: float
-    expert_hits: float | FloatArray
+    expert_hits: Number
 
 
 class RooflineDevice(ABC):
-    """A `DeviceModel` that serves `model` on `hardware`; subclasses, one a file in `systems/`, are called `Device`."""
+    """A `DeviceModel` that serves a model on hardware; subclasses, one a file in `systems/`, are called `Device`."""
 
-    def __init__(self, hardware: Hardware, model: Model, locality: Locality, estimate: EnergyEstimate) -> None:
+    # The draft schemes that a system can run, by the names of their files in `drafts/`; the first is its own.
+    drafts: tuple[str, ...] = ()
+    placement: Placement
+
+    def __init__(self, setup: Setup) -> None:
+        model, hardware = setup.model, setup.hardware
+        self.setup = setup
         self.max_context_tokens = model.max_context_tokens
         self.size = ModelSize.of(model)
+        self.experts = Experts(model.experts, model.top_k, setup.locality, setup.speculation)
         self.hb, self.ext = hardware.hb, hardware.ext
-        self.placement = place(self.size, self.hb, self.ext)
-        self.locality = locality
-        self._macs_per_s = hardware.macs_per_s
-        self._estimate = estimate
-        self._static_w = estimate.static_w(hardware)
+        self._static_w = setup.estimate.static_w(hardware)
+        self._unit = xpu_unit(hardware, setup.estimate, self.ext.bytes_per_s)
 
     @property
     def kv_capacity_tokens(self) -> int:
@@ -53,45 +63,57 @@ class RooflineDevice(ABC):
         for all that the KV cache holds, and steps past the context limit or the KV capacity are priced like any other:
         admission is the scheduler's. ValueError for a plan, a number of steps or a bandwidth that means nothing.
         """
+        execution = self._execution(plan, steps, ext_bytes_per_s)
+        return _costs(execution, steps, self._static_w)
+
+    def explain(self, plan: StepPlan) -> tuple[Stage, ...]:
+        """The stages of one step of `plan`, with their operators: what runs where, why, and what bounds it."""
+        return self._execution(plan, 1, None).stages
+
+    def _execution(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None) -> Execution:
         granted = self.ext_bytes_per_s if ext_bytes_per_s is None else ext_bytes_per_s
         if not granted > 0:
             raise ValueError(f"ext_bytes_per_s is {granted}; a probe needs a bandwidth above 0")
-        execution = self.execute(StepWork.of(plan, steps))
-        rates = Rates(self._macs_per_s, self.hb.bytes_per_s, granted)
-        latency = np.empty(steps)
-        latency[:] = latency_s(execution.phases, rates)
-        traffic = _traffic_bytes(execution.phases, steps)
-        return StepCosts(
-            latency_s=latency,
-            energy_j=self._energy_j(execution.phases, traffic, latency),
-            traffic_bytes=traffic,
-            expert_lookups=np.full(steps, execution.expert_lookups),
-            expert_hits=np.full(steps, execution.expert_hits),
-        )
+        if plan.draft is not None and steps != 1:
+            raise ValueError(f"steps is {steps}; a plan with a draft is costed one step at a time")
+        unit = self._unit if granted == self.ext_bytes_per_s else with_ext(self._unit, self.setup.hardware, granted)
+        return self.execute(plan, StepWork.of(plan, steps), unit)
 
     @abstractmethod
-    def execute(self, work: StepWork) -> Execution:
-        """Which part of `work` computes and reads what from where."""
-
-    def _energy_j(self, phases: tuple[Phase, ...], traffic: FloatArray, latency: FloatArray) -> FloatArray:
-        """Joules [k, 5]: what is moved and computed times its price.
-
-        A write costs what ELMoE-3D, Table 1 gives for a read. Communication is the streamline's, which carries all that
-        EXT delivers to the PEs (4.1); the PSUMs of the aggregation links are not counted yet.
-        """
-        hb_bytes, ext_bytes = traffic.T
-        joules = np.empty((len(latency), len(Energy._fields)))
-        joules[:, 0] = sum(phase.macs for phase in phases) * self._estimate.j_per_mac
-        joules[:, 1] = ext_bytes * self.ext.j_per_byte
-        joules[:, 2] = hb_bytes * self.hb.j_per_byte
-        joules[:, 3] = ext_bytes * self._estimate.link_j_per_byte
-        joules[:, 4] = latency * self._static_w
-        return joules
+    def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
+        """Which part of `work` computes and reads what from where; `unit` is the xPU, with the bandwidth granted."""
 
 
-def _traffic_bytes(phases: tuple[Phase, ...], steps: int) -> FloatArray:
-    """Bytes [k, 2] that the phases move, by tier."""
-    traffic = np.empty((steps, len(Traffic._fields)))
-    traffic[:, 0] = sum(phase.hb_bytes for phase in phases)
-    traffic[:, 1] = sum(phase.ext_bytes for phase in phases)
-    return traffic
+def _costs(execution: Execution, steps: int, static_w: float) -> StepCosts:
+    biggest = max if steps == 1 else largest
+    draft_s = target_s = update_s = 0.0  # type: Number
+    sums: Sequence[Number] = [0.0] * 6
+    for stage in execution.stages:
+        plain_s, exposed_s, *rest = stage.totals(biggest)
+        if stage.name == DRAFT:
+            draft_s = draft_s + plain_s
+        else:
+            target_s = target_s + plain_s
+        update_s = update_s + exposed_s
+        sums = rest if stage is execution.stages[0] else [total + more for total, more in zip(sums, rest, strict=True)]
+    latency = draft_s + target_s + update_s
+    compute_j, ext_j, hb_j, comm_j, hb_bytes, ext_bytes = sums
+    # One table, and views of it: to make six small arrays takes longer than all the arithmetic.
+    table = _table(
+        steps,
+        (
+            *(latency, compute_j, ext_j, hb_j, comm_j, latency * static_w, hb_bytes, ext_bytes),
+            *(execution.expert_lookups, execution.expert_hits, draft_s, target_s, update_s),
+        ),
+    )
+    return StepCosts(table[:, 0], table[:, 1:6], table[:, 6:8], table[:, 8], table[:, 9], table[:, 10:13])
+
+
+def _table(steps: int, columns: tuple[Number, ...]) -> FloatArray:
+    """The columns side by side [steps, n]; a plain number is the same in every step."""
+    if steps == 1:
+        return np.array([columns])
+    table = np.empty((steps, len(columns)))
+    for index, column in enumerate(columns):
+        table[:, index] = column
+    return table

@@ -7,10 +7,8 @@ the KV cache takes that room from the experts as it grows (8). EXT holds every e
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
+from device_model.arrays import Number, least
 from device_model.spec import SpecError, Tier
-from device_model.step import FloatArray
 from device_model.work import ModelSize
 
 
@@ -18,10 +16,10 @@ class Residency(NamedTuple):
     """Bytes by tier and use at a given size of the KV cache; arrays have the shape of that size."""
 
     hb_static_bytes: float
-    hb_kv_bytes: FloatArray
-    hb_expert_bytes: FloatArray
+    hb_kv_bytes: Number
+    hb_expert_bytes: Number
     ext_static_bytes: float
-    ext_kv_bytes: FloatArray
+    ext_kv_bytes: Number
     ext_expert_bytes: float
 
 
@@ -35,6 +33,7 @@ class Placement:
     ext_static_bytes: float
     expert_bytes: float
     kv_bytes_per_token: float
+    draft_bytes: float = 0.0
 
     @property
     def kv_capacity_tokens(self) -> int:
@@ -42,26 +41,27 @@ class Placement:
 
         With sliding windows more would fit, but how many depends on how long each sequence is. These fit in any case.
         """
-        weights = self.hb_static_bytes + self.ext_static_bytes + self.expert_bytes
+        weights = self.hb_static_bytes + self.ext_static_bytes + self.expert_bytes + self.draft_bytes
         free = self.hb_capacity_bytes + self.ext_capacity_bytes - weights
         return int(free // self.kv_bytes_per_token)
 
-    def at(self, kv_bytes: FloatArray) -> Residency:
+    def at(self, kv_bytes: Number) -> Residency:
         """Who holds what with so large a KV cache. Beyond `kv_capacity_tokens` EXT is overfull."""
-        hb_free = self.hb_capacity_bytes - self.hb_static_bytes
-        hb_kv = np.minimum(kv_bytes, hb_free)
+        hb_free = max(0.0, self.hb_capacity_bytes - self.hb_static_bytes - self.draft_bytes)
+        hb_kv = least(kv_bytes, hb_free)
         return Residency(
             hb_static_bytes=self.hb_static_bytes,
             hb_kv_bytes=hb_kv,
-            hb_expert_bytes=np.minimum(hb_free - hb_kv, self.expert_bytes),
+            hb_expert_bytes=least(hb_free - hb_kv, self.expert_bytes),
             ext_static_bytes=self.ext_static_bytes,
             ext_kv_bytes=kv_bytes - hb_kv,
             ext_expert_bytes=self.expert_bytes,
         )
 
 
-def place(size: ModelSize, hb: Tier, ext: Tier) -> Placement:
-    """Static weights as far as HB goes, the rest of them and all experts in EXT. SpecError if EXT is too small."""
+def place(size: ModelSize, hb: Tier, ext: Tier, draft_bytes: float = 0.0) -> Placement:
+    """Static weights as far as HB goes, the rest of them and all experts in EXT; then `draft_bytes` of a draft model's
+    weights, in HB while there is room. SpecError if EXT is too small."""
     hb_static = min(size.static_bytes, hb.capacity_bytes)
     placement = Placement(
         hb_capacity_bytes=hb.capacity_bytes,
@@ -70,6 +70,7 @@ def place(size: ModelSize, hb: Tier, ext: Tier) -> Placement:
         ext_static_bytes=size.static_bytes - hb_static,
         expert_bytes=size.experts_bytes,
         kv_bytes_per_token=size.kv_bytes_per_token,
+        draft_bytes=draft_bytes,
     )
     need = placement.ext_static_bytes + placement.expert_bytes
     if need > ext.capacity_bytes:

@@ -1,39 +1,110 @@
-"""How long a step takes: a roofline for each of its phases, one after the other."""
+"""How long a step takes: a roofline for each of its parts, one after the other.
 
+ELMoE-3D has two kinds of memory (5.1, Fig. 9). HB is coupled: each PE reads its own bank, so that work spread over a
+share of the PEs gets that share of both bandwidth and throughput; tensor parallelism engages them all. EXT is
+decoupled: one stream feeds however many PEs are busy, and data parallelism keeps no more busy than there are tokens.
+"""
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from device_model.step import FloatArray
+from device_model.arrays import Number
+
+NEVER_BOUND = float("inf")
+BOUNDS = ("HB", "EXT", "compute", "links")
 
 
-class Phase(NamedTuple):
-    """What a part of a step asks of the hardware. Within it compute, HB and EXT work at the same time.
+class Unit(NamedTuple):
+    """Something that computes, and the memories that it reads. A rate of infinity is one that never holds it up."""
 
-    Each figure is a number, or an array over steps.
-    """
-
-    macs: float | FloatArray
-    hb_bytes: float | FloatArray
-    ext_bytes: float | FloatArray
-
-
-class Rates(NamedTuple):
-    """What the hardware does in a second."""
-
+    name: str
     macs_per_s: float
     hb_bytes_per_s: float
     ext_bytes_per_s: float
+    link_bytes_per_s: float  # PSUMs between PEs
+    j_per_mac: float
+    hb_j_per_byte: float
+    ext_j_per_byte: float
+    link_j_per_byte: float
+    streamed: float = 1.0  # whether what EXT delivers runs over the streamline (0 near memory)
 
 
-def latency_s(phases: tuple[Phase, ...], rates: Rates) -> float | FloatArray:
-    """Seconds of `phases`. They follow upon each other layer by layer, so that their times add, and so may the layers
-    of a phase be taken together, being alike.
+class Part(NamedTuple):
+    """An operator of a pass, over all layers: what it asks of the unit that carries it out, and why it is that unit.
 
-    PSUM exchange costs no time: ELMoE-3D overlaps it with memory access and compute (5.2).
+    Compute, both memories and the links work at the same time. Each figure is a number, or an array over steps.
+    `hb_writes` are experts that are written into HB as they stream by.
     """
-    total: float | FloatArray = 0.0
-    for phase in phases:
-        memory_s = np.maximum(phase.hb_bytes / rates.hb_bytes_per_s, phase.ext_bytes / rates.ext_bytes_per_s)
-        total = total + np.maximum(memory_s, phase.macs / rates.macs_per_s)
-    return total
+
+    name: str
+    unit: Unit
+    why: str
+    macs: Number
+    hb_bytes: Number = 0.0
+    ext_bytes: Number = 0.0
+    hb_writes: Number = 0.0
+    link_bytes: Number = 0.0
+
+    def times(self) -> tuple[Number, Number, Number, Number]:
+        """Seconds that HB (but for the writes), EXT, compute and links take."""
+        unit = self.unit
+        return (
+            self.hb_bytes / unit.hb_bytes_per_s,
+            self.ext_bytes / unit.ext_bytes_per_s,
+            self.macs / unit.macs_per_s,
+            self.link_bytes / unit.link_bytes_per_s,
+        )
+
+    def bound(self) -> str:
+        """What holds this part up: its slowest resource, in the first of several steps."""
+        return max(zip(self.times(), BOUNDS, strict=True), key=lambda pair: float(np.ravel(pair[0])[0]))[1]
+
+
+class Totals(NamedTuple):
+    """What a stage takes: seconds without the writes into HB, seconds that these add where they are not hidden, joules
+    by component, and bytes by tier."""
+
+    plain_s: Number
+    exposed_s: Number
+    compute_j: Number
+    ext_j: Number
+    hb_j: Number
+    comm_j: Number
+    hb_bytes: Number
+    ext_bytes: Number
+
+
+class Stage(NamedTuple):
+    """A pass, carried out `repeats` times: groups of parts, one group after another, the parts of a group at once.
+
+    Layers follow upon each other, so that the times of groups add; and being alike, they may be taken together.
+    """
+
+    name: str
+    repeats: int
+    groups: tuple[tuple[Part, ...], ...]
+
+    def totals(self, largest: Callable[..., Number]) -> Totals:
+        """Of all repeats; `largest` is `max` for plain numbers, `arrays.largest` for arrays over steps.
+
+        Joules are what is moved and computed times its price. A write into HB costs what ELMoE-3D, Table 1 gives for a
+        read. Communication is the streamline's, which carries all that EXT delivers to the PEs (4.1), and the PSUMs of
+        the aggregation links.
+        """
+        plain_s = exposed_s = compute_j = ext_j = hb_j = comm_j = hb_bytes = ext_bytes = 0.0  # type: Number
+        for group in self.groups:
+            took_s = writing_s = 0.0  # type: Number
+            for part in group:
+                unit, moved = part.unit, part.hb_bytes + part.hb_writes
+                took_s = largest(took_s, *part.times())
+                writing_s = largest(writing_s, moved / unit.hb_bytes_per_s)
+                compute_j = compute_j + part.macs * unit.j_per_mac
+                ext_j = ext_j + part.ext_bytes * unit.ext_j_per_byte
+                hb_j = hb_j + moved * unit.hb_j_per_byte
+                comm_j = comm_j + (part.ext_bytes * unit.streamed + part.link_bytes) * unit.link_j_per_byte
+                hb_bytes, ext_bytes = hb_bytes + moved, ext_bytes + part.ext_bytes
+            plain_s, exposed_s = plain_s + took_s, exposed_s + (largest(took_s, writing_s) - took_s)
+        each = (plain_s, exposed_s, compute_j, ext_j, hb_j, comm_j, hb_bytes, ext_bytes)
+        return Totals(*each) if self.repeats == 1 else Totals(*(total * self.repeats for total in each))

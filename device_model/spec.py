@@ -39,6 +39,7 @@ PositiveOrNone = Annotated[float, Allowed("a number of at least 0", lambda v: v 
 Positive = Annotated[float, Allowed("a number above 0", lambda v: v > 0)]
 Loss = Annotated[float, Allowed("a percentage from 0 to below 100", lambda v: 0 <= v < 100)]
 Exponent = Annotated[float, Allowed("a number above 0 and at most 1", lambda v: 0 < v <= 1)]
+Share = Annotated[float, Allowed("a number from 0 to 1", lambda v: 0 <= v <= 1)]
 Flag = Annotated[bool, Allowed("true or false", lambda v: True)]
 Name = Annotated[str, Allowed("the name of a file in specs/calibration", lambda v: bool(v))]
 GQA, MLA = "gqa", "mla"
@@ -58,6 +59,7 @@ class Hardware:
     """An xPU with hybrid-bonded memory (HB) over its logic die and LPDDR beside it (EXT): ELMoE-3D, Table 1."""
 
     energy_estimate: Name
+    speculation: Name
     pe_count: Count
     int8_tops: Positive
     hb_capacity_gib: Positive
@@ -68,6 +70,18 @@ class Hardware:
     ext_gb_per_s: Positive
     ext_loss_percent: Loss
     ext_read_pj_per_bit: Positive
+    aggregation_link_gb_per_s: Positive
+    streamline_gb_per_s: Positive
+
+    @property
+    def aggregation_link_bytes_per_s(self) -> float:
+        """Of one PE, for PSUMs and activations."""
+        return self.aggregation_link_gb_per_s * GIGA
+
+    @property
+    def streamline_bytes_per_s(self) -> float:
+        """Of the ring that brings what EXT delivers to all PEs."""
+        return self.streamline_gb_per_s * GIGA
 
     @property
     def macs_per_s(self) -> float:
@@ -85,6 +99,34 @@ class Hardware:
     def without_hb(self) -> "Hardware":
         """The same die with its LPDDR alone."""
         return replace(self, hb_capacity_gib=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class NearMemory:
+    """Compute in or near the LPDDR, beside the xPU: ELMoE-3D, 7, Accelerator Baselines."""
+
+    capacity_gib: Positive  # of the memory that it reaches
+    bandwidth_multiple: Positive  # of what all channels deliver outside
+    tops: Positive
+    read_pj_per_bit: Positive
+    mac_pj: Positive
+    ext_share: Share  # of the external bandwidth, left to the xPU
+
+    @property
+    def capacity_bytes(self) -> float:
+        return self.capacity_gib * GIB
+
+    @property
+    def macs_per_s(self) -> float:
+        return self.tops * TERA / 2
+
+    @property
+    def j_per_mac(self) -> float:
+        return self.mac_pj * PICO
+
+    @property
+    def read_j_per_byte(self) -> float:
+        return self.read_pj_per_bit * PICO * BITS_PER_BYTE
 
 
 _GQA_KEYS = ("kv_heads", "head_dim")
@@ -199,14 +241,6 @@ class Model:
     @property
     def kv_bytes_per_value(self) -> float:
         return self.kv_bits / BITS_PER_BYTE
-
-
-@dataclass(frozen=True, slots=True)
-class Locality:
-    """How often a model's experts are found in the HB cache; `experts.hit_rate` says what the exponents mean."""
-
-    hit_exponent: Exponent
-    saturation_exponent: Positive
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,21 +12,42 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
+class DraftShape:
+    """A tree of drafts: `depth` passes of `width` tokens a sequence, of which `verify_tokens` are verified.
+
+    ValueError for less than 1 of anything, or a verify budget that the tree's longest path exceeds.
+    """
+
+    depth: int
+    width: int
+    verify_tokens: int
+
+    def __post_init__(self) -> None:
+        for name in ("depth", "width", "verify_tokens"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; a draft needs at least 1")
+        if self.verify_tokens < self.depth:
+            raise ValueError(f"verify_tokens is {self.verify_tokens}; allowed is at least the depth, {self.depth}")
+
+
+@dataclass(frozen=True, slots=True)
 class StepPlan:
-    """The work of one step: one shape for prefill, a chunk of it, decoding, and any mix of them.
+    """The work of one step: one shape for prefill, a chunk of it, decoding, verifying drafts, and any mix of them.
 
     `new_tokens` [n]: tokens that each sequence computes in this step (1 decoding; many in prefill).
     `context` [n]: tokens that each sequence already has in the KV cache before the step.
+    `draft`: what the sequences that decode draft first, and have verified in this step; None decodes plainly.
     """
 
     new_tokens: IntArray
     context: IntArray
+    draft: DraftShape | None = None
 
     @staticmethod
-    def of(*sequences: tuple[int, int]) -> "StepPlan":
+    def of(*sequences: tuple[int, int], draft: DraftShape | None = None) -> "StepPlan":
         """A plan from (new tokens, context) pairs."""
         pairs = np.array(sequences, dtype=np.int64).reshape(-1, 2)
-        return StepPlan(pairs[:, 0], pairs[:, 1])
+        return StepPlan(pairs[:, 0], pairs[:, 1], draft)
 
     @property
     def decoding(self) -> bool:
@@ -51,6 +72,15 @@ class Traffic(NamedTuple):
     ext_bytes: float
 
 
+class Seconds(NamedTuple):
+    """Seconds of one step, by stage: the passes of a draft, the target's own (prefill, decoding, verifying), and what
+    the update of the draft's expert pool adds to it where it is not hidden."""
+
+    draft_s: float
+    target_s: float
+    update_s: float
+
+
 class StepCost(NamedTuple):
     """What one step costs on the emulated hardware. `expert_hits` of `expert_lookups` expert reads were in HB."""
 
@@ -59,11 +89,17 @@ class StepCost(NamedTuple):
     traffic: Traffic
     expert_lookups: float
     expert_hits: float
+    seconds: Seconds
 
     @property
     def energy_j(self) -> float:
         """Joules of the whole step."""
         return sum(self.energy)
+
+    @property
+    def power_w(self) -> float:
+        """Average power."""
+        return self.energy_j / self.latency_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +107,7 @@ class StepCosts:
     """The costs of `k` coming steps of an unchanged batch, vectorised.
 
     `latency_s` [k], `energy_j` [k, 5] in the order of `Energy`, `traffic_bytes` [k, 2] in the order of `Traffic`,
-    `expert_lookups` [k], `expert_hits` [k].
+    `expert_lookups` [k], `expert_hits` [k], `seconds` [k, 3] in the order of `Seconds`, which add up to the latency.
     """
 
     latency_s: FloatArray
@@ -79,14 +115,22 @@ class StepCosts:
     traffic_bytes: FloatArray
     expert_lookups: FloatArray
     expert_hits: FloatArray
+    seconds: FloatArray
 
     def __len__(self) -> int:
         return len(self.latency_s)
 
     def __iter__(self) -> Iterator[StepCost]:
-        columns = (self.latency_s, self.energy_j, self.traffic_bytes, self.expert_lookups, self.expert_hits)
-        for latency, energy, traffic, lookups, hits in zip(*(c.tolist() for c in columns), strict=True):
-            yield StepCost(latency, Energy(*energy), Traffic(*traffic), lookups, hits)
+        columns = (
+            self.latency_s,
+            self.energy_j,
+            self.traffic_bytes,
+            self.expert_lookups,
+            self.expert_hits,
+            self.seconds,
+        )
+        for latency, energy, traffic, lookups, hits, seconds in zip(*(c.tolist() for c in columns), strict=True):
+            yield StepCost(latency, Energy(*energy), Traffic(*traffic), lookups, hits, Seconds(*seconds))
 
 
 class DeviceModel(Protocol):
@@ -110,6 +154,7 @@ class DeviceModel(Protocol):
     def probe(self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None) -> StepCosts:
         """The costs of `steps` consecutive steps of `plan`, each sequence's context growing by its new tokens.
 
-        `ext_bytes_per_s` is the external bandwidth granted, all of it when None.
+        `ext_bytes_per_s` is the external bandwidth granted, all of it when None. A plan with a draft is costed one
+        step at a time, as only acceptance tells by how much the contexts grow.
         """
         ...

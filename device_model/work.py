@@ -1,10 +1,12 @@
 """What a step of a model moves and computes, whatever the hardware: bytes by part and multiply-accumulates (MACs)."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from device_model.arrays import Number
 from device_model.spec import BITS_PER_BYTE, GQA, Model
 from device_model.step import FloatArray, IntArray, StepPlan
 from device_model.weights import Weights
@@ -35,6 +37,7 @@ class ModelSize:
     windowed: float  # share of the layers that have a window, 0 to 1
 
     @staticmethod
+    @lru_cache
     def of(model: Model) -> "ModelSize":
         weights = Weights.of(model)
         kv_values, pair_macs, expanded_pair_macs = _kv_and_pairs(model)
@@ -74,19 +77,19 @@ class ModelSize:
         """`static_read_bytes` with `bits` a static weight, as of a draft that reads only their upper bits."""
         return self.weights.static_read * bits / BITS_PER_BYTE
 
-    def expert_share(self, held_bytes: FloatArray) -> FloatArray:
+    def expert_share(self, held_bytes: Number) -> Number:
         """Which share of all experts `held_bytes` are; 0 in a dense model."""
-        return held_bytes / self.experts_bytes if self.experts else np.zeros_like(held_bytes)
+        return held_bytes / self.experts_bytes if self.experts else held_bytes * 0.0
 
     def static_macs(self, work: "StepWork") -> float:
-        """Projections, router, shared experts and dense MLPs of every token, and the logits of every sequence."""
-        return self.static_macs_per_token * work.tokens + self.head_macs_per_sequence * work.sequences
+        """Projections, router, shared experts and dense MLPs of every token, and logits where they are asked for."""
+        return self.static_macs_per_token * work.tokens + self.head_macs_per_sequence * work.logits
 
     def expert_macs(self, work: "StepWork") -> float:
         """The routed experts of every token."""
         return self.expert_macs_per_token * work.tokens
 
-    def attention_macs(self, work: "StepWork") -> FloatArray:
+    def attention_macs(self, work: "StepWork") -> Number:
         """Scores and weighted values [k].
 
         MLA has two forms, and a serving engine uses both. Absorbed, queries meet the latents themselves: the way up is
@@ -101,13 +104,13 @@ class ModelSize:
             return self.pair_macs * work.pairs
         return self.pair_macs * (work.pairs - self.windowed * work.pairs_beyond(self.window))
 
-    def kv_held_bytes(self, work: "StepWork") -> FloatArray:
+    def kv_held_bytes(self, work: "StepWork") -> Number:
         """What the KV cache holds at the end of each step [k]: of a windowed layer the last `window` tokens."""
         if not self.windowed:
             return work.kv_tokens * self.kv_bytes_per_token
         return (work.kv_tokens - self.windowed * work.held_beyond(self.window)) * self.kv_bytes_per_token
 
-    def kv_read_bytes(self, work: "StepWork") -> FloatArray:
+    def kv_read_bytes(self, work: "StepWork") -> Number:
         """Keys and values that attention reads [k], each once, the new ones too.
 
         A windowed layer reads `window` tokens to decode one, and one more for each further new token.
@@ -116,7 +119,7 @@ class ModelSize:
             return work.kv_tokens * self.kv_bytes_per_token
         return (work.kv_tokens - self.windowed * work.read_beyond(self.window)) * self.kv_bytes_per_token
 
-    def kv_traffic_bytes(self, work: "StepWork") -> FloatArray:
+    def kv_traffic_bytes(self, work: "StepWork") -> Number:
         """What attention moves [k]: the keys and values that it reads, and the new ones written before."""
         return self.kv_read_bytes(work) + work.tokens * self.kv_bytes_per_token
 
@@ -129,11 +132,11 @@ class ModelSize:
         held: FloatArray = tokens * self.kv_bytes_per_token
         return held
 
-    def _cheaper_mla_macs(self, work: "StepWork") -> FloatArray:
+    def _cheaper_mla_macs(self, work: "StepWork") -> Number:
         contexts = work.contexts()
         pairs = work.new * contexts + work.new * (work.new + 1) // 2
         expanded = self.expanded_pair_macs * pairs + self.weights.latent_up * contexts
-        macs: FloatArray = np.minimum(self.pair_macs * pairs, expanded).sum(axis=-1)
+        macs: Number = np.minimum(self.pair_macs * pairs, expanded).sum(axis=-1)
         return macs
 
 
@@ -147,7 +150,8 @@ def _kv_and_pairs(model: Model) -> tuple[int, int, int]:
 
 
 class StepWork(NamedTuple):
-    """The work of `k` consecutive steps of one batch of `n` sequences; `kv_tokens` and `pairs` are [k]: only they grow.
+    """The work of `k` consecutive steps of one batch of `n` sequences; `kv_tokens` and `pairs` are [k], or plain
+    numbers of a single step: only they grow.
 
     What lies beyond a window, and which form of MLA is cheaper, is not linear in the steps; `contexts` [k, n] and what
     follows from it are worked out only for the models that need them.
@@ -155,11 +159,14 @@ class StepWork(NamedTuple):
 
     tokens: int  # computed in each step
     sequences: int
-    kv_tokens: FloatArray  # in the KV cache at the end of the step, were there no window; attention reads each once
-    pairs: FloatArray  # (query, key) pairs under the causal mask
+    kv_tokens: Number  # in the KV cache at the end of the step, were there no window; attention reads each once
+    pairs: Number  # (query, key) pairs under the causal mask
     new: IntArray  # [n] tokens of each sequence in each step
     context: IntArray  # [n] tokens of each sequence before the first step
-    known: dict[int, IntArray]  # by window, what `held_beyond` has worked out: a decode step asks three times
+    known: dict[int, Number]  # by window, what `held_beyond` has worked out: a decode step asks three times
+    logits: int  # tokens whose logits are wanted: the last of each sequence, and every draft
+    decoding: int  # sequences that compute one token, or the drafts that follow upon it
+    drafts: int = 1  # tokens that each of these computes
 
     @staticmethod
     def of(plan: StepPlan, steps: int) -> "StepWork":
@@ -172,14 +179,43 @@ class StepWork(NamedTuple):
             raise ValueError(f"steps is {steps}; a probe needs at least 1")
         if not len(new):
             raise ValueError("The plan is empty; a probe needs at least one sequence")
-        if new.min() < 1 or context.min() < 0:
+        tokens, squares, before = int(new.sum()), int(new @ new), int(context.sum())
+        plain = tokens == squares == len(new)  # all are 1: what is left to ask is asked of the others only
+        if (not plain and new.min() < 1) or context.min() < 0:
             raise ValueError("The plan has a sequence with less than 1 new token or a context below 0")
         # Query i of n new tokens sees the context and the i tokens up to itself: n c + n (n + 1) / 2 pairs in all.
-        tokens, squares = int(new.sum()), int(new @ new)
-        pairs = int(new @ context) + (squares + tokens) / 2
+        pairs = (before if plain else int(new @ context)) + (squares + tokens) / 2
+        decoding = len(new) if plain else int((new == 1).sum())
+        if steps == 1:  # plain numbers: what follows is much quicker with them
+            return StepWork(tokens, len(new), float(before + tokens), pairs, new, context, {}, len(new), decoding)
         step = np.arange(steps, dtype=np.float64)
-        kv_tokens = int(context.sum()) + tokens * (step + 1)
-        return StepWork(tokens, len(new), kv_tokens, pairs + squares * step, new, context, {})
+        kv_tokens, grown = before + tokens * (step + 1), pairs + squares * step
+        return StepWork(tokens, len(new), kv_tokens, grown, new, context, {}, len(new), decoding)
+
+    def drafted(self, each: int, prefill: bool) -> "StepWork":
+        """One step in which every sequence that decodes computes `each` tokens; the others take part if `prefill`."""
+        if self.decoding < self.sequences:
+            return self._drafted_among_prompts(each, prefill)
+        tokens, before = each * self.sequences, self.kv_tokens - self.sequences
+        pairs = each * before + self.sequences * (each * (each + 1) / 2)
+        new = np.full(self.sequences, each)
+        return StepWork(
+            tokens, self.sequences, before + tokens, pairs, new, self.context, {}, tokens, self.decoding, each
+        )
+
+    def _drafted_among_prompts(self, each: int, prefill: bool) -> "StepWork":
+        decodes = self.new == 1
+        new, context = np.where(decodes, each, self.new), self.context
+        if not prefill:
+            new, context = new[decodes], context[decodes]
+        work = StepWork.of(StepPlan(new, context), 1)
+        logits = work.sequences + self.decoding * (each - 1)
+        return work._replace(logits=logits, decoding=self.decoding, drafts=each)
+
+    @property
+    def prefill_tokens(self) -> int:
+        """Tokens of prompts."""
+        return self.tokens - self.decoding * self.drafts
 
     @property
     def longest(self) -> int:
@@ -187,24 +223,24 @@ class StepWork(NamedTuple):
         return 1 if self.tokens == self.sequences else int(self.new.max())
 
     def contexts(self) -> IntArray:
-        """Tokens of each sequence before each step [k, n]."""
-        if len(self.kv_tokens) == 1:
-            return self.context[np.newaxis]
+        """Tokens of each sequence before each step [k, n]; [n] of a single step."""
+        if not isinstance(self.kv_tokens, np.ndarray):
+            return self.context
         return self.context + np.arange(len(self.kv_tokens))[:, np.newaxis] * self.new
 
-    def held_beyond(self, window: int) -> IntArray:
+    def held_beyond(self, window: int) -> Number:
         """Tokens [k] that lie more than `window` before the end of their sequence when a step ends."""
         if window not in self.known:
             self.known[window] = _total(_beyond(self.contexts() + (self.new - window)))
         return self.known[window]
 
-    def read_beyond(self, window: int) -> IntArray:
+    def read_beyond(self, window: int) -> Number:
         """Tokens [k] that lie outside the window of every query of a step."""
         if self.longest == 1:
             return self.held_beyond(window)
         return _total(_beyond(self.contexts() + (1 - window)))
 
-    def pairs_beyond(self, window: int) -> IntArray:
+    def pairs_beyond(self, window: int) -> Number:
         """(Query, key) pairs [k] that lie more than `window` apart."""
         if self.longest == 1:
             return self.held_beyond(window)
@@ -218,7 +254,7 @@ def _beyond(tokens: IntArray) -> IntArray:
     return np.maximum(tokens, 0)
 
 
-def _total(of_sequences: IntArray) -> IntArray:
-    """The sum [k] over the sequences of [k, n]."""
-    total: IntArray = np.add.reduce(of_sequences, axis=-1)
+def _total(of_sequences: IntArray) -> Number:
+    """The sum [k] over the sequences of [k, n], or that of [n]."""
+    total: Number = np.add.reduce(of_sequences, axis=-1, dtype=np.float64)
     return total

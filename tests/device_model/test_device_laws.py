@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device_model.load import load_device
-from device_model.spec import EnergyEstimate, Hardware, Locality, Model
-from device_model.spec_file import SPECS, read_named
+from device_model.load import load_device, load_setup
 from device_model.step import DeviceModel, Energy, StepPlan
 from device_model.systems import elmoe3d, xpu
 from device_model.work import StepWork
@@ -95,8 +93,9 @@ def test_a_step_takes_at_least_each_resource_s_time_and_at_most_their_sum(device
     assert max(times) * NEARLY <= step.latency_s <= sum(times) / NEARLY
 
 
-@given(devices, st.integers(0, 4000), st.lists(st.integers(1, 1000), min_size=2, max_size=5))
+@given(st.sampled_from(DEVICES[2:]), st.integers(0, 4000), st.lists(st.integers(1, 1000), min_size=2, max_size=5))
 def test_chunks_compute_what_the_whole_prefill_does_and_take_no_less_time(device, context, chunks):
+    """On the xPU: with an expert cache, a later chunk may find what an earlier one has left there."""
     whole = cost(device, [(sum(chunks), context)])
     starts = [context + sum(chunks[:i]) for i in range(len(chunks))]
     parts = [cost(device, [pair]) for pair in zip(chunks, starts, strict=True)]
@@ -109,10 +108,11 @@ def test_chunks_compute_what_the_whole_prefill_does_and_take_no_less_time(device
 @given(batches, st.integers(1, 5))
 def test_pairs_and_tokens_are_what_counting_them_gives(batch, steps):
     work = StepWork.of(StepPlan.of(*batch), steps)
+    pairs, kv_tokens = np.atleast_1d(work.pairs), np.atleast_1d(work.kv_tokens)
     for i in range(steps):
         grown = [(new, context + i * new) for new, context in batch]
-        assert work.pairs[i] == sum(context * new + new * (new + 1) / 2 for new, context in grown)
-        assert work.kv_tokens[i] == sum(context + new for new, context in grown)
+        assert pairs[i] == sum(context * new + new * (new + 1) / 2 for new, context in grown)
+        assert kv_tokens[i] == sum(context + new for new, context in grown)
 
 
 @given(devices, batches)
@@ -124,13 +124,9 @@ def test_expert_reads_are_at_least_top_k_a_layer_and_hits_are_among_them(device,
 
 @given(batches)
 def test_without_its_hb_elmoe_3d_is_the_xpu(batch):
-    parts = [
-        read_named(Hardware, "hardware", "elmoe3d-4gb", SPECS / "hardware").without_hb(),
-        read_named(Model, "model", "qwen3-30b-a3b", SPECS / "models"),
-        read_named(Locality, "calibration", "qwen3-30b-a3b", SPECS / "calibration"),
-        read_named(EnergyEstimate, "calibration", "xpu-7nm", SPECS / "calibration"),
-    ]
-    np.testing.assert_allclose(flat(cost(elmoe3d.Device(*parts), batch)), flat(cost(xpu.Device(*parts), batch)))
+    setup = load_setup("elmoe3d-4gb", "qwen3-30b-a3b")
+    bare = elmoe3d.Device(dataclasses.replace(setup, hardware=setup.hardware.without_hb()))
+    np.testing.assert_allclose(flat(cost(bare, batch)), flat(cost(xpu.Device(setup), batch)))
 
 
 def test_all_components_grow_step_by_step_with_the_context():
@@ -140,9 +136,9 @@ def test_all_components_grow_step_by_step_with_the_context():
 
 
 def test_a_kv_cache_larger_than_the_hb_leaves_no_expert_cached_and_is_read_from_both_tiers():
-    step = cost(DEVICES[0], [(1, 1023)] * 64)  # 3.4 GB of KV, 2.7 GB of room
+    step = cost(DEVICES[0], [(1, 1023)] * 32)  # 3.2 GB of KV, 2.7 GB of room
     assert step.expert_hits == 0
-    spilt = 64 * 1024 * 52_224 - (2**32 - DEVICES[0].size.static_bytes)
+    spilt = 32 * 1024 * 98_304 - (2**32 - DEVICES[0].size.static_bytes)
     missed = step.expert_lookups * DEVICES[0].size.expert_bytes
     assert step.traffic.ext_bytes == pytest.approx(spilt * (1 + 1 / 1024) + missed)
 
@@ -157,7 +153,7 @@ def test_a_probe_changes_nothing():
     before = dataclasses.asdict(plan)
     first, second = DEVICES[0].probe(plan, 3), DEVICES[0].probe(plan, 3)
     assert list(first) == list(second)
-    assert all((before[key] == value).all() for key, value in dataclasses.asdict(plan).items())
+    assert all(np.all(before[key] == value) for key, value in dataclasses.asdict(plan).items())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import tomllib
 
 import pytest
 
-from device_model.spec import EnergyEstimate, Hardware, Locality, Model, SpecError
+from device_model.calibrated import Locality, Speculation
+from device_model.spec import EnergyEstimate, Hardware, Model, NearMemory, SpecError
 from device_model.spec_file import SPECS, read_named, read_spec
 
 HARDWARE = (SPECS / "hardware" / "elmoe3d-4gb.toml").read_text()
@@ -35,9 +36,10 @@ def test_every_figure_has_a_source_and_every_source_a_figure(path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_every_file_loads(path):
-    form = {"hardware": Hardware, "models": Model}.get(path.parent.name)
+    form = {"hardware": Hardware, "models": Model, "near_memory": NearMemory}.get(path.parent.name)
     if form is None:
-        form = Locality if "hit_exponent" in path.read_text() else EnergyEstimate
+        marks = {"hit_exponent": Locality, "draft_depth": Speculation, "mac_pj": EnergyEstimate}
+        form = next(form for mark, form in marks.items() if mark in path.read_text())
     assert isinstance(read_spec(form, path), form)
 
 
@@ -90,7 +92,7 @@ def test_a_bad_figure_is_refused_with_file_line_and_key(tmp_path, old, new, wher
 def test_a_missing_key_is_named_with_all_that_are_required(tmp_path):
     message = refusal(tmp_path, Hardware, HARDWARE.replace("pe_count = 16\n", "", 1))
     assert message.startswith(
-        "hardware/mine.toml: the key pe_count is missing; required are energy_estimate, pe_count,"
+        "hardware/mine.toml: the key pe_count is missing; required are energy_estimate, speculation,"
     )
 
 
@@ -212,6 +214,6 @@ def test_units_are_converted_to_si():
     assert hardware.ext.bytes_per_s == pytest.approx(102.4e9 * 0.99)
     assert hardware.macs_per_s == pytest.approx(262e12)
     estimate = read_named(EnergyEstimate, "calibration", "xpu-7nm", SPECS / "calibration")
-    assert estimate.static_w(hardware) == pytest.approx(32 * 0.08 + 72 * 0.015)
+    assert estimate.static_w(hardware) == pytest.approx(32 * 0.02 + 72 * 0.005)
     assert estimate.j_per_mac == pytest.approx(1e-13)
     assert estimate.link_j_per_byte == pytest.approx(3.2e-12)

@@ -1,42 +1,38 @@
-"""Is the AR speedup over the xPU what ELMoE-3D, Table 3 (MT-Bench, 1k context) prints for Elastic-SD?"""
+"""Are the speedups over the xPU those that ELMoE-3D, Table 3 (MT-Bench, 1k context) prints?"""
 
 import numpy as np
 import pytest
 
-from device_model.spec import EnergyEstimate, Hardware, Locality, Model
-from device_model.spec_file import SPECS, read_named
-from device_model.step import StepPlan
-from device_model.systems import elmoe3d, xpu
+from device_model.cells import read_cells
+from device_model.errors import errors_of, predicted
+from device_model.load import load_setup
 
-# (HB in GB, batch): phi_ar. The other two cells of these rows are withheld, and stay unseen.
-PHI_AR = {(4, 1): 3.08, (4, 8): 2.31, (4, 16): 2.13, (8, 1): 4.77, (8, 4): 3.78, (8, 8): 3.56}
-MODEL = read_named(Model, "model", "qwen3-30b-a3b", SPECS / "models")
-LOCALITY = read_named(Locality, "calibration", MODEL.calibration, SPECS / "calibration")
-ESTIMATE = read_named(EnergyEstimate, "calibration", "xpu-7nm", SPECS / "calibration")
+ROWS = [predicted(cell, load_setup(cell.hardware, cell.model)) for cell in read_cells()]
+TARGETS = sorted({row.cell.target for row in ROWS})
 
 
-def relative_error(cell, locality):
-    hb_gb, batch = cell
-    hardware = read_named(Hardware, "hardware", f"elmoe3d-{hb_gb}gb", SPECS / "hardware")
-    plan = StepPlan.of(*[(1, 1024)] * batch)
-    slow, fast = (s.Device(hardware, MODEL, locality, ESTIMATE).probe(plan).latency_s[0] for s in (xpu, elmoe3d))
-    return slow / fast / PHI_AR[cell] - 1
+def test_speedups_are_near_the_published_ones():
+    ar, sd = errors_of(ROWS)
+    assert (ar.cells, sd.cells) == (96, 96)
+    assert ar.mape <= 3 and ar.largest <= 10
+    assert sd.mape <= 7 and sd.p90 <= 15
 
 
-def mean_error(locality):
-    return np.mean([abs(relative_error(cell, locality)) for cell in PHI_AR])
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_model_is_much_worse_than_the_others(target):
+    ar, sd = errors_of(row for row in ROWS if row.cell.target == target)
+    assert ar.mape <= 5 and sd.mape <= 9
 
 
-@pytest.mark.parametrize("cell", PHI_AR, ids=lambda c: f"{c[0]}gb-batch{c[1]}")
-def test_ar_speedup_of_qwen3_is_near_the_published_one(cell):
-    assert abs(relative_error(cell, LOCALITY)) < 0.025
+@pytest.mark.parametrize(("hb_gb", "published"), [(4, 3.41), (8, 6.94)])
+def test_the_better_mode_of_elastic_sd_is_as_fast_as_published_on_average(hb_gb, published):
+    """Over all sixteen cells, those whose speedups are withheld too."""
+    best = [max(r.phi_ar, r.phi_sd) for r in ROWS if r.cell.draft == "Elastic-SD" and r.cell.hb_gb == hb_gb]
+    assert len(best) == 16
+    assert np.mean(best) == pytest.approx(published, rel=0.03)
 
 
-def test_the_calibration_is_what_fitting_gives():
-    fitted = mean_error(LOCALITY)
-    assert fitted == pytest.approx(0.010, abs=5e-4)
-    for step in (-0.001, 0.001):
-        assert fitted <= mean_error(Locality(LOCALITY.hit_exponent + step, LOCALITY.saturation_exponent))
-    for saturation in (6, 8, 12, 16, 100):
-        for exponent in (0.243, 0.245, 0.246):
-            assert fitted <= mean_error(Locality(exponent, saturation))
+def test_withheld_cells_are_predicted():
+    withheld = [row for row in ROWS if row.cell.phi_ar is None]
+    assert len(withheld) == 32
+    assert all(1 < row.phi_ar < 15 and 0.4 < row.phi_sd < 10 for row in withheld)

@@ -24,7 +24,9 @@ windows = st.integers(1, 300)
 @given(batches, st.integers(1, 4), windows)
 def test_what_is_beyond_a_window_is_what_counting_it_gives(batch, steps, window):
     work = StepWork.of(StepPlan.of(*batch), steps)
-    held, read, pairs = work.held_beyond(window), work.read_beyond(window), work.pairs_beyond(window)
+    held, read, pairs = map(
+        np.atleast_1d, (work.held_beyond(window), work.read_beyond(window), work.pairs_beyond(window))
+    )
     for i in range(steps):
         grown = [(new, context + i * new) for new, context in batch]
         assert held[i] == sum(max(context + new - window, 0) for new, context in grown)
@@ -43,7 +45,8 @@ def test_k_steps_are_k_times_one_step_for_any_model(size, batch, steps):
 
 
 def everything(size, work):
-    return np.array([size.kv_held_bytes(work), size.kv_traffic_bytes(work), size.attention_macs(work)])
+    figures = (size.kv_held_bytes(work), size.kv_traffic_bytes(work), size.attention_macs(work))
+    return np.array([np.atleast_1d(figure) for figure in figures])
 
 
 @given(batches, st.integers(1, 400))
@@ -64,7 +67,7 @@ def with_window(window):
 def test_the_cache_after_a_step_is_that_of_its_contexts(size, batch):
     work = StepWork.of(StepPlan.of(*batch), 1)
     ends = np.array([new + context for new, context in batch])
-    assert size.kv_held_bytes(work)[0] == pytest.approx(size.kv_bytes(ends))
+    assert size.kv_held_bytes(work) == pytest.approx(size.kv_bytes(ends))
     assert size.kv_bytes(np.array([ends, ends])) == pytest.approx([size.kv_bytes(ends)] * 2)
     decode = StepWork.of(StepPlan.of(*[(1, context) for _, context in batch]), 1)
     assert size.kv_read_bytes(decode) == pytest.approx(size.kv_held_bytes(decode))
@@ -86,4 +89,4 @@ def test_mla_computes_more_for_more_tokens_and_for_a_longer_context(size, new, c
 
 
 def attention_macs(size, sequence):
-    return size.attention_macs(StepWork.of(StepPlan.of(sequence), 1))[0]
+    return size.attention_macs(StepWork.of(StepPlan.of(sequence), 1))

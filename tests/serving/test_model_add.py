@@ -40,6 +40,8 @@ def test_a_device_loads_it_once_it_is_saved(config, tmp_path, capsys, monkeypatc
     (specs / "models" / "mine.toml").write_text(capsys.readouterr().out)
     for kind in ("hardware", "calibration"):
         (specs / kind).symlink_to(SPECS / kind)
+    slm = "qwen2.5-1.5b.toml"
+    (specs / "models" / slm).symlink_to(SPECS / "models" / slm)
     monkeypatch.setattr("device_model.load.SPECS", specs)
     assert spec_file.SPECS == SPECS
     device = load_device("elmoe3d", "elmoe3d-8gb", "mine")
@@ -53,7 +55,7 @@ def test_it_says_what_to_do_with_it_and_which_calibration_it_took(tmp_path, caps
     assert model_add(str(folder / "config.json")) == 0
     out, err = capsys.readouterr()
     assert out.startswith("# my-moe, from its config.json by `foreserve model add`.\n")
-    assert 'calibration = "uniform"' in out and "(qwen3-30b-a3b" in out
+    assert 'calibration = "uniform"' in out and "qwen3-30b-a3b)" in out
     assert "device_model/specs/models/my-moe.toml" in err and "--model my-moe" in err
     assert "calibration is 'uniform'" in err
 

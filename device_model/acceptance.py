@@ -1,0 +1,84 @@
+"""ELMoE-3D's acceptance rates by model, scheme, HB size and batch (Table 3), between its points and beyond them."""
+
+import csv
+from functools import lru_cache
+from math import log2
+from typing import NamedTuple
+
+from device_model.spec import SpecError
+from device_model.spec_file import SPECS
+
+TABLE = SPECS / "reference" / "elmoe_table3.csv"
+# Fig. 17(a): choosing by hotness has about 22 % more tokens accepted than choosing at random (GLM-4.7-Flash).
+HOTNESS_GAIN = 1.22
+
+
+class Acceptance(NamedTuple):
+    """A rate, and what was done to have it: nothing at a published point or between two, else a sentence."""
+
+    alpha: float
+    caveat: str = ""
+
+
+def acceptance(target: str, scheme: str, hb_gb: float, batch: int) -> Acceptance:
+    """The acceptance rate of `scheme` ("EAGLE3", "SLM-SD", "Quant-SD", "Elastic-SD", "Random-SD") for a model, by the
+    name of its spec file.
+
+    Linear in the HB size and in the logarithm of the batch; beyond the table its edge, with a caveat. A model that is
+    not in the table has the mean of those that are, with a caveat. Raises SpecError for an unknown scheme.
+    """
+    if scheme == "Random-SD":
+        # Fig. 17(b): unlike the hot pool, a random one is no worse for a larger batch.
+        hot = acceptance(target, "Elastic-SD", hb_gb, 1)
+        return Acceptance(hot.alpha / HOTNESS_GAIN, hot.caveat or "Random-SD: Elastic-SD's rate / 1.22 (Fig. 17a).")
+    schemes = sorted({key[1] for key in _table()})
+    if scheme not in schemes:
+        raise SpecError(f"There is no acceptance rate of {scheme!r}; schemes that have one are {', '.join(schemes)}.")
+    targets = sorted({key[0] for key in _table()})
+    if target not in targets:
+        alpha = sum(_between(name, scheme, hb_gb, batch) for name in targets) / len(targets)
+        return Acceptance(alpha, f"{target} is not in ELMoE-3D's Table 3: {scheme} has the mean rate of its models.")
+    return Acceptance(_between(target, scheme, hb_gb, batch), _caveat(hb_gb, batch))
+
+
+def _between(target: str, scheme: str, hb_gb: float, batch: int) -> float:
+    """Bilinear between the four points around, and at most as far as the table's edges."""
+    sizes, batches = _axes()
+    low, high, share = _bracket(sizes, hb_gb)
+    first, last, part = _bracket([log2(b) for b in batches], log2(batch))
+    rates = _table()
+    corners = [[rates[target, scheme, sizes[i], batches[j]] for j in (first, last)] for i in (low, high)]
+    near, far = (a + (b - a) * part for a, b in corners)
+    return near + (far - near) * share
+
+
+def _bracket(points: list[float], at: float) -> tuple[int, int, float]:
+    """The indices of the points around `at`, and how far it is from the first to the second."""
+    at = min(max(at, points[0]), points[-1])
+    last = next(i for i, point in enumerate(points) if point >= at)
+    first = max(last - 1, 0)
+    width = points[last] - points[first]
+    return first, last, (at - points[first]) / width if width else 0.0
+
+
+def _caveat(hb_gb: float, batch: int) -> str:
+    sizes, batches = _axes()
+    beyond = []
+    if not sizes[0] <= hb_gb <= sizes[-1]:
+        beyond.append(f"{hb_gb:g} GB of HB")
+    if not batches[0] <= batch <= batches[-1]:
+        beyond.append(f"a batch of {batch}")
+    return f"Beyond ELMoE-3D's Table 3 ({', '.join(beyond)}): its nearest rate." if beyond else ""
+
+
+def _axes() -> tuple[list[float], list[int]]:
+    return sorted({key[2] for key in _table()}), sorted({key[3] for key in _table()})
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[tuple[str, str, float, int], float]:
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        return {
+            (row["target"].lower(), row["draft"], float(row["hb_gb"]), int(row["batch"])): float(row["alpha"])
+            for row in csv.DictReader(file)
+        }

@@ -1,0 +1,58 @@
+"""Elastic-SD: the target drafts for itself with the 4-bit MSB slices of the experts that HB holds (ELMoE-3D, 4.2, 5.1).
+
+Drafting: routing is throttled to the pool in HB, over batch, width and depth, so that no byte comes from EXT; all PEs
+read their banks (HB, tensor parallel). Verifying: of an expert in the pool HB delivers the MSB slice while EXT streams
+the LSB slice, of any other EXT streams all; the next pool is written into HB as it streams by. Experts that have 4 bits
+only (MXFP4) are not sliced: the pool holds them whole.
+"""
+
+from typing import TYPE_CHECKING
+
+from device_model.arrays import Number, least
+from device_model.device import DRAFT
+from device_model.draft import Draft
+from device_model.roofline import Part, Stage, Unit
+from device_model.slices import DRAFT_BITS, sliceable
+from device_model.step import DraftShape
+from device_model.tiered import TENSOR_PARALLEL, Reads, tokens_of
+
+if TYPE_CHECKING:
+    from device_model.experts import Tokens
+    from device_model.placement import Residency
+    from device_model.tiered import TieredDevice
+    from device_model.work import StepWork
+
+
+class Scheme(Draft):
+    """Plain decoding caches whole experts in the same room: with slices EXT would deliver half of every hit, and even
+    if all were hits Qwen3-30B-A3B at batch 1 on 8 GB would be 3.3 times as fast as on the xPU, where Table 3 has 4.77.
+    """
+
+    published = "Elastic-SD"
+
+    @property
+    def shape(self) -> DraftShape:
+        fitted = self.setup.speculation
+        return DraftShape(fitted.elastic_depth, fitted.elastic_width, fitted.verify_tokens)
+
+    def stage(self, device: "TieredDevice", work: "StepWork", held: "Residency", unit: Unit) -> Stage:
+        static = device.static_part(work, unit, device.size.static_read_bytes_at(DRAFT_BITS))
+        touched = device.experts.pooled(tokens_of(work), self.pool(device, held))
+        read = touched * device.size.experts_bytes * self._slice_share
+        experts = Part("experts in the pool", unit, TENSOR_PARALLEL, device.size.expert_macs(work), read)
+        return Stage(DRAFT, 1, ((static,), (device.attention_part(work, held, unit),), (experts,)))
+
+    def verify_reads(self, device: "TieredDevice", tokens: "Tokens", held: "Residency") -> Reads:
+        if not sliceable(self.setup.model):
+            return device.cached_reads(tokens, held)
+        hits = device.experts.pool_hits(self.pool(device, held))
+        return Reads(device.experts.touched(tokens), hits, device.size.experts_bytes, self._slice_share)
+
+    def pool(self, device: "TieredDevice", held: "Residency") -> Number:
+        """The share of all experts whose slices find room in HB."""
+        return least(device.size.expert_share(held.hb_expert_bytes) / self._slice_share, 1.0)
+
+    @property
+    def _slice_share(self) -> float:
+        model = self.setup.model
+        return DRAFT_BITS / model.expert_weight_bits if sliceable(model) else 1.0

@@ -1,0 +1,49 @@
+"""Quant-SD: a separately quantised 4-bit copy of the target drafts, sharing its KV cache (ELMoE-3D, 7.1).
+
+All HB that is left caches the copy's experts, and none of the target's. Experts that have 4 bits already (MXFP4) need
+no copy (7, Models and Datasets): the cache serves draft and target alike. The 4-bit copy of the static weights takes no
+HB here: Table 3 gives GPT-OSS the same AR speedup with it as without.
+"""
+
+from typing import TYPE_CHECKING
+
+from device_model.arrays import least
+from device_model.device import DRAFT
+from device_model.draft import Draft
+from device_model.experts import Tokens
+from device_model.roofline import Stage, Unit
+from device_model.slices import DRAFT_BITS, sliceable
+from device_model.step import DraftShape
+from device_model.tiered import Reads, tokens_of
+
+if TYPE_CHECKING:
+    from device_model.placement import Residency
+    from device_model.tiered import TieredDevice
+    from device_model.work import StepWork
+
+
+class Scheme(Draft):
+    """A full model at half the bits: close to the target, and costly to run."""
+
+    published = "Quant-SD"
+
+    @property
+    def shape(self) -> DraftShape:
+        fitted = self.setup.speculation
+        return DraftShape(fitted.quant_depth, fitted.draft_width, fitted.verify_tokens)
+
+    def leaves_cache(self, device: "TieredDevice") -> bool:
+        return not sliceable(self.setup.model)
+
+    def stage(self, device: "TieredDevice", work: "StepWork", held: "Residency", unit: Unit) -> Stage:
+        static = device.static_part(work, unit, device.size.static_read_bytes_at(DRAFT_BITS))
+        reads = self._reads(device, tokens_of(work), held)
+        groups = ((static,), (device.attention_part(work, held, unit),), device.expert_group(work, reads, held, unit))
+        return Stage(DRAFT, 1, groups)
+
+    def _reads(self, device: "TieredDevice", tokens: Tokens, held: "Residency") -> Reads:
+        model, size = self.setup.model, device.size
+        of_all = DRAFT_BITS / model.expert_weight_bits if sliceable(model) else 1.0
+        copies = size.experts_bytes * of_all
+        cached = least(held.hb_expert_bytes / copies, 1.0)
+        return Reads(device.experts.touched(tokens), device.experts.hits(cached, tokens), copies)

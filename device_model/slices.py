@@ -1,0 +1,12 @@
+"""The bits of nested weights as `bits` lays them out: the 4-bit MSB slice with the scale, and the rest."""
+
+from device_model.bits import bits_per_weight
+from device_model.spec import Model
+
+MSB_BITS = 4
+DRAFT_BITS = bits_per_weight(MSB_BITS)
+
+
+def sliceable(model: Model) -> bool:
+    """Whether a model's experts have bits to spare for a draft; those in MXFP4 have not (ELMoE-3D, 7)."""
+    return model.expert_weight_bits > DRAFT_BITS

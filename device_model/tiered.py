@@ -1,0 +1,137 @@
+"""The xPU under hybrid-bonded memory: static weights and KV first in HB, experts cached in what is left of it.
+
+Each PE reads its HB bank while EXT streams in what HB lacks (ELMoE-3D, 4.1, 5.1): within a part the tiers overlap.
+"""
+
+from typing import NamedTuple
+
+from device_model.arrays import Number, least
+from device_model.device import TARGET, Execution, RooflineDevice
+from device_model.draft import Draft
+from device_model.experts import Tokens
+from device_model.placement import Residency, place
+from device_model.roofline import Part, Stage, Unit
+from device_model.setup import Setup
+from device_model.spec import SpecError
+from device_model.step import StepPlan
+from device_model.units import at_share
+from device_model.work import StepWork
+
+TENSOR_PARALLEL = "HB banks are bound to their PEs: split the weights over all (5.1, TP)"
+DATA_PARALLEL = "EXT streams to all PEs alike: share out the tokens (5.1, DP)"
+
+
+class Reads(NamedTuple):
+    """The experts that a pass reads: `touched` of all, `hits` of these in HB, which has `hb_share` of a hit's bytes
+    (EXT the rest), and `expert_bytes` of all experts at the precision of the pass."""
+
+    touched: Number
+    hits: Number
+    expert_bytes: float
+    hb_share: float = 1.0
+
+    @property
+    def hb_bytes(self) -> Number:
+        return self.touched * self.hits * self.hb_share * self.expert_bytes
+
+    @property
+    def ext_bytes(self) -> Number:
+        return self.touched * (1.0 - self.hits * self.hb_share) * self.expert_bytes
+
+
+class TieredDevice(RooflineDevice):
+    """A device with two tiers, and a draft scheme if it speculates."""
+
+    def __init__(self, setup: Setup, draft: Draft | None = None) -> None:
+        super().__init__(setup)
+        self.draft = draft
+        self.placement = place(self.size, self.hb, self.ext, draft.weights_bytes if draft else 0.0)
+        self._in_hb = self.placement.hb_static_bytes / self.size.static_bytes
+
+    def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
+        held = self.held(work)
+        if plan.draft is None or not work.decoding:
+            reads = self.cached_reads(tokens_of(work), held)
+            return self.pass_of_target(work, held, reads, unit)
+        if self.draft is None:
+            raise ValueError("The plan has a draft, and the device none; load it with one to speculate")
+        drafting = work.drafted(plan.draft.width, prefill=False)
+        verifying = work.drafted(plan.draft.verify_tokens, prefill=True)
+        stage = self.draft.stage(self, drafting, held, unit)
+        reads = self.draft.verify_reads(self, tokens_of(verifying), held)
+        target = self.pass_of_target(verifying, held, reads, unit)
+        return target._replace(stages=(stage._replace(repeats=plan.draft.depth), *target.stages))
+
+    def held(self, work: StepWork) -> Residency:
+        """What lies where while `work` is done: the KV cache takes room from the experts as it grows (8)."""
+        kv = self.size.kv_held_bytes(work)
+        if self.draft is not None:
+            kv = kv + self.draft.kv_bytes_per_token * work.kv_tokens
+        return self.placement.at(kv)
+
+    def cached_reads(self, tokens: Tokens, held: Residency) -> Reads:
+        """Reads of whole experts, cached by LRU in all of HB that is left; none if the draft has that room."""
+        hits: Number = 0.0
+        if self.draft is None or self.draft.leaves_cache(self):
+            hits = self.experts.hits(self.size.expert_share(held.hb_expert_bytes), tokens)
+        return Reads(self.experts.touched(tokens), hits, self.size.experts_bytes)
+
+    def pass_of_target(self, work: StepWork, held: Residency, reads: Reads, unit: Unit) -> Execution:
+        """One forward pass of the target: prefill, decoding or verifying."""
+        static = self.static_part(work, unit, self.size.static_read_bytes)
+        groups = ((static,), (self.attention_part(work, held, unit),), self.expert_group(work, reads, held, unit))
+        lookups = float(reads.touched * self.size.experts) if not hasattr(reads.touched, "shape") else 0.0
+        return Execution((Stage(TARGET, 1, groups),), lookups, lookups * reads.hits)
+
+    def static_part(self, work: StepWork, unit: Unit, read_bytes: float) -> Part:
+        """Projections, shared experts, dense MLPs, router and LM head, with `read_bytes` of weights."""
+        in_hb = read_bytes * self._in_hb
+        why = TENSOR_PARALLEL if self._in_hb else DATA_PARALLEL
+        busy = unit if self._in_hb else at_share(unit, work.tokens / self.setup.hardware.pe_count)
+        return Part("static weights", busy, why, self.size.static_macs(work), in_hb, read_bytes - in_hb)
+
+    def attention_part(self, work: StepWork, held: Residency, unit: Unit) -> Part:
+        """Keys and values are read, and written, where they lie."""
+        moved = self.size.kv_traffic_bytes(work)
+        hb_bytes = moved * (held.hb_kv_bytes / (held.hb_kv_bytes + held.ext_kv_bytes))
+        why = "heads are split over the banks that hold their KV; what HB has no room for streams from EXT (8)"
+        return Part("attention", unit, why, self.size.attention_macs(work), hb_bytes, moved - hb_bytes)
+
+    def expert_group(self, work: StepWork, reads: Reads, held: Residency, unit: Unit) -> tuple[Part, ...]:
+        """Routed experts: hits from HB and the rest from EXT, at once.
+
+        Missed experts are written into HB as they stream by (4.2, Expert Pool Update; Algorithm 1, line 30): no more
+        of them than it holds, as the rest of one step would only evict each other.
+        """
+        macs = self.size.expert_macs(work)
+        missed = reads.touched * (1.0 - reads.hits) * reads.expert_bytes * reads.hb_share
+        written = least(missed, held.hb_expert_bytes) if self.draft is None or self.draft.leaves_cache(self) else 0.0
+        psums = self._psum_bytes(work, reads) if reads.hb_share < 1.0 else 0.0
+        from_hb = Part("experts", unit, TENSOR_PARALLEL, macs, reads.hb_bytes, 0.0, written, psums)
+        share = self._tokens_an_expert(work, reads) / self.setup.hardware.pe_count
+        streamed = Part("experts from EXT", at_share(unit, share), DATA_PARALLEL, 0.0, ext_bytes=reads.ext_bytes)
+        return (from_hb, streamed)
+
+    def _tokens_an_expert(self, work: StepWork, reads: Reads) -> float:
+        read = float(reads.touched) * self.size.experts_per_layer
+        return work.tokens * self.size.top_k / read if read else 1.0
+
+    def _psum_bytes(self, work: StepWork, reads: Reads) -> Number:
+        """What MSB and LSB slices exchange (5.2): of each token and hit expert, INT32 PSUMs of up, gate and down are
+        gathered, and INT8 inputs of the next projection scattered."""
+        model = self.setup.model
+        gathered = 4 * (2 * model.expert_intermediate_size + model.hidden_size)
+        scattered = model.expert_intermediate_size + model.hidden_size
+        pairs = work.tokens * model.top_k * model.expert_layers
+        return pairs * reads.hits * (gathered + scattered)
+
+
+def tokens_of(work: StepWork) -> Tokens:
+    """The tokens of a pass as the laws of expert routing take them."""
+    return Tokens(work.decoding, work.drafts, work.prefill_tokens)
+
+
+def refuse_draft(system: str, draft: str, allowed: tuple[str, ...]) -> SpecError:
+    """What is said to who asks a system for a draft scheme that it can't run."""
+    can = f"those it can are {', '.join(allowed)}" if allowed else "it has none"
+    return SpecError(f"The system {system!r} can't run the draft scheme {draft!r}; {can}.")

@@ -1,0 +1,32 @@
+"""The units of an xPU as `roofline` takes them: what computes, at which rates and at which price."""
+
+from device_model.roofline import NEVER_BOUND, Unit
+from device_model.spec import EnergyEstimate, Hardware
+
+XPU = "xPU"
+
+
+def xpu_unit(hardware: Hardware, estimate: EnergyEstimate, ext_bytes_per_s: float) -> Unit:
+    """All PEs of the logic die, each with its HB bank, and `ext_bytes_per_s` of EXT through the streamline."""
+    return Unit(
+        name=XPU,
+        macs_per_s=hardware.macs_per_s,
+        hb_bytes_per_s=hardware.hb.bytes_per_s if hardware.hb_capacity_gib else NEVER_BOUND,
+        ext_bytes_per_s=min(ext_bytes_per_s, hardware.streamline_bytes_per_s),
+        link_bytes_per_s=hardware.pe_count * hardware.aggregation_link_bytes_per_s,
+        j_per_mac=estimate.j_per_mac,
+        hb_j_per_byte=hardware.hb.j_per_byte,
+        ext_j_per_byte=hardware.ext.j_per_byte,
+        link_j_per_byte=estimate.link_j_per_byte,
+    )
+
+
+def with_ext(unit: Unit, hardware: Hardware, ext_bytes_per_s: float) -> Unit:
+    """The same unit with another grant of EXT's bandwidth."""
+    return unit._replace(ext_bytes_per_s=min(ext_bytes_per_s, hardware.streamline_bytes_per_s))
+
+
+def at_share(unit: Unit, share: float) -> Unit:
+    """The unit with that share of its PEs busy on what EXT streams in: throughput falls, EXT's bandwidth does not
+    (ELMoE-3D, 5.1, Fig. 9b: decoupled)."""
+    return unit._replace(macs_per_s=unit.macs_per_s * min(1.0, share))
