@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from device_model.spec import SpecError
 from serving.scenario import Scenario, ScenarioError, load_scenario
 
 HELP = {
@@ -36,7 +37,7 @@ def main() -> None:
     args = make_parser().parse_args()
     try:
         code: int = args.run(args)
-    except ScenarioError as error:
+    except (ScenarioError, SpecError) as error:
         print(f"foreserve {args.command}: {error}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
@@ -73,8 +74,24 @@ def make_parser() -> argparse.ArgumentParser:
     call.add_argument("request", nargs="?", default="{}", metavar="JSON")
     call.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
     call.set_defaults(run=run_call)
+    add_device_model_commands(commands)
     add_model_commands(commands.add_parser("model", help="what the emulator knows of models"))
     return parser
+
+
+def add_device_model_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`foreserve validate` and `foreserve calibrate`."""
+    validate = commands.add_parser("validate", help="what the device model predicts, beside what the papers print")
+    validate.add_argument("--system", choices=("elmoe3d",), default="elmoe3d", help="whose paper (default: elmoe3d)")
+    validate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of its Table 3")
+    validate.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
+    validate.add_argument("--plots", type=Path, metavar="DIR", help="draw them there too, as PNG files")
+    validate.set_defaults(run=run_validate)
+    calibrate = commands.add_parser("calibrate", help="fit what no paper gives to the cells of a table")
+    calibrate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of Table 3")
+    calibrate.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: specs/calibration)")
+    calibrate.add_argument("--date", metavar="YYYY-MM-DD", help="the date to write down (default: today)")
+    calibrate.set_defaults(run=run_calibrate)
 
 
 def add_model_commands(parser: argparse.ArgumentParser) -> None:
@@ -159,6 +176,20 @@ def run_call(args: argparse.Namespace) -> int:
     from serving.api.call import call
 
     return int(call(args.target, args.method, args.request, args.api_key))
+
+
+def run_validate(args: argparse.Namespace) -> int:
+    """`foreserve validate`."""
+    from serving.validate import validate
+
+    return validate(args.reference, args.json, args.plots)
+
+
+def run_calibrate(args: argparse.Namespace) -> int:
+    """`foreserve calibrate`."""
+    from serving.calibrate import run
+
+    return run(args.reference, args.out, args.date)
 
 
 def run_model_add(args: argparse.Namespace) -> int:

@@ -1,0 +1,34 @@
+"""`foreserve calibrate`: fits what no paper gives to the cells that one does, and writes it down."""
+
+from datetime import date
+from pathlib import Path
+
+from rich.console import Console
+
+from device_model.calibration import calibrate
+from device_model.calibration_file import write_calibration
+from device_model.cells import TABLE3, read_cells
+from device_model.errors import errors_of, predicted
+from device_model.spec import SpecError
+from device_model.spec_file import SPECS
+
+
+def run(reference: Path | None, folder: Path | None, today: str | None) -> int:
+    """Fit, write and say how well it fits."""
+    source = reference or TABLE3
+    cells = read_cells(source)
+    console = Console(stderr=True)
+    console.print(
+        f"Fitting to {sum(cell.phi_ar is not None for cell in cells)} cells of {source.name}: a minute or two ..."
+    )
+    try:
+        fit = calibrate(cells)
+    except ValueError as error:
+        raise SpecError(f"{source}: {error}.") from error
+    target = folder or SPECS / "calibration"
+    for path in write_calibration(fit, cells, source.name, today or date.today().isoformat(), target):
+        console.print(f"Written: {path}")
+    ar, sd = errors_of(predicted(cell, fit.setup(cell)) for cell in cells)
+    console.print(f"phi_ar: mean {ar.mape:.2f} %, p90 {ar.p90:.2f} %, largest {ar.largest:.2f} %")
+    console.print(f"phi_sd: mean {sd.mape:.2f} %, p90 {sd.p90:.2f} %, largest {sd.largest:.2f} %")
+    return 0
