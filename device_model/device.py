@@ -1,7 +1,7 @@
 """What all systems share: the stages of a step priced by roofline and by energy. A system says what its stages are."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,8 @@ from device_model.units import with_ext, xpu_unit
 from device_model.work import ModelSize, StepWork
 
 DRAFT, TARGET = "draft", "target"
+# Answers that are remembered: a scheduler asks the same again when it weighs modes, and sweeps do all the time.
+KNOWN = 1024
 
 
 class Execution(NamedTuple):
@@ -43,6 +45,7 @@ class RooflineDevice(ABC):
         self.size = ModelSize.of(model)
         self.experts = Experts(model.experts, model.top_k, setup.locality, setup.speculation)
         self.hb, self.ext = hardware.hb, hardware.ext
+        self._known: dict[Hashable, StepCosts] = {}
         self._static_w = setup.estimate.static_w(hardware)
         self._unit = xpu_unit(hardware, setup.estimate, self.ext.bytes_per_s)
 
@@ -63,8 +66,17 @@ class RooflineDevice(ABC):
         for all that the KV cache holds, and steps past the context limit or the KV capacity are priced like any other:
         admission is the scheduler's. ValueError for a plan, a number of steps or a bandwidth that means nothing.
         """
-        execution = self._execution(plan, steps, ext_bytes_per_s)
-        return _costs(execution, steps, self._static_w)
+        key = None
+        if plan.routes is None:  # else the answer depends on what HB holds
+            key = (plan.new_tokens.tobytes(), plan.context.tobytes(), plan.draft, steps, ext_bytes_per_s)
+            if (known := self._known.get(key)) is not None:
+                return known
+        costs = _costs(self._execution(plan, steps, ext_bytes_per_s), steps, self._static_w)
+        if key is not None:
+            self._known[key] = costs
+            if len(self._known) > KNOWN:
+                del self._known[next(iter(self._known))]
+        return costs
 
     def explain(self, plan: StepPlan) -> tuple[Stage, ...]:
         """The stages of one step of `plan`, with their operators: what runs where, why, and what bounds it."""
@@ -106,6 +118,7 @@ def _costs(execution: Execution, steps: int, static_w: float) -> StepCosts:
             *(execution.expert_lookups, execution.expert_hits, draft_s, target_s, update_s),
         ),
     )
+    table.flags.writeable = False  # an answer may be given more than once
     return StepCosts(table[:, 0], table[:, 1:6], table[:, 6:8], table[:, 8], table[:, 9], table[:, 10:13])
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from device_model.device import DRAFT
 from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
-from device_model.step import DraftShape
+from device_model.step import DraftShape, IntArray
 
 if TYPE_CHECKING:
-    from device_model.experts import Tokens
+    from device_model.fidelity import Ask
     from device_model.placement import Residency
-    from device_model.tiered import Reads, TieredDevice
+    from device_model.tiered import ExpertReads, TieredDevice
     from device_model.work import StepWork
 
 
@@ -34,13 +34,20 @@ class Draft(ABC):
     def stage(self, device: "TieredDevice", work: "StepWork", held: "Residency", unit: Unit) -> Stage:
         """One draft pass: `work` has the tree's width of tokens for each sequence."""
 
-    def leaves_cache(self, device: "TieredDevice") -> bool:
+    @property
+    def leaves_cache(self) -> bool:
         """Whether the target's experts may be cached in what is left of HB."""
         return True
 
-    def verify_reads(self, device: "TieredDevice", tokens: "Tokens", held: "Residency") -> "Reads":
+    def ask(self, device: "TieredDevice", work: "StepWork", held: "Residency", routes: IntArray | None) -> "Ask":
+        """What verification asks of the expert cache."""
+        return device.ask(work, held, routes)
+
+    def verify_reads(
+        self, device: "TieredDevice", work: "StepWork", held: "Residency", routes: IntArray | None
+    ) -> "ExpertReads":
         """The experts that verification reads, and where it finds them."""
-        return device.cached_reads(tokens, held)
+        return device.reads_of(device.cache.probe(self.ask(device, work, held, routes)), device.size.experts_bytes)
 
 
 class SeparateDraft(Draft):

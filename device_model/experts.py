@@ -15,6 +15,8 @@ from device_model.calibrated import Locality, Speculation
 SOME = 1e-12
 # Of the step from a cache that is too small to one that serves. Table 3 shows no cell on the slope.
 STEEPNESS = 12
+# Numbers of tokens that are remembered.
+KNOWN = 4096
 
 
 class Tokens(NamedTuple):
@@ -39,6 +41,8 @@ class Experts:
         self._per_layer = per_layer
         self._locality = locality
         self._speculation = speculation
+        # Powers take most of a probe's time, and a batch that decodes asks for the same ones at every step.
+        self._known: dict[Tokens, tuple[float, float]] = {}
 
     def choices(self, tokens: Tokens) -> float:
         """As how many independent tokens `tokens` choose: b^beta n^gamma, and one for each token of a prompt.
@@ -46,13 +50,21 @@ class Experts:
         Drafts of one request share context and route alike (ELMoE-3D, Fig. 16b), so a tree of n counts as n^gamma; the
         requests of a batch are a little alike too. Tokens of a prompt stand in different places and count in full.
         """
-        law = self._locality
-        return float(tokens.sequences**law.batch_exponent * tokens.each**law.draft_exponent + tokens.prefill)
+        return self._choices_and_touched(tokens)[0]
 
     def touched(self, tokens: Tokens) -> float:
         """Expected share of the experts that a pass reads: one stays untouched with 1 - k/E at each free choice."""
-        untouched: float = (1.0 - self.top_share) ** self.choices(tokens)
-        return 1.0 - untouched
+        return self._choices_and_touched(tokens)[1]
+
+    def _choices_and_touched(self, tokens: Tokens) -> tuple[float, float]:
+        known = self._known.get(tokens)
+        if known is None:
+            law = self._locality
+            choices = float(tokens.sequences**law.batch_exponent * tokens.each**law.draft_exponent + tokens.prefill)
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            known = self._known[tokens] = choices, 1.0 - (1.0 - self.top_share) ** choices
+        return known
 
     def pooled(self, tokens: Tokens, pool: Number) -> Number:
         """The same where routing is confined to the share `pool` (4.2, Expert Throttling): the same choices among

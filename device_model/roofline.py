@@ -97,14 +97,15 @@ class Stage(NamedTuple):
         for group in self.groups:
             took_s = writing_s = 0.0  # type: Number
             for part in group:
-                unit, moved = part.unit, part.hb_bytes + part.hb_writes
-                took_s = largest(took_s, *part.times())
-                writing_s = largest(writing_s, moved / unit.hb_bytes_per_s)
-                compute_j = compute_j + part.macs * unit.j_per_mac
-                ext_j = ext_j + part.ext_bytes * unit.ext_j_per_byte
-                hb_j = hb_j + moved * unit.hb_j_per_byte
-                comm_j = comm_j + (part.ext_bytes * unit.streamed + part.link_bytes) * unit.link_j_per_byte
-                hb_bytes, ext_bytes = hb_bytes + moved, ext_bytes + part.ext_bytes
+                # Unpacked, as this is where a probe spends most of its time.
+                _, unit, _, macs, hb, ext, writes, link = part
+                _, macs_rate, hb_rate, ext_rate, link_rate, mac_price, hb_price, ext_price, link_price, streamed = unit
+                moved = hb + writes
+                took_s = largest(took_s, hb / hb_rate, ext / ext_rate, macs / macs_rate, link / link_rate)
+                writing_s = largest(writing_s, moved / hb_rate)
+                compute_j, ext_j = compute_j + macs * mac_price, ext_j + ext * ext_price
+                hb_j, comm_j = hb_j + moved * hb_price, comm_j + (ext * streamed + link) * link_price
+                hb_bytes, ext_bytes = hb_bytes + moved, ext_bytes + ext
             plain_s, exposed_s = plain_s + took_s, exposed_s + (largest(took_s, writing_s) - took_s)
         each = (plain_s, exposed_s, compute_j, ext_j, hb_j, comm_j, hb_bytes, ext_bytes)
         return Totals(*each) if self.repeats == 1 else Totals(*(total * self.repeats for total in each))

@@ -37,11 +37,14 @@ class StepPlan:
     `new_tokens` [n]: tokens that each sequence computes in this step (1 decoding; many in prefill).
     `context` [n]: tokens that each sequence already has in the KV cache before the step.
     `draft`: what the sequences that decode draft first, and have verified in this step; None decodes plainly.
+    `routes` [tokens, layers, top_k]: the expert ids of every token of the target's pass, for a device whose expert
+    cache is traced; layers are those that have experts.
     """
 
     new_tokens: IntArray
     context: IntArray
     draft: DraftShape | None = None
+    routes: IntArray | None = None
 
     @staticmethod
     def of(*sequences: tuple[int, int], draft: DraftShape | None = None) -> "StepPlan":

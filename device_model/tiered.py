@@ -5,15 +5,17 @@ Each PE reads its HB bank while EXT streams in what HB lacks (ELMoE-3D, 4.1, 5.1
 
 from typing import NamedTuple
 
-from device_model.arrays import Number, least
+from device_model.arrays import Number
 from device_model.device import TARGET, Execution, RooflineDevice
 from device_model.draft import Draft
-from device_model.experts import Tokens
+from device_model.experts import KNOWN, Tokens
+from device_model.fidelity import Analytic, Ask, ExpertCache
 from device_model.placement import Residency, place
+from device_model.residency import Reads
 from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.spec import SpecError
-from device_model.step import StepPlan
+from device_model.step import IntArray, StepPlan
 from device_model.units import at_share
 from device_model.work import StepWork
 
@@ -21,12 +23,13 @@ TENSOR_PARALLEL = "HB banks are bound to their PEs: split the weights over all (
 DATA_PARALLEL = "EXT streams to all PEs alike: share out the tokens (5.1, DP)"
 
 
-class Reads(NamedTuple):
+class ExpertReads(NamedTuple):
     """The experts that a pass reads: `touched` of all, `hits` of these in HB, which has `hb_share` of a hit's bytes
-    (EXT the rest), and `expert_bytes` of all experts at the precision of the pass."""
+    (EXT the rest), `written` into HB (of all), and `expert_bytes` of all experts at the precision of the pass."""
 
     touched: Number
     hits: Number
+    written: Number
     expert_bytes: float
     hb_share: float = 1.0
 
@@ -46,21 +49,35 @@ class TieredDevice(RooflineDevice):
         super().__init__(setup)
         self.draft = draft
         self.placement = place(self.size, self.hb, self.ext, draft.weights_bytes if draft else 0.0)
+        self.expected = Analytic(self.experts, self.size.experts)
+        self.cache: ExpertCache = self.expected
+        self._static: dict[tuple[float, ...], Part] = {}
         self._in_hb = self.placement.hb_static_bytes / self.size.static_bytes
 
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
         held = self.held(work)
         if plan.draft is None or not work.decoding:
-            reads = self.cached_reads(tokens_of(work), held)
-            return self.pass_of_target(work, held, reads, unit)
-        if self.draft is None:
-            raise ValueError("The plan has a draft, and the device none; load it with one to speculate")
+            return self.pass_of_target(work, held, self.cached_reads(work, held, plan.routes), unit)
+        draft = self._draft()
         drafting = work.drafted(plan.draft.width, prefill=False)
         verifying = work.drafted(plan.draft.verify_tokens, prefill=True)
-        stage = self.draft.stage(self, drafting, held, unit)
-        reads = self.draft.verify_reads(self, tokens_of(verifying), held)
-        target = self.pass_of_target(verifying, held, reads, unit)
+        target = self.pass_of_target(verifying, held, draft.verify_reads(self, verifying, held, plan.routes), unit)
+        stage = draft.stage(self, drafting, held, unit)
         return target._replace(stages=(stage._replace(repeats=plan.draft.depth), *target.stages))
+
+    def commit(self, plan: StepPlan) -> None:
+        """Carry out what a step of `plan` does to the experts that HB holds; nothing at analytic fidelity."""
+        work = StepWork.of(plan, 1)
+        if plan.draft is None or not work.decoding:
+            self.cache.commit(self.ask(work, self.held(work), plan.routes))
+        else:
+            verifying = work.drafted(plan.draft.verify_tokens, prefill=True)
+            self.cache.commit(self._draft().ask(self, verifying, self.held(work), plan.routes))
+
+    def _draft(self) -> Draft:
+        if self.draft is None:
+            raise ValueError("The plan has a draft, and the device none; load it with one to speculate")
+        return self.draft
 
     def held(self, work: StepWork) -> Residency:
         """What lies where while `work` is done: the KV cache takes room from the experts as it grows (8)."""
@@ -69,22 +86,41 @@ class TieredDevice(RooflineDevice):
             kv = kv + self.draft.kv_bytes_per_token * work.kv_tokens
         return self.placement.at(kv)
 
-    def cached_reads(self, tokens: Tokens, held: Residency) -> Reads:
-        """Reads of whole experts, cached by LRU in all of HB that is left; none if the draft has that room."""
-        hits: Number = 0.0
-        if self.draft is None or self.draft.leaves_cache(self):
-            hits = self.experts.hits(self.size.expert_share(held.hb_expert_bytes), tokens)
-        return Reads(self.experts.touched(tokens), hits, self.size.experts_bytes)
+    def ask(self, work: StepWork, held: Residency, routes: IntArray | None) -> Ask:
+        """About whole experts in all of HB that is left; in nothing if the draft has that room."""
+        free = self.draft is None or self.draft.leaves_cache
+        slices = held.hb_expert_bytes / self.size.expert_bytes if free and self.size.experts else 0.0
+        return Ask(tokens_of(work), slices, routes=routes)
 
-    def pass_of_target(self, work: StepWork, held: Residency, reads: Reads, unit: Unit) -> Execution:
+    def cached_reads(self, work: StepWork, held: Residency, routes: IntArray | None) -> ExpertReads:
+        """Reads of whole experts, cached by LRU."""
+        return self.reads_of(self.cache.probe(self.ask(work, held, routes)), self.size.experts_bytes)
+
+    def reads_of(self, reads: Reads, expert_bytes: float, hb_share: float = 1.0) -> ExpertReads:
+        """What a cache answers, as shares of all experts."""
+        experts = self.size.experts or 1
+        hits = reads.hits / reads.touched if experts > 1 else 0.0
+        return ExpertReads(reads.touched / experts, hits, reads.written / experts, expert_bytes, hb_share)
+
+    def pass_of_target(self, work: StepWork, held: Residency, reads: ExpertReads, unit: Unit) -> Execution:
         """One forward pass of the target: prefill, decoding or verifying."""
         static = self.static_part(work, unit, self.size.static_read_bytes)
-        groups = ((static,), (self.attention_part(work, held, unit),), self.expert_group(work, reads, held, unit))
-        lookups = float(reads.touched * self.size.experts) if not hasattr(reads.touched, "shape") else 0.0
+        groups = ((static,), (self.attention_part(work, held, unit),), self.expert_group(work, reads, unit))
+        lookups = float(reads.touched) * self.size.experts
         return Execution((Stage(TARGET, 1, groups),), lookups, lookups * reads.hits)
 
     def static_part(self, work: StepWork, unit: Unit, read_bytes: float) -> Part:
         """Projections, shared experts, dense MLPs, router and LM head, with `read_bytes` of weights."""
+        # The same for as long as a batch decodes, whatever its context.
+        key = (work.tokens, work.logits, read_bytes, unit.ext_bytes_per_s)
+        part = self._static.get(key)
+        if part is None:
+            if len(self._static) >= KNOWN:
+                self._static.clear()
+            part = self._static[key] = self._new_static_part(work, unit, read_bytes)
+        return part
+
+    def _new_static_part(self, work: StepWork, unit: Unit, read_bytes: float) -> Part:
         in_hb = read_bytes * self._in_hb
         why = TENSOR_PARALLEL if self._in_hb else DATA_PARALLEL
         busy = unit if self._in_hb else at_share(unit, work.tokens / self.setup.hardware.pe_count)
@@ -97,26 +133,25 @@ class TieredDevice(RooflineDevice):
         why = "heads are split over the banks that hold their KV; what HB has no room for streams from EXT (8)"
         return Part("attention", unit, why, self.size.attention_macs(work), hb_bytes, moved - hb_bytes)
 
-    def expert_group(self, work: StepWork, reads: Reads, held: Residency, unit: Unit) -> tuple[Part, ...]:
+    def expert_group(self, work: StepWork, reads: ExpertReads, unit: Unit) -> tuple[Part, ...]:
         """Routed experts: hits from HB and the rest from EXT, at once.
 
         Missed experts are written into HB as they stream by (4.2, Expert Pool Update; Algorithm 1, line 30): no more
         of them than it holds, as the rest of one step would only evict each other.
         """
         macs = self.size.expert_macs(work)
-        missed = reads.touched * (1.0 - reads.hits) * reads.expert_bytes * reads.hb_share
-        written = least(missed, held.hb_expert_bytes) if self.draft is None or self.draft.leaves_cache(self) else 0.0
+        written = reads.written * reads.expert_bytes * reads.hb_share
         psums = self._psum_bytes(work, reads) if reads.hb_share < 1.0 else 0.0
         from_hb = Part("experts", unit, TENSOR_PARALLEL, macs, reads.hb_bytes, 0.0, written, psums)
         share = self._tokens_an_expert(work, reads) / self.setup.hardware.pe_count
         streamed = Part("experts from EXT", at_share(unit, share), DATA_PARALLEL, 0.0, ext_bytes=reads.ext_bytes)
         return (from_hb, streamed)
 
-    def _tokens_an_expert(self, work: StepWork, reads: Reads) -> float:
+    def _tokens_an_expert(self, work: StepWork, reads: ExpertReads) -> float:
         read = float(reads.touched) * self.size.experts_per_layer
         return work.tokens * self.size.top_k / read if read else 1.0
 
-    def _psum_bytes(self, work: StepWork, reads: Reads) -> Number:
+    def _psum_bytes(self, work: StepWork, reads: ExpertReads) -> Number:
         """What MSB and LSB slices exchange (5.2): of each token and hit expert, INT32 PSUMs of up, gate and down are
         gathered, and INT8 inputs of the next projection scattered."""
         model = self.setup.model

@@ -98,7 +98,7 @@ class ModelSize:
         expanded to prefill. The way up of the new tokens takes the same MACs in both, and is among the static ones.
         """
         # Expanding never pays for one new token, but for the first of all.
-        if self.expanded_pair_macs and (work.longest > 1 or not work.context.all()):
+        if self.expanded_pair_macs and not self._absorbed_is_cheaper(work):
             return self._cheaper_mla_macs(work)
         if not self.windowed:
             return self.pair_macs * work.pairs
@@ -131,6 +131,15 @@ class ModelSize:
             tokens = tokens - self.windowed * np.maximum(contexts - self.window, 0).sum(axis=-1)
         held: FloatArray = tokens * self.kv_bytes_per_token
         return held
+
+    def _absorbed_is_cheaper(self, work: "StepWork") -> bool:
+        """Whether it surely is for every sequence: of n new tokens it saves the way up of c tokens of context, and
+        costs some more for each of n c + n (n + 1) / 2 pairs."""
+        if not work.uniform:
+            return False
+        new, more = work.drafts, self.pair_macs - self.expanded_pair_macs
+        saved = self.weights.latent_up - new * more
+        return saved > 0 and work.shortest * saved >= more * new * (new + 1) / 2
 
     def _cheaper_mla_macs(self, work: "StepWork") -> Number:
         contexts = work.contexts()
@@ -166,6 +175,7 @@ class StepWork(NamedTuple):
     known: dict[int, Number]  # by window, what `held_beyond` has worked out: a decode step asks three times
     logits: int  # tokens whose logits are wanted: the last of each sequence, and every draft
     decoding: int  # sequences that compute one token, or the drafts that follow upon it
+    shortest: int  # tokens of the shortest sequence before the first step
     drafts: int = 1  # tokens that each of these computes
 
     @staticmethod
@@ -181,16 +191,19 @@ class StepWork(NamedTuple):
             raise ValueError("The plan is empty; a probe needs at least one sequence")
         tokens, squares, before = int(new.sum()), int(new @ new), int(context.sum())
         plain = tokens == squares == len(new)  # all are 1: what is left to ask is asked of the others only
-        if (not plain and new.min() < 1) or context.min() < 0:
+        shortest = int(context.min())
+        if (not plain and new.min() < 1) or shortest < 0:
             raise ValueError("The plan has a sequence with less than 1 new token or a context below 0")
         # Query i of n new tokens sees the context and the i tokens up to itself: n c + n (n + 1) / 2 pairs in all.
         pairs = (before if plain else int(new @ context)) + (squares + tokens) / 2
         decoding = len(new) if plain else int((new == 1).sum())
         if steps == 1:  # plain numbers: what follows is much quicker with them
-            return StepWork(tokens, len(new), float(before + tokens), pairs, new, context, {}, len(new), decoding)
+            return StepWork(
+                tokens, len(new), float(before + tokens), pairs, new, context, {}, len(new), decoding, shortest
+            )
         step = np.arange(steps, dtype=np.float64)
         kv_tokens, grown = before + tokens * (step + 1), pairs + squares * step
-        return StepWork(tokens, len(new), kv_tokens, grown, new, context, {}, len(new), decoding)
+        return StepWork(tokens, len(new), kv_tokens, grown, new, context, {}, len(new), decoding, shortest)
 
     def drafted(self, each: int, prefill: bool) -> "StepWork":
         """One step in which every sequence that decodes computes `each` tokens; the others take part if `prefill`."""
@@ -198,9 +211,19 @@ class StepWork(NamedTuple):
             return self._drafted_among_prompts(each, prefill)
         tokens, before = each * self.sequences, self.kv_tokens - self.sequences
         pairs = each * before + self.sequences * (each * (each + 1) / 2)
-        new = np.full(self.sequences, each)
+        new = _repeated(self.sequences, each)
         return StepWork(
-            tokens, self.sequences, before + tokens, pairs, new, self.context, {}, tokens, self.decoding, each
+            tokens,
+            self.sequences,
+            before + tokens,
+            pairs,
+            new,
+            self.context,
+            {},
+            tokens,
+            self.decoding,
+            self.shortest,
+            each,
         )
 
     def _drafted_among_prompts(self, each: int, prefill: bool) -> "StepWork":
@@ -222,6 +245,11 @@ class StepWork(NamedTuple):
         """New tokens of the sequence that has most."""
         return 1 if self.tokens == self.sequences else int(self.new.max())
 
+    @property
+    def uniform(self) -> bool:
+        """Whether it is a single step in which all sequences decode, so that sums over them have a closed form."""
+        return self.decoding == self.sequences and not isinstance(self.kv_tokens, np.ndarray)
+
     def contexts(self) -> IntArray:
         """Tokens of each sequence before each step [k, n]; [n] of a single step."""
         if not isinstance(self.kv_tokens, np.ndarray):
@@ -230,6 +258,8 @@ class StepWork(NamedTuple):
 
     def held_beyond(self, window: int) -> Number:
         """Tokens [k] that lie more than `window` before the end of their sequence when a step ends."""
+        if self.uniform and self.shortest >= window:
+            return self.kv_tokens - self.sequences * window
         if window not in self.known:
             self.known[window] = _total(_beyond(self.contexts() + (self.new - window)))
         return self.known[window]
@@ -238,16 +268,28 @@ class StepWork(NamedTuple):
         """Tokens [k] that lie outside the window of every query of a step."""
         if self.longest == 1:
             return self.held_beyond(window)
+        if self.uniform and self.shortest >= window:
+            return self.kv_tokens - self.sequences * (window + self.drafts - 1)
         return _total(_beyond(self.contexts() + (1 - window)))
 
     def pairs_beyond(self, window: int) -> Number:
         """(Query, key) pairs [k] that lie more than `window` apart."""
         if self.longest == 1:
             return self.held_beyond(window)
+        if self.uniform and self.shortest >= window:
+            return self.pairs - self.tokens * window
         before = _beyond(self.contexts() - window)
         after = _beyond(self.contexts() + (self.new - window))
         # The query at position p misses p - window keys: the sum of 1, 2, 3, ... up to the last, less those before.
         return _total((after * (after + 1) - before * (before + 1)) // 2)
+
+
+@lru_cache(maxsize=1024)
+def _repeated(sequences: int, each: int) -> IntArray:
+    """The same for all sequences [n]; not to be written to."""
+    repeated = np.full(sequences, each, dtype=np.int64)
+    repeated.flags.writeable = False
+    return repeated
 
 
 def _beyond(tokens: IntArray) -> IntArray:

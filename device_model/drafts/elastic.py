@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from device_model.arrays import Number, least
 from device_model.device import DRAFT
 from device_model.draft import Draft
+from device_model.fidelity import Ask
 from device_model.roofline import Part, Stage, Unit
 from device_model.slices import DRAFT_BITS, sliceable
-from device_model.step import DraftShape
-from device_model.tiered import TENSOR_PARALLEL, Reads, tokens_of
+from device_model.step import DraftShape, IntArray
+from device_model.tiered import TENSOR_PARALLEL, ExpertReads, tokens_of
 
 if TYPE_CHECKING:
-    from device_model.experts import Tokens
     from device_model.placement import Residency
     from device_model.tiered import TieredDevice
     from device_model.work import StepWork
@@ -42,11 +42,17 @@ class Scheme(Draft):
         experts = Part("experts in the pool", unit, TENSOR_PARALLEL, device.size.expert_macs(work), read)
         return Stage(DRAFT, 1, ((static,), (device.attention_part(work, held, unit),), (experts,)))
 
-    def verify_reads(self, device: "TieredDevice", tokens: "Tokens", held: "Residency") -> Reads:
+    def ask(self, device: "TieredDevice", work: "StepWork", held: "Residency", routes: IntArray | None) -> Ask:
+        asked = device.ask(work, held, routes)
         if not sliceable(self.setup.model):
-            return device.cached_reads(tokens, held)
-        hits = device.experts.pool_hits(self.pool(device, held))
-        return Reads(device.experts.touched(tokens), hits, device.size.experts_bytes, self._slice_share)
+            return asked
+        return asked._replace(slices=self.pool(device, held) * device.size.experts, pool=True)
+
+    def verify_reads(
+        self, device: "TieredDevice", work: "StepWork", held: "Residency", routes: IntArray | None
+    ) -> ExpertReads:
+        reads = device.cache.probe(self.ask(device, work, held, routes))
+        return device.reads_of(reads, device.size.experts_bytes, self._slice_share)
 
     def pool(self, device: "TieredDevice", held: "Residency") -> Number:
         """The share of all experts whose slices find room in HB."""

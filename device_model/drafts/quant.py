@@ -11,10 +11,11 @@ from device_model.arrays import least
 from device_model.device import DRAFT
 from device_model.draft import Draft
 from device_model.experts import Tokens
+from device_model.fidelity import Ask
 from device_model.roofline import Stage, Unit
 from device_model.slices import DRAFT_BITS, sliceable
 from device_model.step import DraftShape
-from device_model.tiered import Reads, tokens_of
+from device_model.tiered import ExpertReads, tokens_of
 
 if TYPE_CHECKING:
     from device_model.placement import Residency
@@ -32,18 +33,20 @@ class Scheme(Draft):
         fitted = self.setup.speculation
         return DraftShape(fitted.quant_depth, fitted.draft_width, fitted.verify_tokens)
 
-    def leaves_cache(self, device: "TieredDevice") -> bool:
+    @property
+    def leaves_cache(self) -> bool:
         return not sliceable(self.setup.model)
 
     def stage(self, device: "TieredDevice", work: "StepWork", held: "Residency", unit: Unit) -> Stage:
         static = device.static_part(work, unit, device.size.static_read_bytes_at(DRAFT_BITS))
         reads = self._reads(device, tokens_of(work), held)
-        groups = ((static,), (device.attention_part(work, held, unit),), device.expert_group(work, reads, held, unit))
+        groups = ((static,), (device.attention_part(work, held, unit),), device.expert_group(work, reads, unit))
         return Stage(DRAFT, 1, groups)
 
-    def _reads(self, device: "TieredDevice", tokens: Tokens, held: "Residency") -> Reads:
+    def _reads(self, device: "TieredDevice", tokens: Tokens, held: "Residency") -> ExpertReads:
+        """At analytic fidelity always: what a trace has are the routes of the target."""
         model, size = self.setup.model, device.size
         of_all = DRAFT_BITS / model.expert_weight_bits if sliceable(model) else 1.0
         copies = size.experts_bytes * of_all
-        cached = least(held.hb_expert_bytes / copies, 1.0)
-        return Reads(device.experts.touched(tokens), device.experts.hits(cached, tokens), copies)
+        slices = least(held.hb_expert_bytes / copies, 1.0) * size.experts if size.experts else 0.0
+        return device.reads_of(device.expected.probe(Ask(tokens, slices)), copies)
