@@ -98,28 +98,30 @@ class RooflineDevice(ABC):
 
 def _costs(execution: Execution, steps: int, static_w: float) -> StepCosts:
     biggest = max if steps == 1 else largest
-    draft_s = target_s = update_s = 0.0  # type: Number
+    draft_s = target_s = update_s = draft_j = 0.0  # type: Number
     sums: Sequence[Number] = [0.0] * 6
     for stage in execution.stages:
         plain_s, exposed_s, *rest = stage.totals(biggest)
         if stage.name == DRAFT:
-            draft_s = draft_s + plain_s
+            draft_s, draft_j = plain_s, sum(rest[:4]) + plain_s * static_w
         else:
             target_s = target_s + plain_s
         update_s = update_s + exposed_s
         sums = rest if stage is execution.stages[0] else [total + more for total, more in zip(sums, rest, strict=True)]
     latency = draft_s + target_s + update_s
     compute_j, ext_j, hb_j, comm_j, hb_bytes, ext_bytes = sums
+    target_j = compute_j + ext_j + hb_j + comm_j + latency * static_w - draft_j
     # One table, and views of it: to make six small arrays takes longer than all the arithmetic.
     table = _table(
         steps,
         (
             *(latency, compute_j, ext_j, hb_j, comm_j, latency * static_w, hb_bytes, ext_bytes),
-            *(execution.expert_lookups, execution.expert_hits, draft_s, target_s, update_s),
+            *(execution.expert_lookups, execution.expert_hits, draft_s, target_s, update_s, draft_j, target_j),
         ),
     )
     table.flags.writeable = False  # an answer may be given more than once
-    return StepCosts(table[:, 0], table[:, 1:6], table[:, 6:8], table[:, 8], table[:, 9], table[:, 10:13])
+    columns = (table[:, 0], table[:, 1:6], table[:, 6:8], table[:, 8], table[:, 9], table[:, 10:13], table[:, 13:15])
+    return StepCosts(*columns)
 
 
 def _table(steps: int, columns: tuple[Number, ...]) -> FloatArray:

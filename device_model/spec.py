@@ -62,6 +62,7 @@ class Hardware:
     speculation: Name
     pe_count: Count
     int8_tops: Positive
+    int4_tops: Positive
     hb_capacity_gib: Positive
     hb_gb_per_s: Positive
     hb_loss_percent: Loss

@@ -84,6 +84,13 @@ class Seconds(NamedTuple):
     update_s: float
 
 
+class StageEnergy(NamedTuple):
+    """Joules of one step, by stage: those of a draft's passes, and those of the target's own."""
+
+    draft_j: float
+    target_j: float
+
+
 class StepCost(NamedTuple):
     """What one step costs on the emulated hardware. `expert_hits` of `expert_lookups` expert reads were in HB."""
 
@@ -93,6 +100,7 @@ class StepCost(NamedTuple):
     expert_lookups: float
     expert_hits: float
     seconds: Seconds
+    stage_energy: StageEnergy
 
     @property
     def energy_j(self) -> float:
@@ -104,13 +112,23 @@ class StepCost(NamedTuple):
         """Average power."""
         return self.energy_j / self.latency_s
 
+    @property
+    def power_by_stage_w(self) -> dict[str, float]:
+        """Average power while drafting (if it does) and in the target's pass, with what is written into HB in it."""
+        target_s = self.seconds.target_s + self.seconds.update_s
+        powers = {"target": self.stage_energy.target_j / target_s}
+        return (
+            powers if not self.seconds.draft_s else {"draft": self.stage_energy.draft_j / self.seconds.draft_s} | powers
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class StepCosts:
     """The costs of `k` coming steps of an unchanged batch, vectorised.
 
     `latency_s` [k], `energy_j` [k, 5] in the order of `Energy`, `traffic_bytes` [k, 2] in the order of `Traffic`,
-    `expert_lookups` [k], `expert_hits` [k], `seconds` [k, 3] in the order of `Seconds`, which add up to the latency.
+    `expert_lookups` [k], `expert_hits` [k], `seconds` [k, 3] in the order of `Seconds`, which add up to the latency,
+    `stage_energy_j` [k, 2] in the order of `StageEnergy`, which add up to the energy.
     """
 
     latency_s: FloatArray
@@ -119,6 +137,7 @@ class StepCosts:
     expert_lookups: FloatArray
     expert_hits: FloatArray
     seconds: FloatArray
+    stage_energy_j: FloatArray
 
     def __len__(self) -> int:
         return len(self.latency_s)
@@ -131,9 +150,13 @@ class StepCosts:
             self.expert_lookups,
             self.expert_hits,
             self.seconds,
+            self.stage_energy_j,
         )
-        for latency, energy, traffic, lookups, hits, seconds in zip(*(c.tolist() for c in columns), strict=True):
-            yield StepCost(latency, Energy(*energy), Traffic(*traffic), lookups, hits, Seconds(*seconds))
+        for latency, energy, traffic, lookups, hits, seconds, stages in zip(
+            *(c.tolist() for c in columns), strict=True
+        ):
+            parts = Energy(*energy), Traffic(*traffic)
+            yield StepCost(latency, *parts, lookups, hits, Seconds(*seconds), StageEnergy(*stages))
 
 
 class DeviceModel(Protocol):

@@ -112,7 +112,7 @@ class TieredDevice(RooflineDevice):
     def static_part(self, work: StepWork, unit: Unit, read_bytes: float) -> Part:
         """Projections, shared experts, dense MLPs, router and LM head, with `read_bytes` of weights."""
         # The same for as long as a batch decodes, whatever its context.
-        key = (work.tokens, work.logits, read_bytes, unit.ext_bytes_per_s)
+        key = (work.tokens, work.logits, read_bytes, unit.macs_per_s, unit.ext_bytes_per_s)
         part = self._static.get(key)
         if part is None:
             if len(self._static) >= KNOWN:

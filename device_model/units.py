@@ -26,6 +26,13 @@ def with_ext(unit: Unit, hardware: Hardware, ext_bytes_per_s: float) -> Unit:
     return unit._replace(ext_bytes_per_s=min(ext_bytes_per_s, hardware.streamline_bytes_per_s))
 
 
+def at_four_bits(unit: Unit, hardware: Hardware) -> Unit:
+    """The unit with weights of one slice: bit-sliced MACs do as many more of them (Table 1, W4A8), for as much less
+    energy each (an estimate)."""
+    more = hardware.int4_tops / hardware.int8_tops
+    return unit._replace(macs_per_s=unit.macs_per_s * more, j_per_mac=unit.j_per_mac / more)
+
+
 def at_share(unit: Unit, share: float) -> Unit:
     """The unit with that share of its PEs busy on what EXT streams in: throughput falls, EXT's bandwidth does not
     (ELMoE-3D, 5.1, Fig. 9b: decoupled)."""

@@ -87,6 +87,14 @@ def add_device_model_commands(commands: "argparse._SubParsersAction[argparse.Arg
     validate.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
     validate.add_argument("--plots", type=Path, metavar="DIR", help="draw them there too, as PNG files")
     validate.set_defaults(run=run_validate)
+    explain = commands.add_parser("explain", help="which operator of a step runs where, why, and what it costs")
+    for name, default in (("system", "elmoe3d"), ("hardware", "elmoe3d-8gb"), ("model", "qwen3-30b-a3b")):
+        explain.add_argument(f"--{name}", default=default, metavar="NAME", help=f"{HELP[name]} (default: {default})")
+    explain.add_argument("--draft", metavar="NAME", help="draft scheme, a file in device_model/drafts (default: none)")
+    explain.add_argument("--batch", type=positive, default=1, metavar="N", help="sequences that decode (default: 1)")
+    explain.add_argument("--context", type=positive, default=1024, metavar="N", help="tokens of each (default: 1024)")
+    explain.add_argument("--depth", type=positive, metavar="N", help="draft depth (default: the calibrated one)")
+    explain.set_defaults(run=run_explain)
     calibrate = commands.add_parser("calibrate", help="fit what no paper gives to the cells of a table")
     calibrate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of Table 3")
     calibrate.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: specs/calibration)")
@@ -183,6 +191,20 @@ def run_validate(args: argparse.Namespace) -> int:
     from serving.validate import validate
 
     return validate(args.reference, args.json, args.plots)
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, from the command line."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a whole number of at least 1")
+    return int(text)
+
+
+def run_explain(args: argparse.Namespace) -> int:
+    """`foreserve explain`."""
+    from serving.explain import explain
+
+    return explain((args.system, args.hardware, args.model), args.draft, args.batch, args.context, args.depth)
 
 
 def run_calibrate(args: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from device_model.roofline import Part, Stage, Unit
 from device_model.slices import DRAFT_BITS, sliceable
 from device_model.step import DraftShape, IntArray
 from device_model.tiered import TENSOR_PARALLEL, ExpertReads, tokens_of
+from device_model.units import at_four_bits
 
 if TYPE_CHECKING:
     from device_model.placement import Residency
@@ -36,10 +37,11 @@ class Scheme(Draft):
         return DraftShape(fitted.elastic_depth, fitted.elastic_width, fitted.verify_tokens)
 
     def stage(self, device: "TieredDevice", work: "StepWork", held: "Residency", unit: Unit) -> Stage:
-        static = device.static_part(work, unit, device.size.static_read_bytes_at(DRAFT_BITS))
+        sliced = at_four_bits(unit, self.setup.hardware)
+        static = device.static_part(work, sliced, device.size.static_read_bytes_at(DRAFT_BITS))
         touched = device.experts.pooled(tokens_of(work), self.pool(device, held))
         read = touched * device.size.experts_bytes * self._slice_share
-        experts = Part("experts in the pool", unit, TENSOR_PARALLEL, device.size.expert_macs(work), read)
+        experts = Part("experts in the pool", sliced, TENSOR_PARALLEL, device.size.expert_macs(work), read)
         return Stage(DRAFT, 1, ((static,), (device.attention_part(work, held, unit),), (experts,)))
 
     def ask(self, device: "TieredDevice", work: "StepWork", held: "Residency", routes: IntArray | None) -> Ask:

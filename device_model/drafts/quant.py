@@ -16,6 +16,7 @@ from device_model.roofline import Stage, Unit
 from device_model.slices import DRAFT_BITS, sliceable
 from device_model.step import DraftShape
 from device_model.tiered import ExpertReads, tokens_of
+from device_model.units import at_four_bits
 
 if TYPE_CHECKING:
     from device_model.placement import Residency
@@ -38,9 +39,10 @@ class Scheme(Draft):
         return not sliceable(self.setup.model)
 
     def stage(self, device: "TieredDevice", work: "StepWork", held: "Residency", unit: Unit) -> Stage:
-        static = device.static_part(work, unit, device.size.static_read_bytes_at(DRAFT_BITS))
+        sliced = at_four_bits(unit, self.setup.hardware)
+        static = device.static_part(work, sliced, device.size.static_read_bytes_at(DRAFT_BITS))
         reads = self._reads(device, tokens_of(work), held)
-        groups = ((static,), (device.attention_part(work, held, unit),), device.expert_group(work, reads, unit))
+        groups = ((static,), (device.attention_part(work, held, unit),), device.expert_group(work, reads, sliced))
         return Stage(DRAFT, 1, groups)
 
     def _reads(self, device: "TieredDevice", tokens: Tokens, held: "Residency") -> ExpertReads:
