@@ -3,14 +3,19 @@
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+
 from device_model.calibrated import Locality, Speculation
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
+from device_model.fidelity import Trace
 from device_model.hardware import load_hardware
+from device_model.pools import HotPool, RandomPool
+from device_model.residency import Lru, Residency
 from device_model.setup import Setup
-from device_model.spec import EnergyEstimate, Model
+from device_model.spec import EnergyEstimate, Model, SpecError
 from device_model.spec_file import SPECS, check_name, read_named
-from device_model.tiered import refuse_draft
+from device_model.tiered import TieredDevice, refuse_draft
 
 SYSTEMS = Path(__file__).parent / "systems"
 DRAFTS = Path(__file__).parent / "drafts"
@@ -40,6 +45,24 @@ def load_setup(hardware: str, model: str) -> Setup:
         estimate=read_named(EnergyEstimate, "calibration", platform.energy_estimate, calibration),
         slm=read_named(Model, "model", SLM, SPECS / "models"),
     )
+
+
+def trace_experts(device: RooflineDevice, draft: str | None = None, seed: int = 0) -> None:
+    """Give a device with an expert cache a real one in place of the analytic law: an LRU, or the pool of a `draft` that
+    has one ("elastic", "random", drawn from `seed`). Its plans must have routes from now on, and steps be committed.
+
+    SpecError for a system or a model that has no experts in a cache.
+    """
+    model = device.setup.model
+    if not isinstance(device, TieredDevice) or not model.experts:
+        raise SpecError("Only systems with HB, serving a model with experts, have an expert cache that can be traced.")
+    layers, experts = model.expert_layers, model.experts
+    residency: Residency = Lru(layers, experts)
+    if draft == "elastic":
+        residency = HotPool(layers, experts)
+    elif draft == "random":
+        residency = RandomPool(layers, experts, 0, np.random.default_rng(seed))
+    device.cache = Trace(residency)
 
 
 def make_device(system: str, setup: Setup, draft: str | None = None) -> RooflineDevice:

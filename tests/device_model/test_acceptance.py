@@ -1,0 +1,101 @@
+"""Is an acceptance rate the published one at its points, between them in between, and beyond them the edge and said?"""
+
+import csv
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_model.acceptance import TABLE, acceptance
+from device_model.spec import SpecError
+
+with TABLE.open(encoding="utf-8", newline="") as file:
+    ALPHA = {
+        (row["target"].lower(), row["draft"], float(row["hb_gb"]), int(row["batch"])): float(row["alpha"])
+        for row in csv.DictReader(file)
+    }
+TARGETS = ("deepseek-v2-lite", "glm-4.7-flash", "gpt-oss-20b", "qwen3-30b-a3b")
+SCHEMES = ("EAGLE3", "Elastic-SD", "Quant-SD", "SLM-SD")
+BATCHES = (1, 4, 8, 16)
+targets, schemes = st.sampled_from(TARGETS), st.sampled_from(SCHEMES)
+sizes, batches = st.floats(4.0, 8.0), st.integers(1, 16)
+SMALL = 1e-12
+
+
+def test_the_table_is_complete():
+    assert set(ALPHA) == {(t, s, hb, b) for t in TARGETS for s in SCHEMES for hb in (4.0, 8.0) for b in BATCHES}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_published_point_is_given_as_it_is(target, scheme):
+    for hb_gb in (4.0, 8.0):
+        for batch in BATCHES:
+            assert acceptance(target, scheme, hb_gb, batch) == (ALPHA[target, scheme, hb_gb, batch], "")
+
+
+@given(targets, schemes, sizes, batches)
+def test_between_the_points_a_rate_lies_between_theirs(target, scheme, hb_gb, batch):
+    low, high = next(pair for pair in pairwise(BATCHES) if pair[0] <= batch <= pair[1])
+    corners = [ALPHA[target, scheme, hb, b] for hb in (4.0, 8.0) for b in (low, high)]
+    found = acceptance(target, scheme, hb_gb, batch)
+    assert min(corners) - SMALL <= found.alpha <= max(corners) + SMALL
+    assert found.caveat == ""
+
+
+@given(targets, schemes, sizes, st.sampled_from(BATCHES))
+def test_it_is_linear_in_the_size(target, scheme, hb_gb, batch):
+    small, large = (ALPHA[target, scheme, hb, batch] for hb in (4.0, 8.0))
+    between = small + (large - small) * (hb_gb - 4) / 4
+    assert acceptance(target, scheme, hb_gb, batch).alpha == pytest.approx(between)
+
+
+def test_and_in_the_logarithm_of_the_batch():
+    """2 is half way from 1 to 4."""
+    assert acceptance("qwen3-30b-a3b", "Elastic-SD", 4, 2).alpha == pytest.approx((0.66 + 0.57) / 2)
+
+
+@pytest.mark.parametrize(
+    ("hb_gb", "batch", "edge", "named"),
+    [
+        (16, 4, (8.0, 4), "16 GB of HB"),
+        (3.5, 1, (4.0, 1), "3.5 GB of HB"),
+        (4, 32, (4.0, 16), "a batch of 32"),
+        (12, 64, (8.0, 16), "12 GB of HB, a batch of 64"),
+    ],
+)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_beyond_the_table_is_its_edge_and_a_caveat_that_names_what_is_beyond(hb_gb, batch, edge, named, scheme):
+    for target in TARGETS:
+        found = acceptance(target, scheme, hb_gb, batch)
+        assert found.alpha == pytest.approx(ALPHA[target, scheme, *edge])
+        assert found.caveat == f"Beyond ELMoE-3D's Table 3 ({named}): its nearest rate."
+
+
+@given(schemes, sizes, batches)
+def test_a_model_that_is_not_in_the_table_has_the_mean_of_those_that_are(scheme, hb_gb, batch):
+    found = acceptance("mixtral-8x7b", scheme, hb_gb, batch)
+    assert found.alpha == pytest.approx(sum(acceptance(t, scheme, hb_gb, batch).alpha for t in TARGETS) / 4)
+    assert found.caveat.startswith("mixtral-8x7b is not in ELMoE-3D's Table 3: ") and found.caveat.endswith(".")
+    assert scheme in found.caveat
+
+
+def test_an_unknown_scheme_is_refused_with_those_that_have_a_rate():
+    with pytest.raises(SpecError) as caught:
+        acceptance("qwen3-30b-a3b", "Medusa", 4, 1)
+    assert "'Medusa'" in str(caught.value)
+    assert str(caught.value).endswith("are EAGLE3, Elastic-SD, Quant-SD, SLM-SD.")
+
+
+@given(targets, sizes, st.integers(1, 64))
+def test_a_random_pool_has_elastic_sd_s_rate_without_hotness_at_any_batch(target, hb_gb, batch):
+    hot = acceptance(target, "Elastic-SD", hb_gb, 1).alpha
+    found = acceptance(target, "Random-SD", hb_gb, batch)
+    assert found.alpha == pytest.approx(hot / 1.22)
+    assert "1.22" in found.caveat and found.caveat.endswith(".")
+
+
+def test_a_random_pool_beyond_the_table_says_so():
+    assert "16 GB of HB" in acceptance("qwen3-30b-a3b", "Random-SD", 16, 1).caveat
+    assert "mixtral" in acceptance("mixtral", "Random-SD", 4, 1).caveat
