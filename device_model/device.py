@@ -11,9 +11,10 @@ from device_model.experts import Experts
 from device_model.placement import Placement
 from device_model.roofline import Stage, Unit
 from device_model.setup import Setup
+from device_model.size import ModelSize
 from device_model.step import FloatArray, StepCosts, StepPlan
 from device_model.units import with_ext, xpu_unit
-from device_model.work import ModelSize, StepWork
+from device_model.work import StepWork
 
 DRAFT, TARGET = "draft", "target"
 # Answers that are remembered: a scheduler asks the same again when it weighs modes, and sweeps do all the time.

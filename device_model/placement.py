@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from device_model.arrays import Number, least
+from device_model.size import ModelSize
 from device_model.spec import SpecError, Tier
-from device_model.work import ModelSize
 
 
 class Residency(NamedTuple):

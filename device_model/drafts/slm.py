@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from device_model.draft import SeparateDraft
 from device_model.roofline import Part, Unit
 from device_model.setup import Setup
+from device_model.size import ModelSize
 from device_model.step import DraftShape
-from device_model.work import ModelSize
 
 if TYPE_CHECKING:
     from device_model.work import StepWork

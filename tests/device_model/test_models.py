@@ -3,10 +3,11 @@
 import pytest
 
 from device_model.load import load_device
+from device_model.size import ModelSize
 from device_model.spec import Model
 from device_model.spec_file import SPECS, names_in, read_named
 from device_model.step import StepPlan
-from device_model.work import ModelSize, StepWork
+from device_model.work import StepWork
 
 NAMES = names_in(SPECS / "models")
 SIZES = {name: ModelSize.of(read_named(Model, "model", name, SPECS / "models")) for name in NAMES}

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device_model.size import ModelSize
 from device_model.spec import Model
 from device_model.spec_file import SPECS, names_in, read_named
 from device_model.step import StepPlan
-from device_model.work import ModelSize, StepWork
+from device_model.work import StepWork
 
 MODELS = {name: read_named(Model, "model", name, SPECS / "models") for name in names_in(SPECS / "models")}
 SIZES = [ModelSize.of(model) for model in MODELS.values()]
