@@ -35,9 +35,12 @@ def acceptance(target: str, scheme: str, hb_gb: float, batch: int) -> Acceptance
     if scheme not in schemes:
         raise SpecError(f"There is no acceptance rate of {scheme!r}; schemes that have one are {', '.join(schemes)}.")
     targets = sorted({key[0] for key in _table()})
+    if batch < 1:
+        raise SpecError(f"batch is {batch}; allowed is a whole number of at least 1.")
     if target not in targets:
         alpha = sum(_between(name, scheme, hb_gb, batch) for name in targets) / len(targets)
-        return Acceptance(alpha, f"{target} is not in ELMoE-3D's Table 3: {scheme} has the mean rate of its models.")
+        mean = f"{target} is not in ELMoE-3D's Table 3: {scheme} has the mean rate of its models."
+        return Acceptance(alpha, f"{mean} {_caveat(hb_gb, batch)}".strip())
     return Acceptance(_between(target, scheme, hb_gb, batch), _caveat(hb_gb, batch))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil, floor
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,8 @@ class Range(NamedTuple):
 
 OF_MODEL = {
     "hit_exponent": Range(0.3, 0.05, 1.5),
-    "saturation_exponent": Range(2.0, 0.05, 40.0),
+    # At most that of decoding: a prompt that joins a batch must not make it find more.
+    "saturation_exponent": Range(2.0, 0.05, 10.0),
     "batch_exponent": Range(0.95, 0.5, 1.0),
     "draft_exponent": Range(0.4, 0.02, 1.0),
     "eagle_weights_gb": Range(0.6, 0.05, 3.0),
@@ -77,17 +79,31 @@ def _loaded(hardware: str, model: str) -> Setup:
 
 
 def calibrate(cells: Sequence[Cell]) -> Fit:
-    """Fits all figures to the cells whose speedups are given: at first all, then, with whole numbers rounded, the rest.
+    """Fits all figures to the cells whose speedups are given.
 
+    Whole numbers are settled one after the other: down or up, whichever leaves less, with all others fitted anew.
     ValueError without such a cell.
     """
     given = [cell for cell in cells if cell.phi_ar is not None or cell.phi_sd is not None]
     if not given:
         raise ValueError("No cell has a speedup; a calibration needs some to fit to")
-    first = _Problem(given, dict(CHOSEN)).solve()
-    whole = {name: float(round(first[name])) for name, range_ in OF_DEVICE.items() if range_.whole}
-    problem = _Problem(given, CHOSEN | whole)
-    return problem.fit(problem.solve(start=first))
+    fixed = dict(CHOSEN)
+    best = _Problem(given, fixed).solve()
+    for name in (name for name, range_ in OF_DEVICE.items() if range_.whole):
+        between = {float(floor(best.figures[name])), float(ceil(best.figures[name]))}
+        best = min(
+            (_Problem(given, fixed | {name: whole}).solve(best.figures) for whole in sorted(between)),
+            key=lambda solution: solution.cost,
+        )
+        fixed[name] = best.figures[name]
+    return _Problem(given, fixed).fit(best.figures)
+
+
+class _Solution(NamedTuple):
+    """Figures by name, those of a model after its own; and half the sum of the residuals' losses."""
+
+    figures: dict[str, float]
+    cost: float
 
 
 class _Problem:
@@ -100,7 +116,7 @@ class _Problem:
         self._ranges: dict[str, Range] = {name: r for name, r in OF_DEVICE.items() if name not in fixed}
         self._ranges |= {f"{model} {name}": r for model in self.models for name, r in OF_MODEL.items()}
 
-    def solve(self, start: dict[str, float] | None = None) -> dict[str, float]:
+    def solve(self, start: dict[str, float] | None = None) -> _Solution:
         low, high = (np.log([getattr(r, bound) for r in self._ranges.values()]) for bound in ("low", "high"))
         begin = np.log([(start or {}).get(name, r.start) for name, r in self._ranges.items()])
         found = least_squares(
@@ -114,7 +130,7 @@ class _Problem:
             ftol=1e-6,
             max_nfev=60,
         )
-        return self._named(found.x)
+        return _Solution(self._named(found.x), float(found.cost))
 
     def fit(self, figures: dict[str, float]) -> Fit:
         """The figures as specs have them, to the digits that are kept."""

@@ -16,6 +16,7 @@ from device_model.step import StepPlan
 from device_model.tiered import TieredDevice
 
 TABLE3 = SPECS / "reference" / "elmoe_table3.csv"
+MOST = 4096  # of anything in a cell
 CONTEXT = 1024  # "We use 1k sequence length for baseline" (7)
 COLUMNS = ("hb_gb", "target", "draft", "batch", "alpha", "phi_ar", "phi_sd")
 SCHEMES = {"EAGLE3": "eagle", "SLM-SD": "slm", "Quant-SD": "quant", "Elastic-SD": "elastic", "Random-SD": "random"}
@@ -46,13 +47,13 @@ class Cell:
 def read_cells(path: Path = TABLE3) -> list[Cell]:
     """The cells of a file with the columns of Table 3. SpecError names file, line and column of what is wrong."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file)
             missing = [column for column in COLUMNS if column not in (rows.fieldnames or ())]
             if missing:
                 raise SpecError(f"{path}, line 1: no column {missing[0]}; required are {', '.join(COLUMNS)}.")
-            return [_cell(row, f"{path}, line {number}") for number, row in enumerate(rows, start=2)]
-    except (OSError, UnicodeDecodeError) as error:
+            return [_cell(row, f"{path}, line {rows.line_num}") for row in rows]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SpecError(f"{path} can't be read; allowed is a CSV file in UTF-8: {error}.") from None
 
 
@@ -61,13 +62,13 @@ def _cell(row: dict[str, str | None], where: str) -> Cell:
     if draft not in SCHEMES:
         raise SpecError(f"{where}: draft is {draft!r}; allowed are {', '.join(SCHEMES)}.")
     return Cell(
-        hb_gb=_number(row, "hb_gb", where, lambda v: v > 0),
+        hb_gb=_number(row, "hb_gb", where, lambda v: 0 < v <= MOST),
         target=row["target"] or "",
         draft=draft,
-        batch=int(_number(row, "batch", where, lambda v: v >= 1 and v == int(v))),
+        batch=int(_number(row, "batch", where, lambda v: 1 <= v <= MOST and v == int(v))),
         alpha=_number(row, "alpha", where, lambda v: 0 <= v <= 1),
-        phi_ar=_number(row, "phi_ar", where, lambda v: v > 0) if row["phi_ar"] else None,
-        phi_sd=_number(row, "phi_sd", where, lambda v: v > 0) if row["phi_sd"] else None,
+        phi_ar=_number(row, "phi_ar", where, lambda v: 0 < v <= MOST) if row["phi_ar"] else None,
+        phi_sd=_number(row, "phi_sd", where, lambda v: 0 < v <= MOST) if row["phi_sd"] else None,
     )
 
 

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from device_model.device import DRAFT
+from device_model.placement import DraftFootprint
 from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.step import DraftShape, IntArray
@@ -24,6 +25,11 @@ class Draft(ABC):
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
+
+    @property
+    def footprint(self) -> DraftFootprint:
+        """What it keeps in memory beside the target."""
+        return DraftFootprint(self.weights_bytes, self.kv_bytes_per_token)
 
     @property
     @abstractmethod
@@ -55,7 +61,19 @@ class SeparateDraft(Draft):
 
     @abstractmethod
     def groups(self, work: "StepWork", unit: Unit) -> tuple[tuple[Part, ...], ...]:
-        """The operators of one draft pass, with its weights in HB."""
+        """The operators of one draft pass, as if all that they read lay in HB."""
 
     def stage(self, device: "TieredDevice", work: "StepWork", held: "Residency", unit: Unit) -> Stage:
-        return Stage(DRAFT, 1, self.groups(work, unit))
+        return self.stage_with(device.placement.draft_hb_bytes / self.weights_bytes, work, unit)
+
+    def stage_with(self, in_hb: float, work: "StepWork", unit: Unit) -> Stage:
+        """One draft pass with that share of what it reads in HB, the rest in EXT."""
+        groups = self.groups(work, unit)
+        if in_hb < 1.0:
+            groups = tuple(tuple(_spilt(part, in_hb) for part in group) for group in groups)
+        return Stage(DRAFT, 1, groups)
+
+
+def _spilt(part: Part, in_hb: float) -> Part:
+    read = part.hb_bytes
+    return part._replace(hb_bytes=read * in_hb, ext_bytes=read * (1 - in_hb), why="what HB has no room for lies in EXT")

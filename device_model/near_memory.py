@@ -5,21 +5,20 @@ little compute inside forces them onto the xPU, through the external bus (3.1, 7
 is done sooner. Static weights are the xPU's: shared by all tokens, they are what it is good at.
 """
 
+from dataclasses import fields
 from typing import ClassVar
 
 import numpy as np
 
-from device_model.arrays import Number
-from device_model.device import DRAFT, TARGET, Execution, RooflineDevice
+from device_model.device import TARGET, Execution, RooflineDevice
 from device_model.draft import SeparateDraft
-from device_model.placement import place
+from device_model.placement import DraftFootprint, place
 from device_model.roofline import NEVER_BOUND, Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.spec import NearMemory
 from device_model.spec_file import SPECS, read_named
-from device_model.step import StepPlan
-from device_model.tiered import DATA_PARALLEL, tokens_of
-from device_model.units import XPU
+from device_model.step import StepCosts, StepPlan
+from device_model.tiered import DATA_PARALLEL, NO_DRAFT, tokens_of
 from device_model.work import StepWork
 
 ON_XPU = "too many tokens for the compute near memory: the xPU is sooner done, through the external bus"
@@ -35,57 +34,67 @@ class NearMemoryDevice(RooflineDevice):
     def __init__(self, setup: Setup, draft: SeparateDraft | None = None) -> None:
         super().__init__(setup)
         self.draft = draft
-        self.placement = place(
-            self.size, setup.hardware.without_hb().hb, self.ext, draft.weights_bytes if draft else 0.0
-        )
+        none = setup.hardware.without_hb().hb
+        self.placement = place(self.size, none, self.ext, draft.footprint if draft else DraftFootprint())
         spec = read_named(NearMemory, "near-memory unit", self.near_memory, SPECS / "near_memory")
         self._near = _near_unit(self.near_memory, spec, setup)
         self._ext_share = spec.ext_share
         self._resident = min(1.0, spec.capacity_bytes / self.size.experts_bytes) if self.size.experts else 0.0
 
+    def probe(self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None) -> StepCosts:
+        """As of any device. Steps between which an operator moves to the xPU are costed apart."""
+        if steps < 2 or self._where(plan, 0, ext_bytes_per_s) == self._where(plan, steps - 1, ext_bytes_per_s):
+            return super().probe(plan, steps, ext_bytes_per_s)
+        half = steps // 2
+        later = StepPlan(plan.new_tokens, plan.context + half * plan.new_tokens, plan.draft, plan.routes)
+        first, rest = self.probe(plan, half, ext_bytes_per_s), self.probe(later, steps - half, ext_bytes_per_s)
+        return StepCosts(*(np.concatenate([getattr(c, f.name) for c in (first, rest)]) for f in fields(StepCosts)))
+
+    def _where(self, plan: StepPlan, step: int, ext_bytes_per_s: float | None) -> list[str]:
+        """The units of a step's operators."""
+        grown = StepPlan(plan.new_tokens, plan.context + step * plan.new_tokens, plan.draft, plan.routes)
+        stages = self._execution(grown, 1, ext_bytes_per_s).stages
+        return [part.unit.name for stage in stages for group in stage.groups for part in group]
+
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
         unit = unit._replace(ext_bytes_per_s=unit.ext_bytes_per_s * self._ext_share)
-        if plan.draft is None or self.draft is None or not work.decoding:
+        if plan.draft is None or not work.decoding:
             return self._pass_of_target(work, unit)
-        drafting = work.drafted(plan.draft.width, prefill=False)
+        if self.draft is None:
+            raise ValueError(NO_DRAFT)
+        drafting = self.draft.stage_with(0.0, work.drafted(plan.draft.width, prefill=False), unit)
         target = self._pass_of_target(work.drafted(plan.draft.verify_tokens, prefill=True), unit)
-        parts = tuple((_from_ext(part),) for group in self.draft.groups(drafting, unit) for part in group)
-        return target._replace(stages=(Stage(DRAFT, plan.draft.depth, parts), *target.stages))
+        return target._replace(stages=(drafting._replace(repeats=plan.draft.depth), *target.stages))
 
     def _pass_of_target(self, work: StepWork, unit: Unit) -> Execution:
         size = self.size
         static = Part("static weights", unit, DATA_PARALLEL, size.static_macs(work), ext_bytes=size.static_read_bytes)
-        kv = self._sooner("attention", unit, size.attention_macs(work), size.kv_traffic_bytes(work))
+        attention = Part("attention", unit, ON_XPU, size.attention_macs(work), ext_bytes=size.kv_traffic_bytes(work))
+        kv = _sooner((attention._replace(unit=self._near, why=NEAR),), (attention,))
         touched = self.experts.touched(tokens_of(work))
-        stage = Stage(TARGET, 1, ((static,), (kv,), self._experts(work, unit, touched)))
+        stage = Stage(TARGET, 1, ((static,), kv, self._experts(work, unit, touched)))
         return Execution((stage,), touched * size.experts, 0.0)
 
     def _experts(self, work: StepWork, unit: Unit, touched: float) -> tuple[Part, ...]:
-        """Those that lie near memory wherever that is sooner done, and the others on the xPU meanwhile."""
+        """Those that lie near memory are done there, and the others on the xPU meanwhile, if that is sooner than all on
+        the xPU."""
         macs, read = self.size.expert_macs(work), touched * self.size.experts_bytes
-        near = self._sooner("experts", unit, macs * self._resident, read * self._resident)
-        if self._resident >= 1.0:
-            return (near,)
-        rest = 1.0 - self._resident
-        if near.unit.name == XPU:
-            return (Part("experts", unit, ON_XPU, macs, ext_bytes=read),)
+        xpu = Part("experts", unit, ON_XPU, macs, ext_bytes=read)
+        here, rest = self._resident, 1.0 - self._resident
+        near = Part("experts", self._near, NEAR, macs * here, ext_bytes=read * here)
+        if not rest:
+            return _sooner((near,), (xpu,))
         why = "no room for them near memory"
-        return (near, Part("other experts", unit, why, macs * rest, ext_bytes=read * rest))
-
-    def _sooner(self, name: str, unit: Unit, macs: Number, read: Number) -> Part:
-        near = Part(name, self._near, NEAR, macs, ext_bytes=read)
-        xpu = Part(name, unit, ON_XPU, macs, ext_bytes=read)
-        return near if _slowest(near) <= _slowest(xpu) else xpu
+        return _sooner((near, Part("other experts", unit, why, macs * rest, ext_bytes=read * rest)), (xpu,))
 
 
-def _slowest(part: Part) -> float:
-    """Seconds, in the first of several steps."""
-    return max(float(np.ravel(time)[0]) for time in part.times())
+def _sooner(first: tuple[Part, ...], second: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Of two groups the one that takes less time, in the first of several steps; the first if they take the same."""
+    return first if _seconds(first) <= _seconds(second) else second
 
 
-def _from_ext(part: Part) -> Part:
-    """A part of a draft, whose weights lie in EXT where there is no HB."""
-    return part._replace(hb_bytes=0.0, ext_bytes=part.hb_bytes + part.ext_bytes, why="the draft lies in LPDDR")
+def _seconds(group: tuple[Part, ...]) -> float:
+    return max(float(np.ravel(time)[0]) for part in group for time in part.times())
 
 
 def _near_unit(name: str, spec: NearMemory, setup: Setup) -> Unit:

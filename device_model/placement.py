@@ -33,7 +33,8 @@ class Placement:
     ext_static_bytes: float
     expert_bytes: float
     kv_bytes_per_token: float
-    draft_bytes: float = 0.0
+    draft_hb_bytes: float = 0.0
+    draft_ext_bytes: float = 0.0
 
     @property
     def kv_capacity_tokens(self) -> int:
@@ -41,13 +42,14 @@ class Placement:
 
         With sliding windows more would fit, but how many depends on how long each sequence is. These fit in any case.
         """
-        weights = self.hb_static_bytes + self.ext_static_bytes + self.expert_bytes + self.draft_bytes
+        weights = self.hb_static_bytes + self.ext_static_bytes + self.expert_bytes
+        weights += self.draft_hb_bytes + self.draft_ext_bytes
         free = self.hb_capacity_bytes + self.ext_capacity_bytes - weights
         return int(free // self.kv_bytes_per_token)
 
     def at(self, kv_bytes: Number) -> Residency:
         """Who holds what with so large a KV cache. Beyond `kv_capacity_tokens` EXT is overfull."""
-        hb_free = max(0.0, self.hb_capacity_bytes - self.hb_static_bytes - self.draft_bytes)
+        hb_free = self.hb_capacity_bytes - self.hb_static_bytes - self.draft_hb_bytes
         hb_kv = least(kv_bytes, hb_free)
         return Residency(
             hb_static_bytes=self.hb_static_bytes,
@@ -59,20 +61,32 @@ class Placement:
         )
 
 
-def place(size: ModelSize, hb: Tier, ext: Tier, draft_bytes: float = 0.0) -> Placement:
-    """Static weights as far as HB goes, the rest of them and all experts in EXT; then `draft_bytes` of a draft model's
-    weights, in HB while there is room. SpecError if EXT is too small."""
+class DraftFootprint(NamedTuple):
+    """What a draft keeps beside the target: weights, and a KV cache of its own."""
+
+    weights_bytes: float = 0.0
+    kv_bytes_per_token: float = 0.0
+
+
+NO_FOOTPRINT = DraftFootprint()
+
+
+def place(size: ModelSize, hb: Tier, ext: Tier, draft: DraftFootprint = NO_FOOTPRINT) -> Placement:
+    """Static weights as far as HB goes, then those of a draft; the rest and all experts in EXT. SpecError if EXT is too
+    small."""
     hb_static = min(size.static_bytes, hb.capacity_bytes)
+    hb_draft = min(draft.weights_bytes, hb.capacity_bytes - hb_static)
     placement = Placement(
         hb_capacity_bytes=hb.capacity_bytes,
         ext_capacity_bytes=ext.capacity_bytes,
         hb_static_bytes=hb_static,
         ext_static_bytes=size.static_bytes - hb_static,
         expert_bytes=size.experts_bytes,
-        kv_bytes_per_token=size.kv_bytes_per_token,
-        draft_bytes=draft_bytes,
+        kv_bytes_per_token=size.kv_bytes_per_token + draft.kv_bytes_per_token,
+        draft_hb_bytes=hb_draft,
+        draft_ext_bytes=draft.weights_bytes - hb_draft,
     )
-    need = placement.ext_static_bytes + placement.expert_bytes
+    need = placement.ext_static_bytes + placement.expert_bytes + placement.draft_ext_bytes
     if need > ext.capacity_bytes:
         raise SpecError(
             f"The model does not fit: its weights take {need / 1e9:.1f} GB of the external memory, "

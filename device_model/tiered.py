@@ -10,7 +10,7 @@ from device_model.device import TARGET, Execution, RooflineDevice
 from device_model.draft import Draft
 from device_model.experts import KNOWN, Tokens
 from device_model.fidelity import Analytic, Ask, ExpertCache
-from device_model.placement import Residency, place
+from device_model.placement import DraftFootprint, Residency, place
 from device_model.residency import Reads
 from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
@@ -21,6 +21,9 @@ from device_model.work import StepWork
 
 TENSOR_PARALLEL = "HB banks are bound to their PEs: split the weights over all (5.1, TP)"
 DATA_PARALLEL = "EXT streams to all PEs alike: share out the tokens (5.1, DP)"
+
+
+NO_DRAFT = "The plan has a draft, and the device none; load it with one to speculate"
 
 
 class ExpertReads(NamedTuple):
@@ -48,7 +51,7 @@ class TieredDevice(RooflineDevice):
     def __init__(self, setup: Setup, draft: Draft | None = None) -> None:
         super().__init__(setup)
         self.draft = draft
-        self.placement = place(self.size, self.hb, self.ext, draft.weights_bytes if draft else 0.0)
+        self.placement = place(self.size, self.hb, self.ext, draft.footprint if draft else DraftFootprint())
         self.expected = Analytic(self.experts, self.size.experts)
         self.cache: ExpertCache = self.expected
         self._static: dict[tuple[float, ...], Part] = {}
@@ -76,7 +79,7 @@ class TieredDevice(RooflineDevice):
 
     def _draft(self) -> Draft:
         if self.draft is None:
-            raise ValueError("The plan has a draft, and the device none; load it with one to speculate")
+            raise ValueError(NO_DRAFT)
         return self.draft
 
     def held(self, work: StepWork) -> Residency:
@@ -142,9 +145,15 @@ class TieredDevice(RooflineDevice):
         macs = self.size.expert_macs(work)
         written = reads.written * reads.expert_bytes * reads.hb_share
         psums = self._psum_bytes(work, reads) if reads.hb_share < 1.0 else 0.0
-        from_hb = Part("experts", unit, TENSOR_PARALLEL, macs, reads.hb_bytes, 0.0, written, psums)
+        # The PEs compute for both at once. What streams in keeps only as many of them busy as it has tokens; its joules
+        # are counted with the rest.
         share = self._tokens_an_expert(work, reads) / self.setup.hardware.pe_count
-        streamed = Part("experts from EXT", at_share(unit, share), DATA_PARALLEL, 0.0, ext_bytes=reads.ext_bytes)
+        busy = at_share(unit, share)._replace(j_per_mac=0.0)
+        streamed_macs = macs * (1.0 - reads.hits)
+        streamed = Part("experts from EXT", busy, DATA_PARALLEL, streamed_macs, ext_bytes=reads.ext_bytes)
+        if not self.setup.hardware.hb_capacity_gib:
+            return (streamed._replace(name="experts", unit=at_share(unit, share)),)
+        from_hb = Part("experts", unit, TENSOR_PARALLEL, macs, reads.hb_bytes, 0.0, written, psums)
         return (from_hb, streamed)
 
     def _tokens_an_expert(self, work: StepWork, reads: ExpertReads) -> float:

@@ -19,7 +19,7 @@ def run(reference: Path | None, folder: Path | None, today: str | None) -> int:
     cells = read_cells(source)
     console = Console(stderr=True)
     console.print(
-        f"Fitting to {sum(cell.phi_ar is not None for cell in cells)} cells of {source.name}: a minute or two ..."
+        f"Fitting to {sum(cell.phi_ar is not None for cell in cells)} cells of {source.name}: some minutes ..."
     )
     try:
         fit = calibrate(cells)

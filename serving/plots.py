@@ -16,6 +16,7 @@ from matplotlib.patches import Rectangle
 from device_model.errors import Predicted
 from device_model.hardware import load_hardware
 from device_model.headlines import Point
+from device_model.spec import SpecError
 from device_model.step import Energy
 
 NAMES = {
@@ -32,7 +33,11 @@ MARKERS = "osD^"
 
 def draw(rows: Sequence[Predicted], sixteen: Sequence[Point], folder: Path) -> list[Path]:
     """All pictures, as PNG files in `folder`; their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"--plots is {folder}; allowed is a folder that can be written to: {error.strerror}."
+        raise SpecError(what) from error
     figures = {
         "predicted-against-published": published(rows),
         "speedup": speedup(sixteen),

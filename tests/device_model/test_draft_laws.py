@@ -42,10 +42,6 @@ def stages(dev, batch, shape=None):
     return dev.explain(StepPlan.of(*batch, draft=shape))
 
 
-def parts(stage):
-    return {part.name: part for group in stage.groups for part in group}
-
-
 def held(dev, batch):
     """What lies where during a step of `batch`."""
     kv = sum(min(new + context, dev.size.window) if dev.size.window else new + context for new, context in batch)

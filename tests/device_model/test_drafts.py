@@ -11,6 +11,7 @@ from device_model.load import load_device, load_setup, make_device
 from device_model.roofline import BOUNDS
 from device_model.spec import SpecError
 from device_model.step import DraftShape, StepPlan
+from device_model.work import StepWork
 
 MODELS = ("qwen3-30b-a3b", "glm-4.7-flash", "deepseek-v2-lite", "gpt-oss-20b")
 SCHEMES = {
@@ -19,14 +20,12 @@ SCHEMES = {
     "xpu": ("eagle", "slm", "quant"),
 }
 SIZES = (4, 6, 8)
-NEARLY = 1 - 1e-9
 AT_1K = (1, 1024)
 
 device = lru_cache(maxsize=None)(lambda *names: load_device(*names))
 pairs = st.sampled_from([(system, draft) for system, drafts in SCHEMES.items() for draft in drafts])
 models, hardware = st.sampled_from(MODELS), st.sampled_from([f"elmoe3d-{gb}gb" for gb in SIZES])
 devices = st.builds(lambda pair, m, hw: device(pair[0], hw, m, pair[1]), pairs, models, hardware)
-with_hb = devices.filter(lambda d: d.hb.capacity_bytes > 0)
 decoding = st.tuples(st.just(1), st.integers(0, 8000))
 mixed = st.one_of(decoding, st.tuples(st.integers(2, 2048), st.integers(0, 8000)))
 crowds = st.builds(lambda batch, times: batch * times, st.lists(decoding, min_size=1, max_size=4), st.integers(1, 16))
@@ -54,9 +53,6 @@ def held(dev, batch):
     whole = sum(new + context for new, context in batch)
     tokens = whole - dev.size.windowed * (whole - kv)
     return dev.placement.at(tokens * dev.size.kv_bytes_per_token + whole * dev.draft.kv_bytes_per_token)
-
-
-# --- schemes ---
 
 
 @given(models, hardware, crowds, shapes)
@@ -142,6 +138,23 @@ def test_weights_of_a_draft_take_room_from_the_experts(model, gb, draft):
     assert cost(drafting, [AT_1K]).expert_hits < cost(plain, [AT_1K]).expert_hits
     assert cost(drafting, [AT_1K]).latency_s > cost(plain, [AT_1K]).latency_s
     assert drafting.kv_capacity_tokens < plain.kv_capacity_tokens
+
+
+def test_the_small_model_keeps_a_kv_cache_that_takes_room_too():
+    small, none = (device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", name) for name in ("slm", "elastic"))
+    work = StepWork.of(StepPlan.of((1, 4095)), 1)
+    lost = none.held(work).hb_expert_bytes - small.held(work).hb_expert_bytes
+    per_token = 28 * 2 * 2 * 128 * 2  # Qwen2.5-1.5B: layers, K and V, heads, their size, FP16
+    assert lost == pytest.approx(small.draft.weights_bytes + 4096 * per_token)
+
+
+def test_a_pool_of_a_small_share_of_what_a_token_needs_serves_none():
+    dev = device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic")
+    batch = [AT_1K] * 67  # 6.75 GB of the 6.95 GB that static weights leave
+    pool = dev.draft.pool(dev, held(dev, batch))
+    step = cost(dev, batch, dev.draft.shape)
+    assert 0.005 < pool < dev.setup.speculation.least_share_of_top_k * 8 / 128
+    assert step.expert_hits < 0.1 * pool * step.expert_lookups
 
 
 def test_a_small_model_takes_as_much_as_table_3_says():
