@@ -103,14 +103,12 @@ def test_an_empty_file_lacks_its_columns_and_a_head_alone_has_no_cells(tmp_path)
     assert read_cells(written(tmp_path, HEAD)) == []
 
 
-@pytest.mark.xfail(strict=True, reason="infinity passes for a number: int(inf) for a batch, phi_ar = inf for a speedup")
 @pytest.mark.parametrize("column", ["batch", "phi_ar", "phi_sd", "hb_gb"])
 def test_infinity_is_no_number_of_a_table(tmp_path, column):
     values = dict(zip(COLUMNS, GOOD.split(","), strict=True)) | {column: "inf"}
     assert f"{column} is 'inf'" in refusal(written(tmp_path, HEAD, ",".join(values.values())))
 
 
-@pytest.mark.xfail(strict=True, reason="rows are counted, where an editor counts lines (csv's line_num)")
 def test_empty_lines_are_counted_as_an_editor_counts_them(tmp_path):
     message = refusal(written(tmp_path, HEAD, GOOD, "", "", GOOD.replace("0.33", "x")))
     assert message.startswith(", line 5: alpha is 'x'")

@@ -159,21 +159,7 @@ def test_stages_add_up_to_the_step(dev, batch, shape):
     assert step.energy == pytest.approx(Energy(*moved, step.energy.static_j))
 
 
-@pytest.mark.parametrize(
-    "draft",
-    [
-        *(
-            pytest.param(
-                name,
-                marks=pytest.mark.xfail(
-                    strict=True, reason="a draft with weights of its own reads them from the HB that is not there"
-                ),
-            )
-            for name in ("eagle", "slm")
-        ),
-        "quant",
-    ],
-)
+@pytest.mark.parametrize("draft", ["eagle", "slm", "quant"])
 def test_where_there_is_no_hb_nothing_is_read_from_it(draft):
     dev = device("xpu", "elmoe3d-8gb", "qwen3-30b-a3b", draft)
     assert cost(dev, [AT_1K], dev.draft.shape).traffic.hb_bytes == 0
@@ -194,11 +180,6 @@ def test_another_sequence_never_makes_a_step_faster(pair, model, hw, batch, anot
         assert cost(dev, [*batch, another], tree).latency_s >= cost(dev, batch, tree).latency_s * NEARLY
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="deepseek-v2-lite: one token of a prompt turns the hits of all from the law of decoding (saturation 10) to "
-    "that of the model (40), with more hits: 17 % faster",
-)
 def test_nor_does_a_prompt_of_deepseek_v2_lite():
     dev = device("elmoe3d", "elmoe3d-8gb", "deepseek-v2-lite")
     crowd = [(1, 0)] * 38

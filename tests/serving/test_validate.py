@@ -183,7 +183,6 @@ def test_it_draws_four_pictures(tmp_path, capsys):
     assert err.count("Drawn:") == 4
 
 
-@pytest.mark.xfail(strict=True, reason="FileExistsError, as a traceback")
 def test_a_place_for_pictures_that_is_a_file_is_refused_in_one_sentence(tmp_path):
     path = table(tmp_path, ROW)
     command = [sys.executable, "-m", "serving.cli", "validate", "--reference", str(path), "--plots", str(path)]
