@@ -16,7 +16,7 @@ from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.spec import SpecError
 from device_model.step import IntArray, StepPlan
-from device_model.units import at_share
+from device_model.units import at_share, without_price
 from device_model.work import StepWork
 
 TENSOR_PARALLEL = "HB banks are bound to their PEs: split the weights over all (5.1, TP)"
@@ -148,11 +148,12 @@ class TieredDevice(RooflineDevice):
         # The PEs compute for both at once. What streams in keeps only as many of them busy as it has tokens; its joules
         # are counted with the rest.
         share = self._tokens_an_expert(work, reads) / self.setup.hardware.pe_count
-        busy = at_share(unit, share)._replace(j_per_mac=0.0)
+        busy = at_share(unit, share)
         streamed_macs = macs * (1.0 - reads.hits)
-        streamed = Part("experts from EXT", busy, DATA_PARALLEL, streamed_macs, ext_bytes=reads.ext_bytes)
         if not self.setup.hardware.hb_capacity_gib:
-            return (streamed._replace(name="experts", unit=at_share(unit, share)),)
+            return (Part("experts", busy, DATA_PARALLEL, streamed_macs, ext_bytes=reads.ext_bytes),)
+        busy = without_price(busy)
+        streamed = Part("experts from EXT", busy, DATA_PARALLEL, streamed_macs, ext_bytes=reads.ext_bytes)
         from_hb = Part("experts", unit, TENSOR_PARALLEL, macs, reads.hb_bytes, 0.0, written, psums)
         return (from_hb, streamed)
 

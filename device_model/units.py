@@ -1,5 +1,7 @@
 """The units of an xPU as `roofline` takes them: what computes, at which rates and at which price."""
 
+from functools import lru_cache
+
 from device_model.roofline import NEVER_BOUND, Unit
 from device_model.spec import EnergyEstimate, Hardware
 
@@ -26,6 +28,7 @@ def with_ext(unit: Unit, hardware: Hardware, ext_bytes_per_s: float) -> Unit:
     return unit._replace(ext_bytes_per_s=min(ext_bytes_per_s, hardware.streamline_bytes_per_s))
 
 
+@lru_cache(maxsize=256)
 def at_four_bits(unit: Unit, hardware: Hardware) -> Unit:
     """The unit with weights of one slice: bit-sliced MACs do as many more of them (Table 1, W4A8), for as much less
     energy each (an estimate)."""
@@ -33,7 +36,14 @@ def at_four_bits(unit: Unit, hardware: Hardware) -> Unit:
     return unit._replace(macs_per_s=unit.macs_per_s * more, j_per_mac=unit.j_per_mac / more)
 
 
+@lru_cache(maxsize=4096)
 def at_share(unit: Unit, share: float) -> Unit:
     """The unit with that share of its PEs busy on what EXT streams in: throughput falls, EXT's bandwidth does not
     (ELMoE-3D, 5.1, Fig. 9b: decoupled)."""
     return unit._replace(macs_per_s=unit.macs_per_s * min(1.0, share))
+
+
+@lru_cache(maxsize=4096)
+def without_price(unit: Unit) -> Unit:
+    """The unit for MACs whose joules are counted elsewhere."""
+    return unit._replace(j_per_mac=0.0)

@@ -21,6 +21,7 @@ from serving.load.options import LoadOptions
 from serving.load.report import Report
 from serving.load.run import run_load
 from serving.priority import settle
+from serving.probe_bench import probes
 from serving.step_log import read_step_log
 
 HARDWARE = "elmoe3d-8gb"
@@ -37,7 +38,8 @@ def bench(quick: bool) -> dict[str, Any]:
     """All figures; `quick` takes runs of a third of the length."""
     settle()
     output_len = 100 if quick else 300
-    results: dict[str, Any] = {"pacing": [], "itl": []}
+    say("The device model's answers ...")
+    results: dict[str, Any] = {"pacing": [], "itl": [], "probe": probes(HARDWARE, "qwen3-30b-a3b")}
     for devices, batch, speed in PACING:
         say(f"Pacing: {devices} x batch {batch} at speed {speed:g} ...")
         results["pacing"].append(pacing(devices, batch, speed, output_len, results))
@@ -141,7 +143,7 @@ def print_table(results: dict[str, Any]) -> None:
     """The results for people."""
     console = Console()
     console.print(f"Ready in {results['ready_s']} s")
-    for name in ("pacing", "itl"):
+    for name in ("pacing", "itl", "probe"):
         table = Table(*results[name][0], title=name)
         for row in results[name]:
             table.add_row(*(str(value) for value in row.values()))

@@ -13,6 +13,7 @@ from device_model.device import DRAFT
 from device_model.draft import Draft
 from device_model.fidelity import Ask
 from device_model.roofline import Part, Stage, Unit
+from device_model.setup import Setup
 from device_model.slices import DRAFT_BITS, sliceable
 from device_model.step import DraftShape, IntArray
 from device_model.tiered import TENSOR_PARALLEL, ExpertReads, tokens_of
@@ -31,6 +32,11 @@ class Scheme(Draft):
 
     published = "Elastic-SD"
 
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._sliced = sliceable(setup.model)
+        self._slice_share = DRAFT_BITS / setup.model.expert_weight_bits if self._sliced else 1.0
+
     @property
     def shape(self) -> DraftShape:
         fitted = self.setup.speculation
@@ -46,7 +52,7 @@ class Scheme(Draft):
 
     def ask(self, device: "TieredDevice", work: "StepWork", held: "Residency", routes: IntArray | None) -> Ask:
         asked = device.ask(work, held, routes)
-        if not sliceable(self.setup.model):
+        if not self._sliced:
             return asked
         return asked._replace(slices=self.pool(device, held) * device.size.experts, pool=True)
 
@@ -59,8 +65,3 @@ class Scheme(Draft):
     def pool(self, device: "TieredDevice", held: "Residency") -> Number:
         """The share of all experts whose slices find room in HB."""
         return least(device.size.expert_share(held.hb_expert_bytes) / self._slice_share, 1.0)
-
-    @property
-    def _slice_share(self) -> float:
-        model = self.setup.model
-        return DRAFT_BITS / model.expert_weight_bits if sliceable(model) else 1.0

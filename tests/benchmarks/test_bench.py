@@ -15,7 +15,8 @@ def test_the_benchmark_gives_its_figures() -> None:
     result = subprocess.run([foreserve, "bench", "--quick", "--json"], capture_output=True, text=True, timeout=880)
     assert result.returncode == 0, result.stderr
     figures = json.loads(result.stdout)
-    assert set(figures) >= {"ready_s", "pacing", "itl", "stream"}
+    assert set(figures) >= {"ready_s", "pacing", "itl", "probe", "stream"}
+    assert [row["draft"] for row in figures["probe"]] == ["none", "eagle", "elastic"]
     assert all(row["steps"] > 0 and row["step_ms"] > 0 for row in figures["pacing"])
     assert {(row["devices"], row["batch"]) for row in figures["pacing"]} >= {(1, 1), (1, 4), (1, 16), (4, 4)}
     assert [row["streams"] for row in figures["itl"]] == [16, 64, 256, 256]

@@ -1,0 +1,42 @@
+"""How long the device model takes to answer, in process."""
+
+import timeit
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from device_model.load import load_device
+from device_model.step import StepPlan
+
+BATCH, CALLS, REPEATS, HORIZON = 64, 200, 7, 64
+
+
+def probes(hardware: str, model: str) -> list[dict[str, Any]]:
+    """Microseconds of a step's cost, plain and speculating: never asked before, asked again, and one of a horizon."""
+    return [_probe(hardware, model, draft) for draft in (None, "eagle", "elastic")]
+
+
+def _probe(hardware: str, model: str, draft: str | None) -> dict[str, Any]:
+    device = load_device("elmoe3d", hardware, model, draft)
+    shape = device.draft.shape if draft else None  # type: ignore[attr-defined]  # it has one, as it was asked for
+    ones, contexts = np.ones(BATCH, dtype=np.int64), count(1024)
+    # More plans than a device remembers, made beforehand.
+    plans = iter([StepPlan(ones, ones * next(contexts), shape) for _ in range(CALLS * REPEATS)])
+    known = StepPlan(ones, ones * next(contexts), shape)
+    result = {
+        "draft": draft or "none",
+        "batch": BATCH,
+        "new_us": _best_us(lambda: device.probe(next(plans))),
+        "again_us": _best_us(lambda: device.probe(known)),
+    }
+    if draft is None:
+        horizons = iter([StepPlan(ones, ones * next(contexts)) for _ in range(CALLS * REPEATS)])
+        result["of_64_us"] = round(_best_us(lambda: device.probe(next(horizons), HORIZON)) / HORIZON, 2)
+    return result
+
+
+def _best_us(call: Callable[[], object]) -> float:
+    """The best of several rounds: what others do on the machine only adds to it."""
+    return round(min(timeit.repeat(call, number=CALLS, repeat=REPEATS)) / CALLS * 1e6, 1)
