@@ -11,7 +11,7 @@ from device_model.step import DraftShape, IntArray
 
 if TYPE_CHECKING:
     from device_model.fidelity import Ask
-    from device_model.placement import Residency
+    from device_model.placement import Held
     from device_model.tiered import ExpertReads, TieredDevice
     from device_model.work import StepWork
 
@@ -37,7 +37,7 @@ class Draft(ABC):
         """The tree that Table 3 was calibrated with."""
 
     @abstractmethod
-    def stage(self, device: "TieredDevice", work: "StepWork", held: "Residency", unit: Unit) -> Stage:
+    def stage(self, device: "TieredDevice", work: "StepWork", held: "Held", unit: Unit) -> Stage:
         """One draft pass: `work` has the tree's width of tokens for each sequence."""
 
     @property
@@ -45,12 +45,12 @@ class Draft(ABC):
         """Whether the target's experts may be cached in what is left of HB."""
         return True
 
-    def ask(self, device: "TieredDevice", work: "StepWork", held: "Residency", routes: IntArray | None) -> "Ask":
+    def ask(self, device: "TieredDevice", work: "StepWork", held: "Held", routes: IntArray | None) -> "Ask":
         """What verification asks of the expert cache."""
         return device.ask(work, held, routes)
 
     def verify_reads(
-        self, device: "TieredDevice", work: "StepWork", held: "Residency", routes: IntArray | None
+        self, device: "TieredDevice", work: "StepWork", held: "Held", routes: IntArray | None
     ) -> "ExpertReads":
         """The experts that verification reads, and where it finds them."""
         return device.reads_of(device.cache.probe(self.ask(device, work, held, routes)), device.size.experts_bytes)
@@ -63,7 +63,7 @@ class SeparateDraft(Draft):
     def groups(self, work: "StepWork", unit: Unit) -> tuple[tuple[Part, ...], ...]:
         """The operators of one draft pass, as if all that they read lay in HB."""
 
-    def stage(self, device: "TieredDevice", work: "StepWork", held: "Residency", unit: Unit) -> Stage:
+    def stage(self, device: "TieredDevice", work: "StepWork", held: "Held", unit: Unit) -> Stage:
         return self.stage_with(device.placement.draft_hb_bytes / self.weights_bytes, work, unit)
 
     def stage_with(self, in_hb: float, work: "StepWork", unit: Unit) -> Stage:

@@ -12,8 +12,6 @@ from device_model.experts import Experts, Tokens
 from device_model.residency import Reads, Residency, Routes
 from device_model.step import IntArray
 
-ANALYTIC, TRACE = "analytic", "trace"
-
 
 class Ask(NamedTuple):
     """A pass as a cache is asked about it: its tokens, the room in HB in slices (experts of one layer, as the cache

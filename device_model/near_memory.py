@@ -5,7 +5,7 @@ little compute inside forces them onto the xPU, through the external bus (3.1, 7
 is done sooner. Static weights are the xPU's: shared by all tokens, they are what it is good at.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import ClassVar
 
 import numpy as np
@@ -32,10 +32,9 @@ class NearMemoryDevice(RooflineDevice):
     near_memory: ClassVar[str]
 
     def __init__(self, setup: Setup, draft: SeparateDraft | None = None) -> None:
-        super().__init__(setup)
+        super().__init__(replace(setup, hardware=setup.hardware.without_hb()))
         self.draft = draft
-        none = setup.hardware.without_hb().hb
-        self.placement = place(self.size, none, self.ext, draft.footprint if draft else DraftFootprint())
+        self.placement = place(self.size, self.hb, self.ext, draft.footprint if draft else DraftFootprint())
         spec = read_named(NearMemory, "near-memory unit", self.near_memory, SPECS / "near_memory")
         self._near = _near_unit(self.near_memory, spec, setup)
         self._ext_share = spec.ext_share
@@ -77,7 +76,7 @@ class NearMemoryDevice(RooflineDevice):
 
     def _experts(self, work: StepWork, unit: Unit, touched: float) -> tuple[Part, ...]:
         """Those that lie near memory are done there, and the others on the xPU meanwhile, if that is sooner than all on
-        the xPU."""
+        the xPU. What the KV cache takes of that memory is not counted: at 1k context it is little."""
         macs, read = self.size.expert_macs(work), touched * self.size.experts_bytes
         xpu = Part("experts", unit, ON_XPU, macs, ext_bytes=read)
         here, rest = self._resident, 1.0 - self._resident

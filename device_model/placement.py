@@ -12,7 +12,7 @@ from device_model.size import ModelSize
 from device_model.spec import SpecError, Tier
 
 
-class Residency(NamedTuple):
+class Held(NamedTuple):
     """Bytes by tier and use at a given size of the KV cache; arrays have the shape of that size."""
 
     hb_static_bytes: float
@@ -47,11 +47,11 @@ class Placement:
         free = self.hb_capacity_bytes + self.ext_capacity_bytes - weights
         return int(free // self.kv_bytes_per_token)
 
-    def at(self, kv_bytes: Number) -> Residency:
+    def at(self, kv_bytes: Number) -> Held:
         """Who holds what with so large a KV cache. Beyond `kv_capacity_tokens` EXT is overfull."""
         hb_free = self.hb_capacity_bytes - self.hb_static_bytes - self.draft_hb_bytes
         hb_kv = least(kv_bytes, hb_free)
-        return Residency(
+        return Held(
             hb_static_bytes=self.hb_static_bytes,
             hb_kv_bytes=hb_kv,
             hb_expert_bytes=least(hb_free - hb_kv, self.expert_bytes),

@@ -10,19 +10,22 @@ from device_model.device import TARGET, Execution, RooflineDevice
 from device_model.draft import Draft
 from device_model.experts import KNOWN, Tokens
 from device_model.fidelity import Analytic, Ask, ExpertCache
-from device_model.placement import DraftFootprint, Residency, place
+from device_model.placement import DraftFootprint, Held, place
 from device_model.residency import Reads
 from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
+from device_model.slices import sliceable
 from device_model.spec import SpecError
 from device_model.step import IntArray, StepPlan
-from device_model.units import at_share, without_price
+from device_model.units import at_four_bits, at_share, without_price
 from device_model.work import StepWork
 
 TENSOR_PARALLEL = "HB banks are bound to their PEs: split the weights over all (5.1, TP)"
 DATA_PARALLEL = "EXT streams to all PEs alike: share out the tokens (5.1, DP)"
 
 
+# An assumption: the paper does not say how a sequence's KV lies in the banks.
+KV_IN_HB = "the context is split over all banks; what HB has no room for streams from EXT (8)"
 NO_DRAFT = "The plan has a draft, and the device none; load it with one to speculate"
 
 
@@ -55,6 +58,7 @@ class TieredDevice(RooflineDevice):
         self.expected = Analytic(self.experts, self.size.experts)
         self.cache: ExpertCache = self.expected
         self._static: dict[tuple[float, ...], Part] = {}
+        self._sliceable = sliceable(setup.model)
         self._in_hb = self.placement.hb_static_bytes / self.size.static_bytes
 
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
@@ -82,20 +86,20 @@ class TieredDevice(RooflineDevice):
             raise ValueError(NO_DRAFT)
         return self.draft
 
-    def held(self, work: StepWork) -> Residency:
+    def held(self, work: StepWork) -> Held:
         """What lies where while `work` is done: the KV cache takes room from the experts as it grows (8)."""
         kv = self.size.kv_held_bytes(work)
         if self.draft is not None:
             kv = kv + self.draft.kv_bytes_per_token * work.kv_tokens
         return self.placement.at(kv)
 
-    def ask(self, work: StepWork, held: Residency, routes: IntArray | None) -> Ask:
+    def ask(self, work: StepWork, held: Held, routes: IntArray | None) -> Ask:
         """About whole experts in all of HB that is left; in nothing if the draft has that room."""
         free = self.draft is None or self.draft.leaves_cache
         slices = held.hb_expert_bytes / self.size.expert_bytes if free and self.size.experts else 0.0
         return Ask(tokens_of(work), slices, routes=routes)
 
-    def cached_reads(self, work: StepWork, held: Residency, routes: IntArray | None) -> ExpertReads:
+    def cached_reads(self, work: StepWork, held: Held, routes: IntArray | None) -> ExpertReads:
         """Reads of whole experts, cached by LRU."""
         return self.reads_of(self.cache.probe(self.ask(work, held, routes)), self.size.experts_bytes)
 
@@ -105,7 +109,7 @@ class TieredDevice(RooflineDevice):
         hits = reads.hits / reads.touched if experts > 1 else 0.0
         return ExpertReads(reads.touched / experts, hits, reads.written / experts, expert_bytes, hb_share)
 
-    def pass_of_target(self, work: StepWork, held: Residency, reads: ExpertReads, unit: Unit) -> Execution:
+    def pass_of_target(self, work: StepWork, held: Held, reads: ExpertReads, unit: Unit) -> Execution:
         """One forward pass of the target: prefill, decoding or verifying."""
         static = self.static_part(work, unit, self.size.static_read_bytes)
         groups = ((static,), (self.attention_part(work, held, unit),), self.expert_group(work, reads, unit))
@@ -129,11 +133,11 @@ class TieredDevice(RooflineDevice):
         busy = unit if self._in_hb else at_share(unit, work.tokens / self.setup.hardware.pe_count)
         return Part("static weights", busy, why, self.size.static_macs(work), in_hb, read_bytes - in_hb)
 
-    def attention_part(self, work: StepWork, held: Residency, unit: Unit) -> Part:
+    def attention_part(self, work: StepWork, held: Held, unit: Unit) -> Part:
         """Keys and values are read, and written, where they lie."""
         moved = self.size.kv_traffic_bytes(work)
         hb_bytes = moved * (held.hb_kv_bytes / (held.hb_kv_bytes + held.ext_kv_bytes))
-        why = "heads are split over the banks that hold their KV; what HB has no room for streams from EXT (8)"
+        why = KV_IN_HB if self.setup.hardware.hb_capacity_gib else DATA_PARALLEL
         return Part("attention", unit, why, self.size.attention_macs(work), hb_bytes, moved - hb_bytes)
 
     def expert_group(self, work: StepWork, reads: ExpertReads, unit: Unit) -> tuple[Part, ...]:
@@ -142,6 +146,8 @@ class TieredDevice(RooflineDevice):
         Missed experts are written into HB as they stream by (4.2, Expert Pool Update; Algorithm 1, line 30): no more
         of them than it holds, as the rest of one step would only evict each other.
         """
+        if not self._sliceable:
+            unit = at_four_bits(unit, self.setup.hardware)
         macs = self.size.expert_macs(work)
         written = reads.written * reads.expert_bytes * reads.hb_share
         psums = self._psum_bytes(work, reads) if reads.hb_share < 1.0 else 0.0

@@ -21,14 +21,35 @@ def run(reference: Path | None, folder: Path | None, today: str | None) -> int:
     console.print(
         f"Fitting to {sum(cell.phi_ar is not None for cell in cells)} cells of {source.name}: some minutes ..."
     )
+    target = folder or SPECS / "calibration"
+    when = _checked_date(today)
+    _check_folder(target)
     try:
         fit = calibrate(cells)
+    except SpecError:
+        raise
     except ValueError as error:
         raise SpecError(f"{source}: {error}.") from error
-    target = folder or SPECS / "calibration"
-    for path in write_calibration(fit, cells, source.name, today or date.today().isoformat(), target):
+    for path in write_calibration(fit, cells, source.name, when, target):
         console.print(f"Written: {path}")
     ar, sd = errors_of(predicted(cell, fit.setup(cell)) for cell in cells)
     console.print(f"phi_ar: mean {ar.mape:.2f} %, p90 {ar.p90:.2f} %, largest {ar.largest:.2f} %")
     console.print(f"phi_sd: mean {sd.mape:.2f} %, p90 {sd.p90:.2f} %, largest {sd.largest:.2f} %")
     return 0
+
+
+def _checked_date(text: str | None) -> str:
+    """Today's date, unless another is named."""
+    try:
+        return (date.fromisoformat(text) if text else date.today()).isoformat()
+    except ValueError:
+        raise SpecError(f"--date is {text!r}; allowed is a date as YYYY-MM-DD.") from None
+
+
+def _check_folder(folder: Path) -> None:
+    """Before minutes are spent on what can't be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"--out is {folder}; allowed is a folder that can be written to: {error.strerror}."
+        raise SpecError(what) from error

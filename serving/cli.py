@@ -31,6 +31,9 @@ HELP = {
 }
 
 
+MOST = 1_000_000  # of whatever the command line counts
+
+
 def main() -> None:
     """The entry point of the `foreserve` command."""
     logging.basicConfig(level=logging.WARNING, format="foreserve: %(message)s")
@@ -194,9 +197,9 @@ def run_validate(args: argparse.Namespace) -> int:
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1, from the command line."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a whole number of at least 1")
+    """A whole number from 1 on, from the command line."""
+    if not text.isdigit() or not 1 <= int(text) <= MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a whole number from 1 to {MOST}")
     return int(text)
 
 

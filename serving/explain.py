@@ -4,9 +4,11 @@ from rich.console import Console
 from rich.table import Table
 
 from device_model.acceptance import acceptance
+from device_model.cells import CONTEXT
 from device_model.device import RooflineDevice
 from device_model.load import load_device
 from device_model.roofline import Part, Stage
+from device_model.spec import SpecError
 from device_model.step import DraftShape, StepCost, StepPlan
 
 
@@ -14,6 +16,7 @@ def explain(names: tuple[str, str, str], draft: str | None, batch: int, context:
     """Print one decode step of `batch` sequences with `context` tokens each; `names`: system, hardware, model."""
     device = load_device(*names, draft)
     shape = _shape(device, depth)
+    _check(device, batch, context, draft, depth)
     plan = StepPlan.of(*[(1, context)] * batch, draft=shape)
     cost = next(iter(device.probe(plan)))
     console = Console()
@@ -25,9 +28,20 @@ def explain(names: tuple[str, str, str], draft: str | None, batch: int, context:
     _print_cost(console, cost)
     tokens = float(batch)
     if shape is not None:
-        tokens = _print_acceptance(console, device, shape, batch)
+        tokens = _print_acceptance(console, device, shape, batch, context)
     console.print(f"Per token: {cost.latency_s / tokens * 1e3:.3f} ms, {cost.energy_j / tokens * 1e3:.3f} mJ")
     return 0
+
+
+def _check(device: RooflineDevice, batch: int, context: int, draft: str | None, depth: int | None) -> None:
+    if depth is not None and draft is None:
+        raise SpecError("--depth is given without --draft; allowed is a depth of a draft scheme.")
+    if context >= device.max_context_tokens:
+        most = device.max_context_tokens - 1
+        raise SpecError(f"--context is {context}; allowed is at most {most}, the context of the model.")
+    if batch * (context + 1) > device.kv_capacity_tokens:
+        what = f"--batch {batch} with --context {context} needs {batch * (context + 1)} tokens of KV cache"
+        raise SpecError(f"{what}; allowed are at most {device.kv_capacity_tokens}, which is what the device holds.")
 
 
 def _shape(device: RooflineDevice, depth: int | None) -> DraftShape | None:
@@ -41,7 +55,16 @@ def _shape(device: RooflineDevice, depth: int | None) -> DraftShape | None:
 def _table(stage: Stage) -> Table:
     times = "" if stage.repeats == 1 else f", {stage.repeats} passes; one of them:"
     table = Table(
-        "operator", "unit", "ms", "bound by", "GMAC", "HB MB", "EXT MB", "why there", title=stage.name + times
+        "operator",
+        "unit",
+        "ms",
+        "bound by",
+        "GMAC",
+        "HB MB",
+        "written",
+        "EXT MB",
+        "why there",
+        title=stage.name + times,
     )
     for group in stage.groups:
         for part in group:
@@ -50,7 +73,7 @@ def _table(stage: Stage) -> Table:
 
 
 def _row(part: Part) -> tuple[str, ...]:
-    mega = [f"{float(value) / 1e6:,.1f}" for value in (part.hb_bytes + part.hb_writes, part.ext_bytes)]
+    mega = [f"{float(value) / 1e6:,.1f}" for value in (part.hb_bytes, part.hb_writes, part.ext_bytes)]
     slowest_s = max(float(time) for time in part.times())
     return (
         part.name,
@@ -78,7 +101,7 @@ def _print_cost(console: Console, cost: StepCost) -> None:
         )
 
 
-def _print_acceptance(console: Console, device: RooflineDevice, shape: DraftShape, batch: int) -> float:
+def _print_acceptance(console: Console, device: RooflineDevice, shape: DraftShape, batch: int, context: int) -> float:
     from device_model.speculation import accepted_at
 
     scheme, setup = device.draft, device.setup  # type: ignore[attr-defined]  # only devices that draft come here
@@ -87,4 +110,9 @@ def _print_acceptance(console: Console, device: RooflineDevice, shape: DraftShap
     console.print(f"Accepted: {accepted:.2f} of {shape.depth} drafts (alpha {rate.alpha:.2f}), and one token more")
     if rate.caveat:
         console.print(f"Note: {rate.caveat}")
+    if context != CONTEXT:
+        console.print(
+            f"Note: the rate was measured with {CONTEXT} tokens of context. As the KV cache squeezes a draft's experts "
+            "out of HB, fewer drafts will be accepted than it says."
+        )
     return batch * (1 + accepted)

@@ -18,6 +18,7 @@ from device_model.spec import SpecError
 SYSTEMS = ("elmoe3d",)
 # Relative errors that are explained one by one.
 LARGE = 0.2
+WIDTH = 130
 
 
 class Validation:
@@ -88,6 +89,8 @@ def _in(target: str, draft: str, row: Predicted) -> bool:
 def print_tables(validation: Validation) -> None:
     """The same for people."""
     console = Console()
+    # Narrower than this the figures themselves would be cut, in a pipe too.
+    console.width = max(console.width, WIDTH)
     cells = Table("HB", "target", "draft", "batch", "alpha", "phi_ar", "paper", "off", "phi_sd", "paper", "off")
     for row in validation.rows:
         c = row.cell

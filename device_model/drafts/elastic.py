@@ -20,7 +20,7 @@ from device_model.tiered import TENSOR_PARALLEL, ExpertReads, tokens_of
 from device_model.units import at_four_bits
 
 if TYPE_CHECKING:
-    from device_model.placement import Residency
+    from device_model.placement import Held
     from device_model.tiered import TieredDevice
     from device_model.work import StepWork
 
@@ -42,26 +42,29 @@ class Scheme(Draft):
         fitted = self.setup.speculation
         return DraftShape(fitted.elastic_depth, fitted.elastic_width, fitted.verify_tokens)
 
-    def stage(self, device: "TieredDevice", work: "StepWork", held: "Residency", unit: Unit) -> Stage:
+    def stage(self, device: "TieredDevice", work: "StepWork", held: "Held", unit: Unit) -> Stage:
         sliced = at_four_bits(unit, self.setup.hardware)
         static = device.static_part(work, sliced, device.size.static_read_bytes_at(DRAFT_BITS))
-        touched = device.experts.pooled(tokens_of(work), self.pool(device, held))
+        pool = self.pool(device, held)
+        touched = device.experts.pooled(tokens_of(work), pool)
+        # A pool of fewer than top-k experts a layer gives a token fewer to compute.
+        some = least(pool / device.experts.top_share, 1.0) if device.experts.top_share else 0.0
         read = touched * device.size.experts_bytes * self._slice_share
-        experts = Part("experts in the pool", sliced, TENSOR_PARALLEL, device.size.expert_macs(work), read)
+        experts = Part("experts in the pool", sliced, TENSOR_PARALLEL, device.size.expert_macs(work) * some, read)
         return Stage(DRAFT, 1, ((static,), (device.attention_part(work, held, unit),), (experts,)))
 
-    def ask(self, device: "TieredDevice", work: "StepWork", held: "Residency", routes: IntArray | None) -> Ask:
+    def ask(self, device: "TieredDevice", work: "StepWork", held: "Held", routes: IntArray | None) -> Ask:
         asked = device.ask(work, held, routes)
         if not self._sliced:
             return asked
         return asked._replace(slices=self.pool(device, held) * device.size.experts, pool=True)
 
     def verify_reads(
-        self, device: "TieredDevice", work: "StepWork", held: "Residency", routes: IntArray | None
+        self, device: "TieredDevice", work: "StepWork", held: "Held", routes: IntArray | None
     ) -> ExpertReads:
         reads = device.cache.probe(self.ask(device, work, held, routes))
         return device.reads_of(reads, device.size.experts_bytes, self._slice_share)
 
-    def pool(self, device: "TieredDevice", held: "Residency") -> Number:
+    def pool(self, device: "TieredDevice", held: "Held") -> Number:
         """The share of all experts whose slices find room in HB."""
         return least(device.size.expert_share(held.hb_expert_bytes) / self._slice_share, 1.0)

@@ -19,7 +19,7 @@ from device_model.tiered import ExpertReads, tokens_of
 from device_model.units import at_four_bits
 
 if TYPE_CHECKING:
-    from device_model.placement import Residency
+    from device_model.placement import Held
     from device_model.tiered import TieredDevice
     from device_model.work import StepWork
 
@@ -38,14 +38,19 @@ class Scheme(Draft):
     def leaves_cache(self) -> bool:
         return not sliceable(self.setup.model)
 
-    def stage(self, device: "TieredDevice", work: "StepWork", held: "Residency", unit: Unit) -> Stage:
+    def stage(self, device: "TieredDevice", work: "StepWork", held: "Held", unit: Unit) -> Stage:
         sliced = at_four_bits(unit, self.setup.hardware)
         static = device.static_part(work, sliced, device.size.static_read_bytes_at(DRAFT_BITS))
+        precision = sliced if sliceable(self.setup.model) else unit  # the group sees to MXFP4 itself
         reads = self._reads(device, tokens_of(work), held)
-        groups = ((static,), (device.attention_part(work, held, unit),), device.expert_group(work, reads, sliced))
+        groups = (
+            (static,),
+            (device.attention_part(work, held, unit),),
+            device.expert_group(work, reads, precision),
+        )
         return Stage(DRAFT, 1, groups)
 
-    def _reads(self, device: "TieredDevice", tokens: Tokens, held: "Residency") -> ExpertReads:
+    def _reads(self, device: "TieredDevice", tokens: Tokens, held: "Held") -> ExpertReads:
         """At analytic fidelity always: what a trace has are the routes of the target."""
         model, size = self.setup.model, device.size
         of_all = DRAFT_BITS / model.expert_weight_bits if sliceable(model) else 1.0
