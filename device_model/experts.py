@@ -3,8 +3,8 @@
 ELMoE-3D models its LRU cache by a power law calibrated per model, with intra- and inter-request correlation and a
 locality that degrades with the batch (7, Inference Framework; Fig. 16), but prints neither law nor parameters. The
 laws below are ours; `foreserve calibrate` fits their exponents on its Table 3. What is known to be weak: with 4 GB,
-from a batch of 4 or 8 on, the published AR speedups imply more hits in a step than the cache holds experts. With each expert read
-once a step no cache can do that, so the law for decoding reproduces what is published and is no proof of it.
+from a batch of 4 or 8 on, the published AR speedups imply more hits in a step than the cache holds experts. With each
+expert read once a step no cache can do that: the law for decoding reproduces what is published and is no proof of it.
 """
 
 from typing import NamedTuple
