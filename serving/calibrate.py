@@ -18,18 +18,13 @@ def run(reference: Path | None, folder: Path | None, today: str | None) -> int:
     source = reference or TABLE3
     cells = read_cells(source)
     console = Console(stderr=True)
-    console.print(
-        f"Fitting to {sum(cell.phi_ar is not None for cell in cells)} cells of {source.name}: some minutes ..."
-    )
-    target = folder or SPECS / "calibration"
-    when = _checked_date(today)
+    given = sum(cell.phi_ar is not None or cell.phi_sd is not None for cell in cells)
+    if not given:
+        raise SpecError(f"{source}: No cell has a speedup; a calibration needs some to fit to.")
+    target, when = folder or SPECS / "calibration", _checked_date(today)
     _check_folder(target)
-    try:
-        fit = calibrate(cells)
-    except SpecError:
-        raise
-    except ValueError as error:
-        raise SpecError(f"{source}: {error}.") from error
+    console.print(f"Fitting to {given} cells of {source.name}: some minutes ...")
+    fit = calibrate(cells)
     for path in write_calibration(fit, cells, source.name, when, target):
         console.print(f"Written: {path}")
     ar, sd = errors_of(predicted(cell, fit.setup(cell)) for cell in cells)
