@@ -1,53 +1,34 @@
 """Do steps that speculate obey the laws, whatever the scheme, the model, the size of HB and the batch?"""
 
 import dataclasses
-from functools import lru_cache
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.load import load_device, load_setup, make_device
-from device_model.step import DraftShape, Energy, Seconds, StepPlan
-
-MODELS = ("qwen3-30b-a3b", "glm-4.7-flash", "deepseek-v2-lite", "gpt-oss-20b")
-SCHEMES = {
-    "elmoe3d": ("elastic", "random", "eagle", "slm", "quant"),
-    "hb_xpu": ("eagle", "slm", "quant"),
-    "xpu": ("eagle", "slm", "quant"),
-}
-SIZES = (4, 6, 8)
-NEARLY = 1 - 1e-9
-AT_1K = (1, 1024)
-
-device = lru_cache(maxsize=None)(lambda *names: load_device(*names))
-pairs = st.sampled_from([(system, draft) for system, drafts in SCHEMES.items() for draft in drafts])
-models, hardware = st.sampled_from(MODELS), st.sampled_from([f"elmoe3d-{gb}gb" for gb in SIZES])
-devices = st.builds(lambda pair, m, hw: device(pair[0], hw, m, pair[1]), pairs, models, hardware)
-with_hb = devices.filter(lambda d: d.hb.capacity_bytes > 0)
-decoding = st.tuples(st.just(1), st.integers(0, 8000))
-mixed = st.one_of(decoding, st.tuples(st.integers(2, 2048), st.integers(0, 8000)))
-crowds = st.builds(lambda batch, times: batch * times, st.lists(decoding, min_size=1, max_size=4), st.integers(1, 16))
-batches = st.one_of(crowds, st.lists(mixed, min_size=1, max_size=8))
-shapes = st.builds(
-    lambda d, w, more: DraftShape(d, w, d + more), st.integers(1, 14), st.integers(1, 30), st.integers(0, 50)
+from device_model.load import load_setup, make_device
+from device_model.step import DraftShape, Energy, Seconds
+from tests.device_model.speculating import (
+    AT_1K,
+    MODELS,
+    SCHEMES,
+    SIZES,
+    batches,
+    cost,
+    crowds,
+    device,
+    devices,
+    hardware,
+    held,
+    mixed,
+    models,
+    pairs,
+    shapes,
+    stages,
 )
 
-
-def cost(dev, batch, shape=None, **kwargs):
-    return next(iter(dev.probe(StepPlan.of(*batch, draft=shape), **kwargs)))
-
-
-def stages(dev, batch, shape=None):
-    return dev.explain(StepPlan.of(*batch, draft=shape))
-
-
-def held(dev, batch):
-    """What lies where during a step of `batch`."""
-    kv = sum(min(new + context, dev.size.window) if dev.size.window else new + context for new, context in batch)
-    whole = sum(new + context for new, context in batch)
-    tokens = whole - dev.size.windowed * (whole - kv)
-    return dev.placement.at(tokens * dev.size.kv_bytes_per_token + whole * dev.draft.kv_bytes_per_token)
+NEARLY = 1 - 1e-9
+with_hb = devices.filter(lambda d: d.hb.capacity_bytes > 0)
 
 
 @given(devices, batches, shapes)
