@@ -1,14 +1,12 @@
 """ELMoE-3D's acceptance rates by model, scheme, HB size and batch (Table 3), between its points and beyond them."""
 
-import csv
 from functools import lru_cache
 from math import log2
 from typing import NamedTuple
 
+from device_model.cells import read_cells
 from device_model.spec import SpecError
-from device_model.spec_file import SPECS
 
-TABLE = SPECS / "reference" / "elmoe_table3.csv"
 # Fig. 17(a): choosing by hotness has about 22 % more tokens accepted than choosing at random (GLM-4.7-Flash).
 HOTNESS_GAIN = 1.22
 
@@ -80,8 +78,4 @@ def _axes() -> tuple[list[float], list[int]]:
 
 @lru_cache(maxsize=1)
 def _table() -> dict[tuple[str, str, float, int], float]:
-    with TABLE.open(encoding="utf-8", newline="") as file:
-        return {
-            (row["target"].lower(), row["draft"], float(row["hb_gb"]), int(row["batch"])): float(row["alpha"])
-            for row in csv.DictReader(file)
-        }
+    return {(cell.model, cell.draft, cell.hb_gb, cell.batch): cell.alpha for cell in read_cells()}

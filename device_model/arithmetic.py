@@ -1,19 +1,15 @@
 """The arithmetic of one cell in words: for whoever wonders why a published figure is missed."""
 
-from device_model.cells import SCHEMES, Cell, batch_plan
-from device_model.load import load_setup, make_device
+from device_model.cells import Cell, batch_plan, drafting_device
+from device_model.load import make_device
 from device_model.step import StepPlan
-from device_model.tiered import TieredDevice
 
 
 def arithmetic(cell: Cell, mode: str, reference: float) -> str:
     """What the times are that make up a speedup, and what the published one would need."""
-    setup = load_setup(cell.hardware, cell.model)
-    device = make_device("elmoe3d", setup, SCHEMES[cell.draft])
-    assert isinstance(device, TieredDevice) and device.draft is not None
+    device, shape = drafting_device(cell, cell.setup)
     plan = batch_plan(cell.batch)
-    base_ms = make_device("xpu", setup).probe(plan).latency_s[0] * 1e3
-    shape = device.draft.shape
+    base_ms = make_device("xpu", cell.setup).probe(plan).latency_s[0] * 1e3
     tokens = 1 + cell.alpha * shape.depth if mode == "SD" else 1.0
     cost = next(iter(device.probe(StepPlan(plan.new_tokens, plan.context, shape if mode == "SD" else None))))
     hits = cost.expert_hits / cost.expert_lookups if cost.expert_lookups else 0.0

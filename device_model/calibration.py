@@ -10,7 +10,6 @@ from scipy.optimize import least_squares  # type: ignore[import-untyped]  # has 
 
 from device_model.calibrated import Locality, Speculation
 from device_model.cells import Cell, predict
-from device_model.load import load_setup
 from device_model.setup import Setup
 from device_model.step import FloatArray
 
@@ -65,17 +64,7 @@ class Fit:
 
     def setup(self, cell: Cell) -> Setup:
         """That of a cell, with these figures."""
-        loaded = _loaded(cell.hardware, cell.model)
-        return replace(loaded, locality=self.localities[cell.model], speculation=self.speculation)
-
-
-_cache: dict[tuple[str, str], Setup] = {}
-
-
-def _loaded(hardware: str, model: str) -> Setup:
-    if (hardware, model) not in _cache:
-        _cache[hardware, model] = load_setup(hardware, model)
-    return _cache[hardware, model]
+        return replace(cell.setup, locality=self.localities[cell.model], speculation=self.speculation)
 
 
 def calibrate(cells: Sequence[Cell]) -> Fit:
@@ -84,7 +73,7 @@ def calibrate(cells: Sequence[Cell]) -> Fit:
     Whole numbers are settled one after the other: down or up, whichever leaves less, with all others fitted anew.
     ValueError without such a cell.
     """
-    given = [cell for cell in cells if cell.phi_ar is not None or cell.phi_sd is not None]
+    given = [cell for cell in cells if cell.given]
     if not given:
         raise ValueError("No cell has a speedup; a calibration needs some to fit to")
     fixed = dict(CHOSEN)
@@ -150,7 +139,7 @@ class _Problem:
         out: list[float] = []
         for cell in cells:
             locality = Locality(**{name: figures[f"{cell.model} {name}"] for name in OF_MODEL})
-            setup = replace(_loaded(cell.hardware, cell.model), locality=locality, speculation=speculation)
+            setup = replace(cell.setup, locality=locality, speculation=speculation)
             phi_ar, phi_sd = predict(cell, setup)
             out.append(np.log(phi_ar / cell.phi_ar) if cell.phi_ar else 0.0)
             out.append(SD_WEIGHT * np.log(phi_sd / cell.phi_sd) if cell.phi_sd else 0.0)
@@ -180,7 +169,7 @@ def _speculation(figures: dict[str, float]) -> Speculation:
 
 
 def _kept(name: str, value: float) -> float:
-    whole = name in WHOLE or OF_DEVICE[name].whole if name in OF_DEVICE or name in WHOLE else False
+    whole = name in WHOLE or (name in OF_DEVICE and OF_DEVICE[name].whole)
     return round(value) if whole else _rounded(value)
 
 

@@ -13,7 +13,7 @@ from device_model.errors import Errors, errors_of, predicted
 def write_calibration(fit: Fit, cells: Sequence[Cell], source: str, date: str, folder: Path) -> list[Path]:
     """One file for the device and one for each model fitted, in `folder`; `source` names the file of the cells."""
     folder.mkdir(parents=True, exist_ok=True)
-    given = [cell for cell in cells if cell.phi_ar is not None or cell.phi_sd is not None]
+    given = [cell for cell in cells if cell.given]
     figures: dict[str, dict[str, float]] = {DEVICE: asdict(fit.speculation)}
     figures |= {model: asdict(locality) for model, locality in fit.localities.items()}
     paths = []

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from device_model.load import make_device
+from device_model.load import load_setup, make_device
 from device_model.setup import Setup
 from device_model.spec import SpecError
 from device_model.spec_file import SPECS
-from device_model.step import StepPlan
+from device_model.step import DraftShape, StepPlan
 from device_model.tiered import TieredDevice
 
 TABLE3 = SPECS / "reference" / "elmoe_table3.csv"
@@ -42,6 +42,22 @@ class Cell:
     @property
     def hardware(self) -> str:
         return f"elmoe3d-{self.hb_gb:g}gb"
+
+    @property
+    def given(self) -> bool:
+        """Whether a speedup of it is known."""
+        return self.phi_ar is not None or self.phi_sd is not None
+
+    @property
+    def setup(self) -> Setup:
+        """What its device is made from, as calibrated. Raises SpecError."""
+        return _setup(self.hardware, self.model)
+
+
+@lru_cache
+def _setup(hardware: str, model: str) -> Setup:
+    """Read once: a table has many cells of each."""
+    return load_setup(hardware, model)
 
 
 def read_cells(path: Path = TABLE3) -> list[Cell]:
@@ -89,14 +105,19 @@ def predict(cell: Cell, setup: Setup) -> tuple[float, float]:
     phi_sd = T_xPU (1 + accepted) / T_step, with alpha as accepted draft tokens / depth, and every sequence one bonus
     token (ELMoE-3D, 2.2).
     """
-    draft = make_device("elmoe3d", setup, SCHEMES[cell.draft])
-    assert isinstance(draft, TieredDevice) and draft.draft is not None
+    draft, shape = drafting_device(cell, setup)
     plan = batch_plan(cell.batch)
-    shape = draft.draft.shape
     base_s = float(make_device("xpu", setup).probe(plan).latency_s[0])
     ar_s = float(draft.probe(plan).latency_s[0])
     sd_s = float(draft.probe(StepPlan(plan.new_tokens, plan.context, shape)).latency_s[0])
     return base_s / ar_s, base_s / sd_s * (1 + cell.alpha * shape.depth)
+
+
+def drafting_device(cell: Cell, setup: Setup) -> tuple[TieredDevice, DraftShape]:
+    """ELMoE-3D with the draft scheme of a cell, and the shape of its drafts."""
+    device = make_device("elmoe3d", setup, SCHEMES[cell.draft])
+    assert isinstance(device, TieredDevice) and device.draft is not None
+    return device, device.draft.shape
 
 
 @lru_cache(maxsize=64)

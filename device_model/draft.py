@@ -22,6 +22,7 @@ class Draft(ABC):
     published: str  # its name in Table 3
     weights_bytes: float = 0.0  # in HB, beside the target
     kv_bytes_per_token: float = 0.0  # of a KV cache of its own
+    hb_share: float = 1.0  # what HB holds of an expert that it caches while drafts are verified
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -53,11 +54,17 @@ class Draft(ABC):
         self, device: "TieredDevice", work: "StepWork", held: "Held", routes: IntArray | None
     ) -> "ExpertReads":
         """The experts that verification reads, and where it finds them."""
-        return device.reads_of(device.cache.probe(self.ask(device, work, held, routes)), device.size.experts_bytes)
+        reads = device.cache.probe(self.ask(device, work, held, routes))
+        return device.reads_of(reads, device.size.experts_bytes, self.hb_share)
 
 
 class SeparateDraft(Draft):
     """A draft with weights of its own, apart from the target: it runs on any system."""
+
+    @property
+    def shape(self) -> DraftShape:
+        fitted = self.setup.speculation
+        return DraftShape(fitted.draft_depth, fitted.draft_width, fitted.verify_tokens)
 
     @abstractmethod
     def groups(self, work: "StepWork", unit: Unit) -> tuple[tuple[Part, ...], ...]:

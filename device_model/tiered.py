@@ -105,8 +105,10 @@ class TieredDevice(RooflineDevice):
 
     def reads_of(self, reads: Reads, expert_bytes: float, hb_share: float = 1.0) -> ExpertReads:
         """What a cache answers, as shares of all experts."""
-        experts = self.size.experts or 1
-        hits = reads.hits / reads.touched if experts > 1 else 0.0
+        experts = self.size.experts
+        if not experts:
+            return ExpertReads(0.0, 0.0, 0.0, expert_bytes, hb_share)
+        hits = reads.hits / reads.touched
         return ExpertReads(reads.touched / experts, hits, reads.written / experts, expert_bytes, hb_share)
 
     def pass_of_target(self, work: StepWork, held: Held, reads: ExpertReads, unit: Unit) -> Execution:

@@ -18,7 +18,7 @@ def run(reference: Path | None, folder: Path | None, today: str | None) -> int:
     source = reference or TABLE3
     cells = read_cells(source)
     console = Console(stderr=True)
-    given = sum(cell.phi_ar is not None or cell.phi_sd is not None for cell in cells)
+    given = sum(cell.given for cell in cells)
     if not given:
         raise SpecError(f"{source}: No cell has a speedup; a calibration needs some to fit to.")
     target, when = folder or SPECS / "calibration", _checked_date(today)

@@ -12,7 +12,6 @@ from rich.table import Table
 from device_model.cells import TABLE3, Cell, read_cells
 from device_model.errors import Errors, Predicted, errors_of, predicted
 from device_model.headlines import Headline, Point, headlines, points
-from device_model.load import load_setup
 from device_model.spec import SpecError
 
 SYSTEMS = ("elmoe3d",)
@@ -28,7 +27,7 @@ class Validation:
         cells = read_cells(reference or TABLE3)
         if not cells:
             raise SpecError(f"{reference} has no cell; a validation needs at least one row.")
-        self.rows = [predicted(cell, load_setup(cell.hardware, cell.model)) for cell in cells]
+        self.rows = [predicted(cell, cell.setup) for cell in cells]
         self.points: list[Point] = points()
         self.headlines: list[Headline] = headlines(self.rows, self.points)
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from device_model.draft import SeparateDraft
 from device_model.roofline import Part, Unit
 from device_model.setup import Setup
-from device_model.step import DraftShape
 
 if TYPE_CHECKING:
     from device_model.work import StepWork
@@ -21,11 +20,6 @@ class Scheme(SeparateDraft):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.weights_bytes = setup.locality.eagle_bytes
-
-    @property
-    def shape(self) -> DraftShape:
-        fitted = self.setup.speculation
-        return DraftShape(fitted.draft_depth, fitted.draft_width, fitted.verify_tokens)
 
     def groups(self, work: "StepWork", unit: Unit) -> tuple[tuple[Part, ...], ...]:
         read = self.weights_bytes * self.setup.speculation.eagle_read_share

@@ -14,9 +14,9 @@ from device_model.draft import Draft
 from device_model.fidelity import Ask
 from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
-from device_model.slices import DRAFT_BITS, sliceable
+from device_model.slices import DRAFT_BITS, draft_share, sliceable
 from device_model.step import DraftShape, IntArray
-from device_model.tiered import TENSOR_PARALLEL, ExpertReads, tokens_of
+from device_model.tiered import TENSOR_PARALLEL, tokens_of
 from device_model.units import at_four_bits
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Scheme(Draft):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._sliced = sliceable(setup.model)
-        self._slice_share = DRAFT_BITS / setup.model.expert_weight_bits if self._sliced else 1.0
+        self.hb_share = draft_share(setup.model)
 
     @property
     def shape(self) -> DraftShape:
@@ -49,7 +49,7 @@ class Scheme(Draft):
         touched = device.experts.pooled(tokens_of(work), pool)
         # A pool of fewer than top-k experts a layer gives a token fewer to compute.
         some = least(pool / device.experts.top_share, 1.0) if device.experts.top_share else 0.0
-        read = touched * device.size.experts_bytes * self._slice_share
+        read = touched * device.size.experts_bytes * self.hb_share
         experts = Part("experts in the pool", sliced, TENSOR_PARALLEL, device.size.expert_macs(work) * some, read)
         return Stage(DRAFT, 1, ((static,), (device.attention_part(work, held, unit),), (experts,)))
 
@@ -59,12 +59,6 @@ class Scheme(Draft):
             return asked
         return asked._replace(slices=self.pool(device, held) * device.size.experts, pool=True)
 
-    def verify_reads(
-        self, device: "TieredDevice", work: "StepWork", held: "Held", routes: IntArray | None
-    ) -> ExpertReads:
-        reads = device.cache.probe(self.ask(device, work, held, routes))
-        return device.reads_of(reads, device.size.experts_bytes, self._slice_share)
-
     def pool(self, device: "TieredDevice", held: "Held") -> Number:
         """The share of all experts whose slices find room in HB."""
-        return least(device.size.expert_share(held.hb_expert_bytes) / self._slice_share, 1.0)
+        return least(device.size.expert_share(held.hb_expert_bytes) / self.hb_share, 1.0)

@@ -13,7 +13,7 @@ from device_model.draft import Draft
 from device_model.experts import Tokens
 from device_model.fidelity import Ask
 from device_model.roofline import Stage, Unit
-from device_model.slices import DRAFT_BITS, sliceable
+from device_model.slices import DRAFT_BITS, draft_share, sliceable
 from device_model.step import DraftShape
 from device_model.tiered import ExpertReads, tokens_of
 from device_model.units import at_four_bits
@@ -52,8 +52,7 @@ class Scheme(Draft):
 
     def _reads(self, device: "TieredDevice", tokens: Tokens, held: "Held") -> ExpertReads:
         """At analytic fidelity always: what a trace has are the routes of the target."""
-        model, size = self.setup.model, device.size
-        of_all = DRAFT_BITS / model.expert_weight_bits if sliceable(model) else 1.0
-        copies = size.experts_bytes * of_all
+        size = device.size
+        copies = size.experts_bytes * draft_share(self.setup.model)
         slices = least(held.hb_expert_bytes / copies, 1.0) * size.experts if size.experts else 0.0
         return device.reads_of(device.expected.probe(Ask(tokens, slices)), copies)

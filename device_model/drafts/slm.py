@@ -6,7 +6,6 @@ from device_model.draft import SeparateDraft
 from device_model.roofline import Part, Unit
 from device_model.setup import Setup
 from device_model.size import ModelSize
-from device_model.step import DraftShape
 
 if TYPE_CHECKING:
     from device_model.work import StepWork
@@ -27,11 +26,6 @@ class Scheme(SeparateDraft):
         untied = self._size.weights.table * (2 - self._size.weights.tables) * setup.slm.static_bytes_per_weight
         self.weights_bytes = self._size.static_bytes + untied
         self.kv_bytes_per_token = self._size.kv_bytes_per_token
-
-    @property
-    def shape(self) -> DraftShape:
-        fitted = self.setup.speculation
-        return DraftShape(fitted.draft_depth, fitted.draft_width, fitted.verify_tokens)
 
     def groups(self, work: "StepWork", unit: Unit) -> tuple[tuple[Part, ...], ...]:
         size, why = self._size, "the small model lies in HB, split over all banks"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.acceptance import TABLE, acceptance
+from device_model.acceptance import acceptance
+from device_model.cells import TABLE3 as TABLE
 from device_model.spec import SpecError
 
 with TABLE.open(encoding="utf-8", newline="") as file:
