@@ -28,9 +28,12 @@ def status(draw: Draw) -> Exchange:
     )
     first = said.replace("{c}", code).replace("{n}", name).replace("{m}", meaning)
     rest = draw.some(
-        [side.get(code[0], "The fault is on the side of the server."), KNOWN.aside(draw)], draw.number(0, 2)
+        [side.get(code[0], "The fault is on the side of the server."), "The server may log more."], draw.number(0, 2)
     )
-    more = {"shorter": f"{code} means {name}.", "example": KNOWN.aside(draw)}
+    more = {
+        "shorter": f"{code} means {name}.",
+        "example": f"For example, when {meaning}, the answer has the status {code}.",
+    }
     return Exchange(KNOWN.ask(STATUS, draw, x=code), " ".join([first, *rest]), more)
 
 
@@ -38,7 +41,7 @@ def cost(draw: Draw) -> Exchange:
     """The cost of an operation."""
     operation, order, reason = draw.pick(COSTS)
     first = draw.pick([f"{capital(operation)} takes {order}.", f"The cost is {order}.", f"It takes {order} time."])
-    rest = [f"The reason is that {reason}.", *([KNOWN.aside(draw)] if draw.chance(0.4) else [])]
+    rest = [f"The reason is that {reason}.", *([KNOWN.aside(draw)] if draw.chance(0.15) else [])]
     more = {"why": f"Because {reason}.", "shorter": f"{order}."}
     return Exchange(KNOWN.ask(COST, draw, x=operation), " ".join([first, *rest]), more)
 

@@ -126,8 +126,8 @@ def dice(draw: Draw) -> Exchange:
         count = draw.number(2, 6)
         heads = draw.number(0, count)
         ways, cases = comb(count, heads), 2**count
-        task = f"I toss {count} coins. What is the probability of exactly {heads} heads?"
-        event = f"exactly {heads} heads"
+        event = f"exactly {heads} head{'s' * (heads != 1)}"
+        task = f"I toss {count} coins. What is the probability of {event}?"
     else:
         red, blue = draw.number(1, 12), draw.number(1, 12)
         ways, cases = red, red + blue

@@ -132,12 +132,21 @@ def scene(known: Knowledge, draw: Draw) -> Exchange:
     chosen = draw.pick(known.scenes)
     bound: dict[str, str] = {}
     for key, rule in chosen.get("bind", {}).items():
-        bound[key] = known.grammar.expand(f"{{{rule}}}", draw, bound)
+        bound[key] = _other(known, rule, bound, draw)
     prompt = known.ask(chosen["ask"], draw, **bound)
     parts = (capital(known.say(draw.pick(part), draw, **bound)) for part in chosen["reply"])
     answer = "\n".join(" ".join(line.split()) for line in " ".join(parts).split("\n"))
     more = {kind: capital(known.say(text, draw, **bound)) for kind, text in chosen.get("more", {}).items()}
     return Exchange(prompt, answer, more)
+
+
+def _other(known: Knowledge, rule: str, bound: dict[str, str], draw: Draw) -> str:
+    """A text of the rule that is not bound yet, if a few tries find one."""
+    for _ in range(5):
+        text = known.grammar.expand(f"{{{rule}}}", draw, bound)
+        if text not in bound.values():
+            break
+    return text
 
 
 Move = Callable[[Knowledge, Draw], Exchange]

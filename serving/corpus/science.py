@@ -39,7 +39,14 @@ def element(draw: Draw) -> Exchange:
     rest = draw.some([told, protons, f"Its symbol is {symbol}.", f"It is a {kind}."], draw.number(1, 3))
     more = {"more": f"{protons} {told}", "shorter": f"{capital(name)} is element number {number}, {symbol}."}
     return Exchange(
-        prompt, prose(" ".join([first, *(text for text in rest if symbol not in text or symbol not in first)])), more
+        prompt, prose(" ".join([first, *(text for text in rest if not _said(text, first, symbol, kind))])), more
+    )
+
+
+def _said(text: str, first: str, symbol: str, kind: str) -> bool:
+    """Whether the first sentence says this already."""
+    return (text == f"Its symbol is {symbol}." and f"symbol {symbol}." in first) or (
+        text == f"It is a {kind}." and kind in first
     )
 
 
@@ -61,7 +68,7 @@ def planet(draw: Draw) -> Exchange:
     sort = {"rocky": "a rocky planet", "gas": "a gas giant", "ice": "an ice giant"}[kind]
     first = draw.pick([f"{name} is the {place} planet from the sun.", f"{name} is {sort}, the {place} from the sun."])
     rest = draw.some(
-        [told, f"It is {sort}.", "It circles the sun like the seven others.", "A telescope shows it well."],
+        [told, "It circles the sun like the seven others.", "A telescope shows it well."],
         draw.number(1, 3),
     )
     return Exchange(prompt, " ".join([first, *rest]), {"more": told, "shorter": f"{name} is {sort}."})
