@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from device_model.spec import SpecError
-from serving.scenario import Scenario, ScenarioError, load_scenario
+from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
 
 HELP = {
     "system": "kind of system to emulate, a file in device_model/systems",
@@ -79,6 +79,7 @@ def make_parser() -> argparse.ArgumentParser:
     call.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
     call.set_defaults(run=run_call)
     add_device_model_commands(commands)
+    add_token_model_commands(commands)
     add_model_commands(commands.add_parser("model", help="what the emulator knows of models"))
     return parser
 
@@ -104,6 +105,17 @@ def add_device_model_commands(commands: "argparse._SubParsersAction[argparse.Arg
     calibrate.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: specs/calibration)")
     calibrate.add_argument("--date", metavar="YYYY-MM-DD", help="the date to write down (default: today)")
     calibrate.set_defaults(run=run_calibrate)
+
+
+def add_token_model_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """What is measured on the token model."""
+    locality = commands.add_parser("locality", help="what the token model's real routing says of locality")
+    locality.add_argument("--token-model", default=str(BUNDLED_MODEL), metavar="DIR", help=HELP["token_model"])
+    locality.add_argument("--prompts", type=positive, default=24, metavar="N", help="of each topic (default: 24)")
+    locality.add_argument("--tokens", type=positive, default=64, metavar="N", help="of each answer (default: 64)")
+    locality.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and sampling (default: 0)")
+    locality.add_argument("--out", type=Path, metavar="DIR", help="write what was found there, with a picture")
+    locality.set_defaults(run=run_locality)
 
 
 def add_model_commands(parser: argparse.ArgumentParser) -> None:
@@ -216,6 +228,13 @@ def run_calibrate(args: argparse.Namespace) -> int:
     from serving.calibrate import run
 
     return run(args.reference, args.out, args.date)
+
+
+def run_locality(args: argparse.Namespace) -> int:
+    """`foreserve locality`."""
+    from serving.locality import locality
+
+    return locality(args.token_model, args.prompts, args.tokens, args.seed, args.out)
 
 
 def run_model_add(args: argparse.Namespace) -> int:

@@ -1,0 +1,53 @@
+"""Runs prompts through the token model in vLLM, and keeps what its routers chose for each token that it generated."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from device_model.step import IntArray
+from serving.corpus.corpus import TOPICS, prompts
+from serving.routes import format_of
+from serving.vllm_flags import prepare_environment
+
+CONTEXT = 2048
+
+
+class Profiled(NamedTuple):
+    """A request of a topic: its answer, and the routes [tokens, layers, top_k] of the tokens that led to it, without
+    those of the prompt."""
+
+    topic: str
+    prompt: str
+    answer: str
+    routes: IntArray
+
+
+def profile(token_model: str, per_topic: int, max_tokens: int, seed: int) -> list[Profiled]:
+    """Held-out prompts of each topic, answered with temperature 1, seeded. SpecError for a model without experts."""
+    format_of(token_model)
+    prepare_environment(token_model)
+    from vllm import LLM, SamplingParams
+
+    from serving.routed_worker import RoutedWorker
+    from serving.vllm_source import RunAheadScheduler
+
+    llm = LLM(
+        token_model,
+        enforce_eager=True,
+        dtype="float32",
+        max_model_len=CONTEXT,
+        enable_prefix_caching=False,
+        enable_chunked_prefill=False,
+        worker_cls=RoutedWorker.__module__ + "." + RoutedWorker.__qualname__,
+        scheduler_cls=RunAheadScheduler.__module__ + "." + RunAheadScheduler.__qualname__,
+    )
+    asked = [(topic, prompt) for topic in TOPICS for prompt in prompts(topic, per_topic, seed)]
+    params = [SamplingParams(max_tokens=max_tokens, seed=seed + index) for index in range(len(asked))]
+    answers = llm.chat([[{"role": "user", "content": prompt}] for _, prompt in asked], params, use_tqdm=False)
+    found = []
+    for (topic, prompt), answer in zip(asked, answers, strict=True):
+        output = answer.outputs[0]
+        # The first token that was generated was computed with the prompt's last, whose row is the first to keep.
+        kept = np.asarray(output.routed_experts)[len(answer.prompt_token_ids) - 1 :]
+        found.append(Profiled(topic, prompt, output.text, kept.astype(np.int64)))
+    return found
