@@ -5,7 +5,9 @@ from math import log2
 from typing import NamedTuple
 
 from device_model.cells import batch_plan, read_cells
+from device_model.measured import POOLS, MeasuredRates
 from device_model.spec import SpecError
+from device_model.speculation import accepted_at
 from device_model.step import StepPlan
 from device_model.tiered import TieredDevice
 from device_model.work import StepWork
@@ -69,6 +71,21 @@ def acceptance_of(device: TieredDevice, plan: StepPlan) -> Acceptance:
     edge = acceptance(setup.target, draft.published, smallest_gb, batch)
     caveat = f"The KV cache leaves a smaller pool than any in Table 3: the rate at {smallest_gb:g} GB, in proportion."
     return Acceptance(edge.alpha * pool_gb / (pool_gb + smallest_gb - alike_gb), f"{caveat} {edge.caveat}".strip())
+
+
+def measured_of(device: TieredDevice, plan: StepPlan, rates: MeasuredRates) -> Acceptance:
+    """The same by rates that were measured, with as large a share of the experts in the pool; a scheme of which none
+    were has its published one, and a caveat. ValueError as `acceptance_of`."""
+    published = acceptance_of(device, plan)
+    draft, work = device.draft, StepWork.of(plan, 1)
+    assert draft is not None
+    pool = POOLS.get(draft.published)
+    if pool is None:
+        return published._replace(caveat=f"{draft.published} was not measured: its published rate. {published.caveat}")
+    share = draft.drafted_share(device, device.held(work))
+    alpha = rates.alpha(pool, share, work.decoding)
+    depth = draft.shape.depth
+    return Acceptance(accepted_at(alpha, rates.depth, depth) / depth)
 
 
 def _between(target: str, scheme: str, hb_gb: float, batch: int) -> float:

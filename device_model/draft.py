@@ -47,6 +47,10 @@ class Draft(ABC):
         """Whether the target's experts may be cached in what is left of HB."""
         return True
 
+    def drafted_share(self, device: "TieredDevice", held: "Held") -> float:
+        """The share of the target's experts that it drafts with."""
+        return 1.0
+
     def ask(self, device: "TieredDevice", work: "StepWork", held: "Held", routes: IntArray | None) -> "Ask":
         """What verification asks of the expert cache."""
         return device.ask(work, held, routes)

@@ -3,10 +3,12 @@
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from device_model.step import IntArray
+from device_model.step import FloatArray, IntArray
 
 BISECTIONS = 60
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @lru_cache(maxsize=4096)
@@ -36,11 +38,27 @@ def accepted_at(alpha: float, measured_depth: int, depth: int) -> float:
     return mean_accepted(chain_rate(alpha * measured_depth, measured_depth), depth)
 
 
-def sample_accepted(rng: np.random.Generator, rate: float, depth: int, sequences: int) -> IntArray:
-    """Accepted tokens [sequences] of one step, drawn from the chain: at least i <= `depth` with chance rate^i.
-
-    The generator is the caller's: seeded for each request, a replay accepts the same.
-    """
-    passed = rng.random((sequences, depth)) < rate
-    accepted: IntArray = np.cumprod(passed, axis=1, dtype=np.int64).sum(axis=1)
+def sample_accepted(draws: FloatArray, rate: float) -> IntArray:
+    """Accepted tokens [sequences] of one step, drawn from the chain: at least i with chance rate^i. `draws` [sequences,
+    depth] are even in [0, 1), as `draws_at` has them."""
+    accepted: IntArray = np.cumprod(draws < rate, axis=1, dtype=np.int64).sum(axis=1)
     return accepted
+
+
+def draws_at(seeds: IntArray, positions: IntArray, depth: int) -> FloatArray:
+    """Even draws [sequences, depth] in [0, 1) that depend on each sequence's seed and position alone, so that a replay,
+    or a retry from any token on, accepts the same.
+
+    By hashing twice with the finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+    generators, OOPSLA 2014), which takes neighbouring positions to numbers that are independent for our purpose.
+    """
+    places = np.arange(1, depth + 1, dtype=np.uint64) * GOLDEN
+    keys = _mixed(seeds.astype(np.uint64) + positions.astype(np.uint64) * GOLDEN)
+    draws: FloatArray = (_mixed(keys[:, None] + places) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return draws
+
+
+def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

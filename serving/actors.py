@@ -9,13 +9,15 @@ import ray
 
 from device_model.step import StepCosts, StepPlan
 from serving.clock import WallClock
+from serving.emulated import Emulated
 from serving.engine import Engine
-from serving.flow import Batch, Chunk, Request
+from serving.flow import Batch, Chunk, Done, Request
 from serving.lpddr import Lpddr
-from serving.pricing import Expected, Pricer, Trace, Traced
+from serving.pricing import Drafting, Expected, Pricer, Traced
 from serving.priority import become_realtime, become_urgent, settle
 from serving.remote import REPORT_S, Asking, Leasing, Progress, ReleaseSink
 from serving.scheduler import Limits, Scheduler
+from serving.speculate import Speculated
 from serving.tokens import Tokens
 from serving.wire import Receiver, Sender
 
@@ -24,14 +26,16 @@ from serving.wire import Receiver, Sender
 class DeviceModelActor:
     """Answers what steps cost. It keeps nothing, so a restarted one goes on where the last one was."""
 
-    def __init__(self, system: str, hardware: str, model: str, realtime: bool) -> None:
-        from device_model.load import load_device
-
+    def __init__(self, emulated: Emulated, realtime: bool) -> None:
         become_urgent(realtime)
-        self._device = load_device(system, hardware, model)
+        self._device, self._speculation = emulated.load()
 
     def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None) -> StepCosts:
         return self._device.probe(plan, steps, ext_bytes_per_s)
+
+    def speculate(self, plan: StepPlan, ext_bytes_per_s: float | None) -> Speculated:
+        assert self._speculation is not None
+        return self._speculation.speculate(plan, ext_bytes_per_s)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
@@ -69,22 +73,20 @@ class SchedulerActor:
             self._scheduler.abort(request_id)
         self._device.poke.remote()
 
-    def plan(self, at: float, now: float, last: float, steps: int, finished: list[str]) -> Batch:
-        return self._scheduler.plan(at, now, last, steps, finished)
+    def plan(self, at: float, now: float, last: float, done: Done) -> Batch:
+        return self._scheduler.plan(at, now, last, done)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1})
 class HbXpu:
     """The emulated device: runs the engine's loop against the wall clock and sends its releases to the edge."""
 
-    def __init__(
-        self, index: int, clock: tuple[float, float], edge: str, realtime: bool, trace: Trace | None = None
-    ) -> None:
-        """`clock`: its origin in Unix seconds, and its speed. `trace`: for an expert cache of its own that is real."""
+    def __init__(self, index: int, clock: tuple[float, float], edge: str, realtime: bool, emulated: Emulated) -> None:
+        """`clock`: its origin in Unix seconds, and its speed."""
         become_urgent(realtime)
         self._index = index
         self._realtime = realtime
-        self._trace = trace
+        self._emulated = emulated
         self._clock = WallClock(*clock)
         self._sink = ReleaseSink(edge)
         self._feed: Receiver[list[Chunk]] = Receiver(list[Chunk])
@@ -112,9 +114,9 @@ class HbXpu:
         return self._feed.address
 
     def _pricer(self, model: Any) -> Pricer:
-        if self._trace is None:
-            return Expected(Asking(model))
-        return Traced(self._trace, self._tokens, self._clock.speed)
+        if self._emulated.trace is not None:
+            return Traced(self._emulated.trace, self._tokens, self._clock.speed)
+        return Drafting(Asking(model)) if self._emulated.draft else Expected(Asking(model))
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:

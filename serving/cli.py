@@ -10,12 +10,14 @@ import sys
 from pathlib import Path
 
 from device_model.spec import SpecError
-from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
+from serving.scenario import BUNDLED_MODEL, CHOICES, Scenario, ScenarioError, load_scenario
 
 HELP = {
     "system": "kind of system to emulate, a file in device_model/systems",
     "hardware": "its hardware, a file in device_model/specs/hardware",
     "model": "the model it serves, a file in device_model/specs/models",
+    "draft": "draft scheme with which every step speculates, a file in device_model/drafts (none: plain decoding)",
+    "acceptance": "rates of accepted drafts: published (the paper's), or measured (on the bundled token model)",
     "residency": "what HB holds of the experts: analytic (as a law expects), or trace (a real cache, real routes)",
     "devices": "emulated devices",
     "speed": "emulated seconds per real second: 1 is real time, 0.1 ten times slower",
@@ -99,6 +101,9 @@ def add_device_model_commands(commands: "argparse._SubParsersAction[argparse.Arg
     explain.add_argument("--batch", type=positive, default=1, metavar="N", help="sequences that decode (default: 1)")
     explain.add_argument("--context", type=positive, default=1024, metavar="N", help="tokens of each (default: 1024)")
     explain.add_argument("--depth", type=positive, metavar="N", help="draft depth (default: the calibrated one)")
+    explain.add_argument(
+        "--acceptance", choices=CHOICES["acceptance"], default="published", help=f"{HELP['acceptance']}"
+    )
     explain.set_defaults(run=run_explain)
     calibrate = commands.add_parser("calibrate", help="fit what no paper gives to the cells of a table")
     calibrate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of Table 3")
@@ -218,9 +223,10 @@ def positive(text: str) -> int:
 
 def run_explain(args: argparse.Namespace) -> int:
     """`foreserve explain`."""
-    from serving.explain import explain
+    from serving.explain import Drafts, explain
 
-    return explain((args.system, args.hardware, args.model), args.draft, args.batch, args.context, args.depth)
+    drafts = Drafts(args.draft, args.depth, args.acceptance)
+    return explain((args.system, args.hardware, args.model), drafts, args.batch, args.context)
 
 
 def run_calibrate(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from serving.clock import Clock
-from serving.flow import NEVER, Batch, Chunk, Release, StepRecord
+from serving.flow import NEVER, Batch, Chunk, Done, Release, StepRecord
 from serving.pricing import Priced, Pricer
 from serving.tokens import Tokens
 
@@ -18,7 +18,7 @@ MAX_OWED = 64
 class Planner(Protocol):
     """Composes batches: `serving.scheduler.Scheduler`, or an actor that owns one."""
 
-    def plan(self, at: float, now: float, last: float, steps: int, finished: list[str]) -> Batch: ...
+    def plan(self, at: float, now: float, last: float, done: Done) -> Batch: ...
 
 
 class Tier(Protocol):
@@ -44,6 +44,7 @@ class Engine:
     at: float = 0.0
     _last: float = -1.0
     _steps: int = 0
+    _accepted: list[int] = field(default_factory=list)
     _traffic: float = 0.0
     _news: bool = False
     # A deque, because a push may add to it from another thread while a plan empties it.
@@ -66,9 +67,10 @@ class Engine:
         """Plan once, and run the steps of that plan until something changes."""
         # Cleared before the question: news that come while it is answered lead to another.
         self._news = False
-        steps, self._steps = self._steps, 0
         finished = [self._finished.popleft() for _ in range(len(self._finished))]
-        batch = self.planner.plan(self.at, self.clock.now(), self._last, steps, finished)
+        done = Done(self._steps, self._accepted, finished)
+        self._steps, self._accepted = 0, []
+        batch = self.planner.plan(self.at, self.clock.now(), self._last, done)
         if not batch.ids:
             self.clock.wait(batch.until_s)
             return
@@ -84,11 +86,12 @@ class Engine:
         cost = priced.cost
         start, self.at = self.at, self.at + cost.latency_s
         late_real_s = self.clock.until(self.at)
-        emitting = [id for id, emits in zip(batch.ids, batch.emits, strict=True) if emits]
-        chunks, underruns = self.tokens.take(emitting)
+        accepted = priced.accepted or [0] * len(batch.ids)
+        emitted = {id: 1 + more for id, more, emits in zip(batch.ids, accepted, batch.emits, strict=True) if emits}
+        chunks, underruns = self.tokens.take(emitted)
         record = StepRecord(
             device=self.device,
-            mode="ar",
+            mode="sd" if priced.drafts else "ar",
             phase=batch.phase,
             start_s=start,
             latency_s=cost.latency_s,
@@ -105,11 +108,16 @@ class Engine:
             preemptions=batch.preemptions if first else 0,
             slips=batch.slips if first else 0,
             unrouted=priced.unrouted,
+            drafts=priced.drafts,
+            drafted=priced.drafts * priced.depth,
+            accepted=sum(accepted),
         )
         self.sink(Release(self.device, self.at, chunks, record, batch.started if first else [], start))
         self._finish(chunks)
         self._last = start
         self._steps += 1
+        # A batch that drafts is planned anew after each step, as only now it is known how far its sequences have got.
+        self._accepted = priced.accepted
         self._traffic += cost.traffic.ext_bytes
         if underruns and self.tokens.owed() > MAX_OWED:
             self._stall()

@@ -1,9 +1,10 @@
 """`foreserve explain`: which operator of a step runs where, why, and what it costs."""
 
+from typing import NamedTuple
+
 from rich.console import Console
 from rich.table import Table
 
-from device_model.acceptance import acceptance_of
 from device_model.device import RooflineDevice
 from device_model.load import load_device
 from device_model.roofline import Part, Stage
@@ -11,10 +12,20 @@ from device_model.spec import SpecError
 from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepCost, StepPlan
 from device_model.tiered import TieredDevice
+from serving.speculate import Speculation
 
 
-def explain(names: tuple[str, str, str], draft: str | None, batch: int, context: int, depth: int | None) -> int:
+class Drafts(NamedTuple):
+    """What to speculate with: a scheme, the depth if it is not the calibrated one, and whose acceptance rates."""
+
+    scheme: str | None
+    depth: int | None
+    acceptance: str
+
+
+def explain(names: tuple[str, str, str], drafts: Drafts, batch: int, context: int) -> int:
     """Print one decode step of `batch` sequences with `context` tokens each; `names`: system, hardware, model."""
+    draft, depth, acceptance = drafts
     device = load_device(*names, draft)
     shape = _shape(device, depth)
     _check(device, batch, context, draft, depth)
@@ -29,7 +40,7 @@ def explain(names: tuple[str, str, str], draft: str | None, batch: int, context:
     _print_cost(console, cost)
     tokens = float(batch)
     if shape is not None:
-        tokens = batch * (1 + _print_accepted(console, device, plan, shape))
+        tokens = batch * (1 + _print_accepted(console, device, plan, acceptance))
     console.print(f"Per token: {cost.latency_s / tokens * 1e3:.3f} ms, {cost.energy_j / tokens * 1e3:.3f} mJ")
     return 0
 
@@ -102,11 +113,12 @@ def _print_cost(console: Console, cost: StepCost) -> None:
         )
 
 
-def _print_accepted(console: Console, device: RooflineDevice, plan: StepPlan, shape: DraftShape) -> float:
-    assert isinstance(device, TieredDevice) and device.draft is not None  # only devices that draft come here
-    rate = acceptance_of(device, plan)
-    accepted = accepted_at(rate.alpha, device.draft.shape.depth, shape.depth)
-    console.print(f"Accepted: {accepted:.2f} of {shape.depth} drafts (alpha {rate.alpha:.2f}), and one token more")
+def _print_accepted(console: Console, device: RooflineDevice, plan: StepPlan, acceptance: str) -> float:
+    # Only devices that draft come here, and those have tiers.
+    assert isinstance(device, TieredDevice) and device.draft is not None and plan.draft is not None
+    rate, depth = Speculation(device, acceptance).acceptance(plan), plan.draft.depth
+    accepted = accepted_at(rate.alpha, device.draft.shape.depth, depth)
+    console.print(f"Accepted: {accepted:.2f} of {depth} drafts (alpha {rate.alpha:.2f}), and one token more")
     if rate.caveat:
         console.print(f"Note: {rate.caveat}")
     return accepted

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from serving.flow import Chunk, Request
 
 
@@ -24,8 +26,7 @@ class Flight:
     @property
     def resumed(self) -> Request:
         """The request as a scheduler that has never seen it must take it: with what its client has already."""
-        r = self.request
-        return Request(r.id, r.arrival_s, r.prompt_tokens, r.max_tokens, released=len(self.tokens))
+        return msgspec.structs.replace(self.request, released=len(self.tokens))
 
     def take(self, tokens: list[int], at_s: float) -> float | None:
         """Take note of a release; the time since the one before it, None for the first."""

@@ -21,7 +21,8 @@ NEVER = float("inf")
 class Request(msgspec.Struct, frozen=True, array_like=True):
     """A request as the scheduler sees it: numbers only.
 
-    `released` is 0, but for a request that another instance of the device had begun: tokens that its client has.
+    `released` is 0, but for a request that another instance of the device had begun: tokens that its client has. What
+    is left to chance in emulating it follows from `seed`.
     """
 
     id: str
@@ -29,13 +30,15 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     prompt_tokens: int
     max_tokens: int
     released: int = 0
+    seed: int = 0
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
     """The next steps of a device: the same sequences for `horizon` steps, if nothing happens.
 
     `new_tokens`, `context` and `emits` [n] stand beside `ids`: a sequence emits a token in each step, but for a
-    prefill that has chunks to come. No `ids`: nothing to do before `until_s`, the next arrival that is known.
+    prefill that has chunks to come. `seeds`, `released` and `remaining` [n] are of the requests, and of the tokens that
+    they have had and may yet have. No `ids`: nothing to do before `until_s`, the next arrival that is known.
     """
 
     ids: list[str]
@@ -43,6 +46,9 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     context: list[int]
     emits: list[bool]
     start_s: float
+    seeds: list[int] = []
+    released: list[int] = []
+    remaining: list[int] = []
     until_s: float = NEVER
     horizon: int = 1
     started: list[str] = []
@@ -61,6 +67,15 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
         """`decode`, `prefill`, or `mixed` where one step does both."""
         decoding = sum(n == 1 for n in self.new_tokens)
         return "decode" if decoding == len(self.ids) else "mixed" if decoding else "prefill"
+
+
+class Done(msgspec.Struct, frozen=True, array_like=True):
+    """What came of a batch: how many of its steps were made, how many drafts of each sequence were `accepted` in them
+    (nothing if none were drafted), and which requests `finished` with the last."""
+
+    steps: int = 0
+    accepted: list[int] = []
+    finished: list[str] = []
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
@@ -82,8 +97,10 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
 class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     """What one step of one device did. Metrics, logs and traces are made from it, and nothing else counts anything.
 
-    `late_real_s` is how long after its modelled instant the device released the step, in real seconds. `unrouted` are
-    tokens whose experts a traced cache had to guess.
+    `mode` is "ar" or "sd": `drafts` sequences drafted, `drafted` tokens in all (of the longest path of each tree), of
+    which `accepted` were. `late_real_s` is how
+    long after its modelled instant the device released the step, in real seconds. `unrouted` are tokens whose experts a
+    traced cache had to guess.
     """
 
     device: int
@@ -104,6 +121,9 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     preemptions: int
     slips: int
     unrouted: int = 0
+    drafts: int = 0
+    drafted: int = 0
+    accepted: int = 0
 
 
 class Release(msgspec.Struct, frozen=True, array_like=True):

@@ -70,6 +70,11 @@ class RequestMetrics:
         self.max_tokens = self._histogram("request_params_max_tokens", tokens)
         self.max_generation = self._histogram("request_max_num_generation_tokens", tokens)
         self.params_n = self._histogram("request_params_n", histogram_buckets("request_params_n"))
+        self.speculation = {
+            "drafts": self._counter("spec_decode_num_drafts", "Sequences' steps in which they drafted."),
+            "drafted": self._counter("spec_decode_num_draft_tokens", "Tokens drafted, of each longest path."),
+            "accepted": self._counter("spec_decode_num_accepted_tokens", "Draft tokens that were accepted."),
+        }
         self.iteration_tokens = self._histogram("iteration_tokens_total", histogram_buckets("iteration_tokens"))
         for device in range(devices):
             self._begin(str(device))
@@ -80,9 +85,11 @@ class RequestMetrics:
         ]
 
     def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
-        """Tokens of a request came out, `gap_s` after those before them."""
+        """Tokens came out of a request, `gap_s` after the last; what comes at once is one output, as in vLLM."""
         generated, gaps = self._hot[flight.device]
         generated.inc(tokens)
+        if gap_s == 0:
+            return
         if gap_s is not None:
             gaps.observe(gap_s)
             return
@@ -119,7 +126,9 @@ class RequestMetrics:
         of(self.waiting_by_reason, *labels, "capacity").set(record.waiting)
         of(self.kv_usage, *labels).set(record.kv_tokens / kv_capacity_tokens)
         of(self.preemptions, *labels).inc(record.preemptions)
-        of(self.iteration_tokens, *labels).observe(record.new_tokens)
+        of(self.iteration_tokens, *labels).observe(record.new_tokens + record.accepted)
+        for name, counter in self.speculation.items():
+            of(counter, *labels).inc(getattr(record, name))
 
     def on_idle(self, device: int) -> None:
         """A device has nothing left to do."""
@@ -141,7 +150,15 @@ class RequestMetrics:
     def _begin(self, engine: str) -> None:
         """Series that exist from the start: a rate over a counter that appears with its first event misses it."""
         self.on_idle(int(engine))
-        for metric in (self.preemptions, self.prompt_tokens, self.generation_tokens, self.ttft, self.itl, self.e2e):
+        for metric in (
+            *self.speculation.values(),
+            self.preemptions,
+            self.prompt_tokens,
+            self.generation_tokens,
+            self.ttft,
+            self.itl,
+            self.e2e,
+        ):
             metric.labels(self._model, engine)
         for reason in FinishReason:
             self.success.labels(self._model, engine, str(reason))

@@ -58,6 +58,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
                     arrival_s=arrival_s(self.clock),
                     prompt_tokens=len(request.prompt_token_ids),
                     max_tokens=params.max_tokens,
+                    seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
                 ),
                 device=self._dispatcher.choose(request.data_parallel_rank),
             )

@@ -8,20 +8,26 @@ import numpy as np
 from device_model.load import load_device, trace_experts
 from device_model.route_map import RouteMap, Routers
 from device_model.spec import SpecError
+from device_model.speculation import draws_at, sample_accepted
 from device_model.step import IntArray, StepCost, StepCosts, StepPlan
 from device_model.tiered import TieredDevice
 from serving.flow import Batch, Chunk
 from serving.routes import RouteFormat, format_of
+from serving.speculate import Speculated
 from serving.tokens import Tokens
 
 PATIENCE = 0.5  # of the time that a step is expected to take
 
 
 class Priced(NamedTuple):
-    """A step's cost, and of how many of its tokens the experts had to be guessed."""
+    """A step's cost, and of how many of its tokens the experts had to be guessed. If `drafts` sequences draft, to a
+    `depth`, how many drafts of each sequence of the batch are `accepted`."""
 
     cost: StepCost
     unrouted: int = 0
+    accepted: list[int] = []  # noqa: RUF012  # never written to
+    drafts: int = 0
+    depth: int = 0
 
 
 class Pricer(Protocol):
@@ -45,6 +51,32 @@ class Expected:
     def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
         for cost in self._model.probe(batch.plan, batch.horizon, ext_bytes_per_s):
             yield Priced(cost)
+
+
+class Drafter(Protocol):
+    """Costs a step that drafts: a `Speculation`, or an actor that owns one."""
+
+    def speculate(self, plan: StepPlan, ext_bytes_per_s: float) -> Speculated: ...
+
+
+class Drafting:
+    """Costs of steps that draft, each by itself: only what was accepted tells how the next one begins."""
+
+    def __init__(self, model: Drafter) -> None:
+        self._model = model
+
+    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
+        step = self._model.speculate(batch.plan, ext_bytes_per_s)
+        cost = next(iter(step.costs))
+        decoding = [new == 1 and emits for new, emits in zip(batch.new_tokens, batch.emits, strict=True)]
+        draws = draws_at(np.array(batch.seeds), np.array(batch.released), step.depth)
+        accepted = sample_accepted(draws, step.rate).tolist()
+        # A sequence near its end drafts on, as the others do, but has no more than what is left accepted.
+        counts = [
+            min(count, remaining - 1) if decodes else 0
+            for count, remaining, decodes in zip(accepted, batch.remaining, decoding, strict=True)
+        ]
+        yield Priced(cost, accepted=counts, drafts=sum(decoding), depth=step.depth)
 
 
 class Trace(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-RESIDENCIES = ("analytic", "trace")
+CHOICES = {"residency": ("analytic", "trace"), "acceptance": ("published", "measured")}
 BUNDLED_MODEL = Path(__file__).parent / "bundled" / "foreserve-tiny"
 
 
@@ -21,6 +21,8 @@ class Scenario:
     system: str = "elmoe3d"
     hardware: str = "elmoe3d-8gb"
     model: str = "qwen3-30b-a3b"
+    draft: str = ""
+    acceptance: str = "published"
     residency: str = "analytic"
     devices: int = 1
     speed: float = 1.0
@@ -39,14 +41,23 @@ class Scenario:
         for name in ("devices", "token_ahead", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_queue"):
             if getattr(self, name) < 1:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be a whole number of at least 1.")
-        if self.residency not in RESIDENCIES:
-            allowed = " or ".join(RESIDENCIES)
-            raise ScenarioError(f"`residency` is {self.residency!r}: it must be {allowed}.")
+        self._check_choices()
         if not 0 < self.speed < float("inf"):
             raise ScenarioError(f"`speed` is {self.speed}: it must be above 0 (1 is real time, 0.1 ten times slower).")
         for name in ("http_port", "grpc_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must lie in 0 to 65535 (0: any free port).")
+
+    def _check_choices(self) -> None:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ScenarioError(f"`{name}` is {getattr(self, name)!r}: it must be {' or '.join(allowed)}.")
+        if self.draft and self.residency == "trace":
+            raise ScenarioError(
+                "`residency` is 'trace' and `draft` is set: a traced cache follows plain decoding only."
+            )
+        if self.acceptance != "published" and not self.draft:
+            raise ScenarioError("`acceptance` is set and `draft` is not: only drafts are accepted.")
 
     def with_options(self, options: dict[str, Any]) -> "Scenario":
         """This scenario, overridden by the `options` that are given (not None)."""

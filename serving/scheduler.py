@@ -4,7 +4,7 @@ from bisect import bisect_right, insort
 from collections import deque
 from dataclasses import dataclass, field
 
-from serving.flow import NEVER, Batch, Request
+from serving.flow import NEVER, Batch, Done, Request
 
 # Costs are asked for this many steps at a time: enough to make the question rare, few enough to stay a small answer.
 MAX_HORIZON = 256
@@ -62,13 +62,11 @@ class Scheduler:
         if self.running.pop(request_id, None) is None:
             self.waiting = [entry for entry in self.waiting if entry[2].request.id != request_id]
 
-    def plan(self, at: float, now: float, last: float, steps: int, finished: list[str]) -> Batch:
-        """The batch from emulated instant `at` on, after `steps` steps of the last one.
-
-        `finished` ended in the last of these steps, which began at `last`. `now` is the clock's reading: an idle
-        device may begin at an arrival between `at` and `now`.
+    def plan(self, at: float, now: float, last: float, done: Done) -> Batch:
+        """The batch from emulated instant `at` on, after what was `done` of the last one, whose last step began at
+        `last`. `now` is the clock's reading: an idle device may begin at an arrival between `at` and `now`.
         """
-        self._advance(steps, finished)
+        self._advance(done)
         if not self.running and self.waiting:
             first = self.waiting[0][0]
             at = max(at, first) if first <= now else at
@@ -82,16 +80,17 @@ class Scheduler:
         self._order += 1
         insort(self.waiting, (sequence.request.arrival_s, self._order, sequence))
 
-    def _advance(self, steps: int, finished: list[str]) -> None:
+    def _advance(self, done: Done) -> None:
         batch, self._batch = self._batch, None
-        if batch is not None and steps:
-            for id, new, emits in zip(batch.ids, batch.new_tokens, batch.emits, strict=True):
+        if batch is not None and done.steps:
+            accepted = done.accepted or [0] * len(batch.ids)
+            for id, new, emits, more in zip(batch.ids, batch.new_tokens, batch.emits, accepted, strict=True):
                 if sequence := self.running.get(id):
-                    sequence.computed += new * steps
-                    sequence.released += steps if emits else 0
+                    sequence.computed += new * done.steps + more
+                    sequence.released += done.steps + more if emits else 0
                     if sequence.remaining <= 0:
                         del self.running[id]
-        for id in finished:
+        for id in done.finished:
             self.abort(id)
 
     def _compose(self, at: float) -> tuple[dict[str, int], list[str]]:
@@ -153,6 +152,9 @@ class Scheduler:
             context=context,
             emits=emits,
             start_s=at,
+            seeds=[s.request.seed for s in sequences],
+            released=[s.released for s in sequences],
+            remaining=[s.remaining for s in sequences],
             until_s=self.waiting[due][0] if due < len(self.waiting) else NEVER,
             horizon=self._horizon(sequences, new_tokens),
             started=started,

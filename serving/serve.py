@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 
-from device_model.load import load_device
 from device_model.spec import SpecError
 from device_model.step import DeviceModel
 from serving import cluster
-from serving.pricing import check_trace
+from serving.emulated import Emulated
 from serving.priority import become_urgent, may_be_realtime, settle
 from serving.scenario import Scenario, ScenarioError
 from serving.scheduler import Limits
@@ -69,9 +68,7 @@ class Bringup:
 def prepare(scenario: Scenario) -> Bringup:
     """Check a scenario and take its HTTP port; raises `ScenarioError`."""
     try:
-        device = load_device(scenario.system, scenario.hardware, scenario.model)
-        if trace := cluster.trace_of(scenario):
-            check_trace(trace)
+        device, _ = Emulated.of(scenario).load()
     except SpecError as error:
         raise ScenarioError(str(error)) from error
     context = min(
@@ -181,6 +178,8 @@ def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
         "system": scenario.system,
         "hardware": scenario.hardware,
         "model": scenario.model,
+        "draft": scenario.draft or "none",
+        "residency": scenario.residency,
         "speed": str(scenario.speed),
         "realtime": str(realtime).lower(),
     }

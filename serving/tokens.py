@@ -61,25 +61,33 @@ class Tokens:
             del self._buffers[chunk.request_id]
         return True
 
-    def take(self, request_ids: list[str]) -> tuple[list[Chunk], int]:
-        """The next token of each request, and how many of them are not here: underruns, owed from now on."""
+    def take(self, wanted: dict[str, int]) -> tuple[list[Chunk], int]:
+        """The next tokens of each request, as many as are `wanted`, or up to its last; and how many of them are not
+        here: underruns, owed from now on."""
         chunks: list[Chunk] = []
         underruns = 0
         with self._lock:
-            for request_id in request_ids:
-                buffer = self._buffers.get(request_id)
-                if buffer is None:
-                    continue
-                if not buffer.ready:
-                    buffer.owed += 1
-                    underruns += 1
-                    continue
-                chunk = buffer.ready.popleft()
-                buffer.taken += len(chunk.tokens)
-                if chunk.finish is not None:
-                    del self._buffers[request_id]
-                chunks.append(without_routes(chunk))
+            for request_id, count in wanted.items():
+                taken, missing = self._take(request_id, count)
+                chunks += taken
+                underruns += missing
         return chunks, underruns
+
+    def _take(self, request_id: str, count: int) -> tuple[list[Chunk], int]:
+        buffer = self._buffers.get(request_id)
+        chunks: list[Chunk] = []
+        if buffer is None:
+            return chunks, 0
+        while buffer.ready and len(chunks) < count:
+            chunk = buffer.ready.popleft()
+            buffer.taken += len(chunk.tokens)
+            chunks.append(without_routes(chunk))
+            if chunk.finish is not None:
+                del self._buffers[request_id]
+                return chunks, 0
+        missing = count - len(chunks)
+        buffer.owed += missing
+        return chunks, missing
 
     def coming(self, request_ids: list[str], timeout_s: float = 0.0) -> list[Chunk | None]:
         """What `take` would give of each request; None where it is not here, nor comes within `timeout_s` real ones."""

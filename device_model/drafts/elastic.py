@@ -60,6 +60,9 @@ class Scheme(Draft):
             return asked
         return asked._replace(slices=self.pool(device, held) * device.size.experts, pool=True)
 
+    def drafted_share(self, device: "TieredDevice", held: "Held") -> float:
+        return float(self.pool(device, held))
+
     def pool(self, device: "TieredDevice", held: "Held") -> Number:
         """The share of all experts whose slices find room in HB."""
         return least(device.size.expert_share(held.hb_expert_bytes) / self.hb_share, 1.0)

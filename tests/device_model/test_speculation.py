@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.speculation import accepted_at, chain_rate, mean_accepted, sample_accepted
+from device_model.speculation import accepted_at, chain_rate, draws_at, mean_accepted, sample_accepted
 from device_model.step import DraftShape
 
 depths = st.integers(1, 16)
@@ -60,34 +60,54 @@ def test_a_draft_of_another_depth_than_measured_has_another_share_accepted(alpha
     assert accepted_at(alpha, measured, 2 * measured) < 2 * alpha * measured
 
 
-@given(st.integers(0, 2**32), rates, depths, st.integers(1, 40))
-def test_the_same_seed_accepts_the_same(seed, rate, depth, sequences):
-    first, second = (sample_accepted(np.random.default_rng(seed), rate, depth, sequences) for _ in range(2))
-    assert first.shape == (sequences,) and first.dtype == np.int64
-    assert (first == second).all()
-    assert ((first >= 0) & (first <= depth)).all()
+seeds, positions = st.integers(0, 2**63 - 1), st.integers(0, 2**31)
+
+
+def drawn(seed, count, depth):
+    """As in `count` steps of one request."""
+    return draws_at(np.full(count, seed), np.arange(count), depth)
+
+
+@given(st.lists(st.tuples(seeds, positions), min_size=1, max_size=40), rates, depths)
+def test_what_a_sequence_accepts_depends_on_its_seed_and_position_alone(sequences, rate, depth):
+    of, at = np.array(sequences).T
+    accepted = sample_accepted(draws_at(of, at, depth), rate)
+    assert accepted.shape == (len(sequences),) and accepted.dtype == np.int64
+    assert ((accepted >= 0) & (accepted <= depth)).all()
+    alone = [sample_accepted(draws_at(of[i : i + 1], at[i : i + 1], depth), rate)[0] for i in range(len(of))]
+    assert accepted.tolist() == alone
 
 
 def test_another_seed_accepts_something_else():
-    first, second = (sample_accepted(np.random.default_rng(seed), 0.6, 8, 100) for seed in (1, 2))
-    assert (first != second).any()
+    assert (sample_accepted(drawn(1, 100, 8), 0.6) != sample_accepted(drawn(2, 100, 8), 0.6)).any()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**62 + 5])
+def test_draws_are_even_and_do_not_follow_from_each_other(seed):
+    count = 40_000
+    draws = drawn(seed, count, 4)
+    assert (draws >= 0).all() and (draws < 1).all()
+    shares = np.histogram(draws, bins=20, range=(0, 1))[0] / draws.size
+    assert abs(shares - 0.05).max() < 5 * (0.05 * 0.95 / draws.size) ** 0.5
+    correlations = np.corrcoef(draws.T) - np.eye(4)
+    assert abs(correlations).max() < 5 / count**0.5
+    assert abs(np.corrcoef(draws[:-1, 0], draws[1:, 0])[0, 1]) < 5 / count**0.5
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("depth", [1, 4, 10])
-def test_draws_have_the_mean_of_the_chain_and_the_tails_of_its_powers(rate, depth):
+def test_what_is_accepted_has_the_mean_of_the_chain_and_the_tails_of_its_powers(rate, depth):
     count = 40_000
-    drawn = sample_accepted(np.random.default_rng(7), rate, depth, count)
-    assert abs(drawn.mean() - mean_accepted(rate, depth)) < 5 * drawn.std() / count**0.5
+    accepted = sample_accepted(drawn(7, count, depth), rate)
+    assert abs(accepted.mean() - mean_accepted(rate, depth)) < 5 * accepted.std() / count**0.5
     for i in range(1, depth + 1):
         tail = rate**i
-        assert abs((drawn >= i).mean() - tail) < 5 * (tail * (1 - tail) / count) ** 0.5 + 1e-12
+        assert abs((accepted >= i).mean() - tail) < 5 * (tail * (1 - tail) / count) ** 0.5 + 1e-12
 
 
 def test_at_the_ends_nothing_is_left_to_chance():
-    draw = np.random.default_rng(3)
-    assert (sample_accepted(draw, 0.0, 6, 50) == 0).all()
-    assert (sample_accepted(draw, 1.0, 6, 50) == 6).all()
+    assert (sample_accepted(drawn(3, 50, 6), 0.0) == 0).all()
+    assert (sample_accepted(drawn(3, 50, 6), 1.0) == 6).all()
 
 
 @pytest.mark.parametrize(

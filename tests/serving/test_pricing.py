@@ -9,14 +9,18 @@ import pytest
 
 from device_model.load import load_device
 from device_model.spec import SpecError
+from device_model.speculation import mean_accepted
+from device_model.step import StepPlan
+from device_model.tiered import TieredDevice
 from serving.clock import VirtualClock
 from serving.engine import Engine
 from serving.flow import Batch, Chunk, Request
 from serving.lpddr import Lpddr
-from serving.pricing import Expected, Trace, Traced, check_trace
+from serving.pricing import Drafting, Expected, Trace, Traced, check_trace
 from serving.routes import format_of
 from serving.scenario import BUNDLED_MODEL
 from serving.scheduler import Limits, Scheduler
+from serving.speculate import Speculation
 from serving.tokens import Tokens
 
 TRACE = Trace("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", str(BUNDLED_MODEL))
@@ -48,7 +52,7 @@ def run(traced: Traced, tokens: Tokens, of: Batch):
     steps = []
     for priced in traced.price(of, FULL_SPEED):
         steps.append(priced)
-        tokens.take(of.ids)
+        tokens.take(dict.fromkeys(of.ids, 1))
     return steps
 
 
@@ -104,9 +108,9 @@ def test_a_prompt_waits_for_its_routes_but_not_beyond_half_its_step():
 
 def test_clients_get_no_routes():
     tokens = source(a=[rows(1)])
-    [chunk], _ = tokens.take(["a"])
+    [chunk], _ = tokens.take({"a": 1})
     assert chunk.routes is None
-    assert tokens.take(["a"]) == ([], 1)
+    assert tokens.take({"a": 1}) == ([], 1)
     [overdue] = tokens.push([Chunk("a", 2, [1], routes=rows(1))])
     assert overdue.routes is None
 
@@ -180,3 +184,78 @@ def test_only_a_token_model_that_routes_can_be_traced(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(dense))
     with pytest.raises(SpecError, match="no experts"):
         check_trace(TRACE._replace(token_model=str(tmp_path)))
+
+
+def speculation(draft: str = "elastic") -> Speculation:
+    device = load_device(*TRACE[:3], draft)
+    assert isinstance(device, TieredDevice)
+    return Speculation(device)
+
+
+def drafting(ids: list[str], new: list[int], remaining: int = 100, seed: int = 5) -> Batch:
+    emits = [True] * len(ids)
+    seeds, released = [seed + i for i in range(len(ids))], [7] * len(ids)
+    return Batch(ids, new, [1000] * len(ids), emits, 0.0, seeds, released, [remaining] * len(ids), horizon=9)
+
+
+def test_a_step_that_drafts_is_one_step_and_its_draws_are_those_of_its_requests():
+    pricer = Drafting(speculation())
+    one, again = (list(pricer.price(drafting(["a", "b"], [1, 1]), FULL_SPEED)) for _ in range(2))
+    assert len(one) == 1 and one == again
+    [step] = one
+    assert (step.drafts, step.depth) == (2, speculation().shape.depth)
+    assert step.cost.seconds.draft_s > 0
+    alone = next(pricer.price(drafting(["b"], [1], seed=6), FULL_SPEED))
+    # The same draws; the rate of a smaller batch is no lower.
+    assert alone.accepted[0] >= step.accepted[1]
+
+
+def test_only_what_decodes_drafts_and_nobody_has_more_accepted_than_is_left():
+    pricer = Drafting(speculation())
+    mixed = next(pricer.price(drafting(["a", "b"], [1, 64]), FULL_SPEED))
+    assert mixed.drafts == 1 and mixed.accepted[1] == 0
+    assert next(pricer.price(drafting(["a"], [1], remaining=1), FULL_SPEED)).accepted == [0]
+    prompt = next(pricer.price(drafting(["a"], [64]), FULL_SPEED))
+    assert (prompt.drafts, prompt.accepted) == (0, [0]) and prompt.cost.seconds.draft_s == 0
+
+
+@pytest.mark.parametrize("draft", ["elastic", "eagle", "quant"])
+def test_requests_that_draft_get_their_tokens_in_as_many_steps_as_acceptance_says(draft):
+    requests = [Request(str(i), 0.0, 100, 200, seed=i) for i in range(8)]
+    tokens, releases, scheduler = Tokens(), [], Scheduler(Limits(8, 2048, 10**5))
+    for request in requests:
+        tokens.open(request.id)
+        tokens.push([Chunk(request.id, i, [i], 1 if i == 199 else None) for i in range(200)])
+        scheduler.submit(request)
+    source = speculation(draft)
+    engine = Engine(0, VirtualClock(), scheduler, Drafting(source), Lpddr(FULL_SPEED), tokens, releases.append)
+    while sum(chunk.finish is not None for release in releases for chunk in release.chunks) < len(requests):
+        engine.cycle()
+    got = {
+        r.id: [c.tokens[0] for release in releases for c in release.chunks if c.request_id == r.id] for r in requests
+    }
+    assert all(taken == list(range(200)) for taken in got.values())
+    records = [release.record for release in releases if release.record.mode == "sd"]
+    full = [record for record in records if record.batch == 8]
+    alpha = sum(record.accepted for record in full) / sum(record.drafted for record in full)
+    plan = StepPlan.of(*[(1, 200)] * 8)
+    rate = source.speculate(plan).rate
+    expected = mean_accepted(rate, source.shape.depth) / source.shape.depth
+    assert alpha == pytest.approx(expected, abs=0.05)
+    assert sum(record.underruns for record in records) == 0
+
+
+def test_a_retry_from_any_token_on_accepts_what_the_first_try_did():
+    pricer = Drafting(speculation())
+    begun = next(pricer.price(drafting(["a"], [1]), FULL_SPEED)).accepted
+    elsewhere = next(pricer.price(drafting(["a-again"], [1]), FULL_SPEED)).accepted
+    assert begun == elsewhere
+
+
+def test_a_device_without_a_draft_and_an_unknown_source_of_rates_are_refused():
+    assert isinstance(DEVICE, TieredDevice)
+    with pytest.raises(SpecError, match="a device with a draft"):
+        Speculation(DEVICE)
+    device = load_device(*TRACE[:3], "eagle")
+    with pytest.raises(SpecError, match="published or measured"):
+        Speculation(device, "guessed")

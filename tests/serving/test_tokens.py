@@ -18,17 +18,17 @@ def test_tokens_come_out_in_the_order_in_which_they_came_in() -> None:
     tokens = Tokens()
     tokens.open("r")
     assert tokens.push(chunks(3)) == []
-    assert [tokens.take(["r"])[0][0].tokens for _ in range(3)] == [[100], [101], [102]]
+    assert [tokens.take({"r": 1})[0][0].tokens for _ in range(3)] == [[100], [101], [102]]
 
 
 def test_a_dry_buffer_is_an_underrun_that_is_paid_when_the_token_comes() -> None:
     tokens = Tokens()
     tokens.open("r")
-    assert tokens.take(["r"]) == ([], 1)
+    assert tokens.take({"r": 1}) == ([], 1)
     assert tokens.owed() == 1
     assert [chunk.first for chunk in tokens.push(chunks(2))] == [0]
     assert tokens.owed() == 0
-    assert tokens.take(["r"])[1] == 0
+    assert tokens.take({"r": 1})[1] == 0
 
 
 def test_a_closed_request_takes_nothing_more() -> None:
@@ -36,7 +36,7 @@ def test_a_closed_request_takes_nothing_more() -> None:
     tokens.open("r")
     tokens.close("r")
     assert tokens.push(chunks(2)) == []
-    assert tokens.take(["r"]) == ([], 0)
+    assert tokens.take({"r": 1}) == ([], 0)
 
 
 def test_a_request_that_goes_on_elsewhere_begins_where_it_was() -> None:
@@ -55,7 +55,7 @@ def test_every_token_comes_out_once_and_in_order(count: int, acts: list[object])
     everything, out, sent = chunks(count), [], 0
     for act in [*acts, *range(count), *["take"] * count]:
         if act == "take":
-            out += tokens.take(["r"])[0]
+            out += tokens.take({"r": 1})[0]
         elif isinstance(act, int):
             # Sent again from anywhere that was sent already, as after a restart, or the next one.
             first = min(act, sent)
