@@ -5,6 +5,7 @@ from math import log2
 from typing import NamedTuple
 
 from device_model.cells import batch_plan, read_cells
+from device_model.device import RooflineDevice
 from device_model.measured import POOLS, MeasuredRates
 from device_model.spec import SpecError
 from device_model.speculation import accepted_at
@@ -48,7 +49,7 @@ def acceptance(target: str, scheme: str, hb_gb: float, batch: int) -> Acceptance
     return Acceptance(_between(target, scheme, hb_gb, batch), _caveat(hb_gb, batch))
 
 
-def acceptance_of(device: TieredDevice, plan: StepPlan) -> Acceptance:
+def acceptance_of(device: RooflineDevice, plan: StepPlan) -> Acceptance:
     """The rate of the draft scheme of `device` for the sequences of `plan` that decode.
 
     Table 3 is of 1k context; a shorter one has its rates. The KV cache of a longer one takes room from the experts (8),
@@ -60,7 +61,7 @@ def acceptance_of(device: TieredDevice, plan: StepPlan) -> Acceptance:
     if draft is None or not work.decoding:
         raise ValueError("Acceptance is asked of a device without a draft, or of a plan in which nothing decodes")
     batch, hb_gb = work.decoding, setup.hardware.hb_capacity_gib
-    if not draft.pooled:
+    if not draft.pooled or not isinstance(device, TieredDevice):
         return acceptance(setup.target, draft.published, hb_gb, batch)
     held, at_1k = device.held(work), device.held(StepWork.of(batch_plan(batch), 1))
     alike_gb = hb_gb - float(held.hb_kv_bytes - at_1k.hb_kv_bytes) / GIB
@@ -73,7 +74,7 @@ def acceptance_of(device: TieredDevice, plan: StepPlan) -> Acceptance:
     return Acceptance(edge.alpha * pool_gb / (pool_gb + smallest_gb - alike_gb), f"{caveat} {edge.caveat}".strip())
 
 
-def measured_of(device: TieredDevice, plan: StepPlan, rates: MeasuredRates) -> Acceptance:
+def measured_of(device: RooflineDevice, plan: StepPlan, rates: MeasuredRates) -> Acceptance:
     """The same by rates that were measured, with as large a share of the experts in the pool; a scheme of which none
     were has its published one, and a caveat. ValueError as `acceptance_of`."""
     published = acceptance_of(device, plan)
@@ -82,7 +83,7 @@ def measured_of(device: TieredDevice, plan: StepPlan, rates: MeasuredRates) -> A
     pool = POOLS.get(draft.published)
     if pool is None:
         return published._replace(caveat=f"{draft.published} was not measured: its published rate. {published.caveat}")
-    share = draft.drafted_share(device, device.held(work))
+    share = draft.drafted_share(device, device.held(work)) if isinstance(device, TieredDevice) else 1.0
     alpha = rates.alpha(pool, share, work.decoding)
     depth = draft.shape.depth
     return Acceptance(accepted_at(alpha, rates.depth, depth) / depth)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from device_model.size import ModelSize
 from device_model.step import FloatArray, StepCosts, StepPlan
 from device_model.units import with_ext, xpu_unit
 from device_model.work import StepWork
+
+if TYPE_CHECKING:
+    from device_model.draft import Draft
 
 DRAFT, TARGET = "draft", "target"
 # Answers that are remembered: a scheduler asks the same again when it weighs modes, and sweeps do all the time.
@@ -38,6 +41,7 @@ class RooflineDevice(ABC):
     # The draft schemes that a system can run, by the names of their files in `drafts/`; the first is its own.
     drafts: tuple[str, ...] = ()
     placement: Placement
+    draft: "Draft | None" = None  # what it speculates with, if it does
 
     def __init__(self, setup: Setup) -> None:
         model, hardware = setup.model, setup.hardware

@@ -39,9 +39,9 @@ def modes(system: str, setup: Setup, batch: int) -> list[PerToken]:
     device = _device(system, setup, draft)
     plan = batch_plan(batch)
     found = [_per_token("ar", next(iter(device.probe(plan))), batch)]
-    scheme = getattr(device, "draft", None)
+    scheme = device.draft
     if scheme is not None:
-        rate = acceptance_of(device, plan).alpha  # type: ignore[arg-type]  # all that have a draft are tiered
+        rate = acceptance_of(device, plan).alpha
         cost = next(iter(device.probe(StepPlan(plan.new_tokens, plan.context, scheme.shape))))
         found.append(_per_token("sd", cost, batch * (1 + rate * scheme.shape.depth)))
     return found

@@ -30,6 +30,7 @@ class NearMemoryDevice(RooflineDevice):
 
     drafts = ("eagle", "slm")
     near_memory: ClassVar[str]
+    draft: SeparateDraft | None = None
 
     def __init__(self, setup: Setup, draft: SeparateDraft | None = None) -> None:
         super().__init__(replace(setup, hardware=setup.hardware.without_hb()))

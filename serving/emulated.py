@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 from device_model.device import RooflineDevice
 from device_model.load import load_device
-from device_model.spec import SpecError
-from device_model.tiered import TieredDevice
 from serving.pricing import Trace, check_trace
 from serving.scenario import Scenario
 from serving.speculate import Speculation
@@ -36,6 +34,4 @@ class Emulated(NamedTuple):
             check_trace(self.trace)
         if not self.draft:
             return device, None
-        if not isinstance(device, TieredDevice):
-            raise SpecError(f"The system {self.system!r} has no memory tiers to draft in; allowed is one that has.")
         return device, Speculation(device, self.acceptance)

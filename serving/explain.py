@@ -11,7 +11,6 @@ from device_model.roofline import Part, Stage
 from device_model.spec import SpecError
 from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepCost, StepPlan
-from device_model.tiered import TieredDevice
 from serving.speculate import Speculation
 
 
@@ -57,10 +56,9 @@ def _check(device: RooflineDevice, batch: int, context: int, draft: str | None, 
 
 
 def _shape(device: RooflineDevice, depth: int | None) -> DraftShape | None:
-    scheme = getattr(device, "draft", None)
-    if scheme is None:
+    if device.draft is None:
         return None
-    shape: DraftShape = scheme.shape
+    shape = device.draft.shape
     return shape if depth is None else DraftShape(depth, shape.width, max(shape.verify_tokens, depth))
 
 
@@ -114,8 +112,7 @@ def _print_cost(console: Console, cost: StepCost) -> None:
 
 
 def _print_accepted(console: Console, device: RooflineDevice, plan: StepPlan, acceptance: str) -> float:
-    # Only devices that draft come here, and those have tiers.
-    assert isinstance(device, TieredDevice) and device.draft is not None and plan.draft is not None
+    assert device.draft is not None and plan.draft is not None  # only devices that draft come here
     rate, depth = Speculation(device, acceptance).acceptance(plan), plan.draft.depth
     accepted = accepted_at(rate.alpha, device.draft.shape.depth, depth)
     console.print(f"Accepted: {accepted:.2f} of {depth} drafts (alpha {rate.alpha:.2f}), and one token more")

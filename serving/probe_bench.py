@@ -20,7 +20,7 @@ def probes(hardware: str, model: str) -> list[dict[str, Any]]:
 
 def _probe(hardware: str, model: str, draft: str | None) -> dict[str, Any]:
     device = load_device("elmoe3d", hardware, model, draft)
-    shape = device.draft.shape if draft else None  # type: ignore[attr-defined]  # it has one, as it was asked for
+    shape = device.draft.shape if device.draft else None
     ones, contexts = np.ones(BATCH, dtype=np.int64), count(1024)
     # More plans than a device remembers, made beforehand.
     plans = iter([StepPlan(ones, ones * next(contexts), shape) for _ in range(CALLS * REPEATS)])

@@ -4,11 +4,11 @@ import dataclasses
 from typing import NamedTuple
 
 from device_model.acceptance import Acceptance, acceptance_of, measured_of
+from device_model.device import RooflineDevice
 from device_model.measured import MeasuredRates, read_measured
 from device_model.spec import SpecError
 from device_model.speculation import chain_rate
 from device_model.step import StepCosts, StepPlan
-from device_model.tiered import TieredDevice
 
 PUBLISHED, MEASURED = "published", "measured"
 ACCEPTANCES = (PUBLISHED, MEASURED)
@@ -26,7 +26,7 @@ class Speculated(NamedTuple):
 class Speculation:
     """A device with a draft scheme, in its calibrated shape, and where its acceptance rates come from."""
 
-    def __init__(self, device: TieredDevice, acceptance: str = PUBLISHED) -> None:
+    def __init__(self, device: RooflineDevice, acceptance: str = PUBLISHED) -> None:
         """SpecError for a device without a draft, or an unknown source of rates."""
         if device.draft is None or acceptance not in ACCEPTANCES:
             allowed = "a device with a draft, and as acceptance " + " or ".join(ACCEPTANCES)

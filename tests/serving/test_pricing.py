@@ -11,7 +11,6 @@ from device_model.load import load_device
 from device_model.spec import SpecError
 from device_model.speculation import mean_accepted
 from device_model.step import StepPlan
-from device_model.tiered import TieredDevice
 from serving.clock import VirtualClock
 from serving.engine import Engine
 from serving.flow import Batch, Chunk, Request
@@ -187,9 +186,7 @@ def test_only_a_token_model_that_routes_can_be_traced(tmp_path):
 
 
 def speculation(draft: str = "elastic") -> Speculation:
-    device = load_device(*TRACE[:3], draft)
-    assert isinstance(device, TieredDevice)
-    return Speculation(device)
+    return Speculation(load_device(*TRACE[:3], draft))
 
 
 def drafting(ids: list[str], new: list[int], remaining: int = 100, seed: int = 5) -> Batch:
@@ -253,7 +250,6 @@ def test_a_retry_from_any_token_on_accepts_what_the_first_try_did():
 
 
 def test_a_device_without_a_draft_and_an_unknown_source_of_rates_are_refused():
-    assert isinstance(DEVICE, TieredDevice)
     with pytest.raises(SpecError, match="a device with a draft"):
         Speculation(DEVICE)
     device = load_device(*TRACE[:3], "eagle")
