@@ -103,6 +103,20 @@ def add_device_model_commands(commands: "argparse._SubParsersAction[argparse.Arg
     calibrate.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: specs/calibration)")
     calibrate.add_argument("--date", metavar="YYYY-MM-DD", help="the date to write down (default: today)")
     calibrate.set_defaults(run=run_calibrate)
+    add_speculate(commands.add_parser("speculate", help="measure how a checkpoint's self-drafts are accepted"))
+
+
+def add_speculate(speculate: argparse.ArgumentParser) -> None:
+    """`foreserve speculate`."""
+    speculate.add_argument(
+        "--model", type=Path, metavar="DIR", help="a Qwen3-MoE checkpoint (default: the bundled one)"
+    )
+    speculate.add_argument("--quick", action="store_true", help="fewer points and shorter answers: a minute")
+    speculate.add_argument("--seed", type=int, default=0, metavar="S", help="of prompts and draws (default: 0)")
+    speculate.add_argument("--prompts", type=positive, metavar="N", help="held-out prompts (default: 48; quick: 12)")
+    speculate.add_argument("--date", metavar="YYYY-MM-DD", help="a date to write down (default: none)")
+    speculate.add_argument("--out", type=Path, metavar="DIR", help="write JSON, PNG files and a report there")
+    speculate.set_defaults(run=run_speculate)
 
 
 def add_model_commands(parser: argparse.ArgumentParser) -> None:
@@ -215,6 +229,15 @@ def run_calibrate(args: argparse.Namespace) -> int:
     from serving.calibrate import run
 
     return run(args.reference, args.out, args.date)
+
+
+def run_speculate(args: argparse.Namespace) -> int:
+    """`foreserve speculate`."""
+    from serving.selfspec.command import BUNDLED, Options, speculate
+
+    prompts = args.prompts or (12 if args.quick else 48)
+    new_tokens = 24 if args.quick else 48
+    return speculate(Options(args.model or BUNDLED, args.quick, args.seed, prompts, new_tokens, args.out, args.date))
 
 
 def run_model_add(args: argparse.Namespace) -> int:

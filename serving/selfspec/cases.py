@@ -6,7 +6,7 @@ from typing import Any
 
 from serving.selfspec.drafts.elastic import TREATMENTS
 
-SHARES = (1 / 8, 1 / 4, 3 / 8, 1 / 2, 3 / 4, 1.0)
+SHARES = (1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 3 / 4, 1.0)
 WIDTHS = (3, 4, 5, 6, 8)
 BATCHES = (1, 4, 8, 16)
 PRUNED = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -40,6 +40,13 @@ class Case:
         """What distinguishes the case."""
         return {name: value for name, value in asdict(self).items() if name in OF[self.family]}
 
+    def __str__(self) -> str:
+        """What is not as by default."""
+        plain = asdict(Case(self.family))
+        changed = [f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+                   for name, value in self.record().items() if value != plain[name]]  # fmt: skip
+        return ", ".join([self.family, *changed])
+
 
 ALL = ("family", "depth", "temperature")
 CUTS = ("pruned", "dropped", "kv_pruned", "kv_dropped")
@@ -51,8 +58,8 @@ OF = {
 }
 
 
-def cases(quick: bool) -> dict[str, list[Case]]:
-    """By figure. A case may stand in several, and is measured once."""
+def cases(layers: int, quick: bool) -> dict[str, list[Case]]:
+    """By figure, for a model of `layers`. A case may stand in several, and is measured once."""
     every = {
         "fig5b": [Case("elastic", share=share, bits=width) for share in SHARES for width in WIDTHS],
         "fig17a": [Case("elastic", share=share, kind=kind) for kind in ("hot", "random") for share in SHARES[:-1]],
@@ -60,7 +67,7 @@ def cases(quick: bool) -> dict[str, list[Case]]:
         "fig17c": [Case("elastic", treatment=name, bits=width) for name in TREATMENTS for width in range(3, 9)],
         "fig7a": [Case("cassandra-1", pruned=pruned, dropped=cut) for pruned in PRUNED for cut in DROPPED],
         "table4": list(_cassandra()),
-        "first-layers": [Case("first-layers", layers=layers) for layers in (1, 2, 3)],
+        "first-layers": [Case("first-layers", layers=first) for first in range(1, layers)],
         "depth": [Case("elastic", share=0.5, depth=depth) for depth in DEPTHS],
         "hotness": list(_hotness()),
         "temperature": [Case("elastic", share=0.5, temperature=heat) for heat in (0.0, 0.7, 1.0)],
@@ -69,10 +76,11 @@ def cases(quick: bool) -> dict[str, list[Case]]:
 
 
 def _batches() -> Iterator[Case]:
-    for share in (0.25, 0.5):
-        for kind in ("hot", "random"):
-            for batch in BATCHES:
-                yield Case("elastic", share=share, kind=kind, batch=batch)
+    for batch in BATCHES:
+        for share in SHARES[:-1]:
+            yield Case("elastic", share=share, batch=batch)
+        for share in (0.25, 0.5):
+            yield Case("elastic", share=share, kind="random", batch=batch)
 
 
 def _cassandra() -> Iterator[Case]:

@@ -93,7 +93,7 @@ def measure(
     for number, case in enumerate(wanted, 1):
         target, draft = checkpoint.pair(case)
         points[case] = point(case, target, draft, prompts, plan)
-        say(f"{number}/{len(wanted)} {case.record()}: alpha {points[case].alpha:.3f}")
+        say(f"{number}/{len(wanted)} {case}: alpha {points[case].alpha:.3f}")
     return points
 
 
