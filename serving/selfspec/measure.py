@@ -6,10 +6,9 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any, cast
 
-import torch
-
+from device_model.spec import SpecError
 from serving.selfspec.cases import Case
-from serving.selfspec.decode import Answer, Plan, speculate
+from serving.selfspec.decode import Plan, speculate
 from serving.selfspec.draft import Draft
 from serving.selfspec.drafts.cassandra import Cassandra, Cut
 from serving.selfspec.drafts.elastic import Elastic, Treatment
@@ -17,6 +16,9 @@ from serving.selfspec.drafts.first_layers import first_layers
 from serving.selfspec.pools import PoolPlan
 from serving.selfspec.wanda import calibrate
 from serving.selfspec.weights import Weights
+
+Counts = tuple[tuple[int, int], ...]
+"""Of each sequence: accepted draft tokens, and steps."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,12 @@ class Point:
     held_bytes: float  # of the draft's weights, with its pool
     read_bytes: float  # of a draft pass, by pool: static weights and the experts that its tokens touch
     live: float  # sequences that share a pool, on average
+    counts: Counts
 
     def record(self) -> dict[str, Any]:
         """For JSON; figures beyond their precision are cut."""
-        own = {name: value for name, value in asdict(self).items() if name != "case"}
-        return self.case.record() | {name: round(value, 5) for name, value in own.items()}
+        own = {name: value for name, value in asdict(self).items() if name not in ("case", "counts")}
+        return self.case.record() | {name: round(value, 5) for name, value in own.items()} | {"counts": self.counts}
 
 
 class Checkpoint:
@@ -100,7 +103,8 @@ def measure(
 def point(case: Case, target: Weights, draft: Draft, prompts: list[list[int]], plan: Plan) -> Point:
     """Decode all prompts and count."""
     run = speculate(target, draft, prompts, plan._replace(depth=case.depth, temperature=case.temperature))
-    alpha, error = rate(run.answers, case.depth)
+    counts = tuple((sum(answer.accepted), len(answer.accepted)) for answer in run.answers)
+    alpha, error = rate(counts, case.depth)
     return Point(
         case,
         alpha,
@@ -108,21 +112,31 @@ def point(case: Case, target: Weights, draft: Draft, prompts: list[list[int]], p
         alpha * case.depth,
         error * case.depth,
         len(run.answers),
-        sum(len(answer.accepted) for answer in run.answers),
+        sum(steps for _, steps in counts),
         sum(len(answer.tokens) for answer in run.answers),
         draft.held_bytes,
         draft.static_bytes + run.experts_read * draft.expert_bytes,
         run.live,
+        counts,
     )
 
 
-def rate(answers: list[Answer], depth: int) -> tuple[float, float]:
+def rate(counts: Counts, depth: int) -> tuple[float, float]:
     """Accepted over offered draft tokens, and the standard error of that ratio with sequences as clusters."""
-    accepted = torch.tensor([sum(answer.accepted) for answer in answers], dtype=torch.float64)
-    offered = torch.tensor([depth * len(answer.accepted) for answer in answers], dtype=torch.float64)
-    total, count = float(offered.sum()), len(answers)
-    if not total:
-        return math.nan, math.nan
-    alpha = float(accepted.sum()) / total
-    spread = float((accepted - alpha * offered).square().sum())
-    return alpha, math.sqrt(spread * count / max(count - 1, 1)) / total
+    accepted, offered = sum(accepted for accepted, _ in counts), depth * sum(steps for _, steps in counts)
+    if not offered:
+        raise SpecError("no draft token was judged: all answers end at once; more prompts or tokens are needed")
+    return accepted / offered, clustered(influence(counts, depth))
+
+
+def influence(counts: Counts, depth: int) -> list[float]:
+    """How far each sequence draws the rate away from where it is; the sum is 0."""
+    offered = depth * sum(steps for _, steps in counts)
+    alpha = sum(accepted for accepted, _ in counts) / offered
+    return [(accepted - alpha * depth * steps) / offered for accepted, steps in counts]
+
+
+def clustered(influences: list[float]) -> float:
+    """The standard error of a rate, or of a difference of two, from what each sequence does to it."""
+    count = len(influences)
+    return math.sqrt(sum(value**2 for value in influences) * count / max(count - 1, 1))

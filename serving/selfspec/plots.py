@@ -110,7 +110,7 @@ def pool_choice(found: Acceptance) -> Figure:
 
 def pool_batch(found: Acceptance) -> Figure:
     """ELMoE-3D's Fig. 17(b): sequences that share a pool."""
-    figure, panel = plt.subplots(figsize=SIZE, layout="constrained")
+    figure, panel = plt.subplots(figsize=(9.5, 4.8), layout="constrained")
     groups = sorted({(p.case.kind, p.case.share) for p in found.figures["fig17b"]})
     for index, (kind, share) in enumerate(groups):
         points = found.curve("fig17b", kind=kind, share=share)
@@ -120,7 +120,7 @@ def pool_batch(found: Acceptance) -> Figure:
     panel.set_xticks([1, 4, 8, 16], ["1", "4", "8", "16"])
     panel.minorticks_off()
     panel.set_title("What a shared pool costs: pool's kind and share, 4-bit slices (as Fig. 17b)")
-    panel.legend(frameon=False, ncols=2)
+    figure.legend(frameon=False, loc="outside right upper")
     return figure
 
 

@@ -47,4 +47,6 @@ def _lines(points: Iterable[Point]) -> str:
 def _point(record: dict[str, Any]) -> Point:
     of_case = {field.name for field in fields(Case)}
     case = Case(**{name: value for name, value in record.items() if name in of_case})
-    return Point(case, **{name: value for name, value in record.items() if name not in of_case})
+    own = {name: value for name, value in record.items() if name not in of_case}
+    counts = tuple((accepted, steps) for accepted, steps in own.pop("counts"))
+    return Point(case, **own, counts=counts)

@@ -39,7 +39,7 @@ def markdown(found: Acceptance) -> str:
         _table(("Source", "Figure", "Published", "Measured"), rows(found)),
         "## What the papers say of shapes",
         'Judged by the measured means. "Within errors" marks a verdict in which some difference is below two standard '
-        "errors (unpaired, so on the careful side).",
+        "errors, which are paired by sequence.",
         _table(("Verdict", "Source", "Statement", "Figures"), map(_verdict, claims(found))),
         "## Table 3's Elastic-SD by pool",
         "The pool's share of all experts is what `device_model` has room for at 1k context; measured is the 4-bit hot "

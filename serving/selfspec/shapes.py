@@ -1,18 +1,17 @@
 """Curves of points: between them, the best within a budget, and differences with their standard errors."""
 
-import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from serving.selfspec.measure import Point
+from serving.selfspec.measure import Point, clustered, influence
 
 SIGMAS = 2.0
 
 
 class Difference(NamedTuple):
-    """Of two acceptance rates. Both are of the same prompts, so that their errors overstate that of the difference."""
+    """Of two acceptance rates, and its standard error: paired, as both are of the same prompts and texts."""
 
     value: float
     error: float
@@ -28,7 +27,8 @@ class Difference(NamedTuple):
 
 def difference(first: Point, second: Point) -> Difference:
     """By how much the first alpha is higher."""
-    return Difference(first.alpha - second.alpha, math.hypot(first.alpha_se, second.alpha_se))
+    pairs = zip(influence(first.counts, first.case.depth), influence(second.counts, second.case.depth), strict=True)
+    return Difference(first.alpha - second.alpha, clustered([one - other for one, other in pairs]))
 
 
 def at(points: Iterable[Point], x: float, of: Callable[[Point], float]) -> float:

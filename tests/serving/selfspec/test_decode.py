@@ -112,13 +112,13 @@ def test_speculation_samples_as_the_target_does():
     weights = random_weights(8, vocab_size=6, num_hidden_layers=2)
     draft = Elastic(weights).draft("truncated", 3)
     plan = Plan(depth=2, new_tokens=3, temperature=1.5, seed=1)
-    same = [[1, 2, 3]] * 3000
+    same = [[1, 2, 3]] * 1500
     ours = Counter(tuple(answer.tokens) for answer in speculate(weights, draft, same, plan).answers)
     assert 0.1 < _alpha(speculate(weights, draft, same[:300], plan).answers, 2) < 0.9
     theirs = Counter(map(tuple, plainly(weights, same, plan._replace(seed=2))))
     often = [text for text, count in theirs.items() if count + ours[text] >= 20]
     table = torch.tensor([[ours[text], theirs[text]] for text in often], dtype=torch.float64)
-    table = torch.cat([table, 3000 - table.sum(0, keepdim=True)])
+    table = torch.cat([table, 1500 - table.sum(0, keepdim=True)])
     expected = table.sum(1, keepdim=True).expand_as(table) / 2
     used = expected[:, 0] > 0
     statistic = ((table - expected) ** 2 / expected)[used].sum()
