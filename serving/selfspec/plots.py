@@ -12,6 +12,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from device_model.speculation import accepted_at
+from serving.selfspec.cases import DEPTH
 from serving.selfspec.drafts.elastic import TREATMENTS
 from serving.selfspec.measure import Point
 from serving.selfspec.record import Acceptance
@@ -154,6 +156,7 @@ def depth_and_exit(found: Acceptance) -> Figure:
     figure, panels = plt.subplots(1, 2, figsize=(11.5, 4.4), layout="constrained")
     deep, early = found.figures["depth"], found.figures["first-layers"]
     _errors(panels[0], deep, lambda p: p.case.depth, ("accepted tokens", "-", 0), "accepted")
+    _law(panels[0], deep)
     panels[0].set(xlabel="draft tokens a step", ylabel="accepted tokens", title="4-bit slices, hot half of the experts")
     _errors(panels[1], early, lambda p: p.case.layers, ("acceptance rate", "-", 0), "alpha")
     panels[1].set(xlabel="layers before the exit", ylabel="acceptance rate", title="First layers, plain early exit")
@@ -161,6 +164,15 @@ def depth_and_exit(found: Acceptance) -> Figure:
     for panel in panels:
         panel.set_ylim(0, None)
     return figure
+
+
+def _law(panel: Axes, points: list[Point]) -> None:
+    """What `device_model.speculation` makes of the point at the depth that all else is measured at."""
+    for base in [p for p in points if p.case.depth == DEPTH]:
+        depths = range(min(p.case.depth for p in points), max(p.case.depth for p in points) + 1)
+        law = [accepted_at(base.alpha, DEPTH, depth) for depth in depths]
+        panel.plot(depths, law, "--", color="0.5", label=f"the device model's chain, from depth {DEPTH}")
+    panel.legend(frameon=False, loc="lower right")
 
 
 def _errors(panel: Axes, points: Sequence[Point], x: Of, look: tuple[str, str, int], y: str) -> None:

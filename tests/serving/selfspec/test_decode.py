@@ -6,6 +6,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+from serving.selfspec.command import BUNDLED
 from serving.selfspec.decode import Plan, plainly, speculate
 from serving.selfspec.draft import Bits, Draft
 from serving.selfspec.drafts.cassandra import Cassandra, Cut
@@ -14,6 +15,7 @@ from serving.selfspec.drafts.first_layers import first_layers
 from serving.selfspec.pools import PoolPlan
 from serving.selfspec.rejection import distribution, judge, sample
 from serving.selfspec.wanda import calibrate
+from serving.selfspec.weights import load
 from tests.serving.selfspec.models import prompts, random_weights
 
 GREEDY = Plan(depth=4, new_tokens=14)
@@ -54,6 +56,15 @@ def test_a_draft_that_is_the_target_has_all_accepted(temperature):
     run = speculate(weights, Draft(weights, Bits(16, 16)), prompts(4), plan)
     assert all(answer.accepted == [3, 3, 3] for answer in run.answers)
     assert run.experts_read == 3 * 4  # top-4 of three layers
+
+
+@pytest.mark.skipif(not (BUNDLED / "model.safetensors").exists(), reason="the trained model is not bundled yet")
+def test_greedy_text_of_the_bundled_model_is_its_own():
+    plan = Plan(depth=4, new_tokens=10)
+    asked = prompts(3, vocabulary=4000)
+    for _, target, draft in every_draft(load(BUNDLED).to(torch.float64)):
+        run = speculate(target, draft, asked, plan)
+        assert [answer.tokens for answer in run.answers] == plainly(target, asked, plan)
 
 
 def test_an_eight_bit_slice_is_the_target():
