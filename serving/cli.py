@@ -121,6 +121,14 @@ def add_token_model_commands(commands: "argparse._SubParsersAction[argparse.Argu
     locality.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and sampling (default: 0)")
     locality.add_argument("--out", type=Path, metavar="DIR", help="write what was found there, with a picture")
     locality.set_defaults(run=run_locality)
+    speculate = commands.add_parser("speculate", help="measure how many drafts the token model accepts of its own")
+    speculate.add_argument("--token-model", type=Path, default=BUNDLED_MODEL, metavar="DIR", help=HELP["token_model"])
+    speculate.add_argument("--quick", action="store_true", help="fewer points and shorter answers: a minute")
+    speculate.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and draws (default: 0)")
+    speculate.add_argument("--prompts", type=positive, metavar="N", help="held-out prompts (default: 48; quick: 12)")
+    speculate.add_argument("--date", metavar="YYYY-MM-DD", help="a date to write down (default: none)")
+    speculate.add_argument("--out", type=Path, metavar="DIR", help="write JSON, PNG files and a report there")
+    speculate.set_defaults(run=run_speculate)
 
 
 def add_model_commands(parser: argparse.ArgumentParser) -> None:
@@ -241,6 +249,15 @@ def run_locality(args: argparse.Namespace) -> int:
     from serving.locality import locality
 
     return locality(args.token_model, args.prompts, args.tokens, args.seed, args.out)
+
+
+def run_speculate(args: argparse.Namespace) -> int:
+    """`foreserve speculate`."""
+    from serving.selfspec.command import Options, speculate
+
+    prompts = args.prompts or (12 if args.quick else 48)
+    new_tokens = 24 if args.quick else 48
+    return speculate(Options(args.token_model, args.quick, args.seed, prompts, new_tokens, args.out, args.date))
 
 
 def run_model_add(args: argparse.Namespace) -> int:

@@ -1,0 +1,1 @@
+"""The families of drafts: one file each, from the target's weights to a `Draft`."""

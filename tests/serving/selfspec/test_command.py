@@ -1,0 +1,111 @@
+"""Does `foreserve speculate` measure a checkpoint, say so, and write the same again?"""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import serving
+from device_model.spec import SpecError
+from serving.cli import make_parser
+from serving.selfspec import shapes
+from serving.selfspec.cases import Case, cases
+from serving.selfspec.claims import claims
+from serving.selfspec.command import Options, acceptance, speculate
+from serving.selfspec.measure import Point, rate
+from serving.selfspec.record import Acceptance, read
+from tests.serving.selfspec.models import reference
+
+TOKENIZER = Path(serving.__file__).parent / "bundled" / "foreserve-tiny"
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """A random model behind the bundled tokenizer."""
+    folder = tmp_path_factory.mktemp("checkpoint")
+    model = reference(0, vocab_size=2048, num_hidden_layers=2, tie_word_embeddings=False, initializer_range=0.1)
+    model.to(torch.bfloat16).save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        shutil.copy(TOKENIZER / name, folder)
+    return folder
+
+
+def run(*argv):
+    args = make_parser().parse_args(["speculate", *map(str, argv)])
+    return int(args.run(args))
+
+
+def test_a_quick_run_prints_and_writes_the_same_twice(checkpoint, tmp_path, capsys):
+    ours, again = tmp_path / "ours", tmp_path / "again.json"
+    options = Options(checkpoint, quick=True, seed=4, prompts=3, new_tokens=5, out=ours, date=None)
+    assert speculate(options) == 0
+    assert "ELMoE-3D Table 3" in capsys.readouterr().out
+    acceptance(options).write(again)
+    assert again.read_bytes() == (ours / "acceptance.json").read_bytes()
+    assert len(list(ours.glob("*.png"))) == 7
+    report = (ours / "report.md").read_text()
+    assert "Cassandra Table IV" in report and "### fig17c" in report
+    found = read(ours / "acceptance.json")
+    assert found.figures.keys() == cases(2, quick=True).keys()
+    assert [p.case for p in found.figures["fig17c"]] == cases(2, quick=True)["fig17c"]
+    whole = found.point(family="elastic", bits=8)
+    assert whole.alpha == 1 and whole.alpha_se == 0 and whole.sequences == 3
+    assert set(json.loads((ours / "acceptance.json").read_text())["about"]) >= {"model", "seed", "threads"}
+
+
+def test_what_is_no_checkpoint_is_refused(tmp_path):
+    with pytest.raises(SpecError, match="--token-model"):
+        run("--token-model", tmp_path, "--quick")
+
+
+def test_every_figure_is_in_the_quick_run_and_cases_differ():
+    full, quick = cases(4, quick=False), cases(4, quick=True)
+    assert all(quick[name] and set(quick[name]) <= set(full[name]) for name in full)
+    assert all(len(set(found)) == len(found) for found in full.values())
+
+
+def made(case, *counts):
+    alpha, error = rate(counts, case.depth)
+    steps = sum(steps for _, steps in counts)
+    size = case.share * (case.bits + 0.5)
+    return Point(
+        case, alpha, error, alpha * case.depth, error * case.depth, len(counts), steps, 9, size, size, 1, counts
+    )
+
+
+def test_errors_are_over_sequences_and_differences_paired():
+    counts = ((10, 5), (20, 5), (15, 5))
+    assert rate(counts, 5)[0] == 45 / 75
+    assert rate(counts, 5)[1] == pytest.approx((2 * (5 / 75) ** 2 * 3 / 2) ** 0.5)
+    one, other = made(Case("elastic"), *counts), made(Case("elastic", bits=3), *((a - 5, steps) for a, steps in counts))
+    lead = shapes.difference(one, other)
+    assert lead.value == pytest.approx(0.2) and lead.error == pytest.approx(0) and lead.clear
+    with pytest.raises(SpecError, match="no draft token"):
+        rate(((0, 0),), 5)
+
+
+def test_a_claim_is_true_or_false_as_the_points_are():
+    def pools(hot, random):
+        points = [made(Case("elastic", share=0.25, kind="hot"), (hot, 5), (hot, 5))]
+        points.append(made(Case("elastic", share=0.25, kind="random"), (random, 5), (random, 5)))
+        return claims(Acceptance({}, {"fig17a": points}))
+
+    assert [claim.holds for claim in pools(12, 10)] == [True, True]
+    assert [claim.holds for claim in pools(20, 10)] == [True, False]
+    assert [claim.holds for claim in pools(9, 10)] == [False, False]
+
+
+def test_a_budget_compares_the_best_of_each_way():
+    def at(accepted, **values):
+        return made(Case("elastic", **values), (accepted, 5), (accepted, 5))
+
+    both = [at(20, share=0.5, bits=6), at(8, share=0.5, bits=4)]
+    bits = [at(10, bits=3), at(25, bits=8)]
+    experts = [at(12, share=0.25, bits=8), at(25, bits=8)]
+    found = shapes.budgets(both, bits, experts)
+    assert len(found) == 0  # at 3.25 bytes a weight 3 bits of all experts, which take 3.5, do not fit
+    found = shapes.budgets([*both, at(15, share=0.75, bits=5)], bits, experts)
+    assert [(b.both.alpha, b.first.alpha, b.second.alpha) for b in found] == [(0.8, 0.4, 0.48)]
+    assert found[0].lead.value == pytest.approx(0.32)
