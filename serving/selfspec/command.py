@@ -16,6 +16,7 @@ from serving.selfspec.claims import claims
 from serving.selfspec.decode import Plan
 from serving.selfspec.measure import Checkpoint, measure
 from serving.selfspec.plots import draw
+from serving.selfspec.rates import rates_csv
 from serving.selfspec.record import Acceptance
 from serving.selfspec.report import markdown, rows
 from serving.selfspec.texts import Texts
@@ -38,7 +39,7 @@ class Options:
 
 
 def speculate(options: Options) -> int:
-    """Measure and print; with `out`, write acceptance.json, PNG files and report.md there."""
+    """Measure and print; with `out`, write acceptance.json, rates.csv, PNG files and report.md there."""
     if options.out is not None:
         _make(options.out)
     found = acceptance(options)
@@ -46,6 +47,7 @@ def speculate(options: Options) -> int:
     if options.out is not None:
         found.write(options.out / "acceptance.json")
         (options.out / "report.md").write_text(markdown(found))
+        (options.out / "rates.csv").write_text(rates_csv(found))
         for path in draw(found, options.out):
             _say(f"Drawn: {path}")
     return 0

@@ -104,7 +104,9 @@ def load(folder: Path) -> Weights:
         for path in _files(folder):
             tensors |= load_file(path)
     except (OSError, ValueError) as error:
-        raise SpecError(f"--token-model is {folder}; allowed is a checkpoint in Hugging Face format: {error}.") from error
+        raise SpecError(
+            f"--token-model is {folder}; allowed is a checkpoint in Hugging Face format: {error}."
+        ) from error
     return of_tensors(config, {name.removeprefix("model."): tensor.float() for name, tensor in tensors.items()})
 
 

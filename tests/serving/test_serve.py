@@ -8,8 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import httpx
+import openai
 import psutil
 import pytest
+
+from serving.child import server
+from serving.step_log import read_step_log
 
 FORESERVE = str(Path(sys.executable).parent / "foreserve")
 
@@ -93,3 +98,53 @@ def test_what_it_prints_works_and_ctrl_c_leaves_nothing() -> None:
     finally:
         if process.poll() is None:
             process.kill()
+
+
+def answer(base_url: str, tokens: int) -> str:
+    client = openai.OpenAI(base_url=f"{base_url}/v1", api_key="none", max_retries=0)
+    question = [{"role": "user", "content": "What is a contract?"}]
+    reply = client.chat.completions.create(
+        model="qwen3-30b-a3b",
+        messages=question,
+        max_tokens=tokens,
+        seed=1,
+        temperature=0,
+        extra_body={"ignore_eos": True},
+    )
+    return reply.choices[0].message.content or ""
+
+
+def test_tracing_and_drafting_change_when_a_text_comes_and_what_it_costs_but_not_the_text(tmp_path: Path) -> None:
+    texts, steps = {}, {}
+    for name, options in {"trace": ("--residency", "trace"), "sd": ("--draft", "elastic")}.items():
+        log = tmp_path / f"{name}.jsonl"
+        with server("--speed", "0.5", "--step-log", str(log), *options, quiet=True) as child:
+            texts[name] = answer(child.http_url, 40)
+            metrics = httpx.get(f"{child.http_url}/metrics").text
+        steps[name] = [step for step in read_step_log(log) if step.phase == "decode"]
+        assert ('draft="elastic"' in metrics) == (name == "sd")
+    assert texts["trace"] == texts["sd"]
+    trace, sd = steps["trace"], steps["sd"]
+    assert {step.mode for step in trace} == {"ar"} and len(trace) >= 39
+    # Whole experts of whole layers: nothing of it is an expected value.
+    assert all(step.expert_hits == int(step.expert_hits) for step in trace)
+    assert len({step.expert_hits for step in trace}) > 3 and sum(step.expert_hits for step in trace) > 0
+    assert {step.mode for step in sd} == {"sd"} and len(sd) < 30
+    assert sum(step.accepted + 1 for step in sd) >= 39
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--residency", "psychic"], ["`residency`", "analytic or trace"]),
+        (["--draft", "tarot"], ["tarot", "elastic"]),
+        (["--acceptance", "measured"], ["`acceptance`", "`draft`"]),
+        (["--draft", "elastic", "--residency", "trace"], ["plain decoding only"]),
+        (["--system", "pim", "--residency", "trace"], ["HB"]),
+        (["--system", "hb_xpu", "--draft", "elastic"], ["hb_xpu", "eagle"]),
+    ],
+)
+def test_what_cannot_be_emulated_together_is_refused_in_a_sentence(options: list[str], said: list[str]) -> None:
+    result = run("serve", "--http-port", "0", "--grpc-port", "0", *options)
+    assert result.returncode == 2 and "Traceback" not in result.stderr
+    assert all(word in result.stderr for word in said), result.stderr

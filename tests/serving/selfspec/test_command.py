@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import serving
+from device_model.measured import read_measured
 from device_model.spec import SpecError
 from serving.cli import make_parser
 from serving.selfspec import shapes
@@ -47,7 +48,10 @@ def test_a_quick_run_prints_and_writes_the_same_twice(checkpoint, tmp_path, caps
     assert len(list(ours.glob("*.png"))) == 7
     report = (ours / "report.md").read_text()
     assert "Cassandra Table IV" in report and "### fig17c" in report
+    rates = read_measured(ours / "rates.csv")
+    assert set(rates.points) == {"hot", "random", "quantised"} and rates.depth == 5
     found = read(ours / "acceptance.json")
+    assert rates.alpha("hot", 1.0, 4) == pytest.approx(found.point(family="elastic", bits=4).alpha, abs=1e-4)
     assert found.figures.keys() == cases(2, quick=True).keys()
     assert [p.case for p in found.figures["fig17c"]] == cases(2, quick=True)["fig17c"]
     whole = found.point(family="elastic", bits=8)
