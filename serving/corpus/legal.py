@@ -1,0 +1,12 @@
+"""Law: contracts, crimes, courts and what a layman asks about them."""
+
+from serving.corpus.knowledge import knowledge, shared
+from serving.corpus.parts import Draw, Exchange
+
+KNOWN = knowledge("legal")
+MOVES = shared(KNOWN)
+
+
+def exchange(draw: Draw) -> Exchange:
+    """One question on law and its answer."""
+    return draw.pick(MOVES)(KNOWN, draw)
