@@ -78,6 +78,7 @@ def make_parser() -> argparse.ArgumentParser:
     call.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
     call.set_defaults(run=run_call)
     add_device_model_commands(commands)
+    add_training(commands.add_parser("train-bundled", help="train the bundled token model afresh, on a CPU"))
     add_model_commands(commands.add_parser("model", help="what the emulator knows of models"))
     return parser
 
@@ -112,6 +113,19 @@ def add_model_commands(parser: argparse.ArgumentParser) -> None:
     add.add_argument("config", type=Path, metavar="CONFIG.json")
     add.add_argument("--name", metavar="NAME", help="what to call it (default: the folder that the file is in)")
     add.set_defaults(run=run_model_add)
+
+
+def add_training(parser: argparse.ArgumentParser) -> None:
+    """`foreserve train-bundled`."""
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--minutes", type=positive, metavar="M", help="how long to train (default: 45)")
+    length.add_argument("--steps", type=positive, metavar="N", help="how many steps to train instead")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where to write (default: serving/bundled/foreserve-moe)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the corpus and the weights (default: 0)")
+    parser.add_argument("--threads", type=positive, default=2, metavar="N", help="(default: 2)")
+    parser.set_defaults(run=run_train_bundled)
 
 
 def add_scenario(parser: argparse.ArgumentParser) -> None:
@@ -215,6 +229,13 @@ def run_calibrate(args: argparse.Namespace) -> int:
     from serving.calibrate import run
 
     return run(args.reference, args.out, args.date)
+
+
+def run_train_bundled(args: argparse.Namespace) -> int:
+    """`foreserve train-bundled`."""
+    from serving.training.command import train_bundled
+
+    return train_bundled(args.out, (args.minutes, args.steps), args.seed, args.threads)
 
 
 def run_model_add(args: argparse.Namespace) -> int:

@@ -34,21 +34,30 @@ class Progress:
     points: list[Point] = field(default_factory=list)
     held_out: float | None = None
     losses: list[float] = field(default_factory=list)
+    last: tuple[int, float, int] = (0, 0.0, 0)
     said_s: float = field(default_factory=time.monotonic)
 
     def step(self, step: int, loss: float, busiest: float, idle: int) -> bool:
         """Take a step's figures; True if enough time has passed for a new point."""
         self.losses.append(loss)
-        now = time.monotonic()
-        span = now - self.said_s
-        if span < EVERY_S:
+        self.last = (step, busiest, idle)
+        if time.monotonic() - self.said_s < EVERY_S:
             return False
+        self.end()
+        return True
+
+    def end(self) -> None:
+        """A point of what came since the last one."""
+        if not self.losses:
+            return
+        now = time.monotonic()
+        span = max(now - self.said_s, 1e-9)
+        step, busiest, idle = self.last
         before = self.points[-1].seconds if self.points else 0.0
         mean, speed = sum(self.losses) / len(self.losses), len(self.losses) * self.step_tokens / span
         tokens = (step + 1) * self.step_tokens
         self.points.append(Point(step + 1, tokens, before + span, mean, self.held_out, speed, busiest, idle))
         self.losses, self.said_s = [], now
-        return True
 
     def say(self, share: float) -> None:
         """The last point, and how long it will still take if it goes on like this."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from random import Random
 
@@ -89,16 +89,44 @@ class Run:
 
 
 def train(run: Run, budget: Budget, folder: Path) -> bool:
-    """Train until the budget is used, or until Ctrl-C; whether it is finished.
+    """Train until the budget is used, or until Ctrl-C; whether it was finished.
 
-    What there is so far goes to `folder`/unfinished every few minutes; a finished run moves it to `folder`.
+    What has been learnt so far goes to `folder`/unfinished every few minutes; a finished run moves it to `folder`.
     """
     progress = Progress(run.settings.parts * run.settings.part_tokens)
-    step, finished = 0, True
+    finished = True
     try:
-        for step in _steps(run, budget, progress):
-            if _due(step):
-                _save(run, progress, step, folder / UNFINISHED)
+        _train(run, budget, progress, folder / UNFINISHED)
     except KeyboardInterrupt:
         finished = False
+    _save(run, progress, folder / UNFINISHED, finished)
+    if finished:
+        shutil.copytree(folder / UNFINISHED, folder, dirs_exist_ok=True)
+        shutil.rmtree(folder / UNFINISHED)
     return finished
+
+
+def _train(run: Run, budget: Budget, progress: Progress, folder: Path) -> None:
+    saved_s, measured = time.monotonic(), -1
+    for step in count():
+        share = budget.share(step)
+        if share >= 1:
+            break
+        if int(share * MEASURES) > measured:
+            measured = int(share * MEASURES)
+            progress.held_out = run.measure()
+        if progress.step(step, run.step(share), *run.balance()):
+            progress.say(budget.share(step + 1))
+        if time.monotonic() - saved_s > CHECKPOINT_S:
+            _save(run, progress, folder, finished=False)
+            saved_s = time.monotonic()
+    progress.held_out = run.measure()
+    progress.end()
+
+
+def _save(run: Run, progress: Progress, folder: Path, finished: bool) -> None:
+    """Everything that a checkpoint has, and the log."""
+    folder.mkdir(parents=True, exist_ok=True)
+    save_model(run.model, folder)
+    save_tokenizer(run.tokenizer, run.settings.shape.context, folder)
+    progress.write(folder, asdict(run.settings) | {"finished": finished})
