@@ -16,6 +16,7 @@ HELP = {
     "system": "kind of system to emulate, a file in device_model/systems",
     "hardware": "its hardware, a file in device_model/specs/hardware",
     "model": "the model it serves, a file in device_model/specs/models",
+    "residency": "what HB holds of the experts: analytic (as a law expects), or trace (a real cache, real routes)",
     "devices": "emulated devices",
     "speed": "emulated seconds per real second: 1 is real time, 0.1 ten times slower",
     "token_model": "model that makes the text, in Hugging Face format: a folder or a repository's name",
