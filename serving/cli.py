@@ -234,8 +234,10 @@ def run_calibrate(args: argparse.Namespace) -> int:
 
 def run_train_bundled(args: argparse.Namespace) -> int:
     """`foreserve train-bundled`."""
-    from serving.training.command import train_bundled
+    from serving.training.command import describe_bundled, train_bundled
 
+    if args.card:
+        return describe_bundled(args.out)
     return train_bundled(args.out, (args.minutes, args.steps), args.seed, args.threads)
 
 

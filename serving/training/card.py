@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import dataclass
+from math import log2
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from serving.corpus.corpus import OTHER, TOPICS
+from serving.corpus.corpus import TOPICS
 from serving.training.curve import draw
 from serving.training.evaluate import (
     DOCUMENTS,
@@ -86,7 +87,7 @@ runs. Its sentences are plain and mostly readable; **don't believe them**: it is
 |---|---|
 | architecture | `Qwen3MoeForCausalLM`: {shape.layers} layers, hidden size {shape.hidden}, tied embeddings |
 | experts | {shape.experts} a layer, {shape.active} of them for each token, intermediate size {shape.expert_hidden} |
-| attention | {shape.heads} heads and {shape.kv_heads} KV head of {shape.head_size}, rotary positions to {shape.context} |
+| attention | {shape.heads} heads and {shape.kv_heads} KV head of {shape.head_size}, positions to {shape.context:,} |
 | vocabulary | {shape.vocabulary}, byte-level BPE, single digits |
 | weights | {facts.weights:,}, stored as BF16 |
 """
@@ -99,15 +100,15 @@ def _data(facts: Facts) -> str:
 {last["tokens"]:,} tokens of `serving/corpus` (seed {s["seed"]}), in {last["step"]:,} steps of
 {s["parts"] * s["part_tokens"]:,} tokens, in {last["seconds"] / 60:.0f} minutes on {s["threads"]} CPU threads
 ({last["tokens"] / last["seconds"]:,.0f} tokens a second). The corpus is generated: dialogues in {len(TOPICS)} topics
-({", ".join(TOPICS)}) and about daily life, and a tenth of documentation and licences that lie on the machine. Nothing of
-it was made by another model.
+({", ".join(TOPICS)}) and about daily life, and a tenth of the documents are docstrings and licences that lie on the
+machine. Nothing of it was made by another model.
 
 Muon for the matrices inside the layers (rate {s["matrix_rate"]:g}), AdamW for embedding, routers and norms (rate
-{s["other_rate"]:g}); {s["warm_up"]:.0%} warm-up, level until {s["hold"]:.0%} of the run, then linearly to zero. Tokens of
-user and system turns weigh a quarter in the loss. Segments of up to {s["segment"]} tokens, of which
-{s["alone"]:.0%} are one document; in the last {1 - s["long_from"]:.0%} of the run half of all tokens are in segments of
-{s["part_tokens"]}. Longer contexts than that work, but were never trained. Auxiliary losses of the routers: balance over
-the batch {BATCH_BALANCE:g}, balance within a segment {SEGMENT_BALANCE:g}, z-loss {ROUTER_Z:g}.
+{s["other_rate"]:g}); {s["warm_up"]:.0%} warm-up, level until {s["hold"]:.0%} of the run, then linearly to zero. Tokens
+of user and system turns weigh a quarter in the loss. Segments of up to {s["segment"]} tokens, of which
+{s["alone"]:.0%} are one document; in the last {1 - s["long_from"]:.0%} of the run half of all tokens are in segments
+of {s["part_tokens"]}. Longer contexts than that work, but were never trained. Auxiliary losses of the routers: balance
+over the batch {BATCH_BALANCE:g}, balance within a segment {SEGMENT_BALANCE:g}, z-loss {ROUTER_Z:g}.
 
 ![loss](loss.png)
 """
@@ -145,9 +146,8 @@ def _experts(facts: Facts) -> str:
     return f"""## Experts by topic
 
 What the busiest quarter of the experts gets of a topic's routed tokens (evenly used experts: 25 %), and the entropy of
-the use (evenly: {torch.tensor(float(count)).log2():.1f} bits), on the same dialogues. Over all topics together the busiest
-expert of a layer gets {float(used.max()) * count:.1f} times an even share, the least used one
-{float(used.min()) * count:.2f} times; {int((used == 0).sum())} experts are unused. `{EXPERTS}` has all shares, as
+the use (evenly: {log2(count):.1f} bits), on the same dialogues. Over all topics together the busiest expert of a layer
+gets {float(used.max()) * count:.1f} times an even share, the least used one {float(used.min()) * count:.2f} times; {int((used == 0).sum())} experts are unused. `{EXPERTS}` has all shares, as
 `[topic][layer][expert]`.
 
 | topic | {head} |
@@ -169,8 +169,8 @@ def _answers(facts: Facts) -> str:
 Greedy answers to the first {SHOWN} of {PROMPTS} held-out prompts of each topic, not selected. Over all
 {len(facts.answers)}, {facts.readable:.1%} of the words are readable, and {ended} answers end by themselves within
 {LONGEST} tokens. A word is a run of letters, with inner apostrophes, or a run of digits; it is readable if it is a
-number, if it occurs at least {OFTEN} times in the first {VOCABULARY_DOCUMENTS:,} documents of the training data, or if it
-is in the system's dictionary, where there is one.
+number, if it occurs at least {OFTEN} times in the first {VOCABULARY_DOCUMENTS:,} documents of the training data, or if
+it is in the system's dictionary, where there is one.
 
 {samples}"""
 
@@ -179,11 +179,11 @@ def _quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
 
-REPEAT = f"""## Make it again
+REPEAT = """## Make it again
 
     make model
 
-trains it afresh, measures it and writes this card. The corpus's `{OTHER}` texts differ from machine to machine, and a
-limit in minutes gives as many steps as the machine manages; with `foreserve train-bundled --steps N`, the same seed gives
-the same weights on the same machine.
+trains it afresh, measures it and writes this card; `foreserve train-bundled --card` only measures. A limit in minutes
+gives as many steps as the machine manages; with `foreserve train-bundled --steps N`, the same seed gives the same
+weights on the same machine. On another, the docstrings and licences, a tenth of the documents, are others.
 """

@@ -13,6 +13,7 @@ MINUTES = 45.0
 def train_bundled(out: Path | None, budget: tuple[float | None, int | None], seed: int, threads: int) -> int:
     """Train for so many minutes or steps; what is unfinished after Ctrl-C stays apart from what is finished."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    from serving.training.card import describe
     from serving.training.tokenizer import train_tokenizer
     from serving.training.train import UNFINISHED, Run, train
 
@@ -24,4 +25,15 @@ def train_bundled(out: Path | None, budget: tuple[float | None, int | None], see
     if not train(run, Budget(steps, None if steps else minutes or MINUTES), folder):
         print(f"foreserve train-bundled: stopped; what it learnt is in {folder / UNFINISHED}", file=sys.stderr)
         return 130
+    print("foreserve train-bundled: measuring, and writing the card ...", file=sys.stderr, flush=True)
+    describe(folder)
+    return 0
+
+
+def describe_bundled(out: Path | None) -> int:
+    """Measure a model that is trained, and write its card anew."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    from serving.training.card import describe
+
+    describe(out or BUNDLED)
     return 0

@@ -56,10 +56,10 @@ def measure_topic(model: Model, batch: Batch) -> TopicResult:
     with torch.no_grad():
         hidden, routings = model(batch.ids, batch.lengths)
         every, answers = (batch.weights > 0).float(), (batch.weights == 1).float()
-        losses = [float(cross_entropy(hidden, model.embedding, batch.targets, w)) for w in (every, answers)]
+        loss, told = (float(cross_entropy(hidden, model.embedding, batch.targets, w)) for w in (every, answers))
     experts = model.shape.experts
     used = [routing.chosen.flatten().bincount(minlength=experts) / routing.chosen.numel() for routing in routings]
-    return TopicResult(len(batch.ids), *losses, torch.stack(used))
+    return TopicResult(len(batch.ids), loss, told, torch.stack(used))
 
 
 def measure_topics(model: Model, tokenizer: PreTrainedTokenizerFast) -> dict[str, TopicResult]:

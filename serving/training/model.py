@@ -8,6 +8,7 @@ from itertools import chain
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.nn.functional import scaled_dot_product_attention as attended
 
 from serving.training.experts import Experts, Routing
 from serving.training.shape import Shape
@@ -45,10 +46,8 @@ class Attention(nn.Module):
         rows = rows.unflatten(1, (self.heads + 2 * self.kv_heads, -1)).transpose(0, 1)
         q, k, v = rows.split([self.heads, self.kv_heads, self.kv_heads])
         q, k = rotated(self.q_norm(q), turn), rotated(self.k_norm(k), turn)
-        seen = [
-            functional.scaled_dot_product_attention(*parts, is_causal=True, enable_gqa=True)
-            for parts in zip(*(rows[None].split(lengths, 2) for rows in (q, k, v)), strict=True)
-        ]
+        segments = zip(*(rows[None].split(lengths, 2) for rows in (q, k, v)), strict=True)
+        seen = [attended(q, k, v, is_causal=True, enable_gqa=True) for q, k, v in segments]
         return torch.cat(seen, 2)[0].transpose(0, 1).flatten(1) @ self.o.T
 
 

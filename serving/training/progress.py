@@ -66,7 +66,8 @@ class Progress:
         left_s = point.seconds * (1 / max(share, 1e-3) - 1)
         print(
             f"step {point.step}, {point.tokens / 1e6:.2f} M tokens, loss {point.loss:.3f}{held_out}, "
-            f"{point.tokens_per_s:.0f} tokens/s, busiest expert {point.busiest_expert:.1f}x, idle {point.idle_experts}, "
+            f"{point.tokens_per_s:.0f} tokens/s, "
+            f"busiest expert {point.busiest_expert:.1f}x, idle {point.idle_experts}, "
             f"{left_s / 60:.1f} min left",
             file=sys.stderr,
             flush=True,
