@@ -147,8 +147,8 @@ def _experts(facts: Facts) -> str:
 
 What the busiest quarter of the experts gets of a topic's routed tokens (evenly used experts: 25 %), and the entropy of
 the use (evenly: {log2(count):.1f} bits), on the same dialogues. Over all topics together the busiest expert of a layer
-gets {float(used.max()) * count:.1f} times an even share, the least used one {float(used.min()) * count:.2f} times; {int((used == 0).sum())} experts are unused. `{EXPERTS}` has all shares, as
-`[topic][layer][expert]`.
+gets {float(used.max()) * count:.1f} times an even share, the least used one {float(used.min()) * count:.2f} times;
+{int((used == 0).sum())} experts are unused. `{EXPERTS}` has all shares, as `[topic][layer][expert]`.
 
 | topic | {head} |
 |---|{"---|" * layers}

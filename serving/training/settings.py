@@ -14,9 +14,9 @@ class Settings:
     shape: Shape = field(default_factory=Shape)
     seed: int = 0
     threads: int = 2
-    parts: int = 4
+    parts: int = 2
     part_tokens: int = 2048
-    matrix_rate: float = 4e-3  # learning rate of the matrices inside the layers
+    matrix_rate: float = 6e-3  # learning rate of the matrices inside the layers
     other_rate: float = 4e-3  # of embedding, routers and norms
     segment: int = 512  # longest segment
     alone: float = 0.8  # of segments, how many are one document
@@ -24,6 +24,7 @@ class Settings:
     warm_up: float = 0.02  # share of the run in which the learning rate rises
     hold: float = 0.4  # share of the run until which it stays; from there it falls to nothing
     clip: float = 1.0  # longest gradient
+    machine: bool = True  # whether to read this machine's docstrings and licences too
 
 
 @dataclass(slots=True)

@@ -45,7 +45,7 @@ class Run:
 
     def _batches(self, split: str, limit: int, alone: float) -> Iterator[Batch]:
         seed = self.settings.seed if alone else self.settings.seed + 1
-        stream = (encode(self.tokenizer, document) for document in documents(seed, split))
+        stream = (encode(self.tokenizer, document) for document in documents(seed, split, self.settings.machine))
         return batches(segments(stream, limit, alone, Random(seed)), self.settings.part_tokens)
 
     def step(self, share: float) -> float:

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from serving.training.experts import Routing
 from serving.training.losses import ROWS, batch_balance, cross_entropy, router_loss, router_z, segment_balance, used
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from serving.training.export import from_hf, load_model, save_model, to_hf
 from serving.training.model import Model, initialise
 from serving.training.shape import Shape
