@@ -121,9 +121,8 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--minutes", type=positive, metavar="M", help="how long to train (default: 45)")
     length.add_argument("--steps", type=positive, metavar="N", help="how many steps to train instead")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="where to write (default: serving/bundled/foreserve-moe)"
-    )
+    length.add_argument("--card", action="store_true", help="train nothing: measure the model, and write its card anew")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="its folder (default: serving/bundled/foreserve-moe)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the corpus and the weights (default: 0)")
     parser.add_argument("--threads", type=positive, default=2, metavar="N", help="(default: 2)")
     parser.set_defaults(run=run_train_bundled)
