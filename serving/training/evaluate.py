@@ -45,10 +45,10 @@ class TopicResult:
     experts: torch.Tensor  # [layers, experts], the share of routed tokens; each layer sums to one
 
 
-def held_out(topic: str, tokenizer: PreTrainedTokenizerFast) -> Batch:
+def held_out(topic: str, tokenizer: PreTrainedTokenizerFast, count: int = DOCUMENTS) -> Batch:
     """Held-out dialogues of a topic: those of odd seeds."""
     backend = tokenizer.backend_tokenizer
-    return batch_of([encode(backend, dialogue(topic, 2 * seed + 1)) for seed in range(DOCUMENTS)])
+    return batch_of([encode(backend, dialogue(topic, 2 * seed + 1)) for seed in range(count)])
 
 
 def measure_topic(model: Model, batch: Batch) -> TopicResult:

@@ -47,7 +47,7 @@ def config_of(shape: Shape) -> Qwen3MoeConfig:
 
 
 def to_hf(model: Model) -> Qwen3MoeForCausalLM:
-    """The same model, as transformers has it."""
+    """The same model, as transformers has it; what it generates ends with a turn or a text."""
     made = Qwen3MoeForCausalLM(config_of(model.shape))
     ours = model.state_dict()
     theirs = {"model.embed_tokens.weight": ours["embedding"], "model.norm.weight": ours["norm.scale"]}
@@ -59,6 +59,8 @@ def to_hf(model: Model) -> Qwen3MoeForCausalLM:
         theirs[other + "mlp.experts.gate_up_proj"] = gate_up.mT
         theirs[other + "mlp.experts.down_proj"] = ours[mine + "experts.down"].mT
     made.load_state_dict(theirs)
+    ends = [SPECIAL.index(END_OF_TURN), SPECIAL.index(END_OF_TEXT)]
+    made.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=SPECIAL.index(END_OF_TEXT))
     return made.eval()
 
 
@@ -78,11 +80,8 @@ def from_hf(hf: Qwen3MoeForCausalLM, shape: Shape) -> Model:
 
 
 def save_model(model: Model, folder: Path) -> None:
-    """Write configuration and weights, in BF16; a chat ends with its turn."""
-    hf = to_hf(model).to(torch.bfloat16)
-    ends = [SPECIAL.index(END_OF_TURN), SPECIAL.index(END_OF_TEXT)]
-    hf.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=SPECIAL.index(END_OF_TEXT))
-    hf.save_pretrained(folder)
+    """Write configuration and weights, in BF16."""
+    to_hf(model).to(torch.bfloat16).save_pretrained(folder)
 
 
 def load_model(folder: Path) -> Qwen3MoeForCausalLM:

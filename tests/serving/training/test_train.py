@@ -40,7 +40,7 @@ def trained(tokenizer, steps, **changes):
 
 
 def test_it_learns(tokenizer):
-    run, losses = trained(tokenizer, 25)
+    run, losses = trained(tokenizer, 40)
     assert losses[-1] < losses[0] - 1
     assert run.measure() < losses[0] - 1
 
