@@ -31,7 +31,7 @@ def tokenizer():
 
 
 def settings(**changes):
-    return Settings(shape=SMALL, parts=2, part_tokens=512, machine=False, **changes)
+    return Settings(shape=SMALL, parts=2, part_tokens=256, machine=False, **changes)
 
 
 def trained(tokenizer, steps, **changes):
@@ -57,7 +57,7 @@ def test_a_finished_run_leaves_a_model_and_its_log(tokenizer, tmp_path):
     assert train(Run(settings(), tokenizer), Budget(steps=4), tmp_path)
     header, *points = map(json.loads, (tmp_path / LOG).read_text().splitlines())
     assert header["finished"] and header["shape"]["experts"] == SMALL.experts
-    assert points[-1]["step"] == 4 and points[-1]["tokens"] == 4 * 1024
+    assert points[-1]["step"] == 4 and points[-1]["tokens"] == 4 * 512
     assert (tmp_path / "model.safetensors").exists() and not (tmp_path / module.UNFINISHED).exists()
 
 
