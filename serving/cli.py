@@ -10,31 +10,9 @@ import sys
 from pathlib import Path
 
 from device_model.spec import SpecError
-from serving.scenario import BUNDLED_MODEL, CHOICES, Scenario, ScenarioError, load_scenario
-
-HELP = {
-    "system": "kind of system to emulate, a file in device_model/systems",
-    "hardware": "its hardware, a file in device_model/specs/hardware",
-    "model": "the model it serves, a file in device_model/specs/models",
-    "draft": "draft scheme with which every step speculates, a file in device_model/drafts (none: plain decoding)",
-    "acceptance": "rates of accepted drafts: published (the paper's), or measured (on the bundled token model)",
-    "residency": "what HB holds of the experts: analytic (as a law expects), or trace (a real cache, real routes)",
-    "devices": "emulated devices",
-    "speed": "emulated seconds per real second: 1 is real time, 0.1 ten times slower",
-    "token_model": "model that makes the text, in Hugging Face format: a folder or a repository's name",
-    "token_ahead": "tokens that vLLM may be ahead of a device, per request",
-    "max_model_len": "longest context in tokens, if the models and the device can hold it",
-    "max_num_seqs": "most sequences in a device's batch",
-    "max_num_batched_tokens": "most tokens in one step of a device",
-    "max_queue": "most unfinished requests before clients are told to come back later",
-    "host": "address to listen on",
-    "http_port": "port of the OpenAI HTTP API and /metrics (0: any free one)",
-    "grpc_port": "port of the gRPC API (0: any free one)",
-    "api_keys": "key that clients must show; may be given more than once",
-}
-
-
-MOST = 1_000_000  # of whatever the command line counts
+from serving import device_model_commands, token_model_commands
+from serving.options import HELP
+from serving.scenario import Scenario, ScenarioError, load_scenario
 
 
 def main() -> None:
@@ -80,64 +58,9 @@ def make_parser() -> argparse.ArgumentParser:
     call.add_argument("request", nargs="?", default="{}", metavar="JSON")
     call.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
     call.set_defaults(run=run_call)
-    add_device_model_commands(commands)
-    add_token_model_commands(commands)
-    add_model_commands(commands.add_parser("model", help="what the emulator knows of models"))
+    device_model_commands.add(commands)
+    token_model_commands.add(commands)
     return parser
-
-
-def add_device_model_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`foreserve validate` and `foreserve calibrate`."""
-    validate = commands.add_parser("validate", help="what the device model predicts, beside what the papers print")
-    validate.add_argument("--system", choices=("elmoe3d",), default="elmoe3d", help="whose paper (default: elmoe3d)")
-    validate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of its Table 3")
-    validate.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
-    validate.add_argument("--plots", type=Path, metavar="DIR", help="draw them there too, as PNG files")
-    validate.set_defaults(run=run_validate)
-    explain = commands.add_parser("explain", help="which operator of a step runs where, why, and what it costs")
-    for name, default in (("system", "elmoe3d"), ("hardware", "elmoe3d-8gb"), ("model", "qwen3-30b-a3b")):
-        explain.add_argument(f"--{name}", default=default, metavar="NAME", help=f"{HELP[name]} (default: {default})")
-    explain.add_argument("--draft", metavar="NAME", help="draft scheme, a file in device_model/drafts (default: none)")
-    explain.add_argument("--batch", type=positive, default=1, metavar="N", help="sequences that decode (default: 1)")
-    explain.add_argument("--context", type=positive, default=1024, metavar="N", help="tokens of each (default: 1024)")
-    explain.add_argument("--depth", type=positive, metavar="N", help="draft depth (default: the calibrated one)")
-    explain.add_argument(
-        "--acceptance", choices=CHOICES["acceptance"], default="published", help=f"{HELP['acceptance']}"
-    )
-    explain.set_defaults(run=run_explain)
-    calibrate = commands.add_parser("calibrate", help="fit what no paper gives to the cells of a table")
-    calibrate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of Table 3")
-    calibrate.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: specs/calibration)")
-    calibrate.add_argument("--date", metavar="YYYY-MM-DD", help="the date to write down (default: today)")
-    calibrate.set_defaults(run=run_calibrate)
-
-
-def add_token_model_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """What is measured on the token model."""
-    locality = commands.add_parser("locality", help="what the token model's real routing says of locality")
-    locality.add_argument("--token-model", default=str(BUNDLED_MODEL), metavar="DIR", help=HELP["token_model"])
-    locality.add_argument("--prompts", type=positive, default=24, metavar="N", help="of each topic (default: 24)")
-    locality.add_argument("--tokens", type=positive, default=64, metavar="N", help="of each answer (default: 64)")
-    locality.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and sampling (default: 0)")
-    locality.add_argument("--out", type=Path, metavar="DIR", help="write what was found there, with a picture")
-    locality.set_defaults(run=run_locality)
-    speculate = commands.add_parser("speculate", help="measure how many drafts the token model accepts of its own")
-    speculate.add_argument("--token-model", type=Path, default=BUNDLED_MODEL, metavar="DIR", help=HELP["token_model"])
-    speculate.add_argument("--quick", action="store_true", help="fewer points and shorter answers: a minute")
-    speculate.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and draws (default: 0)")
-    speculate.add_argument("--prompts", type=positive, metavar="N", help="held-out prompts (default: 48; quick: 12)")
-    speculate.add_argument("--date", metavar="YYYY-MM-DD", help="a date to write down (default: none)")
-    speculate.add_argument("--out", type=Path, metavar="DIR", help="write JSON, PNG files and a report there")
-    speculate.set_defaults(run=run_speculate)
-
-
-def add_model_commands(parser: argparse.ArgumentParser) -> None:
-    """`foreserve model ...`."""
-    commands = parser.add_subparsers(dest="model_command", required=True, metavar="COMMAND")
-    add = commands.add_parser("add", help="print the spec of a model, from its config.json in Hugging Face format")
-    add.add_argument("config", type=Path, metavar="CONFIG.json")
-    add.add_argument("--name", metavar="NAME", help="what to call it (default: the folder that the file is in)")
-    add.set_defaults(run=run_model_add)
 
 
 def add_scenario(parser: argparse.ArgumentParser) -> None:
@@ -213,58 +136,6 @@ def run_call(args: argparse.Namespace) -> int:
     from serving.api.call import call
 
     return int(call(args.target, args.method, args.request, args.api_key))
-
-
-def run_validate(args: argparse.Namespace) -> int:
-    """`foreserve validate`."""
-    from serving.validate import validate
-
-    return validate(args.reference, args.json, args.plots)
-
-
-def positive(text: str) -> int:
-    """A whole number from 1 on, from the command line."""
-    if not text.isdigit() or not 1 <= int(text) <= MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a whole number from 1 to {MOST}")
-    return int(text)
-
-
-def run_explain(args: argparse.Namespace) -> int:
-    """`foreserve explain`."""
-    from serving.explain import Drafts, explain
-
-    drafts = Drafts(args.draft, args.depth, args.acceptance)
-    return explain((args.system, args.hardware, args.model), drafts, args.batch, args.context)
-
-
-def run_calibrate(args: argparse.Namespace) -> int:
-    """`foreserve calibrate`."""
-    from serving.calibrate import run
-
-    return run(args.reference, args.out, args.date)
-
-
-def run_locality(args: argparse.Namespace) -> int:
-    """`foreserve locality`."""
-    from serving.locality import locality
-
-    return locality(args.token_model, args.prompts, args.tokens, args.seed, args.out)
-
-
-def run_speculate(args: argparse.Namespace) -> int:
-    """`foreserve speculate`."""
-    from serving.selfspec.command import Options, speculate
-
-    prompts = args.prompts or (12 if args.quick else 48)
-    new_tokens = 24 if args.quick else 48
-    return speculate(Options(args.token_model, args.quick, args.seed, prompts, new_tokens, args.out, args.date))
-
-
-def run_model_add(args: argparse.Namespace) -> int:
-    """`foreserve model add`."""
-    from serving.model_add import model_add
-
-    return model_add(args.config, args.name)
 
 
 if __name__ == "__main__":

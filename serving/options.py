@@ -1,0 +1,35 @@
+"""What the commands' options have in common."""
+
+import argparse
+
+HELP = {
+    "system": "kind of system to emulate, a file in device_model/systems",
+    "hardware": "its hardware, a file in device_model/specs/hardware",
+    "model": "the model it serves, a file in device_model/specs/models",
+    "draft": "draft scheme with which every step speculates, a file in device_model/drafts (none: plain decoding)",
+    "acceptance": "rates of accepted drafts: published (the paper's), or measured (on the bundled token model)",
+    "residency": "what HB holds of the experts: analytic (as a law expects), or trace (a real cache, real routes)",
+    "devices": "emulated devices",
+    "speed": "emulated seconds per real second: 1 is real time, 0.1 ten times slower",
+    "token_model": "model that makes the text, in Hugging Face format: a folder or a repository's name",
+    "token_ahead": "tokens that vLLM may be ahead of a device, per request",
+    "max_model_len": "longest context in tokens, if the models and the device can hold it",
+    "max_num_seqs": "most sequences in a device's batch",
+    "max_num_batched_tokens": "most tokens in one step of a device",
+    "max_queue": "most unfinished requests before clients are told to come back later",
+    "host": "address to listen on",
+    "http_port": "port of the OpenAI HTTP API and /metrics (0: any free one)",
+    "grpc_port": "port of the gRPC API (0: any free one)",
+    "api_keys": "key that clients must show; may be given more than once",
+}
+
+"""What each key of a scenario says, on the command line too."""
+
+MOST = 1_000_000  # of whatever the command line counts
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on, from the command line."""
+    if not text.isdigit() or not 1 <= int(text) <= MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a whole number from 1 to {MOST}")
+    return int(text)
