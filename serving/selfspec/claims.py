@@ -128,7 +128,7 @@ def early_exit(found: Acceptance) -> Iterator[Claim]:
     if not points or not four:
         return
     rises = [difference(b, a) for a, b in pairwise(points)]
-    shown = ", ".join(f"{p.case.layers} layers: {p.alpha:.3f}" for p in points)
+    shown = ", ".join(f"after layer {p.case.layers}: {p.alpha:.3f}" for p in points)
     yield Claim("M2R2 A.2", "More layers before the exit have more accepted", *_all_positive(rises), shown)
     gap = difference(four, max(points, key=lambda p: p.alpha))
     text = (
