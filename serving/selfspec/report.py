@@ -61,7 +61,10 @@ LIMITS = (
     "- ELMoE-3D's activations are INT8; here only weights are quantised, the head among them.\n"
     "- The first layers are a plain early exit, without the adapters that M2R2 trains: the baseline that it improves.\n"
     "- Cassandra-2's group size and magnitude bits are ours (32 and 8), and its target differs slightly from BF16's.\n"
-    "- Sequences end before others, so that a pool is shared by fewer than the nominal batch towards the end (`live`).",
+    "- Sequences end before others, so that a pool is shared by fewer than the nominal batch towards the end (`live`): "
+    "what a batch costs is understated.\n"
+    "- A step in which an answer ends among accepted tokens is left out.\n"
+    "- Arithmetic and KV cache are in float32; `held` and `read` count weights as stored, of one draft pass by pool.",
 )
 
 
