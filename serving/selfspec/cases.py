@@ -29,7 +29,7 @@ class Case:
     kind: str = "hot"  # of the pool
     batch: int = 1  # sequences that share it
     scope: str = "layer"
-    memory: float = 1.0
+    memory: float = 0.01
     pruned: float = 0.0  # cassandra: share of the weights
     dropped: int = 0  # mantissa bits
     kv_pruned: float = 0.0

@@ -77,7 +77,7 @@ def treatments(found: Acceptance) -> Iterator[Claim]:
         text = f"At {width} bits augmentation is above rounding, and rounding above truncation"
         yield Claim(source, text, *_all_positive(steps), shown)
         gap = difference(augmented, dedicated)
-        text = f"At {width} bits augmentation performs comparably to dedicated quantisation: within {COMPARABLE:g}"
+        text = f"At {width} bits augmentation is comparable to dedicated quantisation: at most {COMPARABLE:g} below"
         yield Claim(source, text, gap.value > -COMPARABLE, gap.clear or gap.error < COMPARABLE, str(gap))
     if 4 in widths:
         truncated, augmented = by_name["truncated"][4], by_name["augmented"][4]
@@ -128,7 +128,7 @@ def early_exit(found: Acceptance) -> Iterator[Claim]:
     if not points or not four:
         return
     rises = [difference(b, a) for a, b in pairwise(points)]
-    shown = ", ".join(f"{p.case.layers} layers: {p.alpha:.3f}" for p in points)
+    shown = ", ".join(f"after layer {p.case.layers}: {p.alpha:.3f}" for p in points)
     yield Claim("M2R2 A.2", "More layers before the exit have more accepted", *_all_positive(rises), shown)
     gap = difference(four, max(points, key=lambda p: p.alpha))
     text = (
@@ -159,15 +159,16 @@ def depths(found: Acceptance) -> Iterator[Claim]:
     yield Claim("device_model", text, holds, True, shown)
 
 
-def _together(source: str, text: str, joint: list[Point], first: list[Point], second: list[Point]) -> Iterator[Claim]:
-    """One claim over all budgets that both single axes can meet."""
-    found = budgets(joint, first, second)
-    if not found:
-        return
-    leads = [budget.lead for budget in found]
-    won = sum(lead.value > 0 for lead in leads)
-    shown = "; ".join(f"{budget.held_bytes / 1e6:.2f} MB {budget.lead}" for budget in found)
-    yield Claim(source, text, *_all_positive(leads), f"at {won} of {len(found)} budgets: {shown}")
+def _together(source: str, text: str, joint: list[Point], *singles: list[Point]) -> Iterator[Claim]:
+    """One claim over the budgets that both single axes can meet, and one over those that only one can."""
+    found = budgets(joint, *singles)
+    for reached, where in ((2, "where either alone reaches so low"), (1, "where only one alone reaches so low")):
+        leads = [(budget.held_bytes, budget.lead) for budget in found if budget.reached == reached]
+        if leads:
+            won = sum(lead.value > 0 for _, lead in leads)
+            shown = "; ".join(f"{size / 1e6:.2f} MB {lead}" for size, lead in leads)
+            judged = _all_positive([lead for _, lead in leads])
+            yield Claim(source, f"{text}, {where}", *judged, f"at {won} of {len(leads)} budgets: {shown}")
 
 
 def _bits_alone(points: list[Point]) -> list[Point]:

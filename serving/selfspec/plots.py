@@ -25,17 +25,9 @@ Of = Callable[[Point], float]
 
 def draw(found: Acceptance, folder: Path) -> list[Path]:
     """All pictures, as PNG files in `folder`; their paths."""
-    figures = {
-        "two-axes": two_axes(found),
-        "equal-bytes": equal_bytes(found),
-        "pool-choice": pool_choice(found),
-        "pool-batch": pool_batch(found),
-        "slices": slices(found),
-        "cassandra": cassandra(found),
-        "depth-and-exit": depth_and_exit(found),
-    }
     paths = []
-    for name, figure in figures.items():
+    for name, make in PICTURES.items():
+        figure = make(found)
         paths.append(folder / f"{name}.png")
         # Without the library's version, so that the same figures give the same file.
         figure.savefig(paths[-1], dpi=130, metadata={"Software": None})
@@ -183,3 +175,15 @@ def _errors(panel: Axes, points: Sequence[Point], x: Of, look: tuple[str, str, i
     panel.errorbar(
         [x(p) for p in points], [getattr(p, y) for p in points], errors, fmt=look_of, label=name, markersize=5
     )
+
+
+PICTURES: dict[str, Callable[[Acceptance], Figure]] = {
+    "two-axes": two_axes,
+    "equal-bytes": equal_bytes,
+    "pool-choice": pool_choice,
+    "pool-batch": pool_batch,
+    "slices": slices,
+    "cassandra": cassandra,
+    "depth-and-exit": depth_and_exit,
+}
+"""By the names of their files."""

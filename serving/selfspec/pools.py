@@ -14,15 +14,16 @@ class PoolPlan(NamedTuple):
 
     Hotness is the one-hot routing that the router wanted, summed over the tokens of all sequences that share a pool. It
     begins with the prompts' and goes on with the draft tokens'; the pool stays as it is within a draft phase. The paper
-    accumulates "across preceding draft steps" and also speaks of "the current draft phase": `memory` 1 is the former;
-    near 0 the latest phase decides, and earlier ones only among experts that it used alike.
+    accumulates "across preceding draft steps" and also says "from the current draft phase". The default is the latter,
+    as in `device_model.pools`: with a `memory` near 0 the latest phase decides, and earlier ones only among experts
+    that it used alike. With 1 all phases count.
     """
 
     share: float  # of the experts
     kind: Literal["hot", "random"] = "hot"
     sharing: int = 1  # sequences that share a pool: the batch that is emulated
     scope: Literal["layer", "all"] = "layer"  # the share is of each layer's experts, or of all (layer, expert) pairs
-    memory: float = 1.0  # what a draft phase leaves of the hotness before it
+    memory: float = 0.01  # what a draft phase leaves of the hotness before it
 
 
 class Pools:

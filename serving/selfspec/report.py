@@ -6,6 +6,7 @@ from typing import NamedTuple
 from serving.selfspec import published
 from serving.selfspec.claims import Claim, claims
 from serving.selfspec.measure import Point
+from serving.selfspec.plots import PICTURES
 from serving.selfspec.record import Acceptance
 from serving.selfspec.shapes import at
 
@@ -32,8 +33,8 @@ def markdown(found: Acceptance) -> str:
         f"{about['prompts']} held-out prompts (seed {about['seed']}), at most {about['new_tokens']} new tokens each, "
         f"drafts of {about['depth']} tokens unless said otherwise, greedy unless said otherwise. "
         f"Model {about['model'][:16]} (SHA-256 of its weights), {about['dtype']}, {about['threads']} thread(s). "
-        "± is a standard error over sequences.",
-        "The papers measured models of 8B to 30B on public benchmarks. This one is a few million parameters in size "
+        f"± is a standard error over sequences.{' ' + about['date'] + '.' if 'date' in about else ''}",
+        "The papers measured models of 4B to 30B on public benchmarks. This one is a few million parameters in size "
         "and knows the corpus it was trained on: shapes are comparable, levels only loosely.",
         "## Beside what the papers print",
         _table(("Source", "Figure", "Published", "Measured"), rows(found)),
@@ -45,6 +46,8 @@ def markdown(found: Acceptance) -> str:
         "The pool's share of all experts is what `device_model` has room for at 1k context; measured is the 4-bit hot "
         "pool of that share at that batch, linear between the measured shares. GPT-OSS holds whole experts in MXFP4.",
         _table(("HB (GB)", "Target", "Batch", "Pool share", "Published alpha", "Measured alpha"), _cells(found)),
+        "## Pictures",
+        *[f"![{name}]({name}.png)" for name in PICTURES],
         "## All points",
         *_figures(found),
         "## What this is not",
@@ -58,7 +61,10 @@ LIMITS = (
     "- ELMoE-3D's activations are INT8; here only weights are quantised, the head among them.\n"
     "- The first layers are a plain early exit, without the adapters that M2R2 trains: the baseline that it improves.\n"
     "- Cassandra-2's group size and magnitude bits are ours (32 and 8), and its target differs slightly from BF16's.\n"
-    "- Sequences end before others, so that a pool is shared by fewer than the nominal batch towards the end (`live`).",
+    "- Sequences end before others, so that a pool is shared by fewer than the nominal batch towards the end (`live`): "
+    "what a batch costs is understated.\n"
+    "- A step in which an answer ends among accepted tokens is left out.\n"
+    "- Arithmetic and KV cache are in float32; `held` and `read` count weights as stored, of one draft pass by pool.",
 )
 
 
@@ -108,7 +114,7 @@ def _cassandra(found: Acceptance) -> Iterator[Row]:
 
 def _exits(found: Acceptance) -> Iterator[Row]:
     for point in found.figures.get("first-layers", []):
-        what = f"Alpha of the first {point.case.layers} layers, plain early exit"
+        what = f"Alpha of an early exit after layer {point.case.layers}, untrained"
         yield Row("M2R2", what, 'no figure in its text; "suboptimal" (A.2)', _alpha(point))
 
 

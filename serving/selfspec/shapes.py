@@ -44,24 +44,25 @@ def within(points: Iterable[Point], budget_bytes: float) -> Point | None:
 
 
 class Budget(NamedTuple):
-    """The best that each way has within the bytes of a joint point."""
+    """The best acceptance within the bytes of a joint point, of both axes together and of one alone."""
 
     held_bytes: float
     both: Point
-    first: Point
-    second: Point
+    alone: Point
+    reached: int  # how many of the axes can be scaled so far down alone
 
     @property
     def lead(self) -> Difference:
-        """Of both axes together over the better of either alone."""
-        return difference(self.both, max(self.first, self.second, key=lambda point: point.alpha))
+        """Of both axes together over the better of those alone."""
+        return difference(self.both, self.alone)
 
 
-def budgets(both: list[Point], first: list[Point], second: list[Point]) -> list[Budget]:
-    """At the bytes of each joint point, where both single axes reach so low; a joint point may use fewer bytes."""
+def budgets(both: list[Point], *singles: list[Point]) -> list[Budget]:
+    """At the bytes of each joint point, if one axis at least reaches so low; a joint point may use fewer bytes."""
     found = []
     for size in sorted({point.held_bytes for point in both}):
-        best = [within(points, size) for points in (both, first, second)]
-        if best[0] and best[1] and best[2]:
-            found.append(Budget(size, best[0], best[1], best[2]))
+        best = within(both, size)
+        alone = [point for points in singles if (point := within(points, size))]
+        if best and alone:
+            found.append(Budget(size, best, max(alone, key=lambda point: point.alpha), len(alone)))
     return found

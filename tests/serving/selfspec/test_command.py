@@ -108,8 +108,11 @@ def test_a_budget_compares_the_best_of_each_way():
     both = [at(20, share=0.5, bits=6), at(8, share=0.5, bits=4)]
     bits = [at(10, bits=3), at(25, bits=8)]
     experts = [at(12, share=0.25, bits=8), at(25, bits=8)]
-    found = shapes.budgets(both, bits, experts)
-    assert len(found) == 0  # at 3.25 bytes a weight 3 bits of all experts, which take 3.5, do not fit
     found = shapes.budgets([*both, at(15, share=0.75, bits=5)], bits, experts)
-    assert [(b.both.alpha, b.first.alpha, b.second.alpha) for b in found] == [(0.8, 0.4, 0.48)]
-    assert found[0].lead.value == pytest.approx(0.32)
+    # 3 bits of all experts take 3.5 and a quarter of them in 8 bits 2.125; the joint points 2.25, 3.25 and 4.125.
+    assert [(b.both.alpha, b.alone.alpha, b.reached) for b in found] == [
+        (0.32, 0.48, 1),
+        (0.8, 0.48, 1),
+        (0.8, 0.48, 2),
+    ]
+    assert found[-1].lead.value == pytest.approx(0.32)

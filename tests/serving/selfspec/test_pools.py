@@ -60,7 +60,7 @@ def test_memory_decides_between_old_and_new(memory, expected):
 
 
 def test_layers_compete_where_the_share_is_of_all():
-    pools = pools_of(share=0.25, scope="all")
+    pools = pools_of(share=0.25, scope="all", memory=1.0)
     pools.record(routed([[0, 1]] * 4, [[0, 1]] * 4), EACH)
     pools.record(routed([[2, 3]] * 4, [[0, 1]] * 4), EACH)
     pools.refresh()
