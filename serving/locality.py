@@ -25,6 +25,7 @@ BATCHES = (1, 2, 4, 8, 16, 32)
 RUNS = (1, 2, 4, 8, 16, 32)
 STEPS = 200
 TOPIC_BATCH = 4
+WIDTH = 130
 HARDWARE = "elmoe3d-8gb"
 MODELS = ("qwen3-30b-a3b", "glm-4.7-flash", "deepseek-v2-lite", "gpt-oss-20b")
 
@@ -39,7 +40,7 @@ def locality(token_model: str, prompts: int, tokens: int, seed: int, out: Path |
     found = profile(token_model, prompts, tokens, seed)
     result = measure(found, format_of(token_model).routers, seed)
     result |= {"prompts_per_topic": prompts, "tokens_per_request": tokens, "seed": seed}
-    print_result(Console(), result)
+    print_result(Console(width=WIDTH), result)
     if out is not None:
         from serving.locality_plots import draw
 

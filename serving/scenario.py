@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 CHOICES = {"residency": ("analytic", "trace"), "acceptance": ("published", "measured")}
-BUNDLED_MODEL = Path(__file__).parent / "bundled" / "foreserve-tiny"
+BUNDLED_MODEL = Path(__file__).parent / "bundled" / "foreserve-moe"
 
 
 class ScenarioError(ValueError):

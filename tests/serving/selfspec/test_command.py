@@ -2,15 +2,14 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
 
-import serving
 from device_model.measured import read_measured
 from device_model.spec import SpecError
 from serving.cli import make_parser
+from serving.scenario import BUNDLED_MODEL
 from serving.selfspec import shapes
 from serving.selfspec.cases import Case, cases
 from serving.selfspec.claims import claims
@@ -19,14 +18,14 @@ from serving.selfspec.measure import Point, rate
 from serving.selfspec.record import Acceptance, read
 from tests.serving.selfspec.models import reference
 
-TOKENIZER = Path(serving.__file__).parent / "bundled" / "foreserve-tiny"
+TOKENIZER = BUNDLED_MODEL
 
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     """A random model behind the bundled tokenizer."""
     folder = tmp_path_factory.mktemp("checkpoint")
-    model = reference(0, vocab_size=2048, num_hidden_layers=2, tie_word_embeddings=False, initializer_range=0.1)
+    model = reference(0, vocab_size=4096, num_hidden_layers=2, tie_word_embeddings=False, initializer_range=0.1)
     model.to(torch.bfloat16).save_pretrained(folder)
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
         shutil.copy(TOKENIZER / name, folder)

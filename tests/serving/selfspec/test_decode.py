@@ -60,7 +60,7 @@ def test_a_draft_that_is_the_target_has_all_accepted(temperature):
 
 def test_greedy_text_of_the_bundled_model_is_its_own():
     plan = Plan(depth=4, new_tokens=10)
-    asked = prompts(3, vocabulary=2000)
+    asked = prompts(3, vocabulary=4000)
     for _, target, draft in every_draft(load(BUNDLED_MODEL).to(torch.float64)):
         run = speculate(target, draft, asked, plan)
         assert [answer.tokens for answer in run.answers] == plainly(target, asked, plan)
