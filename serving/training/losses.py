@@ -7,7 +7,6 @@ import torch
 from serving.training.experts import Routing
 
 ROWS = 1024  # tokens whose logits are in memory at a time
-BATCH_BALANCE = 1e-2
 SEGMENT_BALANCE = 1e-4  # small: a segment is about one topic, and a topic should have experts of its own
 ROUTER_Z = 1e-4
 
@@ -79,10 +78,13 @@ def router_z(routing: Routing) -> torch.Tensor:
     return routing.scores.logsumexp(-1).square().mean()
 
 
-def router_loss(routings: list[Routing], lengths: list[int], used: torch.Tensor) -> torch.Tensor:
-    """What all layers' routers are asked to keep small, weighted; `used` [layers, experts] is the last step's use."""
+def router_loss(routings: list[Routing], lengths: list[int], used: torch.Tensor, balance: float) -> torch.Tensor:
+    """What all layers' routers are asked to keep small, weighted.
+
+    `used` [layers, experts] is the last step's use, and `balance` what evenness over the whole batch weighs.
+    """
     parts = [
-        BATCH_BALANCE * batch_balance(routing, share)
+        balance * batch_balance(routing, share)
         + SEGMENT_BALANCE * segment_balance(routing, lengths)
         + ROUTER_Z * router_z(routing)
         for routing, share in zip(routings, used, strict=True)

@@ -24,6 +24,9 @@ class Settings:
     warm_up: float = 0.02  # share of the run in which the learning rate rises
     hold: float = 0.4  # share of the run until which it stays; from there it falls to nothing
     clip: float = 1.0  # longest gradient
+    balance: float = 1e-2  # what evenly used experts weigh in the loss, over the whole batch
+    loose_from: float = 0.8  # share of the run after which the weight is the next one: experts turn to their topics
+    loose_balance: float = 1e-3
     machine: bool = True  # whether to read this machine's docstrings and licences too
 
 

@@ -38,6 +38,7 @@ class Run:
         self.model = initialise(Model(settings.shape), settings.seed)
         self.weights = list(self.model.parameters())
         self.optimisers = optimisers(self.model, (settings.matrix_rate, settings.other_rate), self.pool)
+        self.balance = settings.balance
         self.used = torch.full((settings.shape.layers, settings.shape.experts), 1 / settings.shape.experts)
         self.usual = self._batches("train", settings.segment, settings.alone)
         self.long = self._batches("train", settings.part_tokens, 0.0)
@@ -50,6 +51,8 @@ class Run:
 
     def step(self, share: float) -> float:
         """One step of training at this share of the run; the loss before it."""
+        if share >= self.settings.loose_from:
+            self.balance = self.settings.loose_balance
         long = self.settings.parts // 2 if share >= self.settings.long_from else 0
         parts = list(islice(self.long, long)) + list(islice(self.usual, self.settings.parts - long))
         results = list(self.pool.map(self._part, parts))
@@ -64,7 +67,8 @@ class Run:
         """Loss, gradients and use of the experts for one part of a step."""
         hidden, routings = self.model(batch.ids, batch.lengths)
         loss = cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights)
-        grads = torch.autograd.grad(loss + router_loss(routings, batch.lengths, self.used), self.weights)
+        routers = router_loss(routings, batch.lengths, self.used, self.balance)
+        grads = torch.autograd.grad(loss + routers, self.weights)
         return loss.item(), grads, torch.stack([used(routing) for routing in routings])
 
     def _update(self, rate: float) -> None:
@@ -83,7 +87,7 @@ class Run:
             hidden, _ = self.model(batch.ids, batch.lengths)
             return float(cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights))
 
-    def balance(self) -> tuple[float, int]:
+    def load(self) -> tuple[float, int]:
         """The busiest expert's load in uniform shares, and how many experts had nothing in the last step."""
         return float(self.used.max()) * self.settings.shape.experts, int((self.used == 0).sum())
 
@@ -115,7 +119,7 @@ def _train(run: Run, budget: Budget, progress: Progress, folder: Path) -> None:
         if int(share * MEASURES) > measured:
             measured = int(share * MEASURES)
             progress.held_out = run.measure()
-        if progress.step(step, run.step(share), *run.balance()):
+        if progress.step(step, run.step(share), *run.load()):
             progress.say(budget.share(step + 1))
         if time.monotonic() - saved_s > CHECKPOINT_S:
             _save(run, progress, folder, finished=False)
