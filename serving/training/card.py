@@ -108,11 +108,16 @@ Muon for the matrices inside the layers (rate {s["matrix_rate"]:g}), AdamW for e
 of user and system turns weigh a quarter in the loss. Segments of up to {s["segment"]} tokens, of which
 {s["alone"]:.0%} are one document; in the last {1 - s["long_from"]:.0%} of the run half of all tokens are in segments
 of {s["part_tokens"]}. Longer contexts than that work, but were never trained. Auxiliary losses of the routers: balance
-over the batch {s["balance"]:g}, and {s["loose_balance"]:g} in the last {1 - s["loose_from"]:.0%}, when experts may turn
-to their topics; balance within a segment {SEGMENT_BALANCE:g}, z-loss {ROUTER_Z:g}.
+over the batch {s["balance"]:g}{_loosened(s)}, balance within a segment {SEGMENT_BALANCE:g}, z-loss {ROUTER_Z:g}.
 {s.get("note", "")}
 ![loss](loss.png)
 """
+
+
+def _loosened(settings: dict[str, Any]) -> str:
+    if settings["loose_from"] >= 1:
+        return ""
+    return f" ({settings['loose_balance']:g} in the last {1 - settings['loose_from']:.0%}, so that experts specialise)"
 
 
 def _losses(facts: Facts) -> str:
