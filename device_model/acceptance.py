@@ -4,11 +4,15 @@ from functools import lru_cache
 from math import log2
 from typing import NamedTuple
 
-from device_model.cells import read_cells
+from device_model.cells import batch_plan, read_cells
 from device_model.spec import SpecError
+from device_model.step import StepPlan
+from device_model.tiered import TieredDevice
+from device_model.work import StepWork
 
 # Fig. 17(a): choosing by hotness has about 22 % more tokens accepted than choosing at random (GLM-4.7-Flash).
 HOTNESS_GAIN = 1.22
+GIB = 2**30
 
 
 class Acceptance(NamedTuple):
@@ -40,6 +44,31 @@ def acceptance(target: str, scheme: str, hb_gb: float, batch: int) -> Acceptance
         mean = f"{target} is not in ELMoE-3D's Table 3: {scheme} has the mean rate of its models."
         return Acceptance(alpha, f"{mean} {_caveat(hb_gb, batch)}".strip())
     return Acceptance(_between(target, scheme, hb_gb, batch), _caveat(hb_gb, batch))
+
+
+def acceptance_of(device: TieredDevice, plan: StepPlan) -> Acceptance:
+    """The rate of the draft scheme of `device` for the sequences of `plan` that decode.
+
+    Table 3 is of 1k context; a shorter one has its rates. The KV cache of a longer one takes room from the experts (8),
+    and a scheme that drafts with these has the rate of the HB size whose pool was as large. From the table's smallest
+    size on down the rate falls in proportion to the pool, to nothing: an assumption of ours. ValueError if the device
+    has no draft, or nothing decodes.
+    """
+    draft, setup, work = device.draft, device.setup, StepWork.of(plan, 1)
+    if draft is None or not work.decoding:
+        raise ValueError("Acceptance is asked of a device without a draft, or of a plan in which nothing decodes")
+    batch, hb_gb = work.decoding, setup.hardware.hb_capacity_gib
+    if not draft.pooled:
+        return acceptance(setup.target, draft.published, hb_gb, batch)
+    held, at_1k = device.held(work), device.held(StepWork.of(batch_plan(batch), 1))
+    alike_gb = hb_gb - float(held.hb_kv_bytes - at_1k.hb_kv_bytes) / GIB
+    smallest_gb = _axes()[0][0]
+    if alike_gb >= smallest_gb:
+        return acceptance(setup.target, draft.published, min(alike_gb, hb_gb), batch)
+    pool_gb = float(held.hb_expert_bytes) / GIB
+    edge = acceptance(setup.target, draft.published, smallest_gb, batch)
+    caveat = f"The KV cache leaves a smaller pool than any in Table 3: the rate at {smallest_gb:g} GB, in proportion."
+    return Acceptance(edge.alpha * pool_gb / (pool_gb + smallest_gb - alike_gb), f"{caveat} {edge.caveat}".strip())
 
 
 def _between(target: str, scheme: str, hb_gb: float, batch: int) -> float:

@@ -23,6 +23,7 @@ class Draft(ABC):
     weights_bytes: float = 0.0  # in HB, beside the target
     kv_bytes_per_token: float = 0.0  # of a KV cache of its own
     hb_share: float = 1.0  # what HB holds of an expert that it caches while drafts are verified
+    pooled: bool = False  # whether it drafts with the target's experts in HB: fewer of these, worse drafts
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup

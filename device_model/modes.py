@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from device_model.acceptance import acceptance
+from device_model.acceptance import acceptance_of
 from device_model.cells import batch_plan
 from device_model.device import RooflineDevice
 from device_model.load import make_device
@@ -41,7 +41,7 @@ def modes(system: str, setup: Setup, batch: int) -> list[PerToken]:
     found = [_per_token("ar", next(iter(device.probe(plan))), batch)]
     scheme = getattr(device, "draft", None)
     if scheme is not None:
-        rate = acceptance(setup.target, scheme.published, setup.hardware.hb_capacity_gib, batch).alpha
+        rate = acceptance_of(device, plan).alpha  # type: ignore[arg-type]  # all that have a draft are tiered
         cost = next(iter(device.probe(StepPlan(plan.new_tokens, plan.context, scheme.shape))))
         found.append(_per_token("sd", cost, batch * (1 + rate * scheme.shape.depth)))
     return found

@@ -56,6 +56,7 @@ class Lru:
 
     def __init__(self, layers: int, experts: int) -> None:
         self._recency = empty(layers, experts)
+        self._probed: tuple[Routes, int, Reads, IntArray] | None = None
 
     @property
     def held(self) -> BoolArray:
@@ -64,11 +65,17 @@ class Lru:
 
     def probe(self, routes: Routes, slices: int) -> Reads:
         """What a pass with `routes` would read. ValueError for routes of another shape or model, or negative slices."""
-        return self._after(routes, slices)[0]
+        reads, after = self._after(routes, slices)
+        self._probed = routes, slices, reads, after
+        return reads
 
     def commit(self, routes: Routes, slices: int) -> Reads:
         """Carry the pass out: evict down to `slices`, count hits, insert misses. ValueError as `probe`."""
-        reads, self._recency = self._after(routes, slices)
+        probed, self._probed = self._probed, None
+        if probed is not None and probed[0] is routes and probed[1] == slices:  # it is known what will come of it
+            reads, self._recency = probed[2:]
+        else:
+            reads, self._recency = self._after(routes, slices)
         return reads
 
     def _after(self, routes: Routes, slices: int) -> tuple[Reads, IntArray]:
@@ -93,8 +100,7 @@ def tally(routes: Routes, layers: int, experts: int) -> IntArray:
         raise ValueError(f"Routes are whole numbers [tokens, {layers}, top_k], not {routes.dtype} {routes.shape}.")
     if routes.size and (routes.min() < 0 or routes.max() >= experts):
         raise ValueError(f"Expert ids go from 0 to {experts - 1}; these go from {routes.min()} to {routes.max()}.")
-    in_order = np.sort(routes, axis=-1)
-    if (in_order[..., 1:] == in_order[..., :-1]).any():
+    if any((routes[..., apart:] == routes[..., :-apart]).any() for apart in range(1, routes.shape[2])):
         raise ValueError("A token chose the same expert twice in one layer.")
     flat = routes.astype(np.int64, copy=False) + experts * np.arange(layers)[:, None]
     return np.bincount(flat.ravel(), minlength=layers * experts).reshape(layers, experts)
@@ -128,9 +134,21 @@ def after_pass(
 
 def _warmest(recency: IntArray, hotness: IntArray | int, rooms: IntArray) -> IntArray:
     """`recency` [layers, experts] where only the hottest, then latest, slices of each layer stay: `rooms` of them."""
+    if ((recency > 0).sum(axis=1) <= rooms).all():
+        return recency
+    if isinstance(hotness, int):
+        return _latest(recency, rooms)
     experts = recency.shape[1]
     coldest_first = np.lexsort((recency, hotness * (recency > 0)), axis=-1)
     fits = np.arange(experts) >= experts - rooms[:, None]
     kept = np.zeros_like(recency)
     np.put_along_axis(kept, coldest_first, np.take_along_axis(recency, coldest_first, axis=1) * fits, axis=1)
     return kept
+
+
+def _latest(recency: IntArray, rooms: IntArray) -> IntArray:
+    """The same for equally hot slices: no two that are held were used at once, so that a threshold tells them apart."""
+    experts = recency.shape[1]
+    in_order = np.sort(recency, axis=1)
+    oldest = np.take_along_axis(in_order, np.minimum(experts - rooms, experts - 1)[:, None], axis=1)
+    return np.where((recency >= oldest) & (rooms > 0)[:, None], recency, 0)

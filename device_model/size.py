@@ -7,7 +7,6 @@ import numpy as np
 
 from device_model.arrays import Number
 from device_model.spec import BITS_PER_BYTE, GQA, Model
-from device_model.step import FloatArray, IntArray
 from device_model.weights import Weights
 from device_model.work import StepWork
 
@@ -60,18 +59,9 @@ class ModelSize:
         )
 
     @property
-    def touch_share(self) -> float:
-        """Share of a layer's experts that one token asks for; 0 in a dense model."""
-        return self.top_k / self.experts_per_layer if self.experts_per_layer else 0.0
-
-    @property
     def experts_bytes(self) -> float:
         """All experts of all layers."""
         return self.expert_bytes * self.experts
-
-    def static_bytes_at(self, bits: float) -> float:
-        """`static_bytes` with `bits` a static weight, as of a draft that keeps a smaller copy."""
-        return self.weights.static_held * bits / BITS_PER_BYTE
 
     def static_read_bytes_at(self, bits: float) -> float:
         """`static_read_bytes` with `bits` a static weight, as of a draft that reads only their upper bits."""
@@ -122,15 +112,6 @@ class ModelSize:
     def kv_traffic_bytes(self, work: StepWork) -> Number:
         """What attention moves [k]: the keys and values that it reads, and the new ones written before."""
         return self.kv_read_bytes(work) + work.tokens * self.kv_bytes_per_token
-
-    def kv_bytes(self, contexts: IntArray) -> FloatArray:
-        """KV cache [...] of sequences that are `contexts` [..., n] tokens long: what it holds, and the last token of
-        each reads."""
-        tokens = contexts.sum(axis=-1, dtype=np.float64)
-        if self.windowed:
-            tokens = tokens - self.windowed * np.maximum(contexts - self.window, 0).sum(axis=-1)
-        held: FloatArray = tokens * self.kv_bytes_per_token
-        return held
 
     def _absorbed_is_cheaper(self, work: StepWork) -> bool:
         """Whether it surely is for every sequence: of n new tokens it saves the way up of c tokens of context, and

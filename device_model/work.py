@@ -40,7 +40,8 @@ class StepWork(NamedTuple):
             raise ValueError(f"steps is {steps}; a probe needs at least 1")
         if not len(new):
             raise ValueError("The plan is empty; a probe needs at least one sequence")
-        tokens, squares, before = int(new.sum()), int(new @ new), int(context.sum())
+        tokens, squares = _sums(new.astype(np.int64, copy=False).tobytes())
+        before = int(context.sum())
         plain = tokens == squares == len(new)  # all are 1: what is left to ask is asked of the others only
         shortest = int(context.min())
         if (not plain and new.min() < 1) or shortest < 0:
@@ -133,6 +134,13 @@ class StepWork(NamedTuple):
         after = _beyond(self.contexts() + (self.new - window))
         # The query at position p misses p - window keys: the sum of 1, 2, 3, ... up to the last, less those before.
         return _total((after * (after + 1) - before * (before + 1)) // 2)
+
+
+@lru_cache(maxsize=4096)
+def _sums(new_tokens: bytes) -> tuple[int, int]:
+    """The sum of new tokens and that of their squares: the same at every step of a batch that decodes."""
+    new = np.frombuffer(new_tokens, dtype=np.int64)
+    return int(new.sum()), int(new @ new)
 
 
 @lru_cache(maxsize=1024)

@@ -12,6 +12,7 @@ from serving.clock import WallClock
 from serving.engine import Engine
 from serving.flow import Batch, Chunk, Request
 from serving.lpddr import Lpddr
+from serving.pricing import Expected, Pricer, Trace, Traced
 from serving.priority import become_realtime, become_urgent, settle
 from serving.remote import REPORT_S, Asking, Leasing, Progress, ReleaseSink
 from serving.scheduler import Limits, Scheduler
@@ -76,11 +77,14 @@ class SchedulerActor:
 class HbXpu:
     """The emulated device: runs the engine's loop against the wall clock and sends its releases to the edge."""
 
-    def __init__(self, index: int, clock: tuple[float, float], edge: str, realtime: bool) -> None:
-        """`clock`: its origin in Unix seconds, and its speed."""
+    def __init__(
+        self, index: int, clock: tuple[float, float], edge: str, realtime: bool, trace: Trace | None = None
+    ) -> None:
+        """`clock`: its origin in Unix seconds, and its speed. `trace`: for an expert cache of its own that is real."""
         become_urgent(realtime)
         self._index = index
         self._realtime = realtime
+        self._trace = trace
         self._clock = WallClock(*clock)
         self._sink = ReleaseSink(edge)
         self._feed: Receiver[list[Chunk]] = Receiver(list[Chunk])
@@ -99,13 +103,18 @@ class HbXpu:
             device=self._index,
             clock=self._clock,
             planner=Asking(scheduler),
-            prober=Asking(model),
+            pricer=self._pricer(model),
             tier=Leasing(tier),
             tokens=self._tokens,
             sink=self._sink,
         )
         settle()
         return self._feed.address
+
+    def _pricer(self, model: Any) -> Pricer:
+        if self._trace is None:
+            return Expected(Asking(model))
+        return Traced(self._trace, self._tokens, self._clock.speed)
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:

@@ -16,6 +16,7 @@ HELP = {
     "system": "kind of system to emulate, a file in device_model/systems",
     "hardware": "its hardware, a file in device_model/specs/hardware",
     "model": "the model it serves, a file in device_model/specs/models",
+    "residency": "what HB holds of the experts: analytic (as a law expects), or trace (a real cache, real routes)",
     "devices": "emulated devices",
     "speed": "emulated seconds per real second: 1 is real time, 0.1 ten times slower",
     "token_model": "model that makes the text, in Hugging Face format: a folder or a repository's name",
@@ -78,6 +79,7 @@ def make_parser() -> argparse.ArgumentParser:
     call.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
     call.set_defaults(run=run_call)
     add_device_model_commands(commands)
+    add_training(commands.add_parser("train-bundled", help="train the bundled token model afresh, on a CPU"))
     add_model_commands(commands.add_parser("model", help="what the emulator knows of models"))
     return parser
 
@@ -126,6 +128,18 @@ def add_model_commands(parser: argparse.ArgumentParser) -> None:
     add.add_argument("config", type=Path, metavar="CONFIG.json")
     add.add_argument("--name", metavar="NAME", help="what to call it (default: the folder that the file is in)")
     add.set_defaults(run=run_model_add)
+
+
+def add_training(parser: argparse.ArgumentParser) -> None:
+    """`foreserve train-bundled`."""
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--minutes", type=positive, metavar="M", help="how long to train (default: 45)")
+    length.add_argument("--steps", type=positive, metavar="N", help="how many steps to train instead")
+    length.add_argument("--card", action="store_true", help="train nothing: measure the model, and write its card anew")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="its folder (default: serving/bundled/foreserve-moe)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the corpus and the weights (default: 0)")
+    parser.add_argument("--threads", type=positive, default=2, metavar="N", help="(default: 2)")
+    parser.set_defaults(run=run_train_bundled)
 
 
 def add_scenario(parser: argparse.ArgumentParser) -> None:
@@ -238,6 +252,15 @@ def run_speculate(args: argparse.Namespace) -> int:
     prompts = args.prompts or (12 if args.quick else 48)
     new_tokens = 24 if args.quick else 48
     return speculate(Options(args.model or BUNDLED, args.quick, args.seed, prompts, new_tokens, args.out, args.date))
+
+
+def run_train_bundled(args: argparse.Namespace) -> int:
+    """`foreserve train-bundled`."""
+    from serving.training.command import describe_bundled, train_bundled
+
+    if args.card:
+        return describe_bundled(args.out)
+    return train_bundled(args.out, (args.minutes, args.steps), args.seed, args.threads)
 
 
 def run_model_add(args: argparse.Namespace) -> int:

@@ -36,21 +36,21 @@ class WallClock:
     def __init__(self, origin_unix_s: float, speed: float = 1.0) -> None:
         """`origin_unix_s` is agreed between processes; each maps it to its own monotonic clock, once."""
         self._origin = time.monotonic() - (time.time() - origin_unix_s)
-        self._speed = speed
+        self.speed = speed
         self._news = threading.Event()
 
     def now(self) -> float:
-        return (time.monotonic() - self._origin) * self._speed
+        return (time.monotonic() - self._origin) * self.speed
 
     def late(self, at: float) -> float:
         """How many real seconds emulated instant `at` is past; negative while it is to come."""
-        return time.monotonic() - self._origin - at / self._speed
+        return time.monotonic() - self._origin - at / self.speed
 
     def until(self, at: float) -> float:
         left = -self.late(at)
         if left > SPIN_S:
             time.sleep(left - SPIN_S)
-        deadline = self._origin + at / self._speed
+        deadline = self._origin + at / self.speed
         while (late := time.monotonic() - deadline) < 0:
             pass
         return late

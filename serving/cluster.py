@@ -8,6 +8,7 @@ from typing import Any
 import ray
 
 from serving import actors
+from serving.pricing import Trace
 from serving.priority import MAX_REALTIME_SPEED
 from serving.scenario import Scenario
 from serving.scheduler import Limits
@@ -76,7 +77,7 @@ def start_nodes(
     return [
         Node(
             index=index,
-            device=HbXpu.remote(index, clock, edge, realtime),
+            device=HbXpu.remote(index, clock, edge, realtime, trace_of(scenario)),
             scheduler=SchedulerActor.remote(limits, realtime),
             tier=LpddrActor.remote(ext_bytes_per_s, realtime),
         )
@@ -88,3 +89,10 @@ def start_model(scenario: Scenario) -> Any:
     """The device model, one for all devices."""
     realtime = scenario.speed <= MAX_REALTIME_SPEED
     return DeviceModelActor.remote(scenario.system, scenario.hardware, scenario.model, realtime)
+
+
+def trace_of(scenario: Scenario) -> Trace | None:
+    """What a device is to trace, if it is."""
+    if scenario.residency != "trace":
+        return None
+    return Trace(scenario.system, scenario.hardware, scenario.model, scenario.token_model)

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from device_model.step import StepCost, StepCosts, StepPlan
 from serving.clock import Clock
 from serving.flow import NEVER, Batch, Chunk, Release, StepRecord
+from serving.pricing import Priced, Pricer
 from serving.tokens import Tokens
 
 # A device whose tokens are this far behind waits for them: beyond, what it emulates has no text to go with it, and may
@@ -19,12 +19,6 @@ class Planner(Protocol):
     """Composes batches: `serving.scheduler.Scheduler`, or an actor that owns one."""
 
     def plan(self, at: float, now: float, last: float, steps: int, finished: list[str]) -> Batch: ...
-
-
-class Prober(Protocol):
-    """Costs steps: a device model, or an actor that owns one."""
-
-    def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float) -> StepCosts: ...
 
 
 class Tier(Protocol):
@@ -43,7 +37,7 @@ class Engine:
     device: int
     clock: Clock
     planner: Planner
-    prober: Prober
+    pricer: Pricer
     tier: Tier
     tokens: Tokens
     sink: Callable[[Release], None]
@@ -81,12 +75,13 @@ class Engine:
         granted = self.tier.lease(self.device, self._traffic)
         self._traffic = 0.0
         self.at = batch.start_s
-        for step, cost in enumerate(self.prober.probe(batch.plan, batch.horizon, granted)):
-            self._step(batch, cost, first=step == 0)
+        for step, priced in enumerate(self.pricer.price(batch, granted)):
+            self._step(batch, priced, first=step == 0)
             if self._news or self._finished or self.at >= batch.until_s:
                 break
 
-    def _step(self, batch: Batch, cost: StepCost, first: bool) -> None:
+    def _step(self, batch: Batch, priced: Priced, first: bool) -> None:
+        cost = priced.cost
         start, self.at = self.at, self.at + cost.latency_s
         late_real_s = self.clock.until(self.at)
         emitting = [id for id, emits in zip(batch.ids, batch.emits, strict=True) if emits]
@@ -109,6 +104,7 @@ class Engine:
             kv_tokens=batch.kv_tokens,
             preemptions=batch.preemptions if first else 0,
             slips=batch.slips if first else 0,
+            unrouted=priced.unrouted,
         )
         self.sink(Release(self.device, self.at, chunks, record, batch.started if first else [], start))
         self._finish(chunks)

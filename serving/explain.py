@@ -3,13 +3,14 @@
 from rich.console import Console
 from rich.table import Table
 
-from device_model.acceptance import acceptance
-from device_model.cells import CONTEXT
+from device_model.acceptance import acceptance_of
 from device_model.device import RooflineDevice
 from device_model.load import load_device
 from device_model.roofline import Part, Stage
 from device_model.spec import SpecError
+from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepCost, StepPlan
+from device_model.tiered import TieredDevice
 
 
 def explain(names: tuple[str, str, str], draft: str | None, batch: int, context: int, depth: int | None) -> int:
@@ -28,7 +29,7 @@ def explain(names: tuple[str, str, str], draft: str | None, batch: int, context:
     _print_cost(console, cost)
     tokens = float(batch)
     if shape is not None:
-        tokens = _print_acceptance(console, device, shape, batch, context)
+        tokens = batch * (1 + _print_accepted(console, device, plan, shape))
     console.print(f"Per token: {cost.latency_s / tokens * 1e3:.3f} ms, {cost.energy_j / tokens * 1e3:.3f} mJ")
     return 0
 
@@ -101,18 +102,11 @@ def _print_cost(console: Console, cost: StepCost) -> None:
         )
 
 
-def _print_acceptance(console: Console, device: RooflineDevice, shape: DraftShape, batch: int, context: int) -> float:
-    from device_model.speculation import accepted_at
-
-    scheme, setup = device.draft, device.setup  # type: ignore[attr-defined]  # only devices that draft come here
-    rate = acceptance(setup.target, scheme.published, setup.hardware.hb_capacity_gib, batch)
-    accepted = accepted_at(rate.alpha, scheme.shape.depth, shape.depth)
+def _print_accepted(console: Console, device: RooflineDevice, plan: StepPlan, shape: DraftShape) -> float:
+    assert isinstance(device, TieredDevice) and device.draft is not None  # only devices that draft come here
+    rate = acceptance_of(device, plan)
+    accepted = accepted_at(rate.alpha, device.draft.shape.depth, shape.depth)
     console.print(f"Accepted: {accepted:.2f} of {shape.depth} drafts (alpha {rate.alpha:.2f}), and one token more")
     if rate.caveat:
         console.print(f"Note: {rate.caveat}")
-    if context != CONTEXT:
-        console.print(
-            f"Note: the rate was measured with {CONTEXT} tokens of context. As the KV cache squeezes a draft's experts "
-            "out of HB, fewer drafts will be accepted than it says."
-        )
-    return batch * (1 + accepted)
+    return accepted

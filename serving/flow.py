@@ -66,7 +66,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
     """One token of a request, at position `first` of its output; `finish` is vLLM's reason if it is the last.
 
-    `extra` holds whatever else vLLM said with it (log probabilities), pickled; only the edge opens it.
+    `extra` holds whatever else vLLM said with it (log probabilities), pickled; only the edge opens it. `routes` are the
+    experts that the token model's routers chose in computing it (`serving.routes`); only the device opens them.
     """
 
     request_id: str
@@ -75,12 +76,14 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     finish: int | None = None
     stop_reason: int | str | None = None
     extra: bytes | None = None
+    routes: bytes | None = None
 
 
 class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     """What one step of one device did. Metrics, logs and traces are made from it, and nothing else counts anything.
 
-    `late_real_s` is how long after its modelled instant the device released the step, in real seconds.
+    `late_real_s` is how long after its modelled instant the device released the step, in real seconds. `unrouted` are
+    tokens whose experts a traced cache had to guess.
     """
 
     device: int
@@ -100,6 +103,7 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     kv_tokens: int
     preemptions: int
     slips: int
+    unrouted: int = 0
 
 
 class Release(msgspec.Struct, frozen=True, array_like=True):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+RESIDENCIES = ("analytic", "trace")
 BUNDLED_MODEL = Path(__file__).parent / "bundled" / "foreserve-tiny"
 
 
@@ -20,6 +21,7 @@ class Scenario:
     system: str = "elmoe3d"
     hardware: str = "elmoe3d-8gb"
     model: str = "qwen3-30b-a3b"
+    residency: str = "analytic"
     devices: int = 1
     speed: float = 1.0
     token_model: str = str(BUNDLED_MODEL)
@@ -37,6 +39,9 @@ class Scenario:
         for name in ("devices", "token_ahead", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_queue"):
             if getattr(self, name) < 1:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be a whole number of at least 1.")
+        if self.residency not in RESIDENCIES:
+            allowed = " or ".join(RESIDENCIES)
+            raise ScenarioError(f"`residency` is {self.residency!r}: it must be {allowed}.")
         if not 0 < self.speed < float("inf"):
             raise ScenarioError(f"`speed` is {self.speed}: it must be above 0 (1 is real time, 0.1 ten times slower).")
         for name in ("http_port", "grpc_port"):

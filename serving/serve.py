@@ -19,6 +19,7 @@ from device_model.load import load_device
 from device_model.spec import SpecError
 from device_model.step import DeviceModel
 from serving import cluster
+from serving.pricing import check_trace
 from serving.priority import become_urgent, may_be_realtime, settle
 from serving.scenario import Scenario, ScenarioError
 from serving.scheduler import Limits
@@ -69,6 +70,8 @@ def prepare(scenario: Scenario) -> Bringup:
     """Check a scenario and take its HTTP port; raises `ScenarioError`."""
     try:
         device = load_device(scenario.system, scenario.hardware, scenario.model)
+        if trace := cluster.trace_of(scenario):
+            check_trace(trace)
     except SpecError as error:
         raise ScenarioError(str(error)) from error
     context = min(

@@ -4,6 +4,8 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field
 
+import msgspec
+
 from serving.flow import Chunk
 
 
@@ -26,7 +28,7 @@ class Tokens:
 
     def __init__(self) -> None:
         self._buffers: dict[str, Buffer] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
 
     def open(self, request_id: str, position: int = 0) -> None:
         """Expect tokens of a request, from `position` of its output on."""
@@ -41,7 +43,9 @@ class Tokens:
     def push(self, chunks: list[Chunk]) -> list[Chunk]:
         """Take in tokens, ignoring those that are here already; those that were owed, to be released at once."""
         with self._lock:
-            return [chunk for chunk in chunks if self._accept(chunk)]
+            overdue = [without_routes(chunk) for chunk in chunks if self._accept(chunk)]
+            self._lock.notify_all()
+            return overdue
 
     def _accept(self, chunk: Chunk) -> bool:
         buffer = self._buffers.get(chunk.request_id)
@@ -74,8 +78,19 @@ class Tokens:
                 buffer.taken += len(chunk.tokens)
                 if chunk.finish is not None:
                     del self._buffers[request_id]
-                chunks.append(chunk)
+                chunks.append(without_routes(chunk))
         return chunks, underruns
+
+    def coming(self, request_ids: list[str], timeout_s: float = 0.0) -> list[Chunk | None]:
+        """What `take` would give of each request; None where it is not here, nor comes within `timeout_s` real ones."""
+        with self._lock:
+            if timeout_s > 0:
+                self._lock.wait_for(lambda: all(self._heads(request_ids)), timeout_s)
+            return self._heads(request_ids)
+
+    def _heads(self, request_ids: list[str]) -> list[Chunk | None]:
+        buffers = [self._buffers.get(request_id) for request_id in request_ids]
+        return [buffer.ready[0] if buffer and buffer.ready else None for buffer in buffers]
 
     def owed(self) -> int:
         """The most tokens that any request is owed."""
@@ -94,3 +109,8 @@ class Tokens:
                 id: (buffer.taken, [token for chunk in buffer.ready for token in chunk.tokens])
                 for id, buffer in self._buffers.items()
             }
+
+
+def without_routes(chunk: Chunk) -> Chunk:
+    """The chunk as clients get it."""
+    return chunk if chunk.routes is None else msgspec.structs.replace(chunk, routes=None)

@@ -45,7 +45,7 @@ def on_cpu() -> bool:
 def context_of(token_model: str) -> int:
     """The context of a model in Hugging Face format, in tokens. Raises `ScenarioError` if there is no such model."""
     try:
-        config = json.loads(_config_file(token_model).read_text(encoding="utf-8"))
+        config = json.loads(config_file(token_model).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ScenarioError(
             f"`token_model` is {token_model!r}: it must be a folder with a model in Hugging Face format, "
@@ -54,7 +54,8 @@ def context_of(token_model: str) -> int:
     return int((config.get("text_config") or config).get("max_position_embeddings", 2**31))
 
 
-def _config_file(token_model: str) -> Path:
+def config_file(token_model: str) -> Path:
+    """The `config.json` of a model in a folder, or of one that the hub has. OSError or ValueError if there is none."""
     if Path(token_model).is_dir():
         return Path(token_model) / "config.json"
     from huggingface_hub import hf_hub_download
@@ -78,6 +79,10 @@ def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
         "--uvicorn-log-level=warning",
     ]
     flags += ["--api-key", *scenario.api_keys] if scenario.api_keys else []
+    if scenario.residency == "trace":
+        # What a prefix cache spares the token model, nobody knows the routes of.
+        flags += ["--worker-cls=serving.routed_worker.RoutedWorker"] if on_cpu() else ["--enable-return-routed-experts"]
+        flags += [] if on_cpu() else ["--no-enable-prefix-caching"]
     # In 0.32.0 on CPUs a seeded request whose prefill is cut into chunks ends in "CPU Generator does not use offset";
     # float32 is three times as fast there as bfloat16 emulated; a tiny prefix is computed sooner than found in a cache.
     for_cpu = [

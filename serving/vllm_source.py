@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from vllm import SamplingParams
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.v1.core.kv_cache_manager import KVCacheManager
@@ -16,10 +17,12 @@ from vllm.v1.core.single_type_kv_cache_manager import FullAttentionManager
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core import EngineCore
 from vllm.v1.executor import Executor
+from vllm.v1.outputs import ModelRunnerOutput
 from vllm.v1.request import Request
 
 from serving.flow import Chunk
 from serving.replay import KNOWN_TOKENS
+from serving.routes import ROUTES, Cut
 
 IDLE_S = 0.005
 
@@ -31,6 +34,7 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self.running: list[Request]
         self.held: set[str] = set()
+        self._routes: dict[str, list[Cut]] = defaultdict(list)
         allocate_only_when_needed(self.kv_cache_manager)
 
     def schedule(self, *args: object, **kwargs: object) -> SchedulerOutput:
@@ -43,6 +47,19 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
             return super().schedule(*args, **kwargs)
         finally:
             self.running.extend(held)
+
+    def update_from_output(self, scheduler_output: SchedulerOutput, model_runner_output: ModelRunnerOutput) -> Any:
+        """vLLM's own, with the experts that were routed to, where the worker tells: of every token since the last."""
+        outputs = super().update_from_output(scheduler_output, model_runner_output)
+        for id, cut in getattr(model_runner_output, ROUTES, {}).items():
+            self._routes[id].append(cut)
+        if self._routes:
+            for output in (output for core in outputs.values() for output in core.outputs):
+                if cuts := self._routes.pop(output.request_id, None):
+                    output.routed_experts = np.concatenate(cuts)
+        for id in self.finished_req_ids & self._routes.keys():
+            del self._routes[id]
+        return outputs
 
     def has_work(self) -> bool:
         """Whether a step would compute anything, or has finished requests to tidy away."""
@@ -203,8 +220,11 @@ def to_chunk(output: EngineCoreOutput, position: int) -> Chunk:
     """vLLM's output of one step of one request, without the token engine's own statistics."""
     finish = None if output.finish_reason is None else int(output.finish_reason)
     rich = output.new_logprobs is not None or output.new_prompt_logprobs_tensors is not None
-    extra = None
+    extra = routes = None
+    if output.routed_experts is not None:
+        # Not among what the edge opens: the device has use for it, and clients have not.
+        routes, output.routed_experts = output.routed_experts.tobytes(), None
     if rich:
         output.prefill_stats = output.events = None
         extra = pickle.dumps(output)
-    return Chunk(output.request_id, position, output.new_token_ids, finish, output.stop_reason, extra)
+    return Chunk(output.request_id, position, output.new_token_ids, finish, output.stop_reason, extra, routes)

@@ -31,6 +31,7 @@ class Scheme(Draft):
     """
 
     published = "Elastic-SD"
+    pooled = True
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)

@@ -1,12 +1,14 @@
 """The corpus: dialogues by topic and seed, and an endless mixed stream of them.
 
-Even seeds are for training, odd ones held out: a held-out dialogue also asks in pairs of wording and subject that no
-training dialogue uses (`Draw.wording`). A dialogue depends on its topic and seed alone, on no other dialogue and no
-machine; only the texts of `machine` differ between machines, and `documents` can leave them out.
+Even seeds are for training, odd ones held out. No text of a first question is asked in both, so a held-out dialogue
+pairs a wording and a subject that training never does; only `other` has too few greetings for that. A dialogue depends
+on its topic and seed alone, on no other dialogue and no machine; only the texts of `machine` differ between machines,
+and `documents` can leave them out.
 """
 
 from collections.abc import Iterator
 from random import Random
+from zlib import crc32
 
 from serving.corpus import cs, humanities, legal, logic, maths, other, science
 from serving.corpus.grammar import capital
@@ -27,6 +29,7 @@ EXCHANGE = {
 }
 SUBJECT = {"cs": "programming and computers", "math": "mathematics", "legal": "law", OTHER: "daily life"}
 SPLITS = {"train": 0, "held-out": 1}
+HELD_OUT_SHARE = 8  # One in so many questions is never asked in training.
 OTHER_SHARE = 0.5 / 6.5
 MACHINE_SHARE = 0.1
 FOLLOWED, SYSTEM, LOOSE, TYPO, POLITE = 0.2, 0.06, 0.1, 0.03, 0.12
@@ -34,9 +37,14 @@ FOLLOWED, SYSTEM, LOOSE, TYPO, POLITE = 0.2, 0.06, 0.1, 0.03, 0.12
 
 def dialogue(topic: str, seed: int) -> Document:
     """The seed-th dialogue of a topic: for training if the seed is even, else held out."""
-    draw = Draw(Random(f"{topic}/{seed}"), held_out=seed % 2 == 1)
+    draw = Draw(Random(f"{topic}/{seed}"))
     exchange = EXCHANGE[topic](draw)
-    turns = [Turn("user", _typed(exchange.prompt, draw)), Turn("assistant", exchange.answer)]
+    while topic != OTHER and _held_out(exchange.prompt) != (seed % 2 == 1):
+        exchange = EXCHANGE[topic](draw)
+    turns = [
+        Turn("user", exchange.prompt if topic == OTHER else _typed(exchange.prompt, draw)),
+        Turn("assistant", exchange.answer),
+    ]
     if draw.chance(SYSTEM):
         turns.insert(0, Turn("system", knowledge(OTHER).say("{system}", draw, subject=SUBJECT.get(topic, topic))))
     if draw.chance(FOLLOWED):
@@ -66,6 +74,10 @@ def prompts(topic: str, count: int, seed: int) -> list[str]:
     return list(found)
 
 
+def _held_out(prompt: str) -> bool:
+    return crc32(prompt.encode()) % HELD_OUT_SHARE == 0
+
+
 def _followed(exchange: Exchange, draw: Draw) -> list[Turn]:
     """What is asked next, and the answer; thanks if there is nothing to ask."""
     kinds = [kind for kind in exchange.more if exchange.more[kind] != exchange.answer]
@@ -78,7 +90,8 @@ def _followed(exchange: Exchange, draw: Draw) -> list[Turn]:
 
 
 def _follow(kind: str, draw: Draw) -> str:
-    return draw.pick(PHRASING["follow"][kind])
+    wordings: list[str] = PHRASING["follow"][kind]
+    return draw.pick(wordings)
 
 
 def _typed(prompt: str, draw: Draw) -> str:
@@ -86,15 +99,21 @@ def _typed(prompt: str, draw: Draw) -> str:
     if draw.chance(POLITE):
         return _polite(prompt, draw)
     if draw.chance(LOOSE):
-        return (prompt[0].lower() + prompt[1:] if prompt[1:2].islower() else prompt).rstrip(".?")
+        return _careless(prompt)
     return _mistyped(prompt, draw) if draw.chance(TYPO) else prompt
 
 
+def _careless(prompt: str) -> str:
+    """Without its last stop, and without a capital unless the first word is a name or an acronym."""
+    first = prompt.split(" ", 1)[0]
+    return (prompt[0].lower() + prompt[1:] if first[1:].islower() else prompt).rstrip(".?")
+
+
 def _polite(prompt: str, draw: Draw) -> str:
-    say = knowledge(OTHER).say
+    known = knowledge(OTHER)
     if draw.chance(0.6):
-        return say("{hello}", draw) + prompt
-    return prompt + say("{thanks_in_advance}", draw)
+        return known.say("{hello}", draw) + prompt
+    return prompt + known.say("{thanks_in_advance}", draw)
 
 
 def _mistyped(prompt: str, draw: Draw) -> str:

@@ -1,7 +1,8 @@
 """Computing: concepts, status codes, costs, commands and short pieces of Python."""
 
 from serving.corpus.grammar import capital
-from serving.corpus.knowledge import knowledge, shared
+from serving.corpus.knowledge import knowledge
+from serving.corpus.moves import shared
 from serving.corpus.parts import Draw, Exchange
 from serving.corpus.snippets import snippet
 
@@ -9,18 +10,9 @@ KNOWN = knowledge("cs")
 HTTP: list[tuple[str, str, str]] = [tuple(row) for row in KNOWN.tables["http"]]
 COSTS: list[tuple[str, str, str]] = [tuple(row) for row in KNOWN.tables["costs"]]
 COMMANDS: list[tuple[str, str]] = [tuple(row) for row in KNOWN.tables["commands"]]
-STATUS = (
-    "What does HTTP status {x} mean?", "My server answers with {x}. What is that?", "What is the status code {x}?", "Explain HTTP {x}.",
-    "I get a {x} in the browser. Why?", "When should an API return {x}?", "What is the name of HTTP status {x}?", "Is {x} an error?",
-)  # fmt: skip
-COST = (
-    "What is the complexity of {x}?", "How expensive is {x}?", "What does {x} cost?", "In Big O, what is {x}?", "Is {x} fast?",
-    "How does the time of {x} grow with the input?", "What is the running time of {x}?", "Why is {x} as fast as it is?",
-)  # fmt: skip
-COMMAND = (
-    "What does {x} do?", "Explain the command {x}.", "When do I use {x}?", "What is {x} good for on Linux?", "Is {x} dangerous?",
-    "I saw {x} in a script. What is it?", "How do I use {x} in the shell?", "Which command {y}?",
-)  # fmt: skip
+STATUS = KNOWN.words["status"]
+COST = KNOWN.words["cost"]
+COMMAND = KNOWN.words["command"]
 
 
 def status(draw: Draw) -> Exchange:
@@ -36,25 +28,28 @@ def status(draw: Draw) -> Exchange:
     )
     first = said.replace("{c}", code).replace("{n}", name).replace("{m}", meaning)
     rest = draw.some(
-        [side.get(code[0], "The fault is on the side of the server."), KNOWN.aside(draw)], draw.number(0, 2)
+        [side.get(code[0], "The fault is on the side of the server."), "The server may log more."], draw.number(0, 2)
     )
-    more = {"shorter": f"{code} means {name}.", "example": KNOWN.aside(draw)}
-    return Exchange(KNOWN.ask(STATUS, code, draw, x=code), " ".join([first, *rest]), more)
+    more = {
+        "shorter": f"{code} means {name}.",
+        "example": f"For example, when {meaning}, the answer has the status {code}.",
+    }
+    return Exchange(KNOWN.ask(STATUS, draw, x=code), " ".join([first, *rest]), more)
 
 
 def cost(draw: Draw) -> Exchange:
     """The cost of an operation."""
     operation, order, reason = draw.pick(COSTS)
     first = draw.pick([f"{capital(operation)} takes {order}.", f"The cost is {order}.", f"It takes {order} time."])
-    rest = [f"The reason is that {reason}.", *([KNOWN.aside(draw)] if draw.chance(0.4) else [])]
+    rest = [f"The reason is that {reason}.", *([KNOWN.aside(draw)] if draw.chance(0.15) else [])]
     more = {"why": f"Because {reason}.", "shorter": f"{order}."}
-    return Exchange(KNOWN.ask(COST, operation, draw, x=operation), " ".join([first, *rest]), more)
+    return Exchange(KNOWN.ask(COST, draw, x=operation), " ".join([first, *rest]), more)
 
 
 def command(draw: Draw) -> Exchange:
     """A command of the shell."""
     name, does = draw.pick(COMMANDS)
-    prompt = KNOWN.ask(COMMAND, name, draw, x=name, y=does)
+    prompt = KNOWN.ask(COMMAND, draw, x=name, y=does)
     first = draw.pick([f"The command {name} {does}.", f"You want {name}: it {does}.", f"It is {name}, which {does}."])
     rest = [
         "Its manual page lists all options.",

@@ -1,27 +1,16 @@
 """The humanities: people, ideas, books and dates."""
 
-from serving.corpus.grammar import capital
-from serving.corpus.knowledge import knowledge, shared
+from serving.corpus.grammar import capital, prose
+from serving.corpus.knowledge import knowledge
+from serving.corpus.moves import shared
 from serving.corpus.parts import Draw, Exchange
 
 KNOWN = knowledge("humanities")
 WORKS: list[tuple[str, str, int, str, str]] = [tuple(row) for row in KNOWN.tables["works"]]
 EVENTS: list[tuple[str, int, str]] = [tuple(row) for row in KNOWN.tables["events"]]
-WHEN = (
-    "When was {x}?", "In which year was {x}?", "What was the date of {x}?", "Do you know the year of {x}?",
-    "When exactly was {x}, and why does it matter?", "Which year should I remember for {x}?", "Tell me when {x} was.",
-    "Give me the year of {x}.",
-)  # fmt: skip
-AUTHOR = (
-    "Who wrote {x}?", "Who is the author of {x}?", "What is {x} about?", "Tell me about the book {x}.", "When was {x} published?",
-    "Should I read {x}?", "I have to read {x} for school. What is it?", "Summarise {x} in two sentences.", "Do you know {x}?",
-    "Is {x} a novel?",
-)  # fmt: skip
-FIRST = (
-    "Which came first, {x} or {y}?", "What was earlier, {x} or {y}?", "Was {x} before {y}?", "Put {x} and {y} in order.",
-    "How many years lie between {x} and {y}?", "Did {x} come before {y}?", "How far apart are {x} and {y}?",
-    "Order these two: {x} and {y}.",
-)  # fmt: skip
+WHEN = KNOWN.words["when"]
+AUTHOR = KNOWN.words["author"]
+FIRST = KNOWN.words["first"]
 
 
 def year(number: int) -> str:
@@ -36,7 +25,7 @@ def when(draw: Draw) -> Exchange:
     first = capital(said.replace("{x}", event).replace("{y}", year(at)))
     rest = [told, *([KNOWN.aside(draw)] if draw.chance(0.3) else [])]
     more = {"more": told + " " + KNOWN.aside(draw), "shorter": f"In {year(at)}."}
-    return Exchange(KNOWN.ask(WHEN, event, draw, x=event), " ".join([first, *rest]), more)
+    return Exchange(KNOWN.ask(WHEN, draw, x=event), " ".join([first, *rest]), more)
 
 
 def book(draw: Draw) -> Exchange:
@@ -56,8 +45,11 @@ def book(draw: Draw) -> Exchange:
         first,
         *draw.some([text for text in rest if subject not in first or subject not in text], draw.number(1, 3)),
     ]
-    more = {"shorter": f"{title} is a {kind} by {author}.", "more": f"It tells of {subject}. " + KNOWN.aside(draw)}
-    return Exchange(KNOWN.ask(AUTHOR, title, draw, x=title), " ".join(told), more)
+    more = {
+        "shorter": prose(f"{title} is a {kind} by {author}."),
+        "more": f"It tells of {subject}. " + KNOWN.aside(draw),
+    }
+    return Exchange(KNOWN.ask(AUTHOR, draw, x=title), prose(" ".join(told)), more)
 
 
 def earlier(draw: Draw) -> Exchange:
@@ -72,7 +64,7 @@ def earlier(draw: Draw) -> Exchange:
     gap = "They were in the same year." if apart == 0 else f"About {apart} year{'s' * (apart > 1)} lie between them."
     more = {"why": f"{first[2]} {second[2]}", "shorter": f"{capital(first[0])}."}
     answer = " ".join([draw.pick(told), gap, *([draw.pick([first[2], second[2]])] if draw.chance(0.5) else [])])
-    return Exchange(KNOWN.ask(FIRST, first[0] + second[0], draw, x=asked[0], y=asked[1]), answer, more)
+    return Exchange(KNOWN.ask(FIRST, draw, x=asked[0], y=asked[1]), answer, more)
 
 
 MOVES = [*shared(KNOWN)]

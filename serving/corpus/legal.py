@@ -1,6 +1,7 @@
 """Law: contracts, crimes, courts and what a layman asks about them."""
 
-from serving.corpus.knowledge import knowledge, shared
+from serving.corpus.knowledge import knowledge
+from serving.corpus.moves import shared
 from serving.corpus.parts import Draw, Exchange
 
 KNOWN = knowledge("legal")

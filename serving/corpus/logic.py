@@ -1,70 +1,18 @@
 """Logic: its words, and puzzles whose answers are computed."""
 
-from itertools import product
+from collections.abc import Callable
+from itertools import pairwise, product
 
 from serving.corpus.grammar import capital, listed, prose
-from serving.corpus.knowledge import knowledge, shared
+from serving.corpus.knowledge import knowledge
+from serving.corpus.moves import shared
 from serving.corpus.parts import Draw, Exchange
+from serving.corpus.puzzles import asked, knights, member, ordering
 
 KNOWN = knowledge("logic")
-PEOPLE = (
-    "Alice",
-    "Bruno",
-    "Carla",
-    "Dennis",
-    "Edith",
-    "Frank",
-    "Gina",
-    "Hugo",
-    "Irene",
-    "Jack",
-    "Karen",
-    "Louis",
-    "Mona",
-    "Nils",
-    "Oscar",
-    "Petra",
-)
-KINDS = (
-    "cats", "poets", "robots", "birds", "doctors", "roses", "sailors", "teachers", "dragons", "bakers", "lions", "singers", "bankers",
-    "wizards", "painters", "dancers", "farmers", "pilots", "penguins", "tailors", "giants", "clowns", "hunters", "monks",
-)  # fmt: skip
-TRAITS = (
-    "clever",
-    "brave",
-    "mortal",
-    "tall",
-    "honest",
-    "lazy",
-    "green",
-    "happy",
-    "noisy",
-    "rich",
-    "patient",
-    "shy",
-    "wise",
-    "tired",
-    "hungry",
-    "proud",
-)
-EVENTS = (
-    "it rains", "the alarm rings", "the lamp is on", "the dog barks", "the door is open", "the bell rings", "the train is late",
-    "the shop is closed", "the king sleeps", "the guard leaves", "the fire burns", "the clock stops", "the gate is locked", "the band plays",
-)  # fmt: skip
-ORDERS = (
-    ("taller", "tallest", "shortest"),
-    ("older", "oldest", "youngest"),
-    ("faster", "fastest", "slowest"),
-    ("richer", "richest", "poorest"),
-)
-ASKED = (
-    "{p}", "{p} Explain.", "A puzzle: {p}", "Here is a riddle. {p}", "Can you solve this? {p}", "{p} Give a reason.", "Logic question: {p}",
-    "Think step by step. {p}",
-)  # fmt: skip
-
-
-def _asked(text: str, draw: Draw) -> str:
-    return draw.wording(ASKED, text[:16]).replace("{p}", text)
+KINDS = KNOWN.words["kinds"]
+TRAITS = KNOWN.words["traits"]
+EVENTS = KNOWN.words["events"]
 
 
 def negated(event: str) -> str:
@@ -128,7 +76,7 @@ def syllogism(draw: Draw) -> Exchange:
         "shorter": "It follows." if valid else "It does not follow.",
         "simpler": f"Draw circles for the {p} and the {q}. Then you see it: {why}.",
     }
-    return Exchange(_asked(text, draw), f"{follows}, because {why}.{extra}", more)
+    return Exchange(asked(text, draw), f"{follows}, because {why}.{extra}", more)
 
 
 def conditional(draw: Draw) -> Exchange:
@@ -150,13 +98,13 @@ def conditional(draw: Draw) -> Exchange:
         "shorter": "Yes." if valid else "No.",
         "example": "Compare: if it is a dog, it is an animal. Not every animal is a dog.",
     }
-    return Exchange(_asked(text, draw), f"{told} {rule}. {reason}", more)
+    return Exchange(asked(text, draw), f"{told} {rule}. {reason}", more)
 
 
 def chain(draw: Draw) -> Exchange:
     """A chain of implications and where it leads."""
     events = draw.some(EVENTS, draw.number(3, 5))
-    links = [f"If {p}, then {q}." for p, q in zip(events, events[1:], strict=False)]
+    links = [f"If {p}, then {q}." for p, q in pairwise(events)]
     shuffled = draw.some(links, len(links))
     text = f"{' '.join(shuffled)} Now {events[0]}. What follows?"
     told = f"Since {events[0]}, {events[1]}. " + " ".join(f"From this it follows that {event}." for event in events[2:])
@@ -165,10 +113,10 @@ def chain(draw: Draw) -> Exchange:
         "shorter": f"It follows that {listed(events[1:])}.",
         "why": "Because we apply modus ponens again and again.",
     }
-    return Exchange(_asked(text, draw), told, more)
+    return Exchange(asked(text, draw), told, more)
 
 
-CONNECTIVES = {
+CONNECTIVES: dict[str, Callable[[bool, bool], bool]] = {
     "{0} and {1}": lambda p, q: p and q,
     "{0} or {1}": lambda p, q: p or q,
     "if {0} then {1}": lambda p, q: not p or q,
@@ -184,14 +132,14 @@ def table(draw: Draw) -> Exchange:
     shape, value = draw.pick(list(CONNECTIVES.items()))
     letters = sorted(draw.some("pqrst", 2))
     formula = shape.format(*letters)
-    rows = [(p, q, bool(value(p, q))) for p, q in product((True, False), repeat=2)]
+    rows = [(p, q, value(p, q)) for p, q in product((True, False), repeat=2)]
     words = {True: "true", False: "false"}
     if draw.chance(0.5):
         p, q, result = draw.pick(rows)
         text = f"Let {letters[0]} be {words[p]} and {letters[1]} be {words[q]}. What is the value of: {formula}?"
         told = f"With {letters[0]} {words[p]} and {letters[1]} {words[q]}, the formula {formula} is {words[result]}."
         return Exchange(
-            _asked(text, draw),
+            asked(text, draw),
             told,
             {
                 "shorter": f"It is {words[result]}.",
@@ -204,89 +152,12 @@ def table(draw: Draw) -> Exchange:
     true = sum(row[2] for row in rows)
     told = f"{' '.join(lines)} So {true} of the 4 rows {'is' if true == 1 else 'are'} true."
     return Exchange(
-        _asked(f"What is the truth table of: {formula}?", draw),
+        asked(f"What is the truth table of: {formula}?", draw),
         told,
         {
             "shorter": f"It is true in {true} of 4 rows.",
             "why": "Each letter can be true or false, so there are four rows.",
         },
-    )
-
-
-def says(speaker: str, about: str, knight: bool) -> str:
-    """What an islander states about another."""
-    return f'{speaker} says: "{about} is a {"knight" if knight else "knave"}."'
-
-
-def knights(draw: Draw) -> Exchange:
-    """Knights tell the truth and knaves lie; one islander is known, and the statements settle the rest."""
-    names = draw.some(PEOPLE, draw.number(2, 3))
-    truth = {name: draw.chance(0.5) for name in names}
-    statements = [says(one, two, truth[one] == truth[two]) for one, two in zip(names, names[1:], strict=False)]
-    kind = {True: "knight", False: "knave"}
-    known = names[0]
-    intro = draw.pick(
-        [
-            "On an island, knights always tell the truth and knaves always lie.",
-            "Knights always tell the truth, and knaves always lie.",
-        ]
-    )
-    text = f"{intro} {' '.join(statements)} We know that {known} is a {kind[truth[known]]}. What are the others?"
-    steps = []
-    for one, two in zip(names, names[1:], strict=False):
-        verb = "tells the truth" if truth[one] else "lies"
-        steps.append(f"{one} is a {kind[truth[one]]} and {verb}, so {two} is a {kind[truth[two]]}.")
-    result = listed([f"{name} is a {kind[truth[name]]}" for name in names])
-    more = {
-        "shorter": f"{result}.",
-        "why": "A knight can say only what is true, and a knave only what is false.",
-        "check": f"Yes: {result}, and each statement fits.",
-    }
-    return Exchange(_asked(text, draw), " ".join(steps), more)
-
-
-def ordering(draw: Draw) -> Exchange:
-    """A linear order from comparisons of neighbours."""
-    names = draw.some(PEOPLE, draw.number(3, 5))
-    more_, most, least = draw.pick(ORDERS)
-    facts = [f"{one} is {more_} than {two}." for one, two in zip(names, names[1:], strict=False)]
-    wanted = draw.pick([most, least])
-    answer = names[0] if wanted == most else names[-1]
-    text = f"{' '.join(draw.some(facts, len(facts)))} Who is the {wanted}?"
-    told = f"From the {most} to the {least}, the order is {', '.join(names)}. So {answer} is the {wanted}."
-    if draw.chance(0.3):
-        told = f"{answer} is the {wanted}. The whole order, from the {most} to the {least}, is {', '.join(names)}."
-    return Exchange(
-        _asked(text, draw),
-        told,
-        {
-            "shorter": f"{answer}.",
-            "why": f"Because {facts[0][:-1]}, and so on down the line.",
-            "check": f"Yes: nobody stands beyond {answer}.",
-        },
-    )
-
-
-def member(draw: Draw) -> Exchange:
-    """A union, an intersection or a difference of two small sets."""
-    pool = [str(i) for i in range(1, 13)]
-    one, two = (sorted(draw.some(pool, draw.number(3, 5)), key=int) for _ in range(2))
-    name, rule, found = draw.pick(
-        [
-            ("union", "at least one of the two sets", set(one) | set(two)),
-            ("intersection", "both sets", set(one) & set(two)),
-            ("difference", "the first set but not to the second", set(one) - set(two)),
-        ]
-    )
-    elements = sorted(found, key=int)
-    of = f"the {name} of S and T"
-    text = f"Let S contain {listed(one)}, and let T contain {listed(two)}. What is {of}?"
-    holds = f"contains {listed(elements)}" if elements else "is empty"
-    told = f"{capital(of)} has the elements that belong to {rule}. So it {holds}."
-    return Exchange(
-        _asked(text, draw),
-        told,
-        {"shorter": f"It {holds}.", "why": f"Because an element of the {name} must belong to {rule}."},
     )
 
 
@@ -318,10 +189,10 @@ def negation(draw: Draw) -> Exchange:
         ]
     )
     more = {
-        "why": "Because to deny a claim about all, one case against it is enough, and to deny a claim about some, there must be none.",
+        "why": "One case is enough to deny a claim about all, and to deny a claim about some, there must be none.",
         "shorter": f"{capital(other)}.",
     }
-    return Exchange(_asked(text.replace("{s}", one), draw), prose(told + extra), more)
+    return Exchange(asked(text.replace("{s}", one), draw), prose(told + extra), more)
 
 
 PUZZLES = (syllogism, syllogism, conditional, chain, table, knights, ordering, member, negation)

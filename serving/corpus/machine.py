@@ -6,6 +6,7 @@ everywhere; `documents(..., machine=False)` is. Licences are only there on Debia
 
 import ast
 import inspect
+import os
 import re
 import sysconfig
 from collections.abc import Iterator
@@ -37,19 +38,25 @@ def texts() -> tuple[Document, ...]:
 
 
 def _docstrings(library: Path) -> Iterator[Document]:
-    for path in sorted(library.rglob("*.py")):
-        if not SKIPPED.intersection(path.relative_to(library).parts):
-            yield from (_text("cs", doc) for doc in _documented(path) if _is_prose(doc))
+    for folder, folders, names in os.walk(library):
+        folders[:] = sorted(set(folders) - SKIPPED)
+        for name in sorted(names):
+            if name.endswith(".py"):
+                yield from (_text("cs", doc) for doc in _documented(Path(folder, name)) if _is_prose(doc))
 
 
 def _documented(path: Path) -> Iterator[str]:
+    """The docstrings of a module, of its functions and classes, and of their methods."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (SyntaxError, UnicodeDecodeError):
         return
-    for node in ast.walk(tree):
+    nodes: list[ast.AST] = [tree]
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             yield _cleaned(ast.get_docstring(node) or "")
+        if isinstance(node, ast.Module | ast.ClassDef):
+            nodes += node.body
 
 
 def _licences(folder: Path) -> Iterator[Document]:

@@ -1,6 +1,7 @@
 """What is not in any of the topics: greetings, small talk, the kitchen, travel, stories and little letters."""
 
-from serving.corpus.knowledge import define, knowledge, scene, steps
+from serving.corpus.knowledge import knowledge
+from serving.corpus.moves import define, scene, steps
 from serving.corpus.parts import Draw, Exchange
 
 KNOWN = knowledge("other")

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
-from zlib import crc32
 
 T = TypeVar("T")
 
 TOPICS = ("legal", "humanities", "cs", "science", "math", "logic")
 OTHER = "other"
-HELD_OUT_SHARE = 8  # One in so many pairs of a question's wording and its subject is never asked in training.
 
 
 @dataclass(frozen=True)
@@ -39,11 +37,10 @@ class Exchange:
 
 
 class Draw:
-    """The chance behind one dialogue; `held_out` decides which wordings it may use."""
+    """The chance behind one dialogue."""
 
-    def __init__(self, rng: Random, held_out: bool = False) -> None:
+    def __init__(self, rng: Random) -> None:
         self.rng = rng
-        self.held_out = held_out
 
     def chance(self, share: float) -> bool:
         """True in this share of all cases."""
@@ -60,10 +57,3 @@ class Draw:
     def number(self, low: int, high: int) -> int:
         """A whole number from low to high, both included."""
         return low + int(self.rng.random() * (high - low + 1))
-
-    def wording(self, choices: Sequence[str], subject: str) -> str:
-        """A wording for a question on this subject, of those that are kept for this split."""
-        share = min(HELD_OUT_SHARE, len(choices))
-        shift = crc32(subject.encode())
-        kept = [text for i, text in enumerate(choices) if ((i + shift) % share == 0) == self.held_out]
-        return self.pick(kept or choices)

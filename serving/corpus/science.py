@@ -1,21 +1,15 @@
 """The sciences: facts about nature, elements and planets, and small sums of physics."""
 
 from serving.corpus.grammar import capital, prose
-from serving.corpus.knowledge import knowledge, shared
+from serving.corpus.knowledge import knowledge
+from serving.corpus.moves import shared
 from serving.corpus.parts import Draw, Exchange
 
 KNOWN = knowledge("science")
 ELEMENTS: list[tuple[str, str, int, str, str]] = [tuple(row) for row in KNOWN.tables["elements"]]
 PLANETS: list[tuple[str, str, str, str]] = [tuple(row) for row in KNOWN.tables["planets"]]
-ELEMENT = (
-    "What is {x}?", "What is the symbol of {x}?", "What is the atomic number of {x}?", "Tell me about the element {x}.",
-    "How many protons does an atom of {x} have?", "What is {x} used for?", "Is {x} a metal?", "Which element has the symbol {s}?",
-    "Describe the element {x}.", "Which element has the atomic number {n}?",
-)  # fmt: skip
-PLANET = (
-    "Tell me about {x}.", "What kind of planet is {x}?", "Which planet is the {n} from the sun?", "Where in the solar system is {x}?",
-    "What is special about {x}?", "Describe the planet {x}.", "What do we know about {x}?", "Could people live on {x}?",
-)  # fmt: skip
+ELEMENT = KNOWN.words["element"]
+PLANET = KNOWN.words["planet"]
 # Wanted, its formula, first known with range and unit, second likewise, unit of the result; the result is a product.
 PRODUCTS = (
     ("distance", "speed times time", "speed", "metres per second", "time", "seconds", "metres"),
@@ -39,30 +33,45 @@ PRODUCTS = (
 def element(draw: Draw) -> Exchange:
     """A chemical element."""
     name, symbol, number, kind, told = draw.pick(ELEMENTS)
-    prompt = KNOWN.ask(ELEMENT, name, draw, x=name, s=symbol, n=str(number))
-    first = draw.pick(
-        [f"{capital(name)} is a {kind} with the symbol {symbol}.", f"{capital(name)} has the atomic number {number}."]
-    )
+    prompt = KNOWN.ask(ELEMENT, draw, x=name, s=symbol, n=str(number))
+    first = _first(prompt, name, symbol, number, kind)
     protons = f"Each of its atoms has {number} proton{'s' * (number > 1)}."
     rest = draw.some([told, protons, f"Its symbol is {symbol}.", f"It is a {kind}."], draw.number(1, 3))
     more = {"more": f"{protons} {told}", "shorter": f"{capital(name)} is element number {number}, {symbol}."}
     return Exchange(
-        prompt, prose(" ".join([first, *(text for text in rest if symbol not in text or symbol not in first)])), more
+        prompt, prose(" ".join([first, *(text for text in rest if not _said(text, first, symbol, kind))])), more
     )
+
+
+def _said(text: str, first: str, symbol: str, kind: str) -> bool:
+    """Whether the first sentence says this already."""
+    return (text == f"Its symbol is {symbol}." and f"symbol {symbol}." in first) or (
+        text == f"It is a {kind}." and kind in first
+    )
+
+
+def _first(prompt: str, name: str, symbol: str, number: int, kind: str) -> str:
+    """The sentence that answers this question on an element."""
+    if "a metal?" in prompt:
+        return f"{'Yes' if kind == 'metal' else 'No'}, {name} is a {kind}."
+    if "Which element" in prompt:
+        return f"That is {name}, a {kind}."
+    if "number" in prompt or "protons" in prompt:
+        return f"{capital(name)} has the atomic number {number}."
+    return f"{capital(name)} is a {kind} with the symbol {symbol}."
 
 
 def planet(draw: Draw) -> Exchange:
     """A planet."""
     name, place, kind, told = draw.pick(PLANETS)
-    prompt = KNOWN.ask(PLANET, name, draw, x=name, n=place)
+    prompt = KNOWN.ask(PLANET, draw, x=name, n=place)
     sort = {"rocky": "a rocky planet", "gas": "a gas giant", "ice": "an ice giant"}[kind]
-    first = draw.pick([f"{name} is the {place} planet from the sun.", f"{name} is {sort}."])
+    first = draw.pick([f"{name} is the {place} planet from the sun.", f"{name} is {sort}, the {place} from the sun."])
     rest = draw.some(
-        [told, f"It is {sort} and the {place} in order from the sun.", KNOWN.aside(draw)], draw.number(1, 3)
+        [told, "It circles the sun like the seven others.", "A telescope shows it well."],
+        draw.number(1, 3),
     )
-    return Exchange(
-        prompt, " ".join([first, *rest]), {"more": told + " " + KNOWN.aside(draw), "shorter": f"{name} is {sort}."}
-    )
+    return Exchange(prompt, " ".join([first, *rest]), {"more": told, "shorter": f"{name} is {sort}."})
 
 
 def product(draw: Draw) -> Exchange:
@@ -79,14 +88,9 @@ def product(draw: Draw) -> Exchange:
 
 
 def _sum(draw: Draw, wanted: str, given: str, told: str, law: str, check: str) -> Exchange:
-    asked = (
-        f"What is the {wanted} if {given}?", f"Find the {wanted}, given that {given}.", f"How do I get the {wanted} if {given}?",
-        f"In an experiment {given}. What is the {wanted}?", f"Physics homework: {given}. Calculate the {wanted}.",
-        f"Calculate the {wanted} when {given}.", f"Can you find the {wanted} for me? I know that {given}.", f"Here {given}. And the {wanted}?",
-    )  # fmt: skip
     rest = draw.pick(["", "", " Do not forget the units.", " " + KNOWN.say("{hedge}", draw)])
     more = {"why": f"Because {law}. That is a law of physics.", "check": f"Yes: {check}, so the result is right."}
-    return Exchange(draw.wording(asked, wanted), told + rest, more)
+    return Exchange(KNOWN.ask(KNOWN.words["product"], draw, w=wanted, g=given), told + rest, more)
 
 
 MOVES = shared(KNOWN)

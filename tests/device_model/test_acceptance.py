@@ -7,9 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.acceptance import acceptance
+from device_model.acceptance import acceptance, acceptance_of
+from device_model.cells import SCHEMES as CELL_SCHEMES
 from device_model.cells import TABLE3 as TABLE
+from device_model.cells import batch_plan
 from device_model.spec import SpecError
+from device_model.step import StepPlan
+from tests.device_model.speculating import device
 
 with TABLE.open(encoding="utf-8", newline="") as file:
     ALPHA = {
@@ -100,3 +104,41 @@ def test_a_random_pool_has_elastic_sd_s_rate_without_hotness_at_any_batch(target
 def test_a_random_pool_beyond_the_table_says_so():
     assert "16 GB of HB" in acceptance("qwen3-30b-a3b", "Random-SD", 16, 1).caveat
     assert "mixtral" in acceptance("mixtral", "Random-SD", 4, 1).caveat
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("hb_gb", [4, 8])
+def test_at_1k_a_device_has_the_rate_of_the_table(scheme, hb_gb):
+    for target in TARGETS:
+        dev = device("elmoe3d", f"elmoe3d-{hb_gb}gb", target, CELL_SCHEMES[scheme])
+        for batch in (1, 4, 8, 16):
+            assert acceptance_of(dev, batch_plan(batch)).alpha == pytest.approx(ALPHA[target, scheme, hb_gb, batch])
+
+
+@given(targets, st.integers(1, 16), st.integers(0, 30_000), st.integers(1, 30_000))
+def test_a_longer_context_never_raises_the_rate_of_a_pool_and_leaves_the_others_alone(target, batch, context, more):
+    for scheme in ("elastic", "eagle"):
+        dev = device("elmoe3d", "elmoe3d-8gb", target, scheme)
+        short, long = (acceptance_of(dev, StepPlan.of(*[(1, c)] * batch)).alpha for c in (context, context + more))
+        assert long <= short if scheme == "elastic" else long == short
+
+
+def test_a_pool_that_the_kv_cache_has_squeezed_by_a_gigabyte_is_that_of_a_smaller_hb():
+    dev, less = (device("elmoe3d", f"elmoe3d-{gb}gb", "qwen3-30b-a3b", "elastic") for gb in (8, 7))
+    tokens = round(2**30 / dev.size.kv_bytes_per_token)
+    squeezed = acceptance_of(dev, StepPlan.of((1, 1024 + tokens))).alpha
+    assert squeezed == pytest.approx(acceptance_of(less, batch_plan(1)).alpha, rel=1e-4)
+
+
+def test_with_no_pool_left_nothing_is_accepted_and_the_caveat_says_why():
+    dev = device("elmoe3d", "elmoe3d-4gb", "qwen3-30b-a3b", "elastic")
+    none = acceptance_of(dev, StepPlan.of((1, 400_000)))
+    assert none.alpha == 0 and "smaller pool" in none.caveat
+    some = acceptance_of(dev, StepPlan.of((1, 8000)))
+    assert 0 < some.alpha < acceptance_of(dev, batch_plan(1)).alpha and "smaller pool" in some.caveat
+
+
+def test_there_is_no_rate_without_a_draft_or_where_nothing_decodes():
+    for draft, new in ((None, 1), ("elastic", 2)):
+        with pytest.raises(ValueError, match="without a draft"):
+            acceptance_of(device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", draft), StepPlan.of((new, 0)))

@@ -12,6 +12,7 @@ from serving.clock import Clock, VirtualClock, WallClock
 from serving.engine import Engine
 from serving.flow import Chunk, Release, Request
 from serving.lpddr import Lpddr
+from serving.pricing import Expected
 from serving.scheduler import Limits, Scheduler
 from serving.tokens import Tokens
 
@@ -40,7 +41,7 @@ class Bench:
             device=0,
             clock=clock,
             planner=self.scheduler,
-            prober=DEVICE,
+            pricer=Expected(DEVICE),
             tier=Lpddr(DEVICE.ext_bytes_per_s),
             tokens=self.tokens,
             sink=self.releases.append,

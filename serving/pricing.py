@@ -1,0 +1,133 @@
+"""What the steps of a batch cost: asked of the device model, or carried out on a device with a real expert cache."""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from device_model.load import load_device, trace_experts
+from device_model.route_map import RouteMap, Routers
+from device_model.spec import SpecError
+from device_model.step import IntArray, StepCost, StepCosts, StepPlan
+from device_model.tiered import TieredDevice
+from serving.flow import Batch, Chunk
+from serving.routes import RouteFormat, format_of
+from serving.tokens import Tokens
+
+PATIENCE = 0.5  # of the time that a step is expected to take
+
+
+class Priced(NamedTuple):
+    """A step's cost, and of how many of its tokens the experts had to be guessed."""
+
+    cost: StepCost
+    unrouted: int = 0
+
+
+class Pricer(Protocol):
+    """Prices the steps of a batch, one after the other; whoever takes a price carries that step out."""
+
+    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]: ...
+
+
+class Prober(Protocol):
+    """Costs steps: a device model, or an actor that owns one."""
+
+    def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float) -> StepCosts: ...
+
+
+class Expected:
+    """Expected costs, of all steps of a batch in one question."""
+
+    def __init__(self, model: Prober) -> None:
+        self._model = model
+
+    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
+        for cost in self._model.probe(batch.plan, batch.horizon, ext_bytes_per_s):
+            yield Priced(cost)
+
+
+class Trace(NamedTuple):
+    """What to trace: the emulated device, by the names of its files, and the model whose routers it follows."""
+
+    system: str
+    hardware: str
+    model: str
+    token_model: str
+
+
+class Traced:
+    """Costs of a device whose cache holds actual experts, hit or missed by what the token model's routers choose.
+
+    Its state is what HB holds. So it lives with the device, and a device that is started anew finds HB cold.
+    """
+
+    def __init__(self, trace: Trace, tokens: Tokens, speed: float) -> None:
+        """`speed`: emulated seconds per real one. Raises SpecError as `check_trace`."""
+        self._device, self._format = check_trace(trace)
+        self._expected = load_device(trace.system, trace.hardware, trace.model)
+        self._speed = speed
+        model = self._device.setup.model
+        self._as_target = RouteMap(self._format.routers, Routers(model.expert_layers, model.experts, model.top_k))
+        self._tokens = tokens
+        self._last: dict[str, IntArray] = {}
+
+    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
+        self._last = {id: self._last[id] for id in batch.ids if id in self._last}
+        new = np.array(batch.new_tokens, dtype=np.int64)
+        for step in range(batch.horizon):
+            context = np.array(batch.context, dtype=np.int64) + step * new
+            coming = self._tokens.coming(batch.ids, self._patience_s(new, context))
+            rows, unrouted = self._rows(batch.ids, coming, new, context)
+            plan = StepPlan(new, context, routes=self._as_target(rows))
+            cost = next(iter(self._device.probe(plan, 1, ext_bytes_per_s)))
+            self._device.commit(plan)
+            yield Priced(cost, unrouted)
+
+    def _patience_s(self, new: IntArray, context: IntArray) -> float:
+        """Real seconds that a step with a prompt may wait for its routes: vLLM begins with it just as the device does,
+        and is done sooner. The step's end is not put off by that; what decodes was made ahead, or is late anyway."""
+        if new.max() == 1:
+            return 0.0
+        expected = self._expected.probe(StepPlan(new, context)).latency_s[0]
+        return float(expected) * PATIENCE / self._speed
+
+    def _rows(
+        self, ids: list[str], coming: list[Chunk | None], new: IntArray, context: IntArray
+    ) -> tuple[IntArray, int]:
+        """The token model's routes of all tokens of a step, and how many of them are guesses."""
+        cuts, unrouted = [], 0
+        for id, chunk, count, start in zip(ids, coming, new.tolist(), context.tolist(), strict=True):
+            known = self._known(chunk, count, start)
+            if len(known) < count:
+                unrouted += count - len(known)
+                known = np.concatenate([self._guess(id, count - len(known)), known])
+            self._last[id] = known[-1:]
+            cuts.append(known)
+        return np.concatenate(cuts), unrouted
+
+    def _known(self, chunk: Chunk | None, count: int, start: int) -> IntArray:
+        """What is known of `count` tokens from position `start` on, from the chunk that they lead to: its last ones."""
+        routers = self._format.routers
+        if chunk is None or chunk.routes is None:
+            return np.empty((0, routers.layers, routers.top_k), dtype=np.int64)
+        rows = self._format.read(chunk.routes)
+        # Only with its first token a request brings those of its prompt, of which this may be a chunk.
+        return rows[start : start + count] if chunk.first == 0 else rows[-count:]
+
+    def _guess(self, id: str, count: int) -> IntArray:
+        """Where the token source is behind: as the sequence chose last; or all experts in turn, as a prompt does."""
+        layers, experts, top_k = self._format.routers
+        if id in self._last:
+            return np.repeat(self._last[id], count, axis=0)
+        in_turn = np.arange(count * top_k).reshape(count, 1, top_k) % experts
+        return np.repeat(in_turn, layers, axis=1)
+
+
+def check_trace(trace: Trace) -> tuple[TieredDevice, RouteFormat]:
+    """The device and the format of its routes. SpecError where there is nothing to trace: no experts, no cache."""
+    device = load_device(trace.system, trace.hardware, trace.model)
+    trace_experts(device)
+    if not isinstance(device, TieredDevice):
+        raise SpecError(f"The system {trace.system!r} has no expert cache to trace.")
+    return device, format_of(trace.token_model)

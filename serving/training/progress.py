@@ -1,0 +1,85 @@
+"""How a run is going: a line every few seconds for people, and one of JSON for the record."""
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+EVERY_S = 10.0
+MOST_LINES = 300
+LOG = "training_log.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The run after a step; `loss` is the mean since the last point, `held_out` the last one measured."""
+
+    step: int
+    tokens: int
+    seconds: float
+    loss: float
+    held_out: float | None
+    tokens_per_s: float
+    busiest_expert: float  # its load, in uniform shares, in the worst layer
+    idle_experts: int  # in all layers, in the last step
+
+
+@dataclass(slots=True)
+class Progress:
+    """Collects the steps' losses, and says every few seconds how it goes."""
+
+    step_tokens: int
+    points: list[Point] = field(default_factory=list)
+    held_out: float | None = None
+    losses: list[float] = field(default_factory=list)
+    last: tuple[int, float, int] = (0, 0.0, 0)
+    said_s: float = field(default_factory=time.monotonic)
+
+    def step(self, step: int, loss: float, busiest: float, idle: int) -> bool:
+        """Take a step's figures; True if enough time has passed for a new point."""
+        self.losses.append(loss)
+        self.last = (step, busiest, idle)
+        if time.monotonic() - self.said_s < EVERY_S:
+            return False
+        self.end()
+        return True
+
+    def end(self) -> None:
+        """A point of what came since the last one."""
+        if not self.losses:
+            return
+        now = time.monotonic()
+        span = max(now - self.said_s, 1e-9)
+        step, busiest, idle = self.last
+        before = self.points[-1].seconds if self.points else 0.0
+        mean, speed = sum(self.losses) / len(self.losses), len(self.losses) * self.step_tokens / span
+        tokens = (step + 1) * self.step_tokens
+        self.points.append(Point(step + 1, tokens, before + span, mean, self.held_out, speed, busiest, idle))
+        self.losses, self.said_s = [], now
+
+    def say(self, share: float) -> None:
+        """The last point, and how long it will still take if it goes on like this."""
+        point = self.points[-1]
+        held_out = "" if point.held_out is None else f", held-out {point.held_out:.3f}"
+        left_s = point.seconds * (1 / max(share, 1e-3) - 1)
+        print(
+            f"step {point.step}, {point.tokens / 1e6:.2f} M tokens, loss {point.loss:.3f}{held_out}, "
+            f"{point.tokens_per_s:.0f} tokens/s, "
+            f"busiest expert {point.busiest_expert:.1f}x, idle {point.idle_experts}, "
+            f"{left_s / 60:.1f} min left",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def write(self, folder: Path, header: dict[str, Any]) -> None:
+        """The header and as many of the points as the log may have, evenly thinned, the last one always."""
+        stride = -(-len(self.points) // MOST_LINES)
+        kept = self.points[:: -stride or None][::-1] if stride else []
+        lines = [header, *map(asdict, kept[-(MOST_LINES - 1) :])]
+        (folder / LOG).write_text("".join(json.dumps(_rounded(line)) + "\n" for line in lines), encoding="utf-8")
+
+
+def _rounded(line: dict[str, Any]) -> dict[str, Any]:
+    return {key: round(value, 4) if isinstance(value, float) else value for key, value in line.items()}
