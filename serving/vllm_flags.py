@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from vllm.engine.arg_utils import AsyncEngineArgs
 
 
+CPU_KERNELS = "foreserve_cpu"
+"""The name under which vLLM knows the kernels of `cpu_kernels`."""
+
+
 def prepare_environment(token_model: str) -> None:
     """vLLM's settings that are environment variables; to be called before vLLM is imported. The user's own win."""
     settings = {
@@ -91,6 +95,7 @@ def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
         f"--max-num-batched-tokens={max(max_model_len, 2048)}",
         "--enforce-eager",
         "--dtype=float32",
+        "--ir-op-priority=" + json.dumps({"rms_norm": [CPU_KERNELS], "fused_add_rms_norm": [CPU_KERNELS]}),
     ]
     return flags + for_cpu if on_cpu() else flags
 
@@ -110,6 +115,10 @@ def engine_args(flags: list[str]) -> "AsyncEngineArgs":
     """The flags as vLLM's engine takes them."""
     from vllm.engine.arg_utils import AsyncEngineArgs
 
+    if on_cpu():
+        from serving.cpu_kernels import register
+
+        register()
     args = AsyncEngineArgs.from_cli_args(parse_flags(flags))
     args.async_scheduling = False
     return args

@@ -1,6 +1,8 @@
 """Are measured rates those of the file at its points, in between in between, and refused where they mean nothing?"""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from device_model.acceptance import acceptance_of, measured_of
 from device_model.cells import batch_plan
@@ -39,6 +41,13 @@ def test_between_them_it_is_between_and_with_no_expert_nothing_is_accepted(rates
     assert rates.alpha("hot", 0.25, 4) == pytest.approx(0.3)
     assert rates.alpha("hot", 0.125, 1) == pytest.approx(0.2) and rates.alpha("hot", 0.0, 1) == 0
     assert rates.alpha("hot", 0.5, 64) == 0.5
+
+
+@given(st.floats(0, 1), st.integers(1, 64))
+def test_the_bundled_rates_are_shares(share, batch):
+    bundled = read_measured()
+    assert set(bundled.points) == {"hot", "random", "quantised"}
+    assert all(0 <= bundled.alpha(pool, share, batch) <= 1 for pool in bundled.points)
 
 
 def test_a_device_has_the_rate_of_the_share_that_its_pool_has(rates):

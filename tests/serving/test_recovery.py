@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import openai
 import psutil
 import pytest
-from conftest import MODEL
 
 from serving.child import Child
+from tests.conftest import MODEL
 
 REQUESTS, TOKENS = 4, 160
 

@@ -4,7 +4,6 @@ import time
 
 import grpc
 import pytest
-from conftest import CONTEXT, MODEL, QUEUE
 from google.protobuf import json_format, message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.rpc import error_details_pb2
@@ -15,6 +14,7 @@ from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
+from tests.conftest import CONTEXT, MODEL, QUEUE
 
 Code = grpc.StatusCode
 

@@ -5,12 +5,12 @@ import time
 import httpx
 import openai
 import pytest
-from conftest import CONTEXT, MODEL, SECRET
 from prometheus_client.parser import text_string_to_metric_families
 
 from device_model.load import load_device
 from device_model.step import StepPlan
 from serving.child import Child
+from tests.conftest import CONTEXT, MODEL, SECRET
 
 HELLO = [{"role": "user", "content": "Hello!"}]
 PLAIN = {"model": MODEL, "prompt": "Hello", "max_tokens": 8, "temperature": 0.0}

@@ -7,9 +7,9 @@ import signal
 import sys
 
 import pytest
-from openai_stand_in import StandIn
 
 from serving.load.run import add_arguments, main
+from tests.serving.load.openai_stand_in import StandIn
 
 COMMAND = """
 import argparse, sys

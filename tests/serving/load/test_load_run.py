@@ -6,10 +6,7 @@ from collections.abc import Callable
 from time import sleep
 
 import pytest
-from grpc_stand_in import GrpcStandIn
-from openai_stand_in import StandIn
 from rich.console import Console
-from test_emulator import metrics
 
 from serving.load.client import Trace
 from serving.load.drive import Drive
@@ -18,6 +15,9 @@ from serving.load.progress import Progress, ProgressLine
 from serving.load.report import Report
 from serving.load.run import Interrupted, run_load
 from serving.load.workload import LoadRequest
+from tests.serving.load.grpc_stand_in import GrpcStandIn
+from tests.serving.load.openai_stand_in import StandIn
+from tests.serving.load.test_emulator import metrics
 
 FAST = {"rate_per_s": float("inf"), "num_requests": 3, "output_len": 4, "input_len": 5}
 
