@@ -34,26 +34,54 @@ STREAMS, STREAM_TOKENS = 64, 600
 INSTANT = 1e6
 
 
-def bench(quick: bool) -> dict[str, Any]:
+class Servers:
+    """Servers of ELMoE-3D with a token model."""
+
+    def __init__(self, token_model: str) -> None:
+        self._token_model = token_model
+
+    @contextmanager
+    def recorded(self, devices: int, speed: float) -> Iterator[tuple[Child, list[StepRecord]]]:
+        """A server of so many devices, and what its steps will have been once it has ended."""
+        records: list[StepRecord] = []
+        with tempfile.TemporaryDirectory(prefix="foreserve-") as folder:
+            log = Path(folder) / "steps.jsonl"
+            with self.running(devices, speed, "--step-log", str(log)) as child:
+                yield child, records
+            records += read_step_log(log)
+
+    @contextmanager
+    def running(self, devices: int, speed: float, *options: str) -> Iterator[Child]:
+        """A server of so many devices."""
+        scenario = ("--hardware", HARDWARE, "--devices", str(devices), "--speed", str(speed))
+        with server(*scenario, "--token-model", self._token_model, *options, quiet=True) as child:
+            yield child
+
+
+def bench(quick: bool, token_model: str) -> dict[str, Any]:
     """All figures; `quick` takes runs of a third of the length."""
     settle()
+    servers = Servers(token_model)
     output_len = 100 if quick else 300
     say("The device model's answers ...")
     results: dict[str, Any] = {"pacing": [], "itl": [], "probe": probes(HARDWARE, "qwen3-30b-a3b")}
     for devices, batch, speed in PACING:
         say(f"Pacing: {devices} x batch {batch} at speed {speed:g} ...")
-        results["pacing"].append(pacing(devices, batch, speed, output_len, results))
+        results["pacing"].append(pacing(servers, (devices, batch), speed, output_len, results))
     for streams, devices, speed in ITL:
         say(f"Inter-token latency: {streams} streams on {devices} devices ...")
-        results["itl"].append(client_itl(streams, devices, speed, output_len))
+        results["itl"].append(client_itl(servers, (streams, devices), speed, output_len))
     say(f"Streaming: {STREAMS} streams of an instant device, over HTTP and gRPC ...")
-    results["stream"] = streaming()
+    results["stream"] = streaming(servers)
     return results
 
 
-def pacing(devices: int, batch: int, speed: float, output_len: int, results: dict[str, Any]) -> dict[str, Any]:
-    """Lateness of decode steps with `batch` sequences on each device, in real milliseconds."""
-    with recorded(devices, speed) as (child, records):
+def pacing(
+    servers: Servers, size: tuple[int, int], speed: float, output_len: int, results: dict[str, Any]
+) -> dict[str, Any]:
+    """Lateness of decode steps, in real milliseconds; `size`: devices, and sequences on each of them."""
+    devices, batch = size
+    with servers.recorded(devices, speed) as (child, records):
         results.setdefault("ready_s", round(child.ready_s, 1))
         load(child.http_url, devices * batch, output_len)
     steps = [record for record in records if record.phase == "decode" and record.batch == batch]
@@ -69,9 +97,11 @@ def pacing(devices: int, batch: int, speed: float, output_len: int, results: dic
     }
 
 
-def client_itl(streams: int, devices: int, speed: float, output_len: int) -> dict[str, Any]:
-    """Mean time between tokens as clients see it, beside that of the modelled steps, in real milliseconds."""
-    with recorded(devices, speed) as (child, records):
+def client_itl(servers: Servers, size: tuple[int, int], speed: float, output_len: int) -> dict[str, Any]:
+    """Mean time between tokens as clients see it, beside that of the modelled steps, in real milliseconds; `size`:
+    streams, and devices that share them."""
+    streams, devices = size
+    with servers.recorded(devices, speed) as (child, records):
         report = load(child.http_url, streams, output_len)
     steps = [record for record in records if record.phase != "prefill"]
     modelled_s = float(np.average([step.latency_s for step in steps], weights=[step.batch for step in steps]))
@@ -87,9 +117,9 @@ def client_itl(streams: int, devices: int, speed: float, output_len: int) -> dic
     }
 
 
-def streaming() -> dict[str, int]:
+def streaming(servers: Servers) -> dict[str, int]:
     """Tokens per real second through each edge, of a device that is never waited for."""
-    with running(1, INSTANT) as child:
+    with servers.running(1, INSTANT) as child:
         load(child.http_url, STREAMS, 16)
         http = load(child.http_url, STREAMS, STREAM_TOKENS)
         grpc = load(child.grpc_url, STREAMS, STREAM_TOKENS, metrics_url=f"{child.http_url}/metrics")
@@ -97,25 +127,6 @@ def streaming() -> dict[str, int]:
         "http_tokens_per_s": round(http.summary.output_tokens_per_s * INSTANT),
         "grpc_tokens_per_s": round(grpc.summary.output_tokens_per_s * INSTANT),
     }
-
-
-@contextmanager
-def recorded(devices: int, speed: float) -> Iterator[tuple[Child, list[StepRecord]]]:
-    """A server of so many devices, and what its steps will have been once it has ended."""
-    records: list[StepRecord] = []
-    with tempfile.TemporaryDirectory(prefix="foreserve-") as folder:
-        log = Path(folder) / "steps.jsonl"
-        with running(devices, speed, "--step-log", str(log)) as child:
-            yield child, records
-        records += read_step_log(log)
-
-
-@contextmanager
-def running(devices: int, speed: float, *options: str) -> Iterator[Child]:
-    """A server of so many devices."""
-    scenario = ("--hardware", HARDWARE, "--devices", str(devices), "--speed", str(speed))
-    with server(*scenario, *options, quiet=True) as child:
-        yield child
 
 
 def load(url: str, streams: int, output_len: int, metrics_url: str | None = None) -> Report:

@@ -12,7 +12,7 @@ from pathlib import Path
 from device_model.spec import SpecError
 from serving import device_model_commands, token_model_commands
 from serving.options import HELP
-from serving.scenario import Scenario, ScenarioError, load_scenario
+from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
 
 
 def main() -> None:
@@ -50,6 +50,7 @@ def make_parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=run_demo)
     bench = commands.add_parser("bench", help="measure how well this machine keeps the emulated pace")
     bench.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
+    bench.add_argument("--token-model", default=str(BUNDLED_MODEL), metavar="STR", help=HELP["token_model"])
     bench.add_argument("--quick", action="store_true", help="shorter runs, rougher figures")
     bench.set_defaults(run=run_bench)
     call = commands.add_parser("call", help="call a gRPC method, found by reflection, with a JSON request")
@@ -123,7 +124,7 @@ def run_bench(args: argparse.Namespace) -> int:
     """`foreserve bench`."""
     from serving.bench import bench, print_table
 
-    results = bench(args.quick)
+    results = bench(args.quick, args.token_model)
     if args.json:
         print(json.dumps(results, indent=2))
     else:

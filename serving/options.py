@@ -11,7 +11,8 @@ HELP = {
     "residency": "what HB holds of the experts: analytic (as a law expects), or trace (a real cache, real routes)",
     "devices": "emulated devices",
     "speed": "emulated seconds per real second: 1 is real time, 0.1 ten times slower",
-    "token_model": "model that makes the text, in Hugging Face format: a folder or a repository's name",
+    "token_model": "model that makes the text: foreserve-moe or foreserve-tiny, which are bundled, or one in Hugging "
+    "Face format, a folder or a repository's name",
     "token_ahead": "tokens that vLLM may be ahead of a device, per request",
     "max_model_len": "longest context in tokens, if the models and the device can hold it",
     "max_num_seqs": "most sequences in a device's batch",

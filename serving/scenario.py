@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 CHOICES = {"residency": ("analytic", "trace"), "acceptance": ("published", "measured")}
-BUNDLED_MODEL = Path(__file__).parent / "bundled" / "foreserve-moe"
+BUNDLED = Path(__file__).parent / "bundled"
+BUNDLED_MODEL = BUNDLED / "foreserve-moe"
 
 
 class ScenarioError(ValueError):
@@ -42,6 +43,8 @@ class Scenario:
             if getattr(self, name) < 1:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be a whole number of at least 1.")
         self._check_choices()
+        if self.token_model and (BUNDLED / self.token_model).is_dir():
+            object.__setattr__(self, "token_model", str(BUNDLED / self.token_model))
         if not 0 < self.speed < float("inf"):
             raise ScenarioError(f"`speed` is {self.speed}: it must be above 0 (1 is real time, 0.1 ten times slower).")
         for name in ("http_port", "grpc_port"):

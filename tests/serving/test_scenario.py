@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.scenario import Scenario, ScenarioError, load_scenario
+from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
 
 
 def load(tmp_path: Path, text: str) -> Scenario:
@@ -49,3 +49,24 @@ def test_a_wrong_file_is_refused_in_one_sentence(tmp_path: Path, text: str, said
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"nowhere\.toml"):
         load_scenario(tmp_path / "nowhere.toml")
+
+
+def test_a_bundled_token_model_may_be_named() -> None:
+    named = Scenario(token_model="foreserve-tiny")
+    assert named.token_model == str(BUNDLED_MODEL.parent / "foreserve-tiny")
+    assert Scenario().token_model == str(BUNDLED_MODEL)
+    assert Scenario(token_model="Qwen/Qwen3-30B-A3B").token_model == "Qwen/Qwen3-30B-A3B"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"residency": "psychic"}, "`residency` is 'psychic': it must be analytic or trace"),
+        ({"acceptance": "guessed", "draft": "elastic"}, "`acceptance` is 'guessed': it must be published or measured"),
+        ({"acceptance": "measured"}, "only drafts are accepted"),
+        ({"draft": "elastic", "residency": "trace"}, "plain decoding only"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options: dict[str, str], said: str) -> None:
+    with pytest.raises(ScenarioError, match=said):
+        Scenario(**options)
