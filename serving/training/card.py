@@ -72,7 +72,7 @@ def measure(folder: Path) -> Facts:
 
 def card(facts: Facts) -> str:
     """The card's text."""
-    return "\n".join([_model(facts), _data(facts), _losses(facts), _experts(facts), _answers(facts), REPEAT])
+    return "\n".join([_model(facts), _data(facts), _losses(facts), _experts(facts), _answers(facts), MEASURED, REPEAT])
 
 
 def _model(facts: Facts) -> str:
@@ -184,6 +184,12 @@ it is in the system's dictionary, where there is one.
 def _quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
+
+MEASURED = """## Measured on it
+
+How its routing hits a cache, by `foreserve locality`: [`locality/`](locality/locality.json). How many drafts of its
+own it accepts, by `foreserve speculate`: [`speculation/`](speculation/report.md).
+"""
 
 REPEAT = """## Make it again
 
