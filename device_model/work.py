@@ -41,9 +41,9 @@ class StepWork(NamedTuple):
         if not len(new):
             raise ValueError("The plan is empty; a probe needs at least one sequence")
         tokens, squares = _sums(new.astype(np.int64, copy=False).tobytes())
-        before = int(context.sum())
+        before = int(np.add.reduce(context))
         plain = tokens == squares == len(new)  # all are 1: what is left to ask is asked of the others only
-        shortest = int(context.min())
+        shortest = int(np.minimum.reduce(context))
         if (not plain and new.min() < 1) or shortest < 0:
             raise ValueError("The plan has a sequence with less than 1 new token or a context below 0")
         # Query i of n new tokens sees the context and the i tokens up to itself: n c + n (n + 1) / 2 pairs in all.
