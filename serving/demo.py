@@ -13,7 +13,7 @@ from serving.load.progress import ProgressLine
 from serving.load.run import run_load
 from serving.scenario import Scenario
 
-QUESTION = "Which hardware are you?"
+QUESTION = "What is a cache?"
 REPLY_TOKENS = 48
 LOAD = {"rate_per_s": 1.5, "num_requests": 30, "input_len": 128, "output_len": 48}
 
@@ -52,6 +52,7 @@ def show_reply(child: Child, model: str, api_key: str | None) -> None:
     with client.chat.completions.create(
         model=model,
         messages=[{"role": "user", "content": QUESTION}],
+        temperature=0,
         max_tokens=REPLY_TOKENS,
         stream=True,
     ) as stream:
