@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from device_model.cells import batch_plan, read_cells
 from device_model.device import RooflineDevice
+from device_model.draft import Draft
 from device_model.measured import POOLS, MeasuredRates
 from device_model.spec import SpecError
 from device_model.speculation import accepted_at
@@ -57,9 +58,8 @@ def acceptance_of(device: RooflineDevice, plan: StepPlan) -> Acceptance:
     size on down the rate falls in proportion to the pool, to nothing: an assumption of ours. ValueError if the device
     has no draft, or nothing decodes.
     """
-    draft, setup, work = device.draft, device.setup, StepWork.of(plan, 1)
-    if draft is None or not work.decoding:
-        raise ValueError("Acceptance is asked of a device without a draft, or of a plan in which nothing decodes")
+    draft, work = _drafting(device, plan)
+    setup = device.setup
     batch, hb_gb = work.decoding, setup.hardware.hb_capacity_gib
     if not draft.pooled or not isinstance(device, TieredDevice):
         return acceptance(setup.target, draft.published, hb_gb, batch)
@@ -77,16 +77,22 @@ def acceptance_of(device: RooflineDevice, plan: StepPlan) -> Acceptance:
 def measured_of(device: RooflineDevice, plan: StepPlan, rates: MeasuredRates) -> Acceptance:
     """The same by rates that were measured, with as large a share of the experts in the pool; a scheme of which none
     were has its published one, and a caveat. ValueError as `acceptance_of`."""
-    published = acceptance_of(device, plan)
-    draft, work = device.draft, StepWork.of(plan, 1)
-    assert draft is not None
+    draft, work = _drafting(device, plan)
     pool = POOLS.get(draft.published)
     if pool is None:
+        published = acceptance_of(device, plan)
         return published._replace(caveat=f"{draft.published} was not measured: its published rate. {published.caveat}")
     share = draft.drafted_share(device, device.held(work)) if isinstance(device, TieredDevice) else 1.0
     alpha = rates.alpha(pool, share, work.decoding)
     depth = draft.shape.depth
     return Acceptance(accepted_at(alpha, rates.depth, depth) / depth)
+
+
+def _drafting(device: RooflineDevice, plan: StepPlan) -> tuple[Draft, StepWork]:
+    draft, work = device.draft, StepWork.of(plan, 1)
+    if draft is None or not work.decoding:
+        raise ValueError("Acceptance is asked of a device without a draft, or of a plan in which nothing decodes")
+    return draft, work
 
 
 def _between(target: str, scheme: str, hb_gb: float, batch: int) -> float:

@@ -11,6 +11,7 @@ from device_model.cells import TABLE3, read_cells
 from device_model.errors import errors_of, predicted
 from device_model.spec import SpecError
 from device_model.spec_file import SPECS
+from serving.folder import make_folder
 
 
 def run(reference: Path | None, folder: Path | None, today: str | None) -> int:
@@ -22,7 +23,7 @@ def run(reference: Path | None, folder: Path | None, today: str | None) -> int:
     if not given:
         raise SpecError(f"{source}: No cell has a speedup; a calibration needs some to fit to.")
     target, when = folder or SPECS / "calibration", _checked_date(today)
-    _check_folder(target)
+    make_folder("--out", target)
     console.print(f"Fitting to {given} cells of {source.name}: some minutes ...")
     fit = calibrate(cells)
     for path in write_calibration(fit, cells, source.name, when, target):
@@ -39,12 +40,3 @@ def _checked_date(text: str | None) -> str:
         return (date.fromisoformat(text) if text else date.today()).isoformat()
     except ValueError:
         raise SpecError(f"--date is {text!r}; allowed is a date as YYYY-MM-DD.") from None
-
-
-def _check_folder(folder: Path) -> None:
-    """Before minutes are spent on what can't be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        what = f"--out is {folder}; allowed is a folder that can be written to: {error.strerror}."
-        raise SpecError(what) from error

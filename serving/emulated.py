@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from device_model.device import RooflineDevice
 from device_model.load import load_device
-from serving.pricing import Trace, check_trace
+from serving.pricing import Trace
 from serving.scenario import Scenario
 from serving.speculate import Speculation
 
@@ -30,8 +30,6 @@ class Emulated(NamedTuple):
     def load(self) -> tuple[RooflineDevice, Speculation | None]:
         """The device, and how it speculates if it does. Raises SpecError."""
         device = load_device(self.system, self.hardware, self.model, self.draft or None)
-        if self.trace is not None:
-            check_trace(self.trace)
         if not self.draft:
             return device, None
         return device, Speculation(device, self.acceptance)

@@ -14,9 +14,9 @@ from device_model.experts import Tokens
 from device_model.load import load_setup
 from device_model.locality import fit, in_lanes, law, lru_hit_rate, runs, top_quarter, touched, usage
 from device_model.route_map import RouteMap, Routers
-from device_model.spec import SpecError
 from device_model.step import IntArray
 from serving.corpus.corpus import TOPICS
+from serving.folder import make_folder
 from serving.profile import Profiled, profile
 from serving.routes import format_of
 
@@ -36,7 +36,7 @@ Result = dict[str, Any]
 def locality(token_model: str, prompts: int, tokens: int, seed: int, out: Path | None) -> int:
     """Profile `prompts` requests a topic, print what was found, and with `out` write it there, with pictures."""
     if out is not None:
-        make_folder(out)
+        make_folder("--out", out)
     found = profile(token_model, prompts, tokens, seed)
     result = measure(found, format_of(token_model).routers, seed)
     result |= {"prompts_per_topic": prompts, "tokens_per_request": tokens, "seed": seed}
@@ -47,14 +47,6 @@ def locality(token_model: str, prompts: int, tokens: int, seed: int, out: Path |
         (out / "locality.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         draw(result, out / "locality.png")
     return 0
-
-
-def make_folder(out: Path) -> None:
-    """The folder of `--out`. SpecError if it can't be."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SpecError(f"--out is {out}; allowed is a folder that can be written to: {error.strerror}.") from None
 
 
 def measure(found: Sequence[Profiled], routers: Routers, seed: int) -> Result:

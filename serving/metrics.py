@@ -127,7 +127,7 @@ class RequestMetrics:
         of(self.kv_usage, *labels).set(record.kv_tokens / kv_capacity_tokens)
         of(self.preemptions, *labels).inc(record.preemptions)
         of(self.iteration_tokens, *labels).observe(record.new_tokens + record.accepted)
-        for name, counter in self.speculation.items():
+        for name, counter in self.speculation.items() if record.drafts else ():
             of(counter, *labels).inc(getattr(record, name))
 
     def on_idle(self, device: int) -> None:

@@ -16,8 +16,8 @@ from matplotlib.patches import Rectangle
 from device_model.errors import Predicted
 from device_model.hardware import load_hardware
 from device_model.headlines import Point
-from device_model.spec import SpecError
 from device_model.step import Energy
+from serving.folder import make_folder
 
 NAMES = {
     "xpu": "xPU",
@@ -33,11 +33,7 @@ MARKERS = "osD^"
 
 def draw(rows: Sequence[Predicted], sixteen: Sequence[Point], folder: Path) -> list[Path]:
     """All pictures, as PNG files in `folder`; their paths."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        what = f"--plots is {folder}; allowed is a folder that can be written to: {error.strerror}."
-        raise SpecError(what) from error
+    make_folder("--plots", folder)
     figures = {
         "predicted-against-published": published(rows),
         "speedup": speedup(sixteen),

@@ -19,6 +19,7 @@ from device_model.spec import SpecError
 from device_model.step import DeviceModel
 from serving import cluster
 from serving.emulated import Emulated
+from serving.pricing import check_trace
 from serving.priority import become_urgent, may_be_realtime, settle
 from serving.scenario import Scenario, ScenarioError
 from serving.scheduler import Limits
@@ -68,7 +69,10 @@ class Bringup:
 def prepare(scenario: Scenario) -> Bringup:
     """Check a scenario and take its HTTP port; raises `ScenarioError`."""
     try:
-        device, _ = Emulated.of(scenario).load()
+        emulated = Emulated.of(scenario)
+        device, _ = emulated.load()
+        if emulated.trace is not None:
+            check_trace(emulated.trace)
     except SpecError as error:
         raise ScenarioError(str(error)) from error
     context = min(

@@ -9,9 +9,9 @@ from device_model.measured import MeasuredRates, read_measured
 from device_model.spec import SpecError
 from device_model.speculation import chain_rate
 from device_model.step import StepCosts, StepPlan
+from serving.scenario import CHOICES
 
-PUBLISHED, MEASURED = "published", "measured"
-ACCEPTANCES = (PUBLISHED, MEASURED)
+ACCEPTANCES = PUBLISHED, MEASURED = CHOICES["acceptance"]
 
 
 class Speculated(NamedTuple):

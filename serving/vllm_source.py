@@ -53,10 +53,11 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
         outputs = super().update_from_output(scheduler_output, model_runner_output)
         for id, cut in getattr(model_runner_output, ROUTES, {}).items():
             self._routes[id].append(cut)
-        if self._routes:
-            for output in (output for core in outputs.values() for output in core.outputs):
-                if cuts := self._routes.pop(output.request_id, None):
-                    output.routed_experts = np.concatenate(cuts)
+        if not self._routes:
+            return outputs
+        for output in (output for core in outputs.values() for output in core.outputs):
+            if cuts := self._routes.pop(output.request_id, None):
+                output.routed_experts = np.concatenate(cuts)
         for id in self.finished_req_ids & self._routes.keys():
             del self._routes[id]
         return outputs

@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from device_model.spec import SpecError
+from serving.folder import make_folder
 from serving.selfspec.cases import DEPTH, Case, cases
 from serving.selfspec.claims import claims
 from serving.selfspec.decode import Plan
@@ -41,7 +41,7 @@ class Options:
 def speculate(options: Options) -> int:
     """Measure and print; with `out`, write acceptance.json, rates.csv, PNG files and report.md there."""
     if options.out is not None:
-        _make(options.out)
+        make_folder("--out", options.out)
     found = acceptance(options)
     print_tables(found)
     if options.out is not None:
@@ -114,10 +114,3 @@ class _Progress:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr)
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SpecError(f"--out is {folder}; allowed is a folder that can be written to: {error.strerror}.") from error

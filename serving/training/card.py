@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerFast
 
+from device_model.locality import top_quarter
 from serving.corpus.corpus import TOPICS
 from serving.training.curve import draw
 from serving.training.evaluate import (
@@ -24,7 +25,6 @@ from serving.training.evaluate import (
     known_words,
     measure_topics,
     readable_share,
-    top_quarter,
 )
 from serving.training.export import from_hf, load_model
 from serving.training.losses import ROUTER_Z, SEGMENT_BALANCE
@@ -144,7 +144,7 @@ def _experts(facts: Facts) -> str:
     head = " | ".join(f"layer {i}" for i in range(layers))
     rows = []
     for topic, result in facts.topics.items():
-        pairs = zip(top_quarter(result.experts).tolist(), entropy(result.experts).tolist(), strict=True)
+        pairs = zip(top_quarter(result.experts.numpy()).tolist(), entropy(result.experts).tolist(), strict=True)
         rows.append(f"| {topic} | " + " | ".join(f"{share:.0%}, {bits:.1f} bits" for share, bits in pairs) + " |")
     table = "\n".join(rows)
     used = torch.stack([result.experts for result in facts.topics.values()]).mean(0)

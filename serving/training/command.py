@@ -4,9 +4,9 @@ import os
 import sys
 from pathlib import Path
 
+from serving.scenario import BUNDLED_MODEL
 from serving.training.settings import Budget, Settings
 
-BUNDLED = Path(__file__).parent.parent / "bundled" / "foreserve-moe"
 MINUTES = 45.0
 
 
@@ -17,7 +17,7 @@ def train_bundled(out: Path | None, budget: tuple[float | None, int | None], see
     from serving.training.tokenizer import train_tokenizer
     from serving.training.train import UNFINISHED, Run, train
 
-    folder = out or BUNDLED
+    folder = out or BUNDLED_MODEL
     settings = Settings(seed=seed, threads=threads)
     print("foreserve train-bundled: making the tokenizer ...", file=sys.stderr, flush=True)
     run = Run(settings, train_tokenizer(seed, settings.shape.vocabulary))
@@ -35,5 +35,5 @@ def describe_bundled(out: Path | None) -> int:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from serving.training.card import describe
 
-    describe(out or BUNDLED)
+    describe(out or BUNDLED_MODEL)
     return 0

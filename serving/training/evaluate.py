@@ -67,11 +67,6 @@ def measure_topics(model: Model, tokenizer: PreTrainedTokenizerFast) -> dict[str
     return {topic: measure_topic(model, held_out(topic, tokenizer)) for topic in (*TOPICS, OTHER)}
 
 
-def top_quarter(used: torch.Tensor) -> torch.Tensor:
-    """Of each layer, the share of routed tokens that the topic's busiest quarter of the experts gets."""
-    return used.sort(-1, descending=True).values[..., : used.shape[-1] // 4].sum(-1)
-
-
 def entropy(used: torch.Tensor) -> torch.Tensor:
     """Of each layer, how evenly the experts are used, in bits."""
     return -(used * used.clamp_min(1e-12).log2()).sum(-1)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
+from device_model.locality import top_quarter
 from serving.corpus.corpus import TOPICS
 from serving.training.card import Facts, card
 from serving.training.curve import draw
@@ -18,7 +19,6 @@ from serving.training.evaluate import (
     held_out,
     measure_topic,
     readable_share,
-    top_quarter,
     words_of,
 )
 from serving.training.export import to_hf
@@ -58,7 +58,7 @@ def test_numbers_and_known_words_are_readable():
 
 def test_the_top_quarter_of_even_use_gets_a_quarter_and_of_one_expert_everything():
     use = torch.tensor([[1 / 8] * 8, [1.0] + [0.0] * 7])
-    assert top_quarter(use).tolist() == pytest.approx([0.25, 1.0])
+    assert top_quarter(use.numpy()).tolist() == pytest.approx([0.25, 1.0])
     assert entropy(use).tolist() == pytest.approx([3.0, 0.0], abs=1e-6)
 
 

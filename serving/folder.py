@@ -1,0 +1,14 @@
+"""The folder that a command is to write to."""
+
+from pathlib import Path
+
+from device_model.spec import SpecError
+
+
+def make_folder(option: str, folder: Path) -> None:
+    """Make what `option` names, before minutes are spent on what can't be written. SpecError if it can't be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"{option} is {folder}; allowed is a folder that can be written to: {error.strerror}."
+        raise SpecError(what) from error
