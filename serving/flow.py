@@ -22,7 +22,10 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     """A request as the scheduler sees it: numbers only.
 
     `released` is 0, but for a request that another instance of the device had begun: tokens that its client has. What
-    is left to chance in emulating it follows from `seed`.
+    is left to chance in emulating it follows from `seed`. `topic` is one of `serving.topics`, or "" where nobody asked;
+    `key` names whose request it is, among those that share a device fairly ("": nobody's). Of `priority` a lower one is
+    served sooner, as in vLLM. `ttft_s` and `tpot_s` are what its SLO class promises. `blocks` are hashes of the whole
+    blocks of its prompt, each of all tokens up to that block's end: equal ones have equal keys and values.
     """
 
     id: str
@@ -31,6 +34,17 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     max_tokens: int
     released: int = 0
     seed: int = 0
+    topic: str = ""
+    key: str = ""
+    priority: int = 0
+    ttft_s: float = NEVER
+    tpot_s: float = NEVER
+    blocks: list[int] = []
+
+    @property
+    def deadline_s(self) -> float:
+        """The instant by which its first token is due."""
+        return self.arrival_s + self.ttft_s
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
