@@ -16,7 +16,8 @@ from serving.lpddr import Lpddr
 from serving.pricing import Drafting, Expected, Pricer, Traced
 from serving.priority import become_realtime, become_urgent, settle
 from serving.remote import REPORT_S, Asking, Leasing, Progress, ReleaseSink
-from serving.scheduler import Limits, Scheduler
+from serving.rules import Limits
+from serving.scheduler import Scheduler
 from serving.speculate import Speculated
 from serving.tokens import Tokens
 from serving.wire import Receiver, Sender

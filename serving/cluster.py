@@ -10,8 +10,8 @@ import ray
 from serving import actors
 from serving.emulated import Emulated
 from serving.priority import MAX_REALTIME_SPEED
+from serving.rules import Limits
 from serving.scenario import Scenario
-from serving.scheduler import Limits
 
 # What Ray's decorator has made of these classes has no type.
 DeviceModelActor: Any = actors.DeviceModelActor

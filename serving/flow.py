@@ -63,12 +63,17 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     seeds: list[int] = []
     released: list[int] = []
     remaining: list[int] = []
+    topics: list[str] = []
     until_s: float = NEVER
     horizon: int = 1
     started: list[str] = []
     waiting: int = 0
     kv_tokens: int = 0
     preemptions: int = 0
+    spilled_tokens: int = 0
+    fetched_tokens: int = 0
+    queried_tokens: int = 0
+    cached_tokens: int = 0
     slips: int = 0
 
     @property

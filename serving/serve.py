@@ -21,8 +21,8 @@ from serving import cluster
 from serving.emulated import Emulated
 from serving.pricing import check_trace
 from serving.priority import become_urgent, may_be_realtime, settle
+from serving.rules import Limits
 from serving.scenario import Scenario, ScenarioError
-from serving.scheduler import Limits
 from serving.step_log import StepLog
 from serving.vllm_flags import context_of, engine_args, parse_flags, prepare_environment, vllm_flags
 

@@ -13,7 +13,8 @@ from serving.engine import Engine
 from serving.flow import Chunk, Release, Request
 from serving.lpddr import Lpddr
 from serving.pricing import Expected
-from serving.scheduler import Limits, Scheduler
+from serving.rules import Limits
+from serving.scheduler import Scheduler
 from serving.tokens import Tokens
 
 DEVICE = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")

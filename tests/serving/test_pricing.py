@@ -17,8 +17,9 @@ from serving.flow import Batch, Chunk, Request
 from serving.lpddr import Lpddr
 from serving.pricing import Drafting, Expected, Trace, Traced, check_trace
 from serving.routes import format_of
+from serving.rules import Limits
 from serving.scenario import BUNDLED_MODEL
-from serving.scheduler import Limits, Scheduler
+from serving.scheduler import Scheduler
 from serving.speculate import Speculation
 from serving.tokens import Tokens
 

@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.flow import NEVER, Batch, Done, Request
-from serving.scheduler import MAX_HORIZON, Limits, Scheduler
+from serving.rules import Limits
+from serving.scheduler import MAX_HORIZON, Scheduler
 
-LIMITS = Limits(max_num_seqs=4, max_num_batched_tokens=64, kv_capacity_tokens=1000)
+LIMITS = Limits(max_num_seqs=4, max_num_batched_tokens=64, kv_capacity_tokens=1000, block_tokens=1)
 
 
 def request(id: str, arrival_s: float = 0.0, prompt: int = 8, output: int = 4, released: int = 0) -> Request:
@@ -94,7 +95,7 @@ def test_an_arrival_whose_news_came_too_late_for_a_step_is_a_slip() -> None:
 
 
 def test_when_the_kv_cache_is_full_the_last_comer_waits_and_is_computed_again() -> None:
-    limits = Limits(max_num_seqs=4, max_num_batched_tokens=64, kv_capacity_tokens=21)
+    limits = Limits(max_num_seqs=4, max_num_batched_tokens=64, kv_capacity_tokens=21, block_tokens=1)
     scheduler = scheduler_with(request("a", output=9), request("b", output=9), limits=limits)
     assert first_plan(scheduler).ids == ["a", "b"]
     preempted = scheduler.plan(1.0, 1.0, 0.0, Done(1))
@@ -112,7 +113,7 @@ def test_when_the_kv_cache_is_full_the_last_comer_waits_and_is_computed_again() 
 def test_every_request_gets_all_its_tokens_within_the_limits(
     drawn: list[tuple[float, int, int]], max_num_seqs: int, max_num_batched_tokens: int
 ) -> None:
-    limits = Limits(max_num_seqs, max_num_batched_tokens, kv_capacity_tokens=120)
+    limits = Limits(max_num_seqs, max_num_batched_tokens, kv_capacity_tokens=120, block_tokens=1)
     requests = [Request(str(i), *each) for i, each in enumerate(drawn)]
     scheduler = scheduler_with(*requests, limits=limits)
     out = dict.fromkeys((r.id for r in requests), 0)
@@ -122,7 +123,7 @@ def test_every_request_gets_all_its_tokens_within_the_limits(
         steps = batch.horizon if batch.ids else 0
         assert len(batch.ids) <= max_num_seqs
         assert sum(batch.new_tokens) <= max_num_batched_tokens
-        assert batch.kv_tokens + sum(batch.new_tokens) * steps <= limits.kv_capacity_tokens
+        assert batch.kv_tokens + len(batch.ids) * (batch.horizon - 1) <= limits.kv_capacity_tokens
         assert 1 <= batch.horizon <= MAX_HORIZON
         for id, emits in zip(batch.ids, batch.emits, strict=True):
             out[id] += steps * emits

@@ -1,0 +1,1 @@
+"""Who begins next: one policy a file, by its name."""

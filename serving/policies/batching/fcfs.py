@@ -1,0 +1,25 @@
+"""First come, first served."""
+
+from collections import Counter
+
+from serving.flow import Request
+from serving.policies.waiting import Line, Policy, Terms
+
+
+class Queue(Policy):
+    """In the order of arrival."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._line = Line(lambda request: request.arrival_s)
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def push(self, request: Request) -> None:
+        self._line.push(request)
+
+    def remove(self, request: Request) -> None:
+        self._line.remove(request)
+
+    def first(self, at: float, running: Counter[str]) -> Request | None:
+        return self._line.first()

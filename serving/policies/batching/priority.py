@@ -1,0 +1,28 @@
+"""By priority, and of the same one in the order of arrival; whoever has waited for long enough goes before."""
+
+from collections import Counter
+
+from serving.flow import Request
+from serving.policies.waiting import Line, Policy, Terms
+
+
+class Queue(Policy):
+    """A lower number is served sooner, as in vLLM; unlike there, nobody starves: see `Terms.patience_s`."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._line = Line(lambda request: float(request.priority))
+        self._overdue = Line(lambda request: request.arrival_s + terms.patience_s)
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def push(self, request: Request) -> None:
+        self._line.push(request)
+        self._overdue.push(request)
+
+    def remove(self, request: Request) -> None:
+        self._line.remove(request)
+        self._overdue.remove(request)
+
+    def first(self, at: float, running: Counter[str]) -> Request | None:
+        return self._overdue.due(at) or self._line.first()

@@ -1,0 +1,38 @@
+"""Earliest deadline first, by the instant at which a prompt must begin to be done in time.
+
+Whoever can't be in time any more lets those pass who still can: under overload plain earliest deadline first makes
+everybody late. Not for ever: once patience has run out after the deadline, it goes before all others.
+"""
+
+from collections import Counter
+
+from serving.flow import Request
+from serving.policies.waiting import Line, Policy, Terms
+
+
+class Queue(Policy):
+    """Those that can be in time, by their latest start; then the late, by that too."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._in_time = Line(terms.latest_s)
+        self._late = Line(lambda request: terms.latest_s(request) + terms.patience_s)
+
+    def __len__(self) -> int:
+        return len(self._in_time) + len(self._late)
+
+    def push(self, request: Request) -> None:
+        self._in_time.push(request)
+
+    def remove(self, request: Request) -> None:
+        self._in_time.remove(request)
+        self._late.remove(request)
+
+    def first(self, at: float, running: Counter[str]) -> Request | None:
+        # An instant that is just now is still in time.
+        while (late := self._in_time.due(at)) and not self._starts_now(late, at):
+            self._in_time.remove(late)
+            self._late.push(late)
+        return self._late.due(at) or self._in_time.first() or self._late.first()
+
+    def _starts_now(self, request: Request, at: float) -> bool:
+        return self._in_time.key(request) == at

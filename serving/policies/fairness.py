@@ -1,0 +1,65 @@
+"""Fairness between API keys: who has been served least goes first (Sheng et al., Fairness in Serving LLMs, OSDI 2024).
+
+Each key has a counter of the tokens that it was served, an output token counting twice as a prompt's. The next request
+is of the key with the lowest counter among those that wait; which one of that key, the batching policy says. A key that
+comes back after it had nothing to do is lifted to the lowest counter of the others: idleness earns no credit.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+from serving.flow import NEVER, Request
+from serving.policies.waiting import Queue
+
+# Weights of the paper's evaluation (5.1), which follow what providers ask for them.
+PROMPT_WEIGHT, OUTPUT_WEIGHT = 1.0, 2.0
+
+
+class FairQueue:
+    """A queue for each key. To choose takes time in proportion to the keys that wait, which are few."""
+
+    def __init__(self, make: Callable[[], Queue]) -> None:
+        self._make = make
+        self._queues: dict[str, Queue] = {}
+        self._served: dict[str, float] = {}
+        self._running: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
+
+    def push(self, request: Request) -> None:
+        key = request.key
+        if key not in self._queues:
+            self._queues[key] = self._make()
+        if not self._busy(key):
+            others = [self._served[each] for each in self._queues if each != key and self._busy(each)]
+            self._served[key] = max(self._served.get(key, 0.0), min(others, default=0.0))
+        self._queues[key].push(request)
+
+    def remove(self, request: Request) -> None:
+        self._queues[request.key].remove(request)
+
+    def first(self, at: float, running: Counter[str]) -> Request | None:
+        for key in sorted((key for key, queue in self._queues.items() if len(queue)), key=self._served.__getitem__):
+            if first := self._queues[key].first(at, running):
+                return first
+        return None
+
+    def wakes_s(self, at: float) -> float:
+        return min((queue.wakes_s(at) for queue in self._queues.values()), default=NEVER)
+
+    def begin(self, request: Request, prompt_tokens: int) -> None:
+        """A request has begun, and `prompt_tokens` of its prompt are to be computed."""
+        self._running[request.key] += 1
+        self._served[request.key] = self._served.get(request.key, 0.0) + PROMPT_WEIGHT * prompt_tokens
+
+    def serve(self, request: Request, tokens: int) -> None:
+        """A request has had so many tokens of output."""
+        self._served[request.key] += OUTPUT_WEIGHT * tokens
+
+    def end(self, request: Request) -> None:
+        """A request runs no longer."""
+        self._running[request.key] -= 1
+
+    def _busy(self, key: str) -> bool:
+        return bool(len(self._queues[key]) or self._running[key])
