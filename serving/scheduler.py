@@ -52,6 +52,7 @@ class Scheduler:
         # Not here yet: stamped for an instant that the device has not come to.
         self._coming = Line(lambda request: request.arrival_s)
         self._queue = self.rules.queue()
+        self._fair = self._queue if isinstance(self._queue, FairQueue) else None
         self._topics: Counter[str] = Counter()
         self._batch: Batch | None = None
         self._order = 0
@@ -59,9 +60,8 @@ class Scheduler:
         self._spilled = 0
 
     def submit(self, request: Request) -> None:
-        """Take a request on. One that was begun elsewhere goes on where it was, its KV cache intact."""
-        kept = request.prompt_tokens + request.released - 1 if request.released else 0
-        self._waiting[request.id] = Sequence(request, request.released, kept=kept)
+        """Take a request on."""
+        self._waiting[request.id] = Sequence.of(request)
         self._coming.push(request)
         self._fresh.add(request.id)
 
@@ -111,14 +111,13 @@ class Scheduler:
             self.abort(id)
 
     def _carry_on(self, sequence: Sequence, new: int, emitted: int) -> None:
+        prefilled = sequence.length - sequence.computed > 1
         sequence.advance(new, emitted)
-        if isinstance(self._queue, FairQueue):
-            self._queue.serve(sequence.request, emitted)
+        if self._fair and emitted:
+            self._fair.serve(sequence.request, emitted)
         if sequence.remaining <= 0:
             self._leave(sequence)
-            return
-        self.kv.grow(sequence.held, sequence.computed)
-        if self.rules.prefix_caching:
+        elif prefilled and self.rules.prefix_caching:
             self.kv.publish(sequence.held, sequence.request.blocks, sequence.computed)
 
     def _compose(self, at: float) -> Step:
@@ -139,22 +138,33 @@ class Scheduler:
 
     def _go_on(self, step: Step, sequences: Iterable[Sequence]) -> None:
         """Those that run already, in the order in which they were let in, as far as there is room in the KV cache."""
+        ahead = self.rules.lookahead
         for sequence in sequences:
-            decodes = sequence.decodes
-            new = step.grant(sequence.left, decodes)
-            if sequence.request.id not in self.running or new <= 0:
+            left, wanted = sequence.length - sequence.computed, sequence.computed + 1 + ahead
+            if left == 1 and step.tokens > 0 and wanted <= sequence.room:  # what nearly all do, nearly always
+                step.new_tokens[sequence.id] = 1
+                step.tokens -= 1
                 continue
-            wanted = sequence.computed + new + self.rules.lookahead
-            while sequence.request.id in self.running and self._lacks(sequence, wanted):
-                self._preempt(step)
-            if sequence.request.id in self.running:
-                self.kv.grow(sequence.held, wanted)
-                step.take(sequence.request.id, new, decodes)
+            new = step.grant(left, sequence.decodes)
+            if new > 0 and self._find_room(sequence, sequence.computed + new + ahead, step):
+                step.take(sequence.id, new, sequence.decodes)
+
+    def _find_room(self, sequence: Sequence, tokens: int, step: Step) -> bool:
+        """Give a sequence room for so many tokens, if need be at the expense of others; False if it must leave itself.
+        One that is alone has it in any case."""
+        while sequence.id in self.running and len(self.running) > 1 and self._lacks(sequence, tokens):
+            self._preempt(step)
+        if sequence.id not in self.running:
+            return False
+        self._grow(sequence, tokens)
+        return True
 
     def _lacks(self, sequence: Sequence, tokens: int) -> bool:
-        """Whether a sequence finds no room for so many tokens. One that is alone has it in any case."""
-        more = self.kv.blocks(tokens) - sequence.held.blocks
-        return more > 0 and more > self.kv.free and len(self.running) > 1
+        return self.kv.blocks(tokens) - sequence.held.blocks > max(self.kv.free, 0)
+
+    def _grow(self, sequence: Sequence, tokens: int) -> None:
+        self.kv.grow(sequence.held, tokens)
+        sequence.room = sequence.held.blocks * self.kv.block_tokens
 
     def _admit(self, at: float, step: Step) -> None:
         """Those that wait, in the order of the batching policy, up to the first that there is no room for."""
@@ -181,7 +191,7 @@ class Scheduler:
             step.fetched += sequence.kept
             self._spilled -= sequence.kept
         sequence.held = self.kv.share(hashes)
-        self.kv.grow(sequence.held, wanted)
+        self._grow(sequence, wanted)
         sequence.computed, sequence.kept, sequence.spilled, sequence.decoded = start, 0, False, 0
         self._enter(sequence, sequence.length - start)
         step.take(request.id, new, decodes)
@@ -191,8 +201,8 @@ class Scheduler:
     def _enter(self, sequence: Sequence, to_compute: int) -> None:
         request = sequence.request
         self._queue.remove(request)
-        if isinstance(self._queue, FairQueue):
-            self._queue.begin(request, to_compute)
+        if self._fair:
+            self._fair.begin(request, to_compute)
         del self._waiting[request.id]
         self._order += 1
         sequence.order = self._order
@@ -201,11 +211,12 @@ class Scheduler:
 
     def _leave(self, sequence: Sequence) -> None:
         request = sequence.request
-        if isinstance(self._queue, FairQueue):
-            self._queue.end(request)
+        if self._fair:
+            self._fair.end(request)
         del self.running[request.id]
         self._topics[request.topic] -= 1
         self.kv.release(sequence.held)
+        sequence.room = 0
 
     def _preempt(self, step: Step) -> None:
         """Back to the queue with the least urgent of those that are not in this step yet, and of these the last."""
@@ -258,9 +269,12 @@ class Scheduler:
 
     def _horizon(self, sequences: list[Sequence]) -> int:
         """Steps for which this batch holds: a decoding one until its first sequence ends or the KV cache is full."""
-        if not sequences or len(sequences) < len(self.running) or any(each.left != 1 for each in sequences):
+        if (
+            not sequences
+            or len(sequences) < len(self.running)
+            or any(each.length - each.computed != 1 for each in sequences)
+        ):
             return 1
-        size = self.kv.block_tokens
-        in_hand = min(each.held.blocks * size - each.computed for each in sequences)
-        room = in_hand + self.kv.free // len(sequences) * size - self.rules.lookahead
-        return max(1, min(MAX_HORIZON, room, *(each.remaining for each in sequences)))
+        in_hand = min([each.room - each.computed for each in sequences])
+        room = in_hand + self.kv.free // len(sequences) * self.kv.block_tokens - self.rules.lookahead
+        return max(1, min(MAX_HORIZON, room, *[each.remaining for each in sequences]))

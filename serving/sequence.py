@@ -8,28 +8,32 @@ from serving.kv_cache import Held
 
 @dataclass(slots=True)
 class Sequence:
-    """A request with how many tokens it has (`length`), and how many of them lie in the KV cache (`computed`).
+    """A request with how many tokens it has (`length`) and may yet have (`remaining`), and how many lie in the KV cache
+    (`computed`), in which its blocks have `room`. Plain fields, as each step asks each sequence for them.
 
     While it waits, `kept` of them are still to be had: begun on another instance of the device, or `spilled` to LPDDR.
     `decoded`: tokens that it had since it was last let in, but for the first.
     """
 
+    id: str
     request: Request
-    released: int = 0
+    released: int
+    length: int
+    remaining: int
     computed: int = 0
+    room: int = 0
     kept: int = 0
     spilled: bool = False
     decoded: int = 0
     order: int = 0
     held: Held = field(default_factory=Held)
 
-    @property
-    def length(self) -> int:
-        return self.request.prompt_tokens + self.released
-
-    @property
-    def remaining(self) -> int:
-        return self.request.max_tokens - self.released
+    @staticmethod
+    def of(request: Request) -> "Sequence":
+        """A request that waits. One that was begun elsewhere goes on where it was, its KV cache intact."""
+        length = request.prompt_tokens + request.released
+        kept = length - 1 if request.released else 0
+        return Sequence(request.id, request, request.released, length, request.max_tokens - request.released, kept=kept)
 
     @property
     def left(self) -> int:
@@ -38,10 +42,13 @@ class Sequence:
 
     @property
     def decodes(self) -> bool:
-        return self.left == 1 and self.computed > 0
+        return self.length - self.computed == 1 and self.computed > 0
 
     def advance(self, new: int, emitted: int) -> None:
         """`new` of its tokens were computed, and `emitted` came out."""
-        self.decoded += emitted if self.decodes else 0
+        if self.length - self.computed == 1:
+            self.decoded += emitted
         self.computed += new
         self.released += emitted
+        self.length += emitted
+        self.remaining -= emitted
