@@ -8,25 +8,27 @@ import numpy as np
 from device_model.load import load_device, trace_experts
 from device_model.route_map import RouteMap, Routers
 from device_model.speculation import draws_at, sample_accepted
-from device_model.step import IntArray, StepCost, StepCosts, StepPlan
+from device_model.step import IntArray, StepCost, StepPlan
 from device_model.tiered import TieredDevice
 from serving.flow import Batch, Chunk
+from serving.policies.modes import Modes
 from serving.routes import RouteFormat, format_of
-from serving.speculate import Speculated
 from serving.tokens import Tokens
+from serving.ways import PLAIN, Model, Way
 
 PATIENCE = 0.5  # of the time that a step is expected to take
 
 
 class Priced(NamedTuple):
     """A step's cost, and of how many of its tokens the experts had to be guessed. If `drafts` sequences draft, to a
-    `depth`, how many drafts of each sequence of the batch are `accepted`."""
+    `depth`, how many drafts of each sequence of the batch are `accepted`. `reason`: why it is in this mode."""
 
     cost: StepCost
     unrouted: int = 0
     accepted: list[int] = []  # noqa: RUF012  # never written to
     drafts: int = 0
     depth: int = 0
+    reason: str = ""
 
 
 class Pricer(Protocol):
@@ -35,47 +37,35 @@ class Pricer(Protocol):
     def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]: ...
 
 
-class Prober(Protocol):
-    """Costs steps: a device model, or an actor that owns one."""
+class Modelled:
+    """Costs that the device model expects, each step in the mode that is chosen for it."""
 
-    def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float) -> StepCosts: ...
-
-
-class Expected:
-    """Expected costs, of all steps of a batch in one question."""
-
-    def __init__(self, model: Prober) -> None:
-        self._model = model
+    def __init__(self, model: Model, modes: Modes) -> None:
+        self._model, self._modes = model, modes
 
     def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
-        for cost in self._model.probe(batch.plan, batch.horizon, ext_bytes_per_s):
-            yield Priced(cost)
-
-
-class Drafter(Protocol):
-    """Costs a step that drafts: a `Speculation`, or an actor that owns one."""
-
-    def speculate(self, plan: StepPlan, ext_bytes_per_s: float) -> Speculated: ...
-
-
-class Drafting:
-    """Costs of steps that draft, each by itself: only what was accepted tells how the next one begins."""
-
-    def __init__(self, model: Drafter) -> None:
-        self._model = model
-
-    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
-        step = self._model.speculate(batch.plan, ext_bytes_per_s)
-        cost = next(iter(step.costs))
         decoding = [new == 1 and emits for new, emits in zip(batch.new_tokens, batch.emits, strict=True)]
-        draws = draws_at(np.array(batch.seeds), np.array(batch.released), step.depth)
-        accepted = sample_accepted(draws, step.rate).tolist()
-        # A sequence near its end drafts on, as the others do, but has no more than what is left accepted.
-        counts = [
-            min(count, remaining - 1) if decodes else 0
-            for count, remaining, decodes in zip(accepted, batch.remaining, decoding, strict=True)
-        ]
-        yield Priced(cost, accepted=counts, drafts=sum(decoding), depth=step.depth)
+        depths, verdict = self._modes.candidates(sum(decoding))
+        steps = self._modes.steps(verdict, batch.horizon)
+        ways = self._model.ways(batch.plan, steps, ext_bytes_per_s, depths)
+        way, reason = self._modes.choose(ways, verdict)
+        if way.depth == PLAIN:
+            for cost in way.costs:
+                yield Priced(cost, reason=reason)
+        else:
+            # One step: only what was accepted tells how the next one begins.
+            yield _drafted(batch, decoding, way, reason)
+
+
+def _drafted(batch: Batch, decoding: list[bool], way: Way, reason: str) -> Priced:
+    draws = draws_at(np.array(batch.seeds), np.array(batch.released), way.depth)
+    accepted = sample_accepted(draws, way.rate).tolist()
+    # A sequence near its end drafts on, as the others do, but has no more than what is left accepted.
+    counts = [
+        min(count, remaining - 1) if decodes else 0
+        for count, remaining, decodes in zip(accepted, batch.remaining, decoding, strict=True)
+    ]
+    return Priced(next(iter(way.costs)), accepted=counts, drafts=sum(decoding), depth=way.depth, reason=reason)
 
 
 class Trace(NamedTuple):
