@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from device_model.tiered import ExpertReads, TieredDevice
     from device_model.work import StepWork
 
+# Times the calibrated depth: beyond that the chain of acceptance would be stretched far from what was measured.
+DEEPEST = 2
+
 
 class Draft(ABC):
     """A draft scheme of ELMoE-3D's comparison (7.1); subclasses, one a file in `drafts/`, are called `Scheme`."""
@@ -37,6 +40,23 @@ class Draft(ABC):
     @abstractmethod
     def shape(self) -> DraftShape:
         """The tree that Table 3 was calibrated with."""
+
+    @property
+    def deepest(self) -> int:
+        """The largest depth that `shape_at` takes."""
+        return DEEPEST * self.shape.depth
+
+    def shape_at(self, depth: int) -> DraftShape:
+        """The calibrated tree cut, or drawn out, to `depth` passes: as wide, its verify budget in proportion.
+
+        An assumption of ours, so that each level keeps as many verified tokens, and a token the chance to be accepted
+        once its parent is. A path must fit: never fewer are verified than `depth`. ValueError for a depth that is not
+        1 to `deepest`.
+        """
+        own = self.shape
+        if not 1 <= depth <= self.deepest:
+            raise ValueError(f"depth is {depth}; {self.published} can draft 1 to {self.deepest} tokens ahead")
+        return DraftShape(depth, own.width, max(depth, round(own.verify_tokens * depth / own.depth)))
 
     @abstractmethod
     def stage(self, device: "TieredDevice", work: "StepWork", held: "Held", unit: Unit) -> Stage:

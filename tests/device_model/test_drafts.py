@@ -142,8 +142,10 @@ def test_a_small_model_takes_as_much_as_table_3_says():
 
 @given(devices, crowds, st.lists(st.tuples(st.integers(2, 2048), st.integers(0, 4000)), min_size=1, max_size=3), shapes)
 def test_prompts_among_decoding_sequences_are_prefilled_while_the_others_speculate(dev, batch, prompts, shape):
+    """The target's pass computes more. Drafting may compute less, as the prompts' keys and values squeeze its pool."""
     both, alone = cost(dev, batch + prompts, shape), cost(dev, batch, shape)
-    assert both.energy.compute_j > alone.energy.compute_j
+    passes = [stages(dev, plan, shape)[-1].totals(max) for plan in (batch + prompts, batch)]
+    assert passes[0].compute_j > passes[1].compute_j
     assert both == cost(dev, prompts + batch, shape)
     if dev.draft.published in ("EAGLE3", "SLM-SD"):
         assert both.seconds.draft_s == pytest.approx(alone.seconds.draft_s)

@@ -1,0 +1,90 @@
+"""Do drafts of other depths than the calibrated one cost and yield as a chain of drafts must?"""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_model.acceptance import acceptance_of, accepted_of, measured_of
+from device_model.measured import read_measured
+from device_model.speculation import mean_accepted
+from device_model.step import StepPlan
+from tests.device_model.speculating import AT_1K, batches, cost, crowds, decoding, device, devices
+
+NEARLY = 1 - 1e-9
+RATES = st.sampled_from([None, read_measured()])
+shares = st.floats(0.0, 1.0)
+
+
+def depth_of(dev, share):
+    """A depth that `dev` can draft."""
+    return max(1, round(share * dev.draft.deepest))
+
+
+def yields(dev, batch, rates=None):
+    plan = StepPlan.of(*batch)
+    return [accepted_of(dev, plan, dev.draft.shape_at(d), rates) for d in range(1, dev.draft.deepest + 1)]
+
+
+@given(devices)
+def test_at_its_own_depth_a_scheme_has_its_calibrated_shape(dev):
+    assert dev.draft.shape_at(dev.draft.shape.depth) == dev.draft.shape
+
+
+@given(devices, shares)
+def test_each_level_keeps_its_verified_tokens_and_a_path_always_fits(dev, share):
+    own, depth = dev.draft.shape, depth_of(dev, share)
+    shape = dev.draft.shape_at(depth)
+    assert (shape.depth, shape.width) == (depth, own.width)
+    assert shape.verify_tokens >= depth
+    assert shape.verify_tokens / depth == pytest.approx(own.verify_tokens / own.depth, abs=0.5 / depth + 1e-9)
+
+
+@given(devices, batches, shares, shares)
+def test_a_shallower_draft_never_costs_more(dev, batch, one, other):
+    low, high = (dev.draft.shape_at(depth) for depth in sorted((depth_of(dev, one), depth_of(dev, other))))
+    less, more = cost(dev, batch, low), cost(dev, batch, high)
+    assert less.latency_s <= more.latency_s / NEARLY and less.energy_j <= more.energy_j / NEARLY
+
+
+@given(devices, crowds)
+def test_each_pass_more_costs_time(dev, batch):
+    times = [cost(dev, batch, dev.draft.shape_at(d)).latency_s for d in (1, dev.draft.shape.depth, dev.draft.deepest)]
+    assert times[0] < times[1] < times[2]
+
+
+@given(devices, crowds, RATES)
+def test_a_deeper_draft_has_more_accepted_but_each_token_adds_less(dev, batch, rates):
+    accepted = [0.0, *yields(dev, batch, rates)]
+    gained = [more - less for less, more in pairwise(accepted)]
+    assert all(gain >= -1e-9 for gain in gained)
+    assert all(later <= earlier + 1e-9 for earlier, later in pairwise(gained))
+    assert all(total <= depth for depth, total in enumerate(accepted))
+
+
+@given(devices, st.lists(decoding, min_size=1, max_size=8), RATES)
+def test_at_the_calibrated_depth_what_is_accepted_is_the_rate_of_it(dev, batch, rates):
+    plan = StepPlan.of(*batch)
+    rate = acceptance_of(dev, plan) if rates is None else measured_of(dev, plan, rates)
+    depth = dev.draft.shape.depth
+    assert accepted_of(dev, plan, dev.draft.shape, rates) == pytest.approx(rate.alpha * depth)
+
+
+def test_one_draft_is_accepted_with_the_rate_of_the_chain():
+    dev = device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "eagle")
+    first, *_, last = yields(dev, [AT_1K])
+    assert last == pytest.approx(mean_accepted(first, dev.draft.deepest))
+
+
+@pytest.mark.parametrize("depth", [0, -1, 21])
+def test_a_depth_that_is_too_far_from_the_calibrated_one_is_refused(depth):
+    draft = device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic").draft
+    with pytest.raises(ValueError, match=f"depth is {depth}; Elastic-SD can draft 1 to 20 tokens ahead"):
+        draft.shape_at(depth)
+
+
+def test_there_is_nothing_to_accept_without_a_draft():
+    eagle = device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "eagle")
+    with pytest.raises(ValueError, match="without a draft"):
+        accepted_of(device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"), StepPlan.of(AT_1K), eagle.draft.shape)
