@@ -47,6 +47,12 @@ class Placement:
         free = self.hb_capacity_bytes + self.ext_capacity_bytes - weights
         return int(free // self.kv_bytes_per_token)
 
+    @property
+    def hb_kv_capacity_tokens(self) -> int:
+        """Those of them that fit into HB."""
+        free = self.hb_capacity_bytes - self.hb_static_bytes - self.draft_hb_bytes
+        return int(free // self.kv_bytes_per_token)
+
     def at(self, kv_bytes: Number) -> Held:
         """Who holds what with so large a KV cache. Beyond `kv_capacity_tokens` EXT is overfull."""
         hb_free = self.hb_capacity_bytes - self.hb_static_bytes - self.draft_hb_bytes

@@ -3,23 +3,24 @@
 import os
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import ray
 
-from device_model.step import StepCosts, StepPlan
+from device_model.step import StepPlan
 from serving.clock import WallClock
 from serving.emulated import Emulated
 from serving.engine import Engine
 from serving.flow import Batch, Chunk, Done, Request
 from serving.lpddr import Lpddr
-from serving.pricing import Drafting, Expected, Pricer, Traced
+from serving.pricing import Modelled, Pricer, Traced
 from serving.priority import become_realtime, become_urgent, settle
 from serving.remote import REPORT_S, Asking, Leasing, Progress, ReleaseSink
-from serving.rules import Limits
+from serving.rules import Limits, Rules
 from serving.scheduler import Scheduler
-from serving.speculate import Speculated
 from serving.tokens import Tokens
+from serving.ways import PLAIN, Way
 from serving.wire import Receiver, Sender
 
 
@@ -29,14 +30,10 @@ class DeviceModelActor:
 
     def __init__(self, emulated: Emulated, realtime: bool) -> None:
         become_urgent(realtime)
-        self._device, self._speculation = emulated.load()
+        self._ways = emulated.load()
 
-    def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None) -> StepCosts:
-        return self._device.probe(plan, steps, ext_bytes_per_s)
-
-    def speculate(self, plan: StepPlan, ext_bytes_per_s: float | None) -> Speculated:
-        assert self._speculation is not None
-        return self._speculation.speculate(plan, ext_bytes_per_s)
+    def ways(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None, depths: Sequence[int]) -> list[Way]:
+        return self._ways.ways(plan, steps, ext_bytes_per_s, depths)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
@@ -55,12 +52,12 @@ class LpddrActor:
 class SchedulerActor:
     """The scheduler of a device; pokes it when there is news."""
 
-    def __init__(self, limits: Limits, realtime: bool) -> None:
+    def __init__(self, limits: Limits, rules: Rules, realtime: bool) -> None:
         become_urgent(realtime)
-        self._limits = limits
+        self._limits, self._rules = limits, rules
 
     def reset(self, device: Any) -> None:
-        self._scheduler = Scheduler(self._limits)
+        self._scheduler = Scheduler(self._limits, self._rules)
         self._device = device
         # A first call sets a connection up: not at the first request's expense.
         ray.get(device.poke.remote())
@@ -99,7 +96,7 @@ class HbXpu:
     @ray.method(concurrency_group="feed")
     def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> str:
         """(Re)connect to the other actors, with no requests; the address that tokens go to."""
-        ray.get([model.probe.remote(StepPlan.of((1, 1)), 1, None), tier.lease.remote(self._index, 0.0)])
+        ray.get([model.ways.remote(StepPlan.of((1, 1)), 1, None, (PLAIN,)), tier.lease.remote(self._index, 0.0)])
         self._tokens = Tokens()
         self._progress = Progress(self._tokens, source, ahead)
         self._engine = Engine(
@@ -117,7 +114,7 @@ class HbXpu:
     def _pricer(self, model: Any) -> Pricer:
         if self._emulated.trace is not None:
             return Traced(self._emulated.trace, self._tokens, self._clock.speed)
-        return Drafting(Asking(model)) if self._emulated.draft else Expected(Asking(model))
+        return Modelled(Asking(model), self._emulated.switching.modes(self._emulated.load()))
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:

@@ -53,7 +53,7 @@ class Servers:
     @contextmanager
     def running(self, devices: int, speed: float, *options: str) -> Iterator[Child]:
         """A server of so many devices."""
-        scenario = ("--hardware", HARDWARE, "--devices", str(devices), "--speed", str(speed))
+        scenario = ("--hardware", HARDWARE, "--mode", "fixed-ar", "--devices", str(devices), "--speed", str(speed))
         with server(*scenario, "--token-model", self._token_model, *options, quiet=True) as child:
             yield child
 

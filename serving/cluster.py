@@ -10,7 +10,7 @@ import ray
 from serving import actors
 from serving.emulated import Emulated
 from serving.priority import MAX_REALTIME_SPEED
-from serving.rules import Limits
+from serving.rules import Limits, Rules
 from serving.scenario import Scenario
 
 # What Ray's decorator has made of these classes has no type.
@@ -70,7 +70,7 @@ def start_source(scenario: Scenario, flags: list[str], realtime: bool) -> Any:
 
 
 def start_nodes(
-    scenario: Scenario, limits: Limits, ext_bytes_per_s: float, clock: tuple[float, float], edge: str
+    scenario: Scenario, load: tuple[Limits, Rules], ext_bytes_per_s: float, clock: tuple[float, float], edge: str
 ) -> list[Node]:
     """The devices, each with its scheduler and LPDDR tier. `clock`: origin in Unix seconds, and speed."""
     realtime = scenario.speed <= MAX_REALTIME_SPEED
@@ -78,7 +78,7 @@ def start_nodes(
         Node(
             index=index,
             device=HbXpu.remote(index, clock, edge, realtime, Emulated.of(scenario)),
-            scheduler=SchedulerActor.remote(limits, realtime),
+            scheduler=SchedulerActor.remote(*load, realtime),
             tier=LpddrActor.remote(ext_bytes_per_s, realtime),
         )
         for index in range(scenario.devices)

@@ -111,6 +111,11 @@ class Engine:
             drafts=priced.drafts,
             drafted=priced.drafts * priced.depth,
             accepted=sum(accepted),
+            reason=priced.reason,
+            spilled_tokens=batch.spilled_tokens if first else 0,
+            fetched_tokens=batch.fetched_tokens if first else 0,
+            queried_tokens=batch.queried_tokens if first else 0,
+            cached_tokens=batch.cached_tokens if first else 0,
         )
         self.sink(Release(self.device, self.at, chunks, record, batch.started if first else [], start))
         self._finish(chunks)

@@ -117,9 +117,9 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     """What one step of one device did. Metrics, logs and traces are made from it, and nothing else counts anything.
 
     `mode` is "ar" or "sd": `drafts` sequences drafted, `drafted` tokens in all (of the longest path of each tree), of
-    which `accepted` were. `late_real_s` is how
-    long after its modelled instant the device released the step, in real seconds. `unrouted` are tokens whose experts a
-    traced cache had to guess.
+    which `accepted` were; `reason` says why it is in this mode. `late_real_s` is how long after its modelled instant
+    the device released the step, in real seconds. `unrouted` are tokens whose experts a traced cache had to guess. The
+    last four are those of the batch (see there), in its first step.
     """
 
     device: int
@@ -143,6 +143,11 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     drafts: int = 0
     drafted: int = 0
     accepted: int = 0
+    reason: str = ""
+    spilled_tokens: int = 0
+    fetched_tokens: int = 0
+    queried_tokens: int = 0
+    cached_tokens: int = 0
 
 
 class Release(msgspec.Struct, frozen=True, array_like=True):

@@ -6,7 +6,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-CHOICES = {"residency": ("analytic", "trace"), "acceptance": ("published", "measured")}
+from serving.policies.modes import OBJECTIVES
+from serving.policies.modes import POLICIES as MODES
+from serving.rules import BATCHING, FAIRNESS, PREEMPTION, PREFILL, SPILL
+from serving.ways import ACCEPTANCES
+
+CHOICES = {
+    "residency": ("analytic", "trace"),
+    "acceptance": ACCEPTANCES,
+    "mode": MODES,
+    "objective": OBJECTIVES,
+    "batching": BATCHING,
+    "prefill": PREFILL,
+    "preemption": PREEMPTION,
+    "fairness": FAIRNESS,
+    "kv_tier": ("all", "hb"),
+}
 BUNDLED = Path(__file__).parent / "bundled"
 BUNDLED_MODEL = BUNDLED / "foreserve-moe"
 
@@ -22,7 +37,11 @@ class Scenario:
     system: str = "elmoe3d"
     hardware: str = "elmoe3d-8gb"
     model: str = "qwen3-30b-a3b"
-    draft: str = ""
+    draft: str = "auto"
+    mode: str = "tau"
+    tau: int = 0
+    depth: str = ""
+    objective: str = "speed"
     acceptance: str = "published"
     residency: str = "analytic"
     devices: int = 1
@@ -33,6 +52,14 @@ class Scenario:
     max_num_seqs: int = 64
     max_num_batched_tokens: int = 8192
     max_queue: int = 1024
+    batching: str = "fcfs"
+    patience_s: float = 10.0
+    topic_hold_s: float = 0.0
+    prefill: str = "mixed"
+    prefill_chunk: int = 0
+    preemption: str = "recompute"
+    kv_tier: str = "all"
+    fairness: str = "none"
     host: str = "127.0.0.1"
     http_port: int = 8000
     grpc_port: int = 50051
@@ -55,12 +82,22 @@ class Scenario:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)!r}: it must be {' or '.join(allowed)}.")
-        if self.draft and self.residency == "trace":
+        if self.draft not in ("auto", "none") and self.residency == "trace":
             raise ScenarioError(
-                "`residency` is 'trace' and `draft` is set: a traced cache follows plain decoding only."
+                f"`residency` is 'trace' and `draft` is {self.draft!r}: a traced cache follows plain decoding only."
             )
-        if self.acceptance != "published" and not self.draft:
-            raise ScenarioError("`acceptance` is set and `draft` is not: only drafts are accepted.")
+        if self.acceptance != "published" and (self.draft == "none" or self.residency == "trace"):
+            raise ScenarioError(
+                "`acceptance` is set, and nothing drafts (`draft`): only drafts are accepted."
+            )
+        if self.preemption == SPILL and self.kv_tier == "all":
+            raise ScenarioError(
+                "`preemption` is 'spill' and `kv_tier` is 'all': there is nowhere to spill to; with `kv_tier` 'hb' "
+                "the KV cache of what runs lies in HB, and LPDDR has room."
+            )
+        for name in ("tau", "prefill_chunk", "patience_s", "topic_hold_s"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be at least 0.")
 
     def with_options(self, options: dict[str, Any]) -> "Scenario":
         """This scenario, overridden by the `options` that are given (not None)."""

@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 
+from device_model.device import RooflineDevice
 from device_model.spec import SpecError
-from device_model.step import DeviceModel
 from serving import cluster
 from serving.emulated import Emulated
 from serving.pricing import check_trace
 from serving.priority import become_urgent, may_be_realtime, settle
-from serving.rules import Limits
+from serving.rules import Limits, Rules
 from serving.scenario import Scenario, ScenarioError
+from serving.scheduling import limits_of, rules_of
 from serving.step_log import StepLog
 from serving.vllm_flags import context_of, engine_args, parse_flags, prepare_environment, vllm_flags
+from serving.ways import Ways
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -55,34 +57,39 @@ class Bringup:
     """What is known before anything is started: a wrong scenario fails here, within a second."""
 
     scenario: Scenario
-    device: DeviceModel
+    ways: Ways
+    limits: Limits
+    rules: Rules
     max_model_len: int
     sock: socket.socket
     step_log: StepLog | None = None
 
     @property
-    def limits(self) -> Limits:
-        s = self.scenario
-        return Limits(s.max_num_seqs, s.max_num_batched_tokens, self.device.kv_capacity_tokens)
+    def device(self) -> RooflineDevice:
+        """The device model."""
+        return self.ways.device
 
 
 def prepare(scenario: Scenario) -> Bringup:
     """Check a scenario and take its HTTP port; raises `ScenarioError`."""
     try:
         emulated = Emulated.of(scenario)
-        device, _ = emulated.load()
+        ways = emulated.load()
+        emulated.switching.modes(ways)
         if emulated.trace is not None:
             check_trace(emulated.trace)
     except SpecError as error:
         raise ScenarioError(str(error)) from error
+    device = ways.device
+    limits, rules = limits_of(scenario, device), rules_of(scenario, ways)
     context = min(
         scenario.max_model_len,
         device.max_context_tokens,
-        device.kv_capacity_tokens,
+        limits.kv_capacity_tokens,
         context_of(scenario.token_model),
     )
     free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
-    return Bringup(scenario, device, context, free_port(scenario.host, scenario.http_port, "http_port"))
+    return Bringup(scenario, ways, limits, rules, context, free_port(scenario.host, scenario.http_port, "http_port"))
 
 
 def free_port(host: str, port: int, key: str) -> socket.socket:
@@ -139,7 +146,11 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
     inbox: Inbox[list[Release]] = Inbox(list[Release])
     model = cluster.start_model(scenario)
     nodes = cluster.start_nodes(
-        scenario, bringup.limits, bringup.device.ext_bytes_per_s, (origin, scenario.speed), inbox.address
+        scenario,
+        (bringup.limits, bringup.rules),
+        bringup.device.ext_bytes_per_s,
+        (origin, scenario.speed),
+        inbox.address,
     )
     config = engine_args(flags).create_engine_config()
 
@@ -182,7 +193,7 @@ def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
         "system": scenario.system,
         "hardware": scenario.hardware,
         "model": scenario.model,
-        "draft": scenario.draft or "none",
+        "draft": Emulated.of(scenario).draft or "none",
         "residency": scenario.residency,
         "speed": str(scenario.speed),
         "realtime": str(realtime).lower(),

@@ -10,9 +10,10 @@ from device_model.measured import MeasuredRates, read_measured
 from device_model.spec import SpecError
 from device_model.speculation import chain_rate, mean_accepted
 from device_model.step import StepCosts, StepPlan
-from serving.scenario import CHOICES
 
-ACCEPTANCES = PUBLISHED, MEASURED = CHOICES["acceptance"]
+ACCEPTANCES = PUBLISHED, MEASURED = ("published", "measured")
+"""Where acceptance rates come from: the paper's, or measured on the bundled token model."""
+
 PLAIN = 0
 """The depth of a step that doesn't draft."""
 

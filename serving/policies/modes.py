@@ -15,7 +15,7 @@ OBJECTIVES = SPEED, ENERGY = ("speed", "energy")
 
 # Another mode must be better by this much to be worth the change; what is foregone is no more than that.
 MARGIN = 0.02
-# A plain batch is weighed anew after so many steps: its contexts grow, and with them the KV cache that drafts compete with.
+# A plain batch is weighed anew after so many steps: its contexts grow, and the KV cache takes room from the drafts.
 WEIGH_STEPS = 64
 
 

@@ -12,10 +12,12 @@ from serving.clock import Clock, VirtualClock, WallClock
 from serving.engine import Engine
 from serving.flow import Chunk, Release, Request
 from serving.lpddr import Lpddr
-from serving.pricing import Expected
+from serving.policies.modes import Modes
+from serving.pricing import Modelled
 from serving.rules import Limits
 from serving.scheduler import Scheduler
 from serving.tokens import Tokens
+from serving.ways import Ways
 
 DEVICE = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
 LIMITS = Limits(max_num_seqs=8, max_num_batched_tokens=256, kv_capacity_tokens=DEVICE.kv_capacity_tokens)
@@ -42,7 +44,7 @@ class Bench:
             device=0,
             clock=clock,
             planner=self.scheduler,
-            pricer=Expected(DEVICE),
+            pricer=Modelled(Ways(DEVICE), Modes.of("fixed-ar", ())),
             tier=Lpddr(DEVICE.ext_bytes_per_s),
             tokens=self.tokens,
             sink=self.releases.append,

@@ -15,13 +15,14 @@ from serving.clock import VirtualClock
 from serving.engine import Engine
 from serving.flow import Batch, Chunk, Request
 from serving.lpddr import Lpddr
-from serving.pricing import Drafting, Expected, Trace, Traced, check_trace
+from serving.policies.modes import Modes
+from serving.pricing import Modelled, Trace, Traced, check_trace
 from serving.routes import format_of
 from serving.rules import Limits
 from serving.scenario import BUNDLED_MODEL
 from serving.scheduler import Scheduler
-from serving.speculate import Speculation
 from serving.tokens import Tokens
+from serving.ways import PLAIN, Ways
 
 TRACE = Trace("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", str(BUNDLED_MODEL))
 DEVICE = load_device(*TRACE[:3])
@@ -151,7 +152,7 @@ def test_expected_and_traced_steps_agree_on_what_has_nothing_to_do_with_experts(
     tokens = source(a=[rows(0)])
     one = batch(["a"], [1], [3000])
     traced = next(Traced(TRACE, tokens, 1.0).price(one, FULL_SPEED)).cost
-    expected = next(Expected(DEVICE).price(one, FULL_SPEED)).cost
+    expected = next(Modelled(Ways(DEVICE), Modes.of("fixed-ar", ())).price(one, FULL_SPEED)).cost
     assert traced.expert_lookups == pytest.approx(expected.expert_lookups)
     moved = [sum(cost.traffic) for cost in (traced, expected)]
     assert moved[0] == pytest.approx(moved[1], rel=0.5)
@@ -186,8 +187,12 @@ def test_only_a_token_model_that_routes_can_be_traced(tmp_path):
         check_trace(TRACE._replace(token_model=str(tmp_path)))
 
 
-def speculation(draft: str = "elastic") -> Speculation:
-    return Speculation(load_device(*TRACE[:3], draft))
+def ways(draft: str = "elastic") -> Ways:
+    return Ways(load_device(*TRACE[:3], draft))
+
+
+def speculating(of: Ways) -> Modelled:
+    return Modelled(of, Modes.of("fixed-sd", (of.calibrated,)))
 
 
 def drafting(ids: list[str], new: list[int], remaining: int = 100, seed: int = 5) -> Batch:
@@ -197,11 +202,11 @@ def drafting(ids: list[str], new: list[int], remaining: int = 100, seed: int = 5
 
 
 def test_a_step_that_drafts_is_one_step_and_its_draws_are_those_of_its_requests():
-    pricer = Drafting(speculation())
+    pricer = speculating(ways())
     one, again = (list(pricer.price(drafting(["a", "b"], [1, 1]), FULL_SPEED)) for _ in range(2))
     assert len(one) == 1 and one == again
     [step] = one
-    assert (step.drafts, step.depth) == (2, speculation().shape.depth)
+    assert (step.drafts, step.depth) == (2, ways().calibrated)
     assert step.cost.seconds.draft_s > 0
     alone = next(pricer.price(drafting(["b"], [1], seed=6), FULL_SPEED))
     # The same draws; the rate of a smaller batch is no lower.
@@ -209,12 +214,12 @@ def test_a_step_that_drafts_is_one_step_and_its_draws_are_those_of_its_requests(
 
 
 def test_only_what_decodes_drafts_and_nobody_has_more_accepted_than_is_left():
-    pricer = Drafting(speculation())
+    pricer = speculating(ways())
     mixed = next(pricer.price(drafting(["a", "b"], [1, 64]), FULL_SPEED))
     assert mixed.drafts == 1 and mixed.accepted[1] == 0
     assert next(pricer.price(drafting(["a"], [1], remaining=1), FULL_SPEED)).accepted == [0]
     prompt = next(pricer.price(drafting(["a"], [64]), FULL_SPEED))
-    assert (prompt.drafts, prompt.accepted) == (0, [0]) and prompt.cost.seconds.draft_s == 0
+    assert (prompt.drafts, prompt.accepted) == (0, []) and prompt.cost.seconds.draft_s == 0
 
 
 @pytest.mark.parametrize("draft", ["elastic", "eagle", "quant"])
@@ -225,8 +230,8 @@ def test_requests_that_draft_get_their_tokens_in_as_many_steps_as_acceptance_say
         tokens.open(request.id)
         tokens.push([Chunk(request.id, i, [i], 1 if i == 199 else None) for i in range(200)])
         scheduler.submit(request)
-    source = speculation(draft)
-    engine = Engine(0, VirtualClock(), scheduler, Drafting(source), Lpddr(FULL_SPEED), tokens, releases.append)
+    source = ways(draft)
+    engine = Engine(0, VirtualClock(), scheduler, speculating(source), Lpddr(FULL_SPEED), tokens, releases.append)
     while sum(chunk.finish is not None for release in releases for chunk in release.chunks) < len(requests):
         engine.cycle()
     got = {
@@ -237,22 +242,25 @@ def test_requests_that_draft_get_their_tokens_in_as_many_steps_as_acceptance_say
     full = [record for record in records if record.batch == 8]
     alpha = sum(record.accepted for record in full) / sum(record.drafted for record in full)
     plan = StepPlan.of(*[(1, 200)] * 8)
-    rate = source.speculate(plan).rate
-    expected = mean_accepted(rate, source.shape.depth) / source.shape.depth
+    [way] = source.ways(plan, depths=(source.calibrated,))
+    expected = mean_accepted(way.rate, way.depth) / way.depth
     assert alpha == pytest.approx(expected, abs=0.05)
     assert sum(record.underruns for record in records) == 0
 
 
 def test_a_retry_from_any_token_on_accepts_what_the_first_try_did():
-    pricer = Drafting(speculation())
+    pricer = speculating(ways())
     begun = next(pricer.price(drafting(["a"], [1]), FULL_SPEED)).accepted
     elsewhere = next(pricer.price(drafting(["a-again"], [1]), FULL_SPEED)).accepted
     assert begun == elsewhere
 
 
-def test_a_device_without_a_draft_and_an_unknown_source_of_rates_are_refused():
-    with pytest.raises(SpecError, match="a device with a draft"):
-        Speculation(DEVICE)
-    device = load_device(*TRACE[:3], "eagle")
+def test_a_depth_without_a_draft_and_an_unknown_source_of_rates_are_refused():
+    with pytest.raises(ValueError, match="a device without a draft"):
+        Ways(DEVICE).ways(StepPlan.of((1, 9)), depths=(3,))
     with pytest.raises(SpecError, match="published or measured"):
-        Speculation(device, "guessed")
+        Ways(DEVICE, "guessed")
+
+
+def test_where_nothing_decodes_there_is_only_the_plain_way():
+    assert [way.depth for way in ways().ways(StepPlan.of((64, 0)), depths=(PLAIN, 5, 10))] == [PLAIN]

@@ -1,6 +1,7 @@
 """Scenario files: what is wrong is named by file, line and key, with what is allowed."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,10 +64,14 @@ def test_a_bundled_token_model_may_be_named() -> None:
     [
         ({"residency": "psychic"}, "`residency` is 'psychic': it must be analytic or trace"),
         ({"acceptance": "guessed", "draft": "elastic"}, "`acceptance` is 'guessed': it must be published or measured"),
-        ({"acceptance": "measured"}, "only drafts are accepted"),
+        ({"acceptance": "measured", "draft": "none"}, "only drafts are accepted"),
         ({"draft": "elastic", "residency": "trace"}, "plain decoding only"),
+        ({"preemption": "spill"}, "nowhere to spill to"),
+        ({"batching": "random"}, "`batching` is 'random': it must be fcfs or priority or slo-aware or topic-aware"),
+        ({"mode": "ar"}, "`mode` is 'ar': it must be cost or fixed-ar or fixed-sd or tau"),
+        ({"patience_s": -1.0}, "`patience_s` is -1.0: it must be at least 0"),
     ],
 )
-def test_what_does_not_go_together_is_refused(options: dict[str, str], said: str) -> None:
+def test_what_does_not_go_together_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ScenarioError, match=said):
         Scenario(**options)

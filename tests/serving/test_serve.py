@@ -116,7 +116,7 @@ def answer(base_url: str, tokens: int) -> str:
 
 def test_tracing_and_drafting_change_when_a_text_comes_and_what_it_costs_but_not_the_text(tmp_path: Path) -> None:
     texts, steps = {}, {}
-    for name, options in {"trace": ("--residency", "trace"), "sd": ("--draft", "elastic")}.items():
+    for name, options in {"trace": ("--residency", "trace"), "sd": ("--mode", "fixed-sd")}.items():
         log = tmp_path / f"{name}.jsonl"
         with server("--speed", "0.5", "--step-log", str(log), *options, quiet=True) as child:
             texts[name] = answer(child.http_url, 40)
@@ -138,7 +138,7 @@ def test_tracing_and_drafting_change_when_a_text_comes_and_what_it_costs_but_not
     [
         (["--residency", "psychic"], ["`residency`", "analytic or trace"]),
         (["--draft", "tarot"], ["tarot", "elastic"]),
-        (["--acceptance", "measured"], ["`acceptance`", "`draft`"]),
+        (["--acceptance", "measured", "--draft", "none"], ["`acceptance`", "`draft`"]),
         (["--draft", "elastic", "--residency", "trace"], ["plain decoding only"]),
         (["--system", "pim", "--residency", "trace"], ["HB"]),
         (["--system", "hb_xpu", "--draft", "elastic"], ["hb_xpu", "eagle"]),
