@@ -46,6 +46,8 @@ class Scheduler:
 
     def __init__(self, limits: Limits, rules: Rules | None = None) -> None:
         self.limits, self.rules = limits, rules or Rules()
+        # Nothing is planned beyond: whoever submits in virtual time has not come further yet.
+        self.until_s = NEVER
         self.running: dict[str, Sequence] = {}
         self.kv = KvCache(limits.kv_capacity_tokens, limits.block_tokens)
         self._waiting: dict[str, Sequence] = {}
@@ -254,7 +256,7 @@ class Scheduler:
             released=[each.released for each in sequences],
             remaining=[each.remaining for each in sequences],
             topics=[each.request.topic for each in sequences],
-            until_s=min(coming.arrival_s if coming else NEVER, self._queue.wakes_s(at)),
+            until_s=min(self.until_s, coming.arrival_s if coming else NEVER, self._queue.wakes_s(at)),
             horizon=self._horizon(sequences),
             started=step.started,
             waiting=len(self._queue),

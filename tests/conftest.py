@@ -4,8 +4,13 @@ from collections.abc import Iterator
 
 import openai
 import pytest
+from hypothesis import settings
 
 from serving.child import Child, server
+
+# How long an example takes is the machine's business, and no test's.
+settings.register_profile("foreserve", deadline=None)
+settings.load_profile("foreserve")
 
 MODEL = "qwen3-30b-a3b"
 SECRET = "open-sesame"

@@ -1,0 +1,115 @@
+"""Devices in virtual time: the same scheduler, pricer and loop as in a server, without clients, actors or text.
+
+    outcomes, records = serve_virtually(requests, [VirtualNode(...), ...])
+
+Requests have as many tokens as they may have. They are given to a device in the order of their arrival, each at the
+instant at which the devices have come to it, so that whoever chooses the device may look at all of them.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from serving.clock import VirtualClock
+from serving.engine import Engine
+from serving.flow import NEVER, Chunk, Release, Request, StepRecord
+from serving.lpddr import Lpddr
+from serving.policies.modes import Modes
+from serving.pricing import Modelled
+from serving.rules import Limits, Rules
+from serving.scheduler import Scheduler
+from serving.tokens import Tokens
+from serving.ways import Ways
+
+LENGTH = 1  # vLLM's number for a request that ended because it had all its tokens
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a request: instants in emulated seconds."""
+
+    request: Request
+    device: int
+    started_s: float = NEVER
+    tokens_s: list[float] = field(default_factory=list)
+
+    @property
+    def ttft_s(self) -> float:
+        return self.tokens_s[0] - self.request.arrival_s
+
+    @property
+    def tpot_s(self) -> float:
+        """Mean time from one token to the next; 0 for a single one."""
+        return (self.tokens_s[-1] - self.tokens_s[0]) / max(1, len(self.tokens_s) - 1)
+
+    @property
+    def good(self) -> bool:
+        """Whether it was served as its SLO class promises."""
+        return self.ttft_s <= self.request.ttft_s and self.tpot_s <= self.request.tpot_s
+
+
+class VirtualNode:
+    """A device with its scheduler."""
+
+    def __init__(self, index: int, ways: Ways, modes: Modes, limits: Limits, rules: Rules) -> None:
+        self.index = index
+        self.outcomes: dict[str, Outcome] = {}
+        self.records: list[StepRecord] = []
+        self._left = 0
+        self.scheduler = Scheduler(limits, rules)
+        self._tokens = Tokens()
+        self._engine = Engine(
+            device=index,
+            clock=VirtualClock(),
+            planner=self.scheduler,
+            pricer=Modelled(ways, modes),
+            tier=Lpddr(ways.device.ext_bytes_per_s),
+            tokens=self._tokens,
+            sink=self._note,
+        )
+
+    def submit(self, request: Request) -> None:
+        """A request goes to this device."""
+        last = request.max_tokens - 1
+        self._tokens.open(request.id)
+        self._tokens.push(
+            [Chunk(request.id, i, [i], LENGTH if i == last else None) for i in range(request.max_tokens)]
+        )
+        self.outcomes[request.id] = Outcome(request, self.index)
+        self._left += 1
+        self.scheduler.submit(request)
+
+    def run(self, until_s: float) -> None:
+        """Go on until instant `until_s` is reached or passed; or, without one, until nothing is left to do."""
+        self.scheduler.until_s = until_s
+        while self._left and self._engine.at < until_s:
+            self._engine.cycle()
+            if self._engine.clock.now() >= until_s:
+                break
+
+    def _note(self, release: Release) -> None:
+        for id in release.started:
+            self.outcomes[id].started_s = min(self.outcomes[id].started_s, release.start_s)
+        for chunk in release.chunks:
+            self.outcomes[chunk.request_id].tokens_s.append(release.at_s)
+            self._left -= chunk.finish is not None
+        if release.record is not None:
+            self.records.append(release.record)
+
+
+def serve_virtually(
+    requests: Iterable[Request],
+    nodes: Sequence[VirtualNode],
+    choose: Callable[[Request], int] = lambda request: 0,
+) -> tuple[list[Outcome], list[StepRecord]]:
+    """Serve all `requests`, ordered by arrival; what became of each, in their order, and all steps by device."""
+    requests = list(requests)
+    homes = []
+    for request in requests:
+        for node in nodes:
+            node.run(request.arrival_s)
+        homes.append(choose(request))
+        nodes[homes[-1]].submit(request)
+    for node in nodes:
+        node.run(NEVER)
+    outcomes = [nodes[home].outcomes[request.id] for home, request in zip(homes, requests, strict=True)]
+    return outcomes, [record for node in nodes for record in node.records]
