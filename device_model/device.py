@@ -9,17 +9,18 @@ import numpy as np
 from device_model.arrays import Number, largest
 from device_model.experts import Experts
 from device_model.placement import Placement
-from device_model.roofline import Stage, Unit
+from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.size import ModelSize
-from device_model.step import FloatArray, StepCosts, StepPlan
+from device_model.step import FloatArray, StepCost, StepCosts, StepPlan
 from device_model.units import with_ext, xpu_unit
 from device_model.work import StepWork
 
 if TYPE_CHECKING:
     from device_model.draft import Draft
 
-DRAFT, TARGET = "draft", "target"
+DRAFT, TARGET, TRANSFER = "draft", "target", "transfer"
+ACROSS = "from one tier into the other, over the streamline"
 # Answers that are remembered: a scheduler asks the same again when it weighs modes, and sweeps do all the time.
 KNOWN = 1024
 
@@ -60,6 +61,20 @@ class RooflineDevice(ABC):
         return self.placement.kv_capacity_tokens
 
     @property
+    def kv_capacity_in_hb_tokens(self) -> int:
+        """Those of them that HB takes beside static weights, with no expert cached; the others spill to EXT."""
+        return self.placement.kv_tokens_in_hb
+
+    @property
+    def kv_bytes_per_token(self) -> float:
+        """Bytes of KV cache of a token, that of a draft with it; of a model with sliding windows at most so many."""
+        return self.placement.kv_bytes_per_token
+
+    def kv_capacity_among(self, sharers: int) -> int:
+        """`kv_capacity_tokens` if as many devices like this one share its external tier. ValueError for less than 1."""
+        return self.placement.kv_tokens_among(sharers)
+
+    @property
     def ext_bytes_per_s(self) -> float:
         """Sustained bandwidth of the external tier when this device has it for itself, in bytes per second."""
         return self.ext.bytes_per_s
@@ -83,18 +98,37 @@ class RooflineDevice(ABC):
                 del self._known[next(iter(self._known))]
         return costs
 
+    def transfer(self, to_hb_bytes: float, to_ext_bytes: float, ext_bytes_per_s: float | None = None) -> StepCost:
+        """What it costs to move bytes from EXT to HB, and from HB to EXT, while nothing computes.
+
+        Both tiers work at once, each at its bandwidth for reads and writes alike, and a write takes the joules of a
+        read (`roofline.Stage`); all of it crosses the die on the streamline. ValueError for bytes below 0, for a
+        bandwidth that means nothing, and where there is no HB.
+        """
+        if not (to_hb_bytes >= 0 and to_ext_bytes >= 0):
+            raise ValueError(f"{to_hb_bytes} bytes to HB and {to_ext_bytes} to EXT; what moves is 0 or more")
+        moved = to_hb_bytes + to_ext_bytes
+        if moved and not self.hb.capacity_bytes:
+            raise ValueError("The device has no HB; nothing moves between its tiers")
+        part = Part("transfer", self._unit_with(ext_bytes_per_s), ACROSS, 0.0, moved, moved)
+        return next(iter(_costs(Execution((Stage(TRANSFER, 1, ((part,),)),), 0.0, 0.0), 1, self._static_w)))
+
     def explain(self, plan: StepPlan) -> tuple[Stage, ...]:
         """The stages of one step of `plan`, with their operators: what runs where, why, and what bounds it."""
         return self._execution(plan, 1, None).stages
 
     def _execution(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None) -> Execution:
+        unit = self._unit_with(ext_bytes_per_s)
+        if plan.draft is not None and steps != 1:
+            raise ValueError(f"steps is {steps}; a plan with a draft is costed one step at a time")
+        return self.execute(plan, StepWork.of(plan, steps), unit)
+
+    def _unit_with(self, ext_bytes_per_s: float | None) -> Unit:
+        """The xPU with the external bandwidth granted."""
         granted = self.ext_bytes_per_s if ext_bytes_per_s is None else ext_bytes_per_s
         if not granted > 0:
             raise ValueError(f"ext_bytes_per_s is {granted}; a probe needs a bandwidth above 0")
-        if plan.draft is not None and steps != 1:
-            raise ValueError(f"steps is {steps}; a plan with a draft is costed one step at a time")
-        unit = self._unit if granted == self.ext_bytes_per_s else with_ext(self._unit, self.setup.hardware, granted)
-        return self.execute(plan, StepWork.of(plan, steps), unit)
+        return self._unit if granted == self.ext_bytes_per_s else with_ext(self._unit, self.setup.hardware, granted)
 
     @abstractmethod
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:

@@ -1,11 +1,13 @@
 """Loads a device by the names of its files: a system (`systems/`), hardware and a model (`specs/`), a draft scheme."""
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
 from device_model.calibrated import Locality, Speculation
+from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
 from device_model.fidelity import Trace
@@ -22,13 +24,19 @@ DRAFTS = Path(__file__).parent / "drafts"
 SLM = "qwen2.5-1.5b"
 
 
-def load_device(system: str, hardware: str, model: str, draft: str | None = None) -> RooflineDevice:
+def load_device(
+    system: str, hardware: str, model: str, draft: str | None = None, condition: Condition = HEALTHY
+) -> RooflineDevice:
     """The device model of `model` served by `system` on `hardware`, speculating with `draft` if one is named.
 
     Raises SpecError: a name without a file (the message lists those that exist), a bad file, a scheme that the system
-    can't run, or a model that does not fit into the memory of the hardware.
+    can't run, a model that does not fit into the memory of the hardware, or lost HB banks of a system without HB.
     """
-    return make_device(system, load_setup(hardware, model), draft)
+    setup = load_setup(hardware, model)
+    device = make_device(system, replace(setup, hardware=condition.of(setup.hardware)), draft)
+    if condition.hb_share < 1 and not device.hb.capacity_bytes:
+        raise SpecError(f"hb_share is {condition.hb_share}; the system {system!r} has no HB, and 1 is all it allows.")
+    return device
 
 
 def load_setup(hardware: str, model: str) -> Setup:

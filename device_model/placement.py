@@ -42,20 +42,29 @@ class Placement:
 
         With sliding windows more would fit, but how many depends on how long each sequence is. These fit in any case.
         """
-        weights = self.hb_static_bytes + self.ext_static_bytes + self.expert_bytes
-        weights += self.draft_hb_bytes + self.draft_ext_bytes
-        free = self.hb_capacity_bytes + self.ext_capacity_bytes - weights
+        return self.kv_tokens_among(1)
+
+    @property
+    def kv_tokens_in_hb(self) -> int:
+        """Those of them that fit into HB, beside static weights and a draft's, at the cost of all cached experts."""
+        return int(self._hb_free_bytes // self.kv_bytes_per_token)
+
+    def kv_tokens_among(self, sharers: int) -> int:
+        """`kv_capacity_tokens` of each of `sharers` devices that share one EXT: its weights are only read, so that it
+        holds them once, and what they leave is shared evenly. ValueError for less than 1."""
+        if sharers < 1:
+            raise ValueError(f"sharers is {sharers}; an external tier has at least 1 device")
+        weights = self.ext_static_bytes + self.expert_bytes + self.draft_ext_bytes
+        free = self._hb_free_bytes + (self.ext_capacity_bytes - weights) / sharers
         return int(free // self.kv_bytes_per_token)
 
     @property
-    def hb_kv_capacity_tokens(self) -> int:
-        """Those of them that fit into HB."""
-        free = self.hb_capacity_bytes - self.hb_static_bytes - self.draft_hb_bytes
-        return int(free // self.kv_bytes_per_token)
+    def _hb_free_bytes(self) -> float:
+        return self.hb_capacity_bytes - self.hb_static_bytes - self.draft_hb_bytes
 
     def at(self, kv_bytes: Number) -> Held:
         """Who holds what with so large a KV cache. Beyond `kv_capacity_tokens` EXT is overfull."""
-        hb_free = self.hb_capacity_bytes - self.hb_static_bytes - self.draft_hb_bytes
+        hb_free = self._hb_free_bytes
         hb_kv = least(kv_bytes, hb_free)
         return Held(
             hb_static_bytes=self.hb_static_bytes,

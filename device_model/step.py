@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import add
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -101,6 +102,18 @@ class StepCost(NamedTuple):
     expert_hits: float
     seconds: Seconds
     stage_energy: StageEnergy
+
+    def plus(self, other: "StepCost") -> "StepCost":
+        """Both, one after the other: every part added."""
+        return StepCost(
+            latency_s=self.latency_s + other.latency_s,
+            energy=Energy(*map(add, self.energy, other.energy)),
+            traffic=Traffic(*map(add, self.traffic, other.traffic)),
+            expert_lookups=self.expert_lookups + other.expert_lookups,
+            expert_hits=self.expert_hits + other.expert_hits,
+            seconds=Seconds(*map(add, self.seconds, other.seconds)),
+            stage_energy=StageEnergy(*map(add, self.stage_energy, other.stage_energy)),
+        )
 
     @property
     def energy_j(self) -> float:

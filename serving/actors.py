@@ -8,7 +8,7 @@ from typing import Any
 
 import ray
 
-from device_model.step import StepPlan
+from device_model.step import StepCost, StepPlan
 from serving.clock import WallClock
 from serving.emulated import Emulated
 from serving.engine import Engine
@@ -34,6 +34,9 @@ class DeviceModelActor:
 
     def ways(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None, depths: Sequence[int]) -> list[Way]:
         return self._ways.ways(plan, steps, ext_bytes_per_s, depths)
+
+    def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
+        return self._ways.move(to_hb, to_ext, ext_bytes_per_s)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)

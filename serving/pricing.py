@@ -44,6 +44,14 @@ class Modelled:
         self._model, self._modes = model, modes
 
     def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
+        steps = self._steps(batch, ext_bytes_per_s)
+        if batch.fetched_tokens or batch.spilled_tokens:
+            moved = self._model.move(batch.fetched_tokens, batch.spilled_tokens, ext_bytes_per_s)
+            first = next(steps)
+            yield first._replace(cost=moved.plus(first.cost))
+        yield from steps
+
+    def _steps(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
         decoding = [new == 1 and emits for new, emits in zip(batch.new_tokens, batch.emits, strict=True)]
         depths, verdict = self._modes.candidates(sum(decoding))
         steps = self._modes.steps(verdict, batch.horizon)

@@ -87,9 +87,7 @@ class Scenario:
                 f"`residency` is 'trace' and `draft` is {self.draft!r}: a traced cache follows plain decoding only."
             )
         if self.acceptance != "published" and (self.draft == "none" or self.residency == "trace"):
-            raise ScenarioError(
-                "`acceptance` is set, and nothing drafts (`draft`): only drafts are accepted."
-            )
+            raise ScenarioError("`acceptance` is set, and nothing drafts (`draft`): only drafts are accepted.")
         if self.preemption == SPILL and self.kv_tier == "all":
             raise ScenarioError(
                 "`preemption` is 'spill' and `kv_tier` is 'all': there is nowhere to spill to; with `kv_tier` 'hb' "

@@ -14,7 +14,7 @@ def limits_of(scenario: Scenario, device: RooflineDevice) -> Limits:
     """What the device takes on. Raises `ScenarioError` if the KV cache must lie in HB, and HB has no room for any."""
     most, spill = device.kv_capacity_tokens, 0
     if scenario.kv_tier == "hb":
-        in_hb = device.placement.hb_kv_capacity_tokens
+        in_hb = device.kv_capacity_in_hb_tokens
         if not in_hb:
             raise ScenarioError(f"`kv_tier` is 'hb', and in HB of {scenario.hardware} is no room for a KV cache.")
         most, spill = in_hb, most - in_hb

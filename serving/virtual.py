@@ -71,9 +71,7 @@ class VirtualNode:
         """A request goes to this device."""
         last = request.max_tokens - 1
         self._tokens.open(request.id)
-        self._tokens.push(
-            [Chunk(request.id, i, [i], LENGTH if i == last else None) for i in range(request.max_tokens)]
-        )
+        self._tokens.push([Chunk(request.id, i, [i], LENGTH if i == last else None) for i in range(request.max_tokens)])
         self.outcomes[request.id] = Outcome(request, self.index)
         self._left += 1
         self.scheduler.submit(request)

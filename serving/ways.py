@@ -9,7 +9,7 @@ from device_model.device import RooflineDevice
 from device_model.measured import MeasuredRates, read_measured
 from device_model.spec import SpecError
 from device_model.speculation import chain_rate, mean_accepted
-from device_model.step import StepCosts, StepPlan
+from device_model.step import StepCost, StepCosts, StepPlan
 
 ACCEPTANCES = PUBLISHED, MEASURED = ("published", "measured")
 """Where acceptance rates come from: the paper's, or measured on the bundled token model."""
@@ -43,6 +43,8 @@ class Model(Protocol):
     """Answers what steps would cost: `Ways`, or an actor that owns them."""
 
     def ways(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None, depths: Sequence[int]) -> list[Way]: ...
+
+    def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost: ...
 
 
 class Ways:
@@ -90,6 +92,11 @@ class Ways:
         costs = self.device.probe(dataclasses.replace(plan, draft=shape), 1, ext_bytes_per_s)
         rate = chain_rate(self.acceptance(plan).alpha * self.calibrated, self.calibrated)
         return Way(depth, costs, decoding * (1.0 + mean_accepted(rate, depth)), rate)
+
+    def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None = None) -> StepCost:
+        """What it costs to move the KV cache of so many tokens from EXT to HB, and from HB to EXT."""
+        size = self.device.kv_bytes_per_token
+        return self.device.transfer(to_hb * size, to_ext * size, ext_bytes_per_s)
 
     def acceptance(self, plan: StepPlan) -> Acceptance:
         """The rate of the sequences of `plan` that decode, at the calibrated depth. ValueError without a draft."""

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -264,3 +265,15 @@ def test_a_depth_without_a_draft_and_an_unknown_source_of_rates_are_refused():
 
 def test_where_nothing_decodes_there_is_only_the_plain_way():
     assert [way.depth for way in ways().ways(StepPlan.of((64, 0)), depths=(PLAIN, 5, 10))] == [PLAIN]
+
+
+def test_what_is_spilled_or_fetched_takes_its_time_and_energy_before_the_step() -> None:
+    pricer = Modelled(ways(), Modes.of("fixed-ar", ()))
+    plain = drafting(["a"], [1])
+    moving = msgspec.structs.replace(plain, spilled_tokens=3000, fetched_tokens=1000)
+    alone, *rest = pricer.price(plain, FULL_SPEED)
+    first, *others = pricer.price(moving, FULL_SPEED)
+    bytes_moved = 4000 * DEVICE.kv_bytes_per_token
+    assert first.cost.latency_s - alone.cost.latency_s == pytest.approx(bytes_moved / FULL_SPEED, rel=1e-6)
+    assert first.cost.traffic.ext_bytes - alone.cost.traffic.ext_bytes == pytest.approx(bytes_moved)
+    assert first.cost.energy_j > alone.cost.energy_j and others == rest

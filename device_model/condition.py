@@ -1,0 +1,63 @@
+"""Hardware in less than its best condition: LPDDR throttled, HB banks lost, the clock of the logic die capped.
+
+    throttled = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", condition=Condition(ext_share=0.5))
+
+What follows from what (sections and tables are ELMoE-3D's):
+
+- LPDDR that is throttled delivers less, inside too: compute near memory gets the same share of its bandwidth.
+- A lost bank takes its PE along. Each bank feeds one PE over a datapath of its own, so that bandwidth and throughput
+  are coupled (5.1, Fig. 9a), and the paper sizes them together (4.1: 16 PEs with 4 GB, 32 with 8 GB). Such a PE could
+  still work on what EXT streams to all (5.1, DP); that is given up here, which decoding never misses and a large
+  prefill may. The pair counts as switched off: it leaks nothing, needs no refresh, and has no aggregation link. Half of
+  the banks of 8 GB are therefore the 4 GB configuration, in every figure.
+- The clock drives what is on the logic die: the PEs, their aggregation links, and the streamline (7: synthesised for
+  1.0 GHz; at that clock the links are 256 and 1024 bits wide). HB keeps its bandwidth, for its 0.4 GHz are what tCCD
+  allows the DRAM (7), and so does LPDDR with its own clock; but below 79 % of the clock the streamline is too slow for
+  all that LPDDR delivers. At a lower clock the voltage stays, an assumption: a MAC costs the same, leakage too.
+"""
+
+from dataclasses import dataclass, replace
+
+from device_model.spec import Hardware, SpecError
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What is left of healthy hardware, as shares above 0 and at most 1: of the bandwidth of LPDDR (`ext_share`), of
+    the HB banks with their PEs (`hb_share`, in whole banks), and of the clock (`clock_share`). SpecError for others."""
+
+    ext_share: float = 1.0
+    hb_share: float = 1.0
+    clock_share: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("ext_share", "hb_share", "clock_share"):
+            if not 0 < getattr(self, name) <= 1:
+                raise SpecError(f"{name} is {getattr(self, name)}; allowed is a number above 0 and at most 1.")
+
+    def of(self, hardware: Hardware) -> Hardware:
+        """`hardware` in this condition. A bank of which a part is lost is lost. SpecError if no bank is left."""
+        if self == HEALTHY:
+            return hardware
+        banks = int(self.hb_share * hardware.pe_count + ROUNDING)
+        if not banks:
+            least = 1 / hardware.pe_count
+            raise SpecError(f"hb_share is {self.hb_share}; allowed is at least {least:.4g}, one bank with its PE.")
+        paired = banks / hardware.pe_count
+        compute = paired * self.clock_share
+        return replace(
+            hardware,
+            pe_count=banks,
+            int8_tops=hardware.int8_tops * compute,
+            int4_tops=hardware.int4_tops * compute,
+            hb_capacity_gib=hardware.hb_capacity_gib * paired,
+            hb_gb_per_s=hardware.hb_gb_per_s * paired,
+            ext_gb_per_s=hardware.ext_gb_per_s * self.ext_share,
+            aggregation_link_gb_per_s=hardware.aggregation_link_gb_per_s * self.clock_share,
+            streamline_gb_per_s=hardware.streamline_gb_per_s * self.clock_share,
+        )
+
+
+HEALTHY = Condition()
