@@ -75,6 +75,10 @@ class RequestMetrics:
             "drafted": self._counter("spec_decode_num_draft_tokens", "Tokens drafted, of each longest path."),
             "accepted": self._counter("spec_decode_num_accepted_tokens", "Draft tokens that were accepted."),
         }
+        self.prefix_cache = {
+            "queried_tokens": self._counter("prefix_cache_queries", "Prompt tokens looked for in the KV cache."),
+            "cached_tokens": self._counter("prefix_cache_hits", "Prompt tokens that were there."),
+        }
         self.iteration_tokens = self._histogram("iteration_tokens_total", histogram_buckets("iteration_tokens"))
         for device in range(devices):
             self._begin(str(device))
@@ -129,6 +133,8 @@ class RequestMetrics:
         of(self.iteration_tokens, *labels).observe(record.new_tokens + record.accepted)
         for name, counter in self.speculation.items() if record.drafts else ():
             of(counter, *labels).inc(getattr(record, name))
+        for name, counter in self.prefix_cache.items() if record.queried_tokens else ():
+            of(counter, *labels).inc(getattr(record, name))
 
     def on_idle(self, device: int) -> None:
         """A device has nothing left to do."""
@@ -152,6 +158,7 @@ class RequestMetrics:
         self.on_idle(int(engine))
         for metric in (
             *self.speculation.values(),
+            *self.prefix_cache.values(),
             self.preemptions,
             self.prompt_tokens,
             self.generation_tokens,
@@ -196,6 +203,8 @@ class EmulatorMetrics:
         self.unrouted = self._counter("unrouted_tokens", "Tokens whose experts a traced cache had to guess.")
         self.energy = self._counter("energy_joules", "Modelled energy, by component.", ["component"])
         self.traffic = self._counter("tier_bytes", "Modelled traffic, by memory tier.", ["tier"])
+        self.modes = self._counter("mode_steps", "Steps in a mode, by the reason for it.", ["mode", "reason"])
+        self.moved = self._counter("kv_moved_tokens", "Tokens of KV cache spilled to LPDDR, or fetched.", ["direction"])
         self.lookups = self._counter("expert_lookups", "Reads of an expert by a step.")
         self.hits = self._counter("expert_hits", "Reads of an expert that HB held.")
         self.busy = self._counter("busy_seconds", "Emulated seconds in which the device worked.")
@@ -232,6 +241,10 @@ class EmulatorMetrics:
         of(self.slips, device).inc(record.slips)
         of(self.unrouted, device).inc(record.unrouted)
         of(self.busy, device).inc(record.latency_s)
+        of(self.modes, device, record.mode, record.reason).inc()
+        for direction, tokens in (("spilled", record.spilled_tokens), ("fetched", record.fetched_tokens)):
+            if tokens:
+                of(self.moved, device, direction).inc(tokens)
         of(self.lookups, device).inc(record.expert_lookups)
         of(self.hits, device).inc(record.expert_hits)
         if record.expert_lookups:
