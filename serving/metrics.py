@@ -70,12 +70,10 @@ class RequestMetrics:
         self.max_tokens = self._histogram("request_params_max_tokens", tokens)
         self.max_generation = self._histogram("request_max_num_generation_tokens", tokens)
         self.params_n = self._histogram("request_params_n", histogram_buckets("request_params_n"))
-        self.speculation = {
+        self.counted = {
             "drafts": self._counter("spec_decode_num_drafts", "Sequences' steps in which they drafted."),
             "drafted": self._counter("spec_decode_num_draft_tokens", "Tokens drafted, of each longest path."),
             "accepted": self._counter("spec_decode_num_accepted_tokens", "Draft tokens that were accepted."),
-        }
-        self.prefix_cache = {
             "queried_tokens": self._counter("prefix_cache_queries", "Prompt tokens looked for in the KV cache."),
             "cached_tokens": self._counter("prefix_cache_hits", "Prompt tokens that were there."),
         }
@@ -131,10 +129,9 @@ class RequestMetrics:
         of(self.kv_usage, *labels).set(record.kv_tokens / kv_capacity_tokens)
         of(self.preemptions, *labels).inc(record.preemptions)
         of(self.iteration_tokens, *labels).observe(record.new_tokens + record.accepted)
-        for name, counter in self.speculation.items() if record.drafts else ():
-            of(counter, *labels).inc(getattr(record, name))
-        for name, counter in self.prefix_cache.items() if record.queried_tokens else ():
-            of(counter, *labels).inc(getattr(record, name))
+        for name, counter in self.counted.items():
+            if count := getattr(record, name):
+                of(counter, *labels).inc(count)
 
     def on_idle(self, device: int) -> None:
         """A device has nothing left to do."""
@@ -157,8 +154,7 @@ class RequestMetrics:
         """Series that exist from the start: a rate over a counter that appears with its first event misses it."""
         self.on_idle(int(engine))
         for metric in (
-            *self.speculation.values(),
-            *self.prefix_cache.values(),
+            *self.counted.values(),
             self.preemptions,
             self.prompt_tokens,
             self.generation_tokens,
