@@ -22,6 +22,7 @@ from serving.load.report import Report
 from serving.load.run import run_load
 from serving.priority import settle
 from serving.probe_bench import probes
+from serving.scheduler_bench import decisions
 from serving.step_log import read_step_log
 
 HARDWARE = "elmoe3d-8gb"
@@ -65,6 +66,8 @@ def bench(quick: bool, token_model: str) -> dict[str, Any]:
     output_len = 100 if quick else 300
     say("The device model's answers ...")
     results: dict[str, Any] = {"pacing": [], "itl": [], "probe": probes(HARDWARE, "qwen3-30b-a3b")}
+    say("The scheduler's decisions ...")
+    results["decisions"] = decisions()
     for devices, batch, speed in PACING:
         say(f"Pacing: {devices} x batch {batch} at speed {speed:g} ...")
         results["pacing"].append(pacing(servers, (devices, batch), speed, output_len, results))
@@ -154,7 +157,7 @@ def print_table(results: dict[str, Any]) -> None:
     """The results for people."""
     console = Console()
     console.print(f"Ready in {results['ready_s']} s")
-    for name in ("pacing", "itl", "probe"):
+    for name in ("pacing", "itl", "probe", "decisions"):
         table = Table(*results[name][0], title=name)
         for row in results[name]:
             table.add_row(*(str(value) for value in row.values()))

@@ -115,7 +115,7 @@ class Scheduler:
     def _carry_on(self, sequence: Sequence, new: int, emitted: int) -> None:
         prefilled = sequence.length - sequence.computed > 1
         sequence.advance(new, emitted)
-        if self._fair and emitted:
+        if self._fair is not None and emitted:
             self._fair.serve(sequence.request, emitted)
         if sequence.remaining <= 0:
             self._leave(sequence)
@@ -203,7 +203,7 @@ class Scheduler:
     def _enter(self, sequence: Sequence, to_compute: int) -> None:
         request = sequence.request
         self._queue.remove(request)
-        if self._fair:
+        if self._fair is not None:
             self._fair.begin(request, to_compute)
         del self._waiting[request.id]
         self._order += 1
@@ -213,7 +213,7 @@ class Scheduler:
 
     def _leave(self, sequence: Sequence) -> None:
         request = sequence.request
-        if self._fair:
+        if self._fair is not None:
             self._fair.end(request)
         del self.running[request.id]
         self._topics[request.topic] -= 1

@@ -23,30 +23,35 @@ class FairQueue:
         self._queues: dict[str, Queue] = {}
         self._served: dict[str, float] = {}
         self._running: Counter[str] = Counter()
+        self._waiting: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return sum(map(len, self._queues.values()))
+        return self._waiting.total()
 
     def push(self, request: Request) -> None:
         key = request.key
         if key not in self._queues:
             self._queues[key] = self._make()
         if not self._busy(key):
-            others = [self._served[each] for each in self._queues if each != key and self._busy(each)]
+            others = [self._served[each] for each in {*self._waiting, *self._running} if self._busy(each)]
             self._served[key] = max(self._served.get(key, 0.0), min(others, default=0.0))
         self._queues[key].push(request)
+        self._waiting[key] += 1
 
     def remove(self, request: Request) -> None:
         self._queues[request.key].remove(request)
+        self._waiting[request.key] -= 1
+        if not self._waiting[request.key]:
+            del self._waiting[request.key]
 
     def first(self, at: float, running: Counter[str]) -> Request | None:
-        for key in sorted((key for key, queue in self._queues.items() if len(queue)), key=self._served.__getitem__):
+        for key in sorted(self._waiting, key=self._served.__getitem__):
             if first := self._queues[key].first(at, running):
                 return first
         return None
 
     def wakes_s(self, at: float) -> float:
-        return min((queue.wakes_s(at) for queue in self._queues.values()), default=NEVER)
+        return min((self._queues[key].wakes_s(at) for key in self._waiting), default=NEVER)
 
     def begin(self, request: Request, prompt_tokens: int) -> None:
         """A request has begun, and `prompt_tokens` of its prompt are to be computed."""
@@ -60,6 +65,8 @@ class FairQueue:
     def end(self, request: Request) -> None:
         """A request runs no longer."""
         self._running[request.key] -= 1
+        if not self._running[request.key]:
+            del self._running[request.key]
 
     def _busy(self, key: str) -> bool:
-        return bool(len(self._queues[key]) or self._running[key])
+        return self._waiting[key] > 0 or self._running[key] > 0

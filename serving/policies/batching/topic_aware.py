@@ -51,5 +51,7 @@ class Queue:
         return self._held.due(at) if running.total() else self._held.first()
 
     def wakes_s(self, at: float) -> float:
+        if not self._terms.hold_s:
+            return NEVER
         waits = [line.key(first) for line in (self._latest, self._held) if (first := line.first())]
         return min((instant for instant in waits if instant > at), default=NEVER)
