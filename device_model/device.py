@@ -86,9 +86,11 @@ class RooflineDevice(ABC):
         for all that the KV cache holds, and steps past the context limit or the KV capacity are priced like any other:
         admission is the scheduler's. ValueError for a plan, a number of steps or a bandwidth that means nothing.
         """
-        key = None
+        key: Hashable = None
         if plan.routes is None:  # else the answer depends on what HB holds
             key = (plan.new_tokens.tobytes(), plan.context.tobytes(), plan.draft, steps, ext_bytes_per_s)
+            if plan.placed is not None:
+                key = (key, plan.placed, None if plan.topics is None else plan.topics.tobytes())
             if (known := self._known.get(key)) is not None:
                 return known
         costs = _costs(self._execution(plan, steps, ext_bytes_per_s), steps, self._static_w)

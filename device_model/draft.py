@@ -7,7 +7,7 @@ from device_model.device import DRAFT
 from device_model.placement import DraftFootprint
 from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
-from device_model.step import DraftShape, IntArray
+from device_model.step import DraftShape, StepPlan
 
 if TYPE_CHECKING:
     from device_model.fidelity import Ask
@@ -27,6 +27,7 @@ class Draft(ABC):
     kv_bytes_per_token: float = 0.0  # of a KV cache of its own
     hb_share: float = 1.0  # what HB holds of an expert that it caches while drafts are verified
     pooled: bool = False  # whether it drafts with the target's experts in HB: fewer of these, worse drafts
+    chooses: bool = False  # whether it says by itself what HB is filled with, so that nothing can be placed there
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -71,15 +72,13 @@ class Draft(ABC):
         """The share of the target's experts that it drafts with."""
         return 1.0
 
-    def ask(self, device: "TieredDevice", work: "StepWork", held: "Held", routes: IntArray | None) -> "Ask":
+    def ask(self, device: "TieredDevice", work: "StepWork", held: "Held", plan: StepPlan) -> "Ask":
         """What verification asks of the expert cache."""
-        return device.ask(work, held, routes)
+        return device.ask(work, held, plan)
 
-    def verify_reads(
-        self, device: "TieredDevice", work: "StepWork", held: "Held", routes: IntArray | None
-    ) -> "ExpertReads":
+    def verify_reads(self, device: "TieredDevice", work: "StepWork", held: "Held", plan: StepPlan) -> "ExpertReads":
         """The experts that verification reads, and where it finds them."""
-        reads = device.cache.probe(self.ask(device, work, held, routes))
+        reads = device.found(self.ask(device, work, held, plan))
         return device.reads_of(reads, device.size.experts_bytes, self.hb_share)
 
 

@@ -10,17 +10,27 @@ from typing import NamedTuple, Protocol
 from device_model.arrays import Number, least
 from device_model.experts import Experts, Tokens
 from device_model.residency import Reads, Residency, Routes
-from device_model.step import IntArray
+from device_model.step import FloatArray, IntArray
+
+
+class Placed(NamedTuple):
+    """The mix of topics that HB's experts are placed for, and as how many independent `tokens` of each topic a pass
+    chooses, those of unknown topic last."""
+
+    mix: tuple[float, ...]
+    tokens: FloatArray
 
 
 class Ask(NamedTuple):
     """A pass as a cache is asked about it: its tokens, the room in HB in slices (experts of one layer, as the cache
-    holds them), whether that room is a draft's pool, and at trace fidelity the ids that its routers chose."""
+    holds them), whether that room is a draft's pool, at trace fidelity the ids that its routers chose, and, if HB does
+    not hold what was used but what was placed there, of what."""
 
     tokens: Tokens
     slices: Number
     pool: bool = False
     routes: IntArray | None = None
+    placed: Placed | None = None
 
 
 class ExpertCache(Protocol):

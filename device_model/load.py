@@ -12,12 +12,15 @@ from device_model.device import RooflineDevice
 from device_model.draft import Draft
 from device_model.fidelity import Trace
 from device_model.hardware import load_hardware
+from device_model.hot import HotExperts
 from device_model.pools import HotPool, RandomPool
 from device_model.residency import Lru, Residency
+from device_model.route_map import Routers
 from device_model.setup import Setup
 from device_model.spec import EnergyEstimate, Model, SpecError
 from device_model.spec_file import SPECS, check_name, read_named
 from device_model.tiered import TieredDevice, refuse_draft
+from device_model.usage import Usage
 
 SYSTEMS = Path(__file__).parent / "systems"
 DRAFTS = Path(__file__).parent / "drafts"
@@ -71,6 +74,19 @@ def trace_experts(device: RooflineDevice, draft: str | None = None, seed: int = 
     elif draft == "random":
         residency = RandomPool(layers, experts, 0, np.random.default_rng(seed))
     device.cache = Trace(residency)
+
+
+def know_topics(device: RooflineDevice, usage: Usage) -> None:
+    """Let plans for a device say by topic which experts HB holds: its experts are used as `usage` has it.
+
+    SpecError for a system or a model that has no experts in HB, or a draft that says by itself what lies there.
+    """
+    model, draft = device.setup.model, device.draft
+    if not isinstance(device, TieredDevice) or not device.hb.capacity_bytes or not model.experts:
+        raise SpecError("Only systems with HB, serving a model with experts, can have these placed by topic.")
+    if draft is not None and draft.chooses:
+        raise SpecError(f"{draft.published} fills HB as it needs it; experts can't be placed by topic beside it.")
+    device.hot = HotExperts(usage, Routers(model.expert_layers, model.experts, model.top_k))
 
 
 def make_device(system: str, setup: Setup, draft: str | None = None) -> RooflineDevice:

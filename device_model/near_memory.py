@@ -57,6 +57,8 @@ class NearMemoryDevice(RooflineDevice):
         return [part.unit.name for stage in stages for group in stage.groups for part in group]
 
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
+        if plan.placed is not None:
+            raise ValueError("The plan has experts placed by topic, and the device no HB to place them in")
         unit = unit._replace(ext_bytes_per_s=unit.ext_bytes_per_s * self._ext_share)
         if plan.draft is None or not work.decoding:
             return self._pass_of_target(work, unit)

@@ -9,14 +9,15 @@ from device_model.arrays import Number
 from device_model.device import TARGET, Execution, RooflineDevice
 from device_model.draft import Draft
 from device_model.experts import KNOWN, Tokens
-from device_model.fidelity import Analytic, Ask, ExpertCache
+from device_model.fidelity import Analytic, Ask, ExpertCache, Placed
+from device_model.hot import HotExperts, Mix
 from device_model.placement import DraftFootprint, Held, place
 from device_model.residency import Reads
 from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.slices import sliceable
 from device_model.spec import SpecError
-from device_model.step import IntArray, StepPlan
+from device_model.step import StepPlan
 from device_model.units import at_four_bits, at_share, without_price
 from device_model.work import StepWork
 
@@ -27,6 +28,16 @@ DATA_PARALLEL = "EXT streams to all PEs alike: share out the tokens (5.1, DP)"
 # An assumption: the paper does not say how a sequence's KV lies in the banks.
 KV_IN_HB = "the context is split over all banks; what HB has no room for streams from EXT (8)"
 NO_DRAFT = "The plan has a draft, and the device none; load it with one to speculate"
+NO_TOPICS = "The plan has experts placed by topic, and the device knows no topics; give it a table (`know_topics`)"
+
+
+class Swap(NamedTuple):
+    """What a placement asks of HB before a step: it is to hold `held` slices of experts, of which `taken_in` are not
+    there yet and have so many `bytes`."""
+
+    held: int
+    taken_in: int
+    bytes: float
 
 
 class ExpertReads(NamedTuple):
@@ -58,33 +69,59 @@ class TieredDevice(RooflineDevice):
         self.expected = Analytic(self.experts, self.size.experts)
         self.cache: ExpertCache = self.expected
         self._static: dict[tuple[float, ...], Part] = {}
+        self.hot: HotExperts | None = None
         self._sliceable = sliceable(setup.model)
         self._in_hb = self.placement.hb_static_bytes / self.size.static_bytes
 
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
         held = self.held(work)
         if plan.draft is None or not work.decoding:
-            return self.pass_of_target(work, held, self.cached_reads(work, held, plan.routes), unit)
+            return self.pass_of_target(work, held, self.cached_reads(work, held, plan), unit)
         draft = self._draft()
         drafting = work.drafted(plan.draft.width, prefill=False)
         verifying = work.drafted(plan.draft.verify_tokens, prefill=True)
-        target = self.pass_of_target(verifying, held, draft.verify_reads(self, verifying, held, plan.routes), unit)
+        target = self.pass_of_target(verifying, held, draft.verify_reads(self, verifying, held, plan), unit)
         stage = draft.stage(self, drafting, held, unit)
         return target._replace(stages=(stage._replace(repeats=plan.draft.depth), *target.stages))
 
     def commit(self, plan: StepPlan) -> None:
-        """Carry out what a step of `plan` does to the experts that HB holds; nothing at analytic fidelity."""
+        """Carry out what a step of `plan` does to the experts that HB holds; nothing at analytic fidelity, or to those
+        that are placed."""
+        if plan.placed is None:
+            self.cache.commit(self._asked(plan))
+
+    def swap(self, plan: StepPlan, before: Mix | None) -> Swap:
+        """What HB must take in until it holds what `plan` has placed, if it holds what was placed for `before` (None:
+        nothing of use): to be charged as a `transfer`. What it gives up is a copy, and needs no writing back.
+
+        The room is that of a step of `plan`. As it grows, more comes in while passes stream it by, at no charge.
+        ValueError for a plan that places nothing, or a mix that means nothing.
+        """
+        if plan.placed is None:
+            raise ValueError("The plan has no experts placed; a swap needs the mix of topics that they are placed for")
+        ask = self._asked(plan)
+        room = min(int(ask.slices), self.size.experts)
+        taken_in = self._hot().brought_in(before, plan.placed, room)
+        share = self._draft().hb_share if ask.pool else 1.0
+        return Swap(room, taken_in, taken_in * self.size.expert_bytes * share)
+
+    def _asked(self, plan: StepPlan) -> Ask:
+        """What the target's pass of a step of `plan` asks of the expert cache."""
         work = StepWork.of(plan, 1)
         if plan.draft is None or not work.decoding:
-            self.cache.commit(self.ask(work, self.held(work), plan.routes))
-        else:
-            verifying = work.drafted(plan.draft.verify_tokens, prefill=True)
-            self.cache.commit(self._draft().ask(self, verifying, self.held(work), plan.routes))
+            return self.ask(work, self.held(work), plan)
+        verifying = work.drafted(plan.draft.verify_tokens, prefill=True)
+        return self._draft().ask(self, verifying, self.held(work), plan)
 
     def _draft(self) -> Draft:
         if self.draft is None:
             raise ValueError(NO_DRAFT)
         return self.draft
+
+    def _hot(self) -> HotExperts:
+        if self.hot is None:
+            raise ValueError(NO_TOPICS)
+        return self.hot
 
     def held(self, work: StepWork) -> Held:
         """What lies where while `work` is done: the KV cache takes room from the experts as it grows (8)."""
@@ -93,15 +130,28 @@ class TieredDevice(RooflineDevice):
             kv = kv + self.draft.kv_bytes_per_token * work.kv_tokens
         return self.placement.at(kv)
 
-    def ask(self, work: StepWork, held: Held, routes: IntArray | None) -> Ask:
+    def ask(self, work: StepWork, held: Held, plan: StepPlan) -> Ask:
         """About whole experts in all of HB that is left; in nothing if the draft has that room."""
         free = self.draft is None or self.draft.leaves_cache
         slices = held.hb_expert_bytes / self.size.expert_bytes if free and self.size.experts else 0.0
-        return Ask(tokens_of(work), slices, routes=routes)
+        placed = None if plan.placed is None else self._placed(work, plan, plan.placed)
+        return Ask(tokens_of(work), slices, routes=plan.routes, placed=placed)
 
-    def cached_reads(self, work: StepWork, held: Held, routes: IntArray | None) -> ExpertReads:
-        """Reads of whole experts, cached by LRU."""
-        return self.reads_of(self.cache.probe(self.ask(work, held, routes)), self.size.experts_bytes)
+    def _placed(self, work: StepWork, plan: StepPlan, mix: Mix) -> Placed:
+        """As the law of routing has it, a sequence that decodes chooses as less than one token, and drafts as few."""
+        tokens = tokens_of(work)
+        decoding = self.experts.choices(tokens) - tokens.prefill
+        return Placed(mix, self._hot().tokens(plan, decoding / tokens.sequences if tokens.sequences else 0.0))
+
+    def found(self, ask: Ask) -> Reads:
+        """What a pass finds in HB: of what was cached there, or placed."""
+        if ask.placed is None:
+            return self.cache.probe(ask)
+        return self._hot().probe(ask, self.experts.touched(ask.tokens) * self.size.experts)
+
+    def cached_reads(self, work: StepWork, held: Held, plan: StepPlan) -> ExpertReads:
+        """Reads of whole experts, cached by LRU or placed."""
+        return self.reads_of(self.found(self.ask(work, held, plan)), self.size.experts_bytes)
 
     def reads_of(self, reads: Reads, expert_bytes: float, hb_share: float = 1.0) -> ExpertReads:
         """What a cache answers, as shares of all experts."""

@@ -15,7 +15,7 @@ from device_model.fidelity import Ask
 from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.slices import DRAFT_BITS, draft_share, sliceable
-from device_model.step import DraftShape, IntArray
+from device_model.step import DraftShape, StepPlan
 from device_model.tiered import TENSOR_PARALLEL, tokens_of
 from device_model.units import at_four_bits
 
@@ -54,8 +54,8 @@ class Scheme(Draft):
         experts = Part("experts in the pool", sliced, TENSOR_PARALLEL, device.size.expert_macs(work) * some, read)
         return Stage(DRAFT, 1, ((static,), (device.attention_part(work, held, unit),), (experts,)))
 
-    def ask(self, device: "TieredDevice", work: "StepWork", held: "Held", routes: IntArray | None) -> Ask:
-        asked = device.ask(work, held, routes)
+    def ask(self, device: "TieredDevice", work: "StepWork", held: "Held", plan: StepPlan) -> Ask:
+        asked = device.ask(work, held, plan)
         if not self._sliced:
             return asked
         return asked._replace(slices=self.pool(device, held) * device.size.experts, pool=True)

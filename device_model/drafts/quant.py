@@ -28,6 +28,7 @@ class Scheme(Draft):
     """A full model at half the bits: close to the target, and costly to run."""
 
     published = "Quant-SD"
+    chooses = True
 
     @property
     def shape(self) -> DraftShape:

@@ -10,3 +10,4 @@ class Scheme(ElasticScheme):
     """The same pool in size, and the same passes."""
 
     published = "Random-SD"
+    chooses = True
