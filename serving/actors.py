@@ -14,7 +14,7 @@ from serving.emulated import Emulated
 from serving.engine import Engine
 from serving.flow import Batch, Chunk, Done, Request
 from serving.lpddr import Lpddr
-from serving.pricing import Modelled, Pricer, Traced
+from serving.pricing import Pricer, Traced
 from serving.priority import become_realtime, become_urgent, settle
 from serving.remote import REPORT_S, Asking, Leasing, Progress, ReleaseSink
 from serving.rules import Limits, Rules
@@ -37,6 +37,9 @@ class DeviceModelActor:
 
     def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
         return self._ways.move(to_hb, to_ext, ext_bytes_per_s)
+
+    def swap(self, plan: StepPlan, before: tuple[float, ...] | None, ext_bytes_per_s: float | None) -> StepCost:
+        return self._ways.swap(plan, before, ext_bytes_per_s)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
@@ -117,7 +120,7 @@ class HbXpu:
     def _pricer(self, model: Any) -> Pricer:
         if self._emulated.trace is not None:
             return Traced(self._emulated.trace, self._tokens, self._clock.speed)
-        return Modelled(Asking(model), self._emulated.switching.modes(self._emulated.load()))
+        return self._emulated.pricer(Asking(model))
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:

@@ -112,6 +112,7 @@ class Engine:
             drafted=priced.drafts * priced.depth,
             accepted=sum(accepted),
             reason=priced.reason,
+            swaps=priced.swaps,
             spilled_tokens=batch.spilled_tokens if first else 0,
             fetched_tokens=batch.fetched_tokens if first else 0,
             queried_tokens=batch.queried_tokens if first else 0,

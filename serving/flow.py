@@ -119,7 +119,8 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     `mode` is "ar" or "sd": `drafts` sequences drafted, `drafted` tokens in all (of the longest path of each tree), of
     which `accepted` were; `reason` says why it is in this mode. `late_real_s` is how long after its modelled instant
     the device released the step, in real seconds. `unrouted` are tokens whose experts a traced cache had to guess. The
-    last four are those of the batch (see there), in its first step.
+    tokens spilled, fetched, queried and cached are those of the batch (see there), in its first step; `swaps` is 1 if
+    HB was given other experts before it.
     """
 
     device: int
@@ -148,6 +149,7 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     fetched_tokens: int = 0
     queried_tokens: int = 0
     cached_tokens: int = 0
+    swaps: int = 0
 
 
 class Release(msgspec.Struct, frozen=True, array_like=True):

@@ -201,6 +201,7 @@ class EmulatorMetrics:
         self.traffic = self._counter("tier_bytes", "Modelled traffic, by memory tier.", ["tier"])
         self.modes = self._counter("mode_steps", "Steps in a mode, by the reason for it.", ["mode", "reason"])
         self.moved = self._counter("kv_moved_tokens", "Tokens of KV cache spilled to LPDDR, or fetched.", ["direction"])
+        self.swaps = self._counter("expert_swaps", "Times that HB was given the experts of other topics.")
         self.lookups = self._counter("expert_lookups", "Reads of an expert by a step.")
         self.hits = self._counter("expert_hits", "Reads of an expert that HB held.")
         self.busy = self._counter("busy_seconds", "Emulated seconds in which the device worked.")
@@ -238,6 +239,7 @@ class EmulatorMetrics:
         of(self.unrouted, device).inc(record.unrouted)
         of(self.busy, device).inc(record.latency_s)
         of(self.modes, device, record.mode, record.reason).inc()
+        of(self.swaps, device).inc(record.swaps)
         for direction, tokens in (("spilled", record.spilled_tokens), ("fetched", record.fetched_tokens)):
             if tokens:
                 of(self.moved, device, direction).inc(tokens)

@@ -13,6 +13,7 @@ HELP = {
     "objective": "what is chosen by cost: speed (tokens per second) or energy (tokens per joule)",
     "acceptance": "rates of accepted drafts: published (the paper's), or measured (on the bundled token model)",
     "residency": "what HB holds of the experts: analytic (as a law expects), or trace (a real cache, real routes)",
+    "placement": "experts in HB: lru (used last), hot (used most by all topics), topic (by those of the batch)",
     "devices": "emulated devices",
     "speed": "emulated seconds per real second: 1 is real time, 0.1 ten times slower",
     "token_model": "model that makes the text: foreserve-moe or foreserve-tiny, which are bundled, or one in Hugging "

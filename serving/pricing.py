@@ -12,6 +12,7 @@ from device_model.step import IntArray, StepCost, StepPlan
 from device_model.tiered import TieredDevice
 from serving.flow import Batch, Chunk
 from serving.policies.modes import Modes
+from serving.policies.placement import Placed, Placing
 from serving.routes import RouteFormat, format_of
 from serving.tokens import Tokens
 from serving.ways import PLAIN, Model, Way
@@ -21,7 +22,8 @@ PATIENCE = 0.5  # of the time that a step is expected to take
 
 class Priced(NamedTuple):
     """A step's cost, and of how many of its tokens the experts had to be guessed. If `drafts` sequences draft, to a
-    `depth`, how many drafts of each sequence of the batch are `accepted`. `reason`: why it is in this mode."""
+    `depth`, how many drafts of each sequence of the batch are `accepted`. `reason`: why it is in this mode. `swaps`
+    is 1 if HB was given other experts first."""
 
     cost: StepCost
     unrouted: int = 0
@@ -29,6 +31,7 @@ class Priced(NamedTuple):
     drafts: int = 0
     depth: int = 0
     reason: str = ""
+    swaps: int = 0
 
 
 class Pricer(Protocol):
@@ -40,22 +43,27 @@ class Pricer(Protocol):
 class Modelled:
     """Costs that the device model expects, each step in the mode that is chosen for it."""
 
-    def __init__(self, model: Model, modes: Modes) -> None:
-        self._model, self._modes = model, modes
+    def __init__(self, model: Model, modes: Modes, placing: Placing | None = None) -> None:
+        """`placing`: whose experts HB holds, if not what was used last."""
+        self._model, self._modes, self._placing = model, modes, placing
 
     def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
-        steps = self._steps(batch, ext_bytes_per_s)
+        placed = self._placing.place(batch, ext_bytes_per_s) if self._placing else Placed(batch.plan)
+        steps = self._steps(batch, placed.plan, ext_bytes_per_s)
+        first = next(steps)
+        if placed.swap:
+            first = first._replace(cost=placed.swap.plus(first.cost), swaps=1)
         if batch.fetched_tokens or batch.spilled_tokens:
             moved = self._model.move(batch.fetched_tokens, batch.spilled_tokens, ext_bytes_per_s)
-            first = next(steps)
-            yield first._replace(cost=moved.plus(first.cost))
+            first = first._replace(cost=moved.plus(first.cost))
+        yield first
         yield from steps
 
-    def _steps(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
+    def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[Priced]:
         decoding = [new == 1 and emits for new, emits in zip(batch.new_tokens, batch.emits, strict=True)]
         depths, verdict = self._modes.candidates(sum(decoding))
         steps = self._modes.steps(verdict, batch.horizon)
-        ways = self._model.ways(batch.plan, steps, ext_bytes_per_s, depths)
+        ways = self._model.ways(plan, steps, ext_bytes_per_s, depths)
         way, reason = self._modes.choose(ways, verdict)
         if way.depth == PLAIN:
             for cost in way.costs:

@@ -8,12 +8,14 @@ from typing import Any
 
 from serving.policies.modes import OBJECTIVES
 from serving.policies.modes import POLICIES as MODES
+from serving.policies.placement import LRU, PLACEMENTS
 from serving.rules import BATCHING, FAIRNESS, PREEMPTION, PREFILL, SPILL
 from serving.ways import ACCEPTANCES
 
 CHOICES = {
     "residency": ("analytic", "trace"),
     "acceptance": ACCEPTANCES,
+    "placement": PLACEMENTS,
     "mode": MODES,
     "objective": OBJECTIVES,
     "batching": BATCHING,
@@ -44,6 +46,7 @@ class Scenario:
     objective: str = "speed"
     acceptance: str = "published"
     residency: str = "analytic"
+    placement: str = "lru"
     devices: int = 1
     speed: float = 1.0
     token_model: str = str(BUNDLED_MODEL)
@@ -82,20 +85,35 @@ class Scenario:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)!r}: it must be {' or '.join(allowed)}.")
-        if self.draft not in ("auto", "none") and self.residency == "trace":
-            raise ScenarioError(
-                f"`residency` is 'trace' and `draft` is {self.draft!r}: a traced cache follows plain decoding only."
-            )
-        if self.acceptance != "published" and (self.draft == "none" or self.residency == "trace"):
-            raise ScenarioError("`acceptance` is set, and nothing drafts (`draft`): only drafts are accepted.")
-        if self.preemption == SPILL and self.kv_tier == "all":
-            raise ScenarioError(
-                "`preemption` is 'spill' and `kv_tier` is 'all': there is nowhere to spill to; with `kv_tier` 'hb' "
-                "the KV cache of what runs lies in HB, and LPDDR has room."
-            )
+        for wrong, sentence in self._contradictions():
+            if wrong:
+                raise ScenarioError(sentence)
         for name in ("tau", "prefill_chunk", "patience_s", "topic_hold_s"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be at least 0.")
+
+    def _contradictions(self) -> list[tuple[bool, str]]:
+        """What does not go together, and whether it is so here."""
+        traced, mixes = self.residency == "trace", self.placement != LRU
+        return [
+            (
+                traced and self.draft not in ("auto", "none"),
+                f"`residency` is 'trace' and `draft` is {self.draft!r}: a traced cache follows plain decoding only.",
+            ),
+            (
+                traced and mixes,
+                f"`residency` is 'trace' and `placement` is {self.placement!r}: a trace is cached by LRU.",
+            ),
+            (
+                self.acceptance != "published" and (traced or self.draft == "none"),
+                "`acceptance` is set, and nothing drafts (`draft`): only drafts are accepted.",
+            ),
+            (
+                self.preemption == SPILL and self.kv_tier == "all",
+                "`preemption` is 'spill' and `kv_tier` is 'all': there is nowhere to spill to; with `kv_tier` 'hb' "
+                "the KV cache of what runs lies in HB, and LPDDR has room.",
+            ),
+        ]
 
     def with_options(self, options: dict[str, Any]) -> "Scenario":
         """This scenario, overridden by the `options` that are given (not None)."""

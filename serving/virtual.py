@@ -13,12 +13,10 @@ from serving.clock import VirtualClock
 from serving.engine import Engine
 from serving.flow import NEVER, Chunk, Release, Request, StepRecord
 from serving.lpddr import Lpddr
-from serving.policies.modes import Modes
-from serving.pricing import Modelled
+from serving.pricing import Pricer
 from serving.rules import Limits, Rules
 from serving.scheduler import Scheduler
 from serving.tokens import Tokens
-from serving.ways import Ways
 
 LENGTH = 1  # vLLM's number for a request that ended because it had all its tokens
 
@@ -50,7 +48,7 @@ class Outcome:
 class VirtualNode:
     """A device with its scheduler."""
 
-    def __init__(self, index: int, ways: Ways, modes: Modes, limits: Limits, rules: Rules) -> None:
+    def __init__(self, index: int, pricer: Pricer, ext_bytes_per_s: float, limits: Limits, rules: Rules) -> None:
         self.index = index
         self.outcomes: dict[str, Outcome] = {}
         self.records: list[StepRecord] = []
@@ -61,8 +59,8 @@ class VirtualNode:
             device=index,
             clock=VirtualClock(),
             planner=self.scheduler,
-            pricer=Modelled(ways, modes),
-            tier=Lpddr(ways.device.ext_bytes_per_s),
+            pricer=pricer,
+            tier=Lpddr(ext_bytes_per_s),
             tokens=self._tokens,
             sink=self._note,
         )

@@ -10,6 +10,7 @@ from device_model.measured import MeasuredRates, read_measured
 from device_model.spec import SpecError
 from device_model.speculation import chain_rate, mean_accepted
 from device_model.step import StepCost, StepCosts, StepPlan
+from device_model.tiered import TieredDevice
 
 ACCEPTANCES = PUBLISHED, MEASURED = ("published", "measured")
 """Where acceptance rates come from: the paper's, or measured on the bundled token model."""
@@ -45,6 +46,8 @@ class Model(Protocol):
     def ways(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None, depths: Sequence[int]) -> list[Way]: ...
 
     def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost: ...
+
+    def swap(self, plan: StepPlan, before: tuple[float, ...] | None, ext_bytes_per_s: float | None) -> StepCost: ...
 
 
 class Ways:
@@ -97,6 +100,13 @@ class Ways:
         """What it costs to move the KV cache of so many tokens from EXT to HB, and from HB to EXT."""
         size = self.device.kv_bytes_per_token
         return self.device.transfer(to_hb * size, to_ext * size, ext_bytes_per_s)
+
+    def swap(self, plan: StepPlan, before: tuple[float, ...] | None, ext_bytes_per_s: float | None = None) -> StepCost:
+        """What it costs to have HB hold what `plan` has placed, where it held what was placed for the mix `before`.
+        ValueError for a device that knows no topics."""
+        if not isinstance(self.device, TieredDevice):
+            raise ValueError("Only experts in HB can be placed by topic")
+        return self.device.transfer(self.device.swap(plan, before).bytes, 0.0, ext_bytes_per_s)
 
     def acceptance(self, plan: StepPlan) -> Acceptance:
         """The rate of the sequences of `plan` that decode, at the calibrated depth. ValueError without a draft."""

@@ -1,0 +1,57 @@
+"""Which experts HB holds: what was used last (LRU), what is used most, or what the batch's topics use most.
+
+Stratum has the placement follow the topic of each new batch, and charges the swap (3.1, Table 4). Where a swap takes as
+long as some steps, it must pay: experts are placed anew if the steps that the batch has left, each sooner by what the
+device model says, save more time than the swap takes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from device_model.step import StepCost, StepPlan
+from device_model.usage import UNKNOWN, Usage
+from serving.flow import Batch
+from serving.ways import PLAIN, Model
+
+LRU, HOT, TOPIC = PLACEMENTS = ("lru", "hot", "topic")
+"""Cached by LRU, as the calibrated law has it; placed once, for all topics; placed for the topics of the batch."""
+
+Mix = tuple[float, ...]
+
+
+class Placed(NamedTuple):
+    """A batch's plan with the experts that HB holds during it, and what it cost to bring them in, if any were."""
+
+    plan: StepPlan
+    swap: StepCost | None = None
+
+
+class Placing:
+    """Places experts. It remembers what for."""
+
+    def __init__(self, model: Model, usage: Usage, policy: str) -> None:
+        self._model, self._usage, self._follows = model, usage, policy == TOPIC
+        self._everyone = usage.mix(np.array([UNKNOWN]))
+        self._placed: Mix | None = None
+        self._judged: Mix | None = None
+
+    def place(self, batch: Batch, ext_bytes_per_s: float) -> Placed:
+        """What HB holds while this batch is carried out."""
+        topics = np.array([self._usage.index(topic) for topic in batch.topics], dtype=np.int64)
+        mix = self._usage.mix(topics) if self._follows else self._everyone
+        plan = StepPlan(batch.plan.new_tokens, batch.plan.context, topics=topics, placed=self._placed)
+        if mix == self._judged:
+            return Placed(plan)
+        self._judged = mix
+        after = StepPlan(plan.new_tokens, plan.context, topics=topics, placed=mix)
+        swap = self._model.swap(after, self._placed, ext_bytes_per_s)
+        if self._placed is None or self._saved_s(plan, after, ext_bytes_per_s, batch) > swap.latency_s:
+            self._placed = mix
+            return Placed(after, swap)
+        return Placed(plan)
+
+    def _saved_s(self, before: StepPlan, after: StepPlan, ext_bytes_per_s: float, batch: Batch) -> float:
+        """Seconds that the steps of the batch are sooner: as many as its sequences have tokens left, on average."""
+        [took], [takes] = (self._model.ways(plan, 1, ext_bytes_per_s, (PLAIN,)) for plan in (before, after))
+        return float((took.costs.latency_s[0] - takes.costs.latency_s[0]) * np.mean(batch.remaining))
