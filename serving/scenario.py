@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from serving.slo import DEFAULT_CLASSES, parse_classes
+from serving.terms import TermError
+
 CHOICES = {"residency": ("analytic", "trace"), "acceptance": ("published", "measured")}
+COUNTS = (
+    *("devices", "token_ahead", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_queue"),
+    "block_tokens",
+)
 BUNDLED = Path(__file__).parent / "bundled"
 BUNDLED_MODEL = BUNDLED / "foreserve-moe"
 
@@ -33,16 +40,24 @@ class Scenario:
     max_num_seqs: int = 64
     max_num_batched_tokens: int = 8192
     max_queue: int = 1024
+    slo_classes: tuple[str, ...] = DEFAULT_CLASSES
+    default_slo: str = ""
+    early_rejection: bool = True
+    key_requests_per_min: int = 0
+    key_tokens_per_min: int = 0
+    prefix_caching: bool = True
+    block_tokens: int = 16
     host: str = "127.0.0.1"
     http_port: int = 8000
     grpc_port: int = 50051
     api_keys: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("devices", "token_ahead", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_queue"):
+        for name in COUNTS:
             if getattr(self, name) < 1:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be a whole number of at least 1.")
         self._check_choices()
+        self._check_admission()
         if self.token_model and (BUNDLED / self.token_model).is_dir():
             object.__setattr__(self, "token_model", str(BUNDLED / self.token_model))
         if not 0 < self.speed < float("inf"):
@@ -61,6 +76,19 @@ class Scenario:
             )
         if self.acceptance != "published" and not self.draft:
             raise ScenarioError("`acceptance` is set and `draft` is not: only drafts are accepted.")
+
+    def _check_admission(self) -> None:
+        for name in ("key_requests_per_min", "key_tokens_per_min"):
+            if getattr(self, name) < 0:
+                raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be at least 0 (0: no limit).")
+        try:
+            classes = parse_classes(self.slo_classes, "`slo_classes`")
+        except TermError as error:
+            raise ScenarioError(str(error)) from error
+        if self.default_slo not in ("", *classes):
+            raise ScenarioError(
+                f"`default_slo` is {self.default_slo!r}: it must be one of {', '.join(classes)}, or empty (no targets)."
+            )
 
     def with_options(self, options: dict[str, Any]) -> "Scenario":
         """This scenario, overridden by the `options` that are given (not None)."""
@@ -94,7 +122,13 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def _checked(value: Any, kind: type, what: str) -> Any:
-    names = {str: "a string", int: "a whole number", float: "a number", tuple: "a list of strings"}
+    names = {
+        str: "a string",
+        int: "a whole number",
+        float: "a number",
+        tuple: "a list of strings",
+        bool: "true or false",
+    }
     if kind is float and type(value) is int:
         value = float(value)
     if kind is tuple and isinstance(value, list) and all(isinstance(item, str) for item in value):
