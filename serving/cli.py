@@ -14,6 +14,9 @@ from serving import device_model_commands, token_model_commands
 from serving.options import HELP
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
 
+# Options that are given once for each.
+SINGULAR = {"api_keys": "api_key", "slo_classes": "slo_class"}
+
 
 def main() -> None:
     """The entry point of the `foreserve` command."""
@@ -70,13 +73,15 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         "scenario", nargs="?", type=Path, metavar="SCENARIO.toml", help="a TOML file with the keys below"
     )
     for field in dataclasses.fields(Scenario):
-        option = "--api-key" if field.name == "api_keys" else f"--{field.name.replace('_', '-')}"
+        option = "--" + SINGULAR.get(field.name, field.name).replace("_", "-")
         kind = type(field.default)
         shown = f"{HELP[field.name]}" + (
-            f" (default: {field.default})" if field.name not in ("api_keys", "token_model") else ""
+            f" (default: {field.default})" if kind is not tuple and field.name != "token_model" else ""
         )
         if kind is tuple:
-            parser.add_argument(option, dest=field.name, action="append", metavar="KEY", help=shown)
+            parser.add_argument(option, dest=field.name, action="append", metavar="TEXT", help=shown)
+        elif kind is bool:
+            parser.add_argument(option, dest=field.name, action=argparse.BooleanOptionalAction, help=shown)
         else:
             parser.add_argument(option, dest=field.name, type=kind, metavar=kind.__name__.upper(), help=shown)
 
@@ -85,8 +90,7 @@ def scenario_of(args: argparse.Namespace) -> Scenario:
     """The scenario that the command line asks for; raises `ScenarioError`."""
     scenario = load_scenario(args.scenario) if args.scenario else Scenario()
     options = {field.name: getattr(args, field.name) for field in dataclasses.fields(Scenario)}
-    if options["api_keys"]:
-        options["api_keys"] = tuple(options["api_keys"])
+    options = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
     return scenario.with_options(options)
 
 

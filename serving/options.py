@@ -31,6 +31,15 @@ HELP = {
     "preemption": "KV cache of what is preempted: recompute it, or spill it to LPDDR",
     "kv_tier": "where the KV cache of what runs may lie: all tiers, or hb only",
     "fairness": "between API keys: none, or by tokens (who was served least goes first)",
+    "slo_classes": "SLO class that requests may name, as in 'chat: ttft_ms=500, tpot_ms=50, priority=0', of which each "
+    "term may be left out; may be given more than once, and replaces the default classes",
+    "default_slo": "SLO class of requests that name none (empty: no targets)",
+    "early_rejection": "turn a request away (429) if its first token is predicted to come later than its TTFT target",
+    "key_requests_per_min": "requests that each API key may make in an emulated minute, all of them at once if it "
+    "likes (0: no limit); without API keys, of all clients together",
+    "key_tokens_per_min": "the same of tokens: the prompt's and max_tokens, less what is not generated in the end",
+    "prefix_caching": "let requests share the KV cache of what their prompts begin with",
+    "block_tokens": "tokens in a block of the KV cache, whole ones of which prompts share",
     "host": "address to listen on",
     "http_port": "port of the OpenAI HTTP API and /metrics (0: any free one)",
     "grpc_port": "port of the gRPC API (0: any free one)",

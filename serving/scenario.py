@@ -10,6 +10,8 @@ from serving.policies.modes import OBJECTIVES
 from serving.policies.modes import POLICIES as MODES
 from serving.policies.placement import LRU, PLACEMENTS
 from serving.rules import BATCHING, FAIRNESS, PREEMPTION, PREFILL, SPILL
+from serving.slo import DEFAULT_CLASSES, parse_classes
+from serving.terms import TermError
 from serving.ways import ACCEPTANCES
 
 CHOICES = {
@@ -24,6 +26,10 @@ CHOICES = {
     "fairness": FAIRNESS,
     "kv_tier": ("all", "hb"),
 }
+COUNTS = (
+    *("devices", "token_ahead", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_queue"),
+    "block_tokens",
+)
 BUNDLED = Path(__file__).parent / "bundled"
 BUNDLED_MODEL = BUNDLED / "foreserve-moe"
 
@@ -63,16 +69,24 @@ class Scenario:
     preemption: str = "recompute"
     kv_tier: str = "all"
     fairness: str = "none"
+    slo_classes: tuple[str, ...] = DEFAULT_CLASSES
+    default_slo: str = ""
+    early_rejection: bool = True
+    key_requests_per_min: int = 0
+    key_tokens_per_min: int = 0
+    prefix_caching: bool = True
+    block_tokens: int = 16
     host: str = "127.0.0.1"
     http_port: int = 8000
     grpc_port: int = 50051
     api_keys: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("devices", "token_ahead", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_queue"):
+        for name in COUNTS:
             if getattr(self, name) < 1:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be a whole number of at least 1.")
         self._check_choices()
+        self._check_admission()
         if self.token_model and (BUNDLED / self.token_model).is_dir():
             object.__setattr__(self, "token_model", str(BUNDLED / self.token_model))
         if not 0 < self.speed < float("inf"):
@@ -115,6 +129,19 @@ class Scenario:
             ),
         ]
 
+    def _check_admission(self) -> None:
+        for name in ("key_requests_per_min", "key_tokens_per_min"):
+            if getattr(self, name) < 0:
+                raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be at least 0 (0: no limit).")
+        try:
+            classes = parse_classes(self.slo_classes, "`slo_classes`")
+        except TermError as error:
+            raise ScenarioError(str(error)) from error
+        if self.default_slo not in ("", *classes):
+            raise ScenarioError(
+                f"`default_slo` is {self.default_slo!r}: it must be one of {', '.join(classes)}, or empty (no targets)."
+            )
+
     def with_options(self, options: dict[str, Any]) -> "Scenario":
         """This scenario, overridden by the `options` that are given (not None)."""
         return dataclasses.replace(self, **{key: value for key, value in options.items() if value is not None})
@@ -147,7 +174,13 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def _checked(value: Any, kind: type, what: str) -> Any:
-    names = {str: "a string", int: "a whole number", float: "a number", tuple: "a list of strings"}
+    names = {
+        str: "a string",
+        int: "a whole number",
+        float: "a number",
+        tuple: "a list of strings",
+        bool: "true or false",
+    }
     if kind is float and type(value) is int:
         value = float(value)
     if kind is tuple and isinstance(value, list) and all(isinstance(item, str) for item in value):

@@ -18,7 +18,7 @@ def limits_of(scenario: Scenario, device: RooflineDevice) -> Limits:
         if not in_hb:
             raise ScenarioError(f"`kv_tier` is 'hb', and in HB of {scenario.hardware} is no room for a KV cache.")
         most, spill = in_hb, most - in_hb
-    return Limits(scenario.max_num_seqs, scenario.max_num_batched_tokens, most, spill_tokens=spill)
+    return Limits(scenario.max_num_seqs, scenario.max_num_batched_tokens, most, scenario.block_tokens, spill)
 
 
 def rules_of(scenario: Scenario, ways: Ways) -> Rules:
@@ -30,6 +30,7 @@ def rules_of(scenario: Scenario, ways: Ways) -> Rules:
         prefill_chunk=scenario.prefill_chunk,
         preemption=scenario.preemption,
         fairness=scenario.fairness,
+        prefix_caching=scenario.prefix_caching,
         # In a step that drafts a sequence may have as many tokens more.
         lookahead=ways.deepest if scenario.mode != "fixed-ar" else 0,
         patience_s=scenario.patience_s,

@@ -1,0 +1,62 @@
+"""How long a device's steps take, from a few probes of its model made beforehand: a forecast has no time for more."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from device_model.step import DeviceModel, StepPlan
+
+# Contexts at which decoding is probed; between them its time is taken for linear.
+CONTEXTS = (1, 256, 1024, 4096, 16384, 65536, 262144)
+
+
+class Curve(NamedTuple):
+    """A function of one number, linear between the points at which it is known, and on beyond them."""
+
+    at: Sequence[float]
+    values: Sequence[float]
+
+    def __call__(self, x: float) -> float:
+        """The value at `x`."""
+        right = min(max(bisect_right(self.at, x), 1), len(self.at) - 1)
+        left = right - 1
+        slope = (self.values[right] - self.values[left]) / (self.at[right] - self.at[left])
+        return self.values[left] + slope * (x - self.at[left])
+
+
+class Pace:
+    """Seconds of a device's steps, by the prompt tokens and the decoding sequences that they compute."""
+
+    def __init__(self, device: DeviceModel, max_num_seqs: int, max_num_batched_tokens: int) -> None:
+        prompts = doubling(max_num_batched_tokens)
+        self._prefill = Curve(prompts, [_probe(device, (tokens, 0)) for tokens in prompts])
+        self._batches = doubling(max_num_seqs)
+        contexts = [c for c in CONTEXTS if c < device.max_context_tokens] or [1]
+        contexts.append(max(device.max_context_tokens, contexts[-1] + 1))
+        self._decode = [Curve(contexts, [_probe(device, *[(1, c)] * b) for c in contexts]) for b in self._batches]
+
+    def decode_s(self, decoding: float, context: float) -> float:
+        """A step in which `decoding` sequences, with `context` tokens each on average, compute a token each."""
+        if decoding <= 0:
+            return 0.0
+        right = min(max(bisect_right(self._batches, decoding), 1), len(self._batches) - 1)
+        low, high = self._batches[right - 1], self._batches[right]
+        share = (decoding - low) / (high - low)
+        return (1 - share) * self._decode[right - 1](context) + share * self._decode[right](context)
+
+    def step_s(self, prompt_tokens: float, decoding: float, context: float) -> float:
+        """A step that also computes `prompt_tokens`: all its tokens go through the weights as those of a prompt do, and
+        the decoding ones read their contexts besides."""
+        if prompt_tokens <= 0:
+            return self.decode_s(decoding, context)
+        reading = self.decode_s(decoding, context) - self.decode_s(decoding, 1)
+        return self._prefill(prompt_tokens + decoding) + reading
+
+
+def doubling(last: int) -> list[int]:
+    """1, 2, 4, ... and `last`; at least two numbers."""
+    return [*(1 << i for i in range(max(last - 1, 1).bit_length())), max(last, 2)]
+
+
+def _probe(device: DeviceModel, *sequences: tuple[int, int]) -> float:
+    return float(device.probe(StepPlan.of(*sequences)).latency_s[0])
