@@ -46,9 +46,10 @@ class Modelled:
     def __init__(self, model: Model, modes: Modes, placing: Placing | None = None) -> None:
         """`placing`: whose experts HB holds, if not what was used last."""
         self._model, self._modes, self._placing = model, modes, placing
+        self._depth = PLAIN
 
     def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
-        placed = self._placing.place(batch, ext_bytes_per_s) if self._placing else Placed(batch.plan)
+        placed = self._placing.place(batch, self._depth, ext_bytes_per_s) if self._placing else Placed(batch.plan)
         steps = self._steps(batch, placed.plan, ext_bytes_per_s)
         first = next(steps)
         if placed.swap:
@@ -65,6 +66,7 @@ class Modelled:
         steps = self._modes.steps(verdict, batch.horizon)
         ways = self._model.ways(plan, steps, ext_bytes_per_s, depths)
         way, reason = self._modes.choose(ways, verdict)
+        self._depth = way.depth if way.tokens else self._depth
         if way.depth == PLAIN:
             for cost in way.costs:
                 yield Priced(cost, reason=reason)

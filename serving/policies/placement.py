@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from device_model.step import StepCost, StepPlan
+from device_model.step import IntArray, StepCost, StepPlan
 from device_model.usage import UNKNOWN, Usage
 from serving.flow import Batch
-from serving.ways import PLAIN, Model
+from serving.ways import Model
 
 LRU, HOT, TOPIC = PLACEMENTS = ("lru", "hot", "topic")
 """Cached by LRU, as the calibrated law has it; placed once, for all topics; placed for the topics of the batch."""
@@ -36,9 +36,9 @@ class Placing:
         self._placed: Mix | None = None
         self._judged: Mix | None = None
 
-    def place(self, batch: Batch, ext_bytes_per_s: float) -> Placed:
-        """What HB holds while this batch is carried out."""
-        topics = np.array([self._usage.index(topic) for topic in batch.topics], dtype=np.int64)
+    def place(self, batch: Batch, depth: int, ext_bytes_per_s: float) -> Placed:
+        """What HB holds while this batch is carried out, which will draft to about `depth`."""
+        topics = self._topics(batch)
         mix = self._usage.mix(topics) if self._follows else self._everyone
         plan = StepPlan(batch.plan.new_tokens, batch.plan.context, topics=topics, placed=self._placed)
         if mix == self._judged:
@@ -46,12 +46,20 @@ class Placing:
         self._judged = mix
         after = StepPlan(plan.new_tokens, plan.context, topics=topics, placed=mix)
         swap = self._model.swap(after, self._placed, ext_bytes_per_s)
-        if self._placed is None or self._saved_s(plan, after, ext_bytes_per_s, batch) > swap.latency_s:
-            self._placed = mix
-            return Placed(after, swap)
-        return Placed(plan)
+        if self._placed is not None:
+            took_s, takes_s = (self._left_s(batch, each, depth, ext_bytes_per_s) for each in (self._placed, mix))
+            if took_s - takes_s <= swap.latency_s:
+                return Placed(plan)
+        self._placed = mix
+        return Placed(after, swap)
 
-    def _saved_s(self, before: StepPlan, after: StepPlan, ext_bytes_per_s: float, batch: Batch) -> float:
-        """Seconds that the steps of the batch are sooner: as many as its sequences have tokens left, on average."""
-        [took], [takes] = (self._model.ways(plan, 1, ext_bytes_per_s, (PLAIN,)) for plan in (before, after))
-        return float((took.costs.latency_s[0] - takes.costs.latency_s[0]) * np.mean(batch.remaining))
+    def _left_s(self, batch: Batch, mix: Mix, depth: int, ext_bytes_per_s: float) -> float:
+        """Seconds that the batch takes for the tokens that its sequences have left on average. Prompts in it are taken
+        for done: they read nearly all experts, wherever these are."""
+        new, context = batch.plan.new_tokens, batch.plan.context
+        ahead = StepPlan(np.ones_like(new), context + new, topics=self._topics(batch), placed=mix)
+        [way] = self._model.ways(ahead, 1, ext_bytes_per_s, (depth,))
+        return float(np.mean(batch.remaining)) * len(batch.ids) / way.tokens_per_s
+
+    def _topics(self, batch: Batch) -> IntArray:
+        return np.array([self._usage.index(topic) for topic in batch.topics], dtype=np.int64)

@@ -1,0 +1,142 @@
+"""`foreserve policies`: what each policy does to the same requests, on the same device, in virtual time.
+
+Loads are shares of what the device serves when all requests come at once, first come, first served, with tau.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from device_model.cells import batch_plan
+from serving.emulated import Emulated
+from serving.flow import Request, StepRecord
+from serving.policies.modes import POLICIES as MODES
+from serving.rules import BATCHING, PREFILL
+from serving.scenario import Scenario
+from serving.scheduling import limits_of, rules_of
+from serving.slo import SloClass, parse_classes
+from serving.virtual import Outcome, VirtualNode, serve_virtually
+from serving.ways import PLAIN
+
+LOADS = (0.5, 0.8, 1.1)
+TOPICS = ("legal", "humanities", "cs", "science", "math", "logic", "other")
+PROMPT_TOKENS, OUTPUT_TOKENS = (30, 800), (20, 240)
+# A batch that four to a topic would fill: topics compete for places, and experts for HB.
+MAX_NUM_SEQS = 16
+HOLD_S = 2.0
+# Of the scenario's classes: a third in a hurry, and as many that nobody waits for.
+SHARES = (0.3, 0.3, 0.4)
+CHUNK_TOKENS = 256
+RAMP = range(1, 33)
+STEPS_AT_EACH = 20
+
+
+class Figures(NamedTuple):
+    """What came of a run. Times in emulated seconds; rates and shares of all requests, `itl_p99_s` and hits of decode
+    steps."""
+
+    ttft_s: float
+    ttft_p99_s: float
+    tpot_s: float
+    itl_p99_s: float
+    goodput_per_s: float
+    good_share: float
+    j_per_token: float
+    hit_rate: float
+    sd_share: float
+    mode_changes: int
+    tokens_per_s: float
+
+
+def compare(scenario: Scenario, requests: int, seed: int) -> dict[str, Any]:
+    """All figures, for a table; the scenario says which device."""
+    base = dataclasses.replace(scenario, max_num_seqs=MAX_NUM_SEQS, placement="topic")
+    crowd = mixed(requests, seed, rate_per_s=float("inf"))
+    outcomes, _ = run(base, crowd)
+    most_per_s = requests / max(outcome.tokens_s[-1] for outcome in outcomes)
+    runs = []
+    for load in LOADS:
+        crowd = mixed(requests, seed, load * most_per_s)
+        for kind, name, case in cases(base):
+            runs.append({"load": load, "kind": kind, "policy": name} | figures(*run(case, crowd))._asdict())
+    return {"requests": requests, "seed": seed, "most_per_s": most_per_s, "runs": runs, "ramp": ramp(base)}
+
+
+def cases(base: Scenario) -> Iterator[tuple[str, str, Scenario]]:
+    """Each policy of each kind, with all else as it is."""
+    for name in BATCHING:
+        yield "batching", name, dataclasses.replace(base, batching=name)
+    yield "batching", "topic-aware, held", dataclasses.replace(base, batching="topic-aware", topic_hold_s=HOLD_S)
+    for name in MODES:
+        yield "mode", name, dataclasses.replace(base, mode=name)
+    yield "mode", "cost, depth auto", dataclasses.replace(base, mode="cost", depth="auto")
+    yield "mode", "cost, by energy", dataclasses.replace(base, mode="cost", objective="energy")
+    for name in PREFILL:
+        yield "prefill", name, dataclasses.replace(base, prefill=name)
+    yield "prefill", f"mixed, chunks of {CHUNK_TOKENS}", dataclasses.replace(base, prefill_chunk=CHUNK_TOKENS)
+
+
+def mixed(count: int, seed: int, rate_per_s: float) -> list[Request]:
+    """Requests of all topics and SLO classes, Poisson; of one seed the same ones at any rate, sooner or later."""
+    rng = np.random.default_rng(seed)
+    classes = list(parse_classes(Scenario().slo_classes, "slo_classes").values())
+    at_s, requests = 0.0, []
+    for i in range(count):
+        at_s += rng.exponential(1.0) / rate_per_s
+        slo: SloClass = classes[rng.choice(len(classes), p=SHARES)]
+        topic = TOPICS[rng.integers(len(TOPICS))]
+        prompt, output = int(rng.integers(*PROMPT_TOKENS)), int(rng.integers(*OUTPUT_TOKENS))
+        request = Request(str(i), at_s, prompt, output, seed=i, topic=topic, priority=slo.priority)
+        requests.append(msgspec.structs.replace(request, ttft_s=slo.ttft_s, tpot_s=slo.tpot_s))
+    return requests
+
+
+def run(scenario: Scenario, requests: list[Request]) -> tuple[list[Outcome], list[StepRecord]]:
+    """A scenario's device, fed with the requests."""
+    emulated = Emulated.of(scenario)
+    ways = emulated.load()
+    limits, rules = limits_of(scenario, ways.device), rules_of(scenario, ways)
+    node = VirtualNode(0, emulated.pricer(ways), ways.device.ext_bytes_per_s, limits, rules)
+    return serve_virtually(requests, [node])
+
+
+def figures(outcomes: list[Outcome], records: list[StepRecord]) -> Figures:
+    """What came of a run."""
+    ttft = np.array([each.ttft_s for each in outcomes])
+    gaps = [later - one for each in outcomes for one, later in pairwise(each.tokens_s) if later > one]
+    decoding = [record for record in records if record.phase == "decode"]
+    tokens = sum(len(each.tokens_s) for each in outcomes)
+    last_s = max(each.tokens_s[-1] for each in outcomes)
+    good = sum(each.good for each in outcomes)
+    return Figures(
+        ttft_s=float(ttft.mean()),
+        ttft_p99_s=float(np.percentile(ttft, 99)),
+        tpot_s=float(np.mean([each.tpot_s for each in outcomes])),
+        itl_p99_s=float(np.percentile(gaps, 99)),
+        goodput_per_s=good / last_s,
+        good_share=good / len(outcomes),
+        j_per_token=sum(sum(record.energy_j) for record in records) / tokens,
+        hit_rate=sum(record.expert_hits for record in decoding) / sum(record.expert_lookups for record in decoding),
+        sd_share=sum(record.mode == "sd" for record in decoding) / len(decoding),
+        mode_changes=sum(one.mode != other.mode for one, other in pairwise(decoding)),
+        tokens_per_s=tokens / last_s,
+    )
+
+
+def ramp(scenario: Scenario) -> list[dict[str, Any]]:
+    """Expected tokens per second of a batch that grows slowly through tau and shrinks again, under each mode policy."""
+    rows = []
+    for name in MODES:
+        emulated = Emulated.of(dataclasses.replace(scenario, mode=name))
+        ways = emulated.load()
+        modes = emulated.switching.modes(ways)
+        for batch in np.repeat([*RAMP, *reversed(RAMP)], STEPS_AT_EACH).tolist():
+            depths, verdict = modes.candidates(batch)
+            way, reason = modes.choose(ways.ways(batch_plan(batch), depths=depths), verdict)
+            mode = "ar" if way.depth == PLAIN else "sd"
+            rows.append({"policy": name, "batch": batch, "mode": mode, "reason": reason, "rate": way.tokens_per_s})
+    return rows[::STEPS_AT_EACH]
