@@ -1,7 +1,7 @@
 """How long a device's steps take, from a few probes of its model made beforehand: a forecast has no time for more."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from device_model.step import DeviceModel, StepPlan
@@ -28,11 +28,12 @@ class Pace:
     """Seconds of a device's steps, by the prompt tokens and the decoding sequences that they compute."""
 
     def __init__(self, device: DeviceModel, max_num_seqs: int, max_num_batched_tokens: int) -> None:
-        self._prefill = _curve(doubling(max_num_batched_tokens), lambda n: _probe(device, (n, 0)))
+        prompts = doubling(max_num_batched_tokens)
+        self._prefill = Curve(prompts, [_probe(device, (n, 0)) for n in prompts])
         self._batches = doubling(max_num_seqs)
         contexts = [c for c in CONTEXTS if c < device.max_context_tokens] or [1]
         contexts.append(max(device.max_context_tokens, contexts[-1] + 1))
-        self._decode = [_curve(contexts, lambda c, b=b: _probe(device, *[(1, c)] * b)) for b in self._batches]
+        self._decode = [Curve(contexts, [_probe(device, *[(1, c)] * b) for c in contexts]) for b in self._batches]
 
     def decode_s(self, decoding: float, context: float) -> float:
         """A step in which `decoding` sequences, with `context` tokens each on average, compute a token each."""
@@ -55,10 +56,6 @@ class Pace:
 def doubling(last: int) -> list[int]:
     """1, 2, 4, ... and `last`; at least two numbers."""
     return [*(1 << i for i in range(max(last - 1, 1).bit_length())), max(last, 2)]
-
-
-def _curve(at: list[int], value: Callable[[int], float]) -> Curve:
-    return Curve(at, [value(x) for x in at])
 
 
 def _probe(device: DeviceModel, *sequences: tuple[int, int]) -> float:
