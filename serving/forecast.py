@@ -164,12 +164,13 @@ class Forecast:
         return min((self.predict_ttft_s(device, prompt_tokens, now_s), device) for device in devices)
 
     @property
-    def devices(self) -> Iterable[int]:
+    def devices(self) -> list[int]:
         """The devices that are known."""
-        return self._queues.keys()
+        return list(self._queues)
 
     def on_submit(self, device: int, request: Request, now_s: float) -> None:
-        """A request went to a device, with a part of its tokens already if it was begun elsewhere."""
+        """A request went to a device, with a part of its tokens already if it was begun elsewhere, or moved there."""
+        self._forget(request.id)
         queue, load = self._queues[device], Load(device, request.prompt_tokens, request.max_tokens)
         self._loads[request.id] = load
         idle = not queue.waiting and not queue.ends
@@ -183,7 +184,9 @@ class Forecast:
 
     def on_first_token(self, request_id: str, released: int = 1) -> None:
         """A request has its first token, or already more of them."""
-        load = self._loads[request_id]
+        load = self._loads.get(request_id)
+        if load is None or load.end is not None:
+            return
         queue = self._queues[load.device]
         queue.waiting -= 1
         queue.prompts -= load.prompt_tokens
@@ -196,19 +199,26 @@ class Forecast:
 
     def on_finish(self, request_id: str, made: int) -> None:
         """A request is over, with `made` tokens; one that is unknown was never here."""
+        load = self._forget(request_id)
+        if load is not None and load.end is not None:
+            queue = self._queues[load.device]
+            queue.length += REQUESTS * (made / load.max_tokens - queue.length)
+
+    def _forget(self, request_id: str) -> Load | None:
         load = self._loads.pop(request_id, None)
         if load is None:
-            return
+            return None
         queue = self._queues[load.device]
         if load.end is None:
             queue.waiting -= 1
             queue.prompts -= load.prompt_tokens
             queue.wanted -= load.max_tokens
             queue.computed = min(queue.computed, queue.prompts)
-            return
-        queue.length += REQUESTS * (made / load.max_tokens - queue.length)
-        del queue.ends[bisect_left(queue.ends, load.end)]
-        queue.context = max(0.0, queue.context - load.prompt_tokens - (queue.steps - load.first)) if queue.ends else 0.0
+        else:
+            del queue.ends[bisect_left(queue.ends, load.end)]
+            left = queue.context - load.prompt_tokens - (queue.steps - load.first)
+            queue.context = max(0.0, left) if queue.ends else 0.0
+        return load
 
     def on_step(self, record: StepRecord) -> None:
         """A device made a step, and what came out of it has been told."""

@@ -19,6 +19,7 @@ from serving.flow import StepRecord
 # Steps of fast hardware take milliseconds; vLLM's own buckets begin at 10 ms (ITL) and 300 ms (phases).
 FINE_S = (0.001, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2)
 LATENESS_S = (1e-5, 3e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
+REJECTIONS = ("max_num_queued_reqs", "requests_per_min", "tokens_per_min", "ttft")
 BATCH = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -53,7 +54,7 @@ class RequestMetrics:
         self.success = self._counter("request_success", "Requests finished, by reason.", ["finished_reason"])
         self.rejections = Counter(
             "vllm:admission_rejections",
-            "Requests rejected by a queue limit.",
+            "Requests turned away, by reason.",
             ["model_name", "reason"],
             registry=registry,
         )
@@ -163,6 +164,8 @@ class RequestMetrics:
             self.e2e,
         ):
             metric.labels(self._model, engine)
+        for reason in REJECTIONS:
+            self.rejections.labels(self._model, reason)
         for reason in FinishReason:
             self.success.labels(self._model, engine, str(reason))
 

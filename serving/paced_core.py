@@ -12,18 +12,23 @@ from vllm.exceptions import VLLMClientError
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core_client import EngineCoreClient
 
-from serving.arrival import arrival_s
+from serving import arrival
+from serving.admission import UNASKED, Admission, Admitted, TurnedAway, Work
 from serving.dispatch import Dispatcher
 from serving.flight import Flight
 from serving.flow import Chunk, Release, Request, StepRecord
 from serving.metrics import Metrics
+from serving.prefix import block_hashes
 
 
 class PacedCore(EngineCoreClient):  # type: ignore[misc]
     """Requests become flights; releases become what vLLM's output handler expects of a step."""
 
-    def __init__(self, dispatcher: Dispatcher, metrics: Metrics) -> None:
+    def __init__(self, dispatcher: Dispatcher, admission: Admission, metrics: Metrics, block_tokens: int) -> None:
+        """`block_tokens` are those of a block of the KV cache that prompts may share; 0 if they share none."""
         self.metrics = metrics
+        self._admission = admission
+        self._block_tokens = block_tokens
         self.clock = dispatcher.clock
         self.resources = SimpleNamespace(engine_dead=False)
         self.siblings: Callable[[str], int] = lambda request_id: 1
@@ -50,19 +55,64 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             # With a seed a request can be made again after a crash, token by token. Children of `n` share params.
             request.sampling_params = params = copy.copy(params)
             params.seed = random.getrandbits(63)
-        await self._dispatcher.submit(
-            Flight(
-                core_request=request,
-                request=Request(
-                    id=request.request_id,
-                    arrival_s=arrival_s(self.clock),
-                    prompt_tokens=len(request.prompt_token_ids),
-                    max_tokens=params.max_tokens,
-                    seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
-                ),
-                device=self._dispatcher.choose(request.data_parallel_rank),
-            )
+        flight = self._flight(request)
+        self._admission.forecast.on_submit(flight.device, flight.request, self.clock.now())
+        await self._dispatcher.submit(flight)
+
+    def admit(self, work: Work, extra_args: dict[str, Any] | None, priority: int) -> Admitted | None:
+        """Judge a request of the current call; None if there is no call. Raises as `Admission.admit`.
+
+        `priority` is what vLLM has read of it, from the body or from a header of its own; 0 says nothing.
+        """
+        call = arrival.current()
+        if call is None:
+            return None
+        if priority:
+            call.body = {"priority": priority, **call.body}
+        try:
+            return self._admission.admit(call, extra_args or {}, work)
+        except TurnedAway as refusal:
+            raise self.turned_away(refusal) from None
+
+    def turned_away(self, refusal: TurnedAway) -> TurnedAway:
+        """Take note of a refusal of the current call."""
+        self.metrics.on_rejection(refusal.reason)
+        if call := arrival.current():
+            call.retry_after_s = refusal.retry_after_s
+        return refusal
+
+    def _flight(self, request: EngineCoreRequest) -> Flight:
+        params, prompt = request.sampling_params, request.prompt_token_ids
+        admitted = self._admitted(request)
+        return Flight(
+            core_request=request,
+            request=Request(
+                id=request.request_id,
+                arrival_s=arrival.arrival_s(self.clock),
+                prompt_tokens=len(prompt),
+                max_tokens=params.max_tokens,
+                seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
+                topic=admitted.wishes.topic,
+                key=admitted.key,
+                priority=admitted.wishes.priority,
+                ttft_s=admitted.wishes.ttft_s,
+                tpot_s=admitted.wishes.tpot_s,
+                blocks=block_hashes(prompt, self._block_tokens, request.cache_salt or "") if self._block_tokens else [],
+            ),
+            device=self._dispatcher.choose(request.data_parallel_rank),
         )
+
+    def _admitted(self, request: EngineCoreRequest) -> Admitted:
+        """What was said of a request when it was admitted, or is said now of one that had no tokens then."""
+        call, params = arrival.current(), request.sampling_params
+        admitted = None if call is None else call.admitted.get(request.external_req_id)
+        if admitted is None:
+            work = Work(request.request_id, len(request.prompt_token_ids), params.max_tokens)
+            admitted = self.admit(work, params.extra_args, request.priority)
+        if admitted is None:
+            return UNASKED
+        self._admission.begin(admitted)
+        return admitted
 
     async def abort_requests_async(self, request_ids: list[str]) -> None:
         """vLLM's output handler calls this for one reason: it has seen a stop string."""
@@ -89,6 +139,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._dispatcher.stop()
 
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
+        self._foretell(release, news)
         if release.record is not None:
             self.metrics.on_step(release.record)
             self.on_step(release.record)
@@ -104,6 +155,16 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         if outputs:
             self._outputs.put_nowait((EngineCoreOutputs(release.device, outputs), release.at_s))
 
+    def _foretell(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
+        forecast = self._admission.forecast
+        for flight, chunk in news:
+            if chunk.first == 0:
+                forecast.on_first_token(chunk.request_id)
+            if chunk.finish is not None:
+                self._admission.end(flight.request, chunk.first + len(chunk.tokens))
+        if release.record is not None:
+            forecast.on_step(release.record)
+
     def _watch_delivery(self) -> None:
         """What was handed over has been put into its streams; each of them writes in its next turn of the loop."""
         if self._handed_over:
@@ -116,10 +177,12 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def _end(self, request_ids: list[str], reason: FinishReason) -> None:
         for flight in self._dispatcher.abort(request_ids):
+            self._admission.end(flight.request, len(flight.tokens))
             self._count(flight, reason)
 
     def _fail(self, flight: Flight) -> None:
         """End a request that cannot be served; its client is told so."""
+        self._admission.end(flight.request, len(flight.tokens))
         self._count(flight, FinishReason.ERROR)
         output = EngineCoreOutput(flight.request.id, [], finish_reason=FinishReason.ERROR)
         self._outputs.put_nowait((EngineCoreOutputs(flight.device, [output]), self.clock.now()))

@@ -9,12 +9,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Iterable
-from http import HTTPStatus
-from math import ceil
 from typing import Any
 
 from vllm.config import VllmConfig
-from vllm.exceptions import GracefulHTTPError, QueueOverflowError, VLLMClientError
+from vllm.exceptions import VLLMClientError
 from vllm.renderers import renderer_from_config
 from vllm.sampling_params import SamplingParams
 from vllm.utils.collection_utils import as_list
@@ -23,19 +21,12 @@ from vllm.v1.engine.input_processor import InputProcessor
 from vllm.v1.engine.output_processor import OutputProcessor
 
 from serving import arrival
+from serving.admission import NeverAllowed, TurnedAway, Work
+from serving.arrival import Call, Headers
 from serving.paced_core import PacedCore
 
 # How many of the last departures tell how soon the next place is free.
 DEPARTURES = 32
-
-
-class QueueFull(QueueOverflowError):  # type: ignore[misc]
-    """All places are taken. vLLM's own says 503; clients of OpenAI's API back off at 429."""
-
-    def __init__(self, limit: int, retry_after_s: float) -> None:
-        message = f"All {limit} places of the queue are taken; try again in {ceil(retry_after_s)} s."
-        GracefulHTTPError.__init__(self, message, HTTPStatus.TOO_MANY_REQUESTS)
-        self.retry_after_s = retry_after_s
 
 
 class PacedEngine(AsyncLLM):  # type: ignore[misc]
@@ -78,16 +69,31 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
             raise VLLMClientError("foreserve emulates text generation only: no pooling, scoring or embedding requests.")
         return await super().add_request(request_id, prompt, params, *args, **kwargs)
 
-    def check_admission(self, n: int = 1, request_id: str | None = None) -> None:
-        """Raises `QueueFull` if `n` more sequences would exceed the scenario's `max_queue`."""
-        limit = self.scheduler_config.max_num_queued_reqs
-        if self.get_num_unfinished_requests() + n > limit:
-            self.engine_core.metrics.on_rejection("max_num_queued_reqs")
-            raise QueueFull(limit, self.retry_after_s())
+    def generate(self, prompt: Any, sampling_params: SamplingParams, request_id: str, **rest: Any) -> Any:
+        """As in `AsyncLLM`; but whoever is not admitted is told so at once, before a response has begun.
 
-    def stamp(self) -> None:
-        """A request has come in, to the current task: it arrives now, not when it is tokenized."""
-        arrival.stamp(self.engine_core.clock)
+        Text that is still to be tokenized (vLLM's gRPC service takes it) is judged when it is.
+        """
+        ids = prompt.get("prompt_token_ids") if isinstance(prompt, dict) else None
+        if ids is not None and isinstance(sampling_params, SamplingParams):
+            limit = max(1, self.model_config.max_model_len - len(ids))
+            most = limit if sampling_params.max_tokens is None else sampling_params.max_tokens
+            work = Work(request_id, len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
+            self.engine_core.admit(work, sampling_params.extra_args, rest.get("priority", 0))
+        return super().generate(prompt, sampling_params, request_id, **rest)
+
+    def check_admission(self, n: int = 1, request_id: str | None = None) -> None:
+        """Raises `NeverAllowed` if `n` is above the scenario's `max_queue`, `TurnedAway` if it is by now."""
+        limit = self.scheduler_config.max_num_queued_reqs
+        if n > limit:
+            raise NeverAllowed(f"`n` is {n}, and the queue has {limit} places: ask for fewer.", parameter="n")
+        if self.get_num_unfinished_requests() + n > limit:
+            sentence = f"All {limit} places of the queue are taken."
+            raise self.engine_core.turned_away(TurnedAway("max_num_queued_reqs", sentence, self.retry_after_s()))
+
+    def stamp(self, headers: Headers = ()) -> Call:
+        """A call has come in, to the current task: it arrives now, not when it is tokenized."""
+        return arrival.stamp(self.engine_core.clock, headers)
 
     def retry_after_s(self) -> float:
         """Real seconds until a place should be free, from the pace of the last departures; at least 1."""

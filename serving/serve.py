@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,14 @@ import ray
 from device_model.device import RooflineDevice
 from device_model.spec import SpecError
 from serving import cluster
+from serving.corpus.parts import OTHER, TOPICS
 from serving.emulated import Emulated
 from serving.pricing import check_trace
 from serving.priority import become_urgent, may_be_realtime, settle
 from serving.rules import Limits, Rules
 from serving.scenario import Scenario, ScenarioError
 from serving.scheduling import limits_of, rules_of
+from serving.slo import parse_classes
 from serving.step_log import StepLog
 from serving.vllm_flags import context_of, engine_args, parse_flags, prepare_environment, vllm_flags
 from serving.ways import Ways
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from prometheus_client import CollectorRegistry
 
+    from serving.admission import Admission
+    from serving.clock import WallClock
     from serving.metrics import Metrics
     from serving.paced_core import PacedCore
     from serving.paced_engine import PacedEngine
@@ -159,7 +164,10 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
 
     actors = cluster.Cluster(nodes, model, source)
     dispatcher = Dispatcher(actors, WallClock(origin, scenario.speed), scenario.token_ahead, inbox)
-    core = PacedCore(dispatcher, metrics_of(bringup, CollectorRegistry()))
+    block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
+    core = PacedCore(
+        dispatcher, admission_of(bringup, dispatcher.clock), metrics_of(bringup, CollectorRegistry()), block_tokens
+    )
     return PacedEngine(config, core), core
 
 
@@ -185,6 +193,29 @@ def metrics_of(bringup: Bringup, registry: "CollectorRegistry") -> "Metrics":
 
     scenario, device = bringup.scenario, bringup.device
     return Metrics(registry, (scenario.model, bringup.max_model_len), device.kv_capacity_tokens, scenario.devices)
+
+
+def admission_of(bringup: Bringup, clock: "WallClock") -> "Admission":
+    """Who is admitted, by the scenario's rules, and by what the devices are forecast to do."""
+    from serving.admission import Admission
+    from serving.forecast import Forecast, Queue
+    from serving.key_limits import Keys, Limits
+    from serving.pace import Pace
+    from serving.wishes import WishReader
+
+    scenario, limits = bringup.scenario, bringup.limits
+    pace = Pace(bringup.device, limits.max_num_seqs, limits.max_num_batched_tokens)
+    forecast = Forecast()
+    for device in range(scenario.devices):
+        forecast.add(device, Queue(pace, limits.max_num_seqs, limits.max_num_batched_tokens, limits.kv_capacity_tokens))
+    return Admission(
+        WishReader(parse_classes(scenario.slo_classes, "`slo_classes`"), scenario.default_slo, (*TOPICS, OTHER)),
+        Keys(scenario.api_keys),
+        partial(Limits.of, scenario.key_requests_per_min, scenario.key_tokens_per_min),
+        forecast,
+        clock,
+        scenario.early_rejection,
+    )
 
 
 def info(scenario: Scenario, realtime: bool) -> dict[str, str]:

@@ -16,7 +16,7 @@ DEFAULT_CLASSES = (
 )
 TERMS = {"ttft_ms": float, "tpot_ms": float, "priority": int}
 # As vLLM's own field.
-PRIORITIES = range(-(2**63), 2**63)
+LEAST_PRIORITY, MOST_PRIORITY = -(2**63), 2**63 - 1
 
 
 class SloClass(NamedTuple):
@@ -44,6 +44,6 @@ def _parse(name: str, terms: dict[str, Any], what: str) -> SloClass:
         if key in terms and terms[key] <= 0:
             raise TermError(f"{what} has `{key}` = {terms[key]:g} for {name!r}: it must be above 0 (or left out).")
     priority = terms.get("priority", 0)
-    if priority not in PRIORITIES:
+    if not LEAST_PRIORITY <= priority <= MOST_PRIORITY:
         raise TermError(f"{what} has `priority` = {priority} for {name!r}: it must fit in 64 bits.")
     return SloClass(name, terms.get("ttft_ms", NEVER) / 1000, terms.get("tpot_ms", NEVER) / 1000, priority)

@@ -62,7 +62,7 @@ class Stamp(grpc.aio.ServerInterceptor):
 
     async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """Called by grpc for every call, in the task that then serves it."""
-        self._engine.stamp()
+        self._engine.stamp(handler_call_details.invocation_metadata or ())
         return await continuation(handler_call_details)
 
 

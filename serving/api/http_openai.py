@@ -12,6 +12,7 @@ from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
 from vllm.entrypoints.launchers.launcher import NoSignalServer
 
+from serving.api.listening import Listening
 from serving.paced_engine import PacedEngine
 
 KEEP_ALIVE_S = 5
@@ -20,7 +21,8 @@ LOOK_S = 0.01
 
 
 class Edge:
-    """ASGI middleware: stamps arrivals, and tells a client that was turned away (429) when to come back."""
+    """ASGI middleware: stamps arrivals, tells a client that was turned away (429) when to come back, and all of them
+    what is left of their limits."""
 
     def __init__(self, app: Any, engine: PacedEngine) -> None:
         self._app = app
@@ -30,12 +32,15 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        self._engine.stamp()
+        call = self._engine.stamp(scope["headers"])
 
         async def annotate(message: Any) -> None:
-            if message["type"] == "http.response.start" and message["status"] == 429:
-                after = str(ceil(self._engine.retry_after_s())).encode()
-                message["headers"] = [*message.get("headers", []), (b"retry-after", after)]
+            if message["type"] == "http.response.start":
+                if message["status"] == 429:
+                    after_s = self._engine.retry_after_s() if call.retry_after_s is None else call.retry_after_s
+                    call.answer["retry-after"] = str(ceil(after_s))
+                more = [(name.encode(), value.encode()) for name, value in call.answer.items()]
+                message["headers"] = [*message.get("headers", []), *more]
             await send(message)
 
         await self._app(scope, receive, annotate)
@@ -46,6 +51,8 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
     tasks = await engine.get_supported_tasks()
     app: FastAPI = build_app(args, tasks, engine.model_config)
     await init_app_state(engine, app.state, args, tasks)
+    app.state.openai_serving_chat = Listening(app.state.openai_serving_chat)
+    app.state.openai_serving_completion = Listening(app.state.openai_serving_completion)
     return app
 
 

@@ -152,6 +152,7 @@ def refusal(method, request):
         ({"temperature": -1}, "temperature"),
         ({"top_p": 2}, "top_p"),
         ({"n": 0}, "n"),
+        ({"n": QUEUE + 1}, "n"),
         ({"top_k": -7}, "top_k"),
         ({"max_tokens": -1}, "max_tokens"),
         ({"max_tokens": CONTEXT + 1}, "max_tokens"),
@@ -186,10 +187,14 @@ def test_models_that_are_not_served(openai):
     assert refusal(openai.GetModel, pb.GetModelRequest(model="none"))[0] is Code.NOT_FOUND
 
 
-def test_a_full_queue_says_when_to_come_back(openai):
-    code, status = refusal(openai.CreateCompletion, completion(n=QUEUE + 1))
+def test_a_full_queue_says_when_to_come_back(openai, unfinished):
+    stream = openai.StreamCompletion(completion(n=QUEUE, max_tokens=400))
+    next(stream)
+    code, status = refusal(openai.CreateCompletion, completion())
     detail = error_details_pb2.RetryInfo()
     assert code is Code.RESOURCE_EXHAUSTED and status.details[0].Unpack(detail) and detail.retry_delay.seconds >= 1
+    stream.cancel()
+    assert gone_soon(unfinished)
 
 
 def gone_soon(unfinished):

@@ -22,7 +22,7 @@ def metrics(emulator: Child) -> dict[str, float]:
     for family in text_string_to_metric_families(httpx.get(f"{emulator.http_url}/metrics").text):
         for sample in family.samples:
             if "le" not in sample.labels:
-                name = sample.name + sample.labels.get("finished_reason", "")
+                name = sample.name + (sample.labels.get("finished_reason") or sample.labels.get("reason", ""))
                 totals[name] = totals.get(name, 0.0) + sample.value
     return totals
 

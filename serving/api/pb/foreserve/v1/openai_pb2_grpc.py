@@ -35,8 +35,12 @@ class OpenAIStub:
     - There are no 64-bit integers, which the JSON mapping turns into strings. Seeds are doubles: whole, up to 2^53.
 
     Errors: INVALID_ARGUMENT carries a `google.rpc.BadRequest` that names the field, NOT_FOUND means the model,
-    RESOURCE_EXHAUSTED (the queue is full) carries a `google.rpc.RetryInfo`, and UNAUTHENTICATED wants the metadata
-    `authorization: Bearer <key>`.
+    RESOURCE_EXHAUSTED (the queue is full, a key has reached a limit, or the first token is predicted to come too late)
+    carries a `google.rpc.RetryInfo`, and UNAUTHENTICATED wants the metadata `authorization: Bearer <key>`.
+
+    What a request wishes for (an SLO class, targets, a priority, a topic) is said in metadata, `x-foreserve-slo`,
+    `x-foreserve-ttft-ms`, `x-foreserve-tpot-ms`, `x-foreserve-priority` and `x-foreserve-topic`, or in `vllm_xargs`, there
+    without the prefix and with underscores.
     """
 
     def __init__(self, channel):
@@ -87,8 +91,12 @@ class OpenAIServicer:
     - There are no 64-bit integers, which the JSON mapping turns into strings. Seeds are doubles: whole, up to 2^53.
 
     Errors: INVALID_ARGUMENT carries a `google.rpc.BadRequest` that names the field, NOT_FOUND means the model,
-    RESOURCE_EXHAUSTED (the queue is full) carries a `google.rpc.RetryInfo`, and UNAUTHENTICATED wants the metadata
-    `authorization: Bearer <key>`.
+    RESOURCE_EXHAUSTED (the queue is full, a key has reached a limit, or the first token is predicted to come too late)
+    carries a `google.rpc.RetryInfo`, and UNAUTHENTICATED wants the metadata `authorization: Bearer <key>`.
+
+    What a request wishes for (an SLO class, targets, a priority, a topic) is said in metadata, `x-foreserve-slo`,
+    `x-foreserve-ttft-ms`, `x-foreserve-tpot-ms`, `x-foreserve-priority` and `x-foreserve-topic`, or in `vllm_xargs`, there
+    without the prefix and with underscores.
     """
 
     def CreateChatCompletion(self, request, context):
@@ -184,8 +192,12 @@ class OpenAI:
     - There are no 64-bit integers, which the JSON mapping turns into strings. Seeds are doubles: whole, up to 2^53.
 
     Errors: INVALID_ARGUMENT carries a `google.rpc.BadRequest` that names the field, NOT_FOUND means the model,
-    RESOURCE_EXHAUSTED (the queue is full) carries a `google.rpc.RetryInfo`, and UNAUTHENTICATED wants the metadata
-    `authorization: Bearer <key>`.
+    RESOURCE_EXHAUSTED (the queue is full, a key has reached a limit, or the first token is predicted to come too late)
+    carries a `google.rpc.RetryInfo`, and UNAUTHENTICATED wants the metadata `authorization: Bearer <key>`.
+
+    What a request wishes for (an SLO class, targets, a priority, a topic) is said in metadata, `x-foreserve-slo`,
+    `x-foreserve-ttft-ms`, `x-foreserve-tpot-ms`, `x-foreserve-priority` and `x-foreserve-topic`, or in `vllm_xargs`, there
+    without the prefix and with underscores.
     """
 
     @staticmethod

@@ -1,0 +1,35 @@
+"""vLLM's serving objects, with an ear for what requests say in fields that vLLM does not know, and drops."""
+
+from typing import Any
+
+from serving import arrival
+from serving.wishes import FIELDS
+
+
+class Listening:
+    """One of vLLM's serving objects for chat or completions; what requests wish for in their body goes to the call."""
+
+    def __init__(self, serving: Any) -> None:
+        self._serving = serving
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._serving, name)
+
+    async def create_chat_completion(self, request: Any, raw_request: Any = None) -> Any:
+        """POST /v1/chat/completions"""
+        listen(request)
+        return await self._serving.create_chat_completion(request, raw_request)
+
+    async def create_completion(self, request: Any, raw_request: Any = None) -> Any:
+        """POST /v1/completions"""
+        listen(request)
+        return await self._serving.create_completion(request, raw_request)
+
+
+def listen(request: Any) -> None:
+    """Keep what a request of vLLM's says, in extra fields, which it allows, and in `priority`, a field of its own."""
+    said = {name: request.model_extra[name] for name in FIELDS if name in (request.model_extra or ())}
+    if "priority" in request.model_fields_set:
+        said["priority"] = request.priority
+    if said and (call := arrival.current()):
+        call.body = said
