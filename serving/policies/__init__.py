@@ -1,0 +1,1 @@
+"""Policies: small objects that decide one thing each, without a clock, a socket or an actor."""
