@@ -59,6 +59,14 @@ class RooflineDevice(ABC):
         """Tokens of KV cache that the device holds beside its weights, over all tiers."""
         return self.placement.kv_capacity_tokens
 
+    def kv_capacity(self, sharers: int = 1) -> int:
+        """The same where `sharers` devices, this one included, have the external tier and one copy of the weights there
+        between them."""
+        placement = self.placement
+        weights = placement.ext_static_bytes + placement.expert_bytes + placement.draft_ext_bytes
+        others = (placement.ext_capacity_bytes - weights) * (1 - 1 / sharers)
+        return int(self.kv_capacity_tokens - others // placement.kv_bytes_per_token)
+
     @property
     def ext_bytes_per_s(self) -> float:
         """Sustained bandwidth of the external tier when this device has it for itself, in bytes per second."""

@@ -1,11 +1,13 @@
 """Loads a device by the names of its files: a system (`systems/`), hardware and a model (`specs/`), a draft scheme."""
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
 from device_model.calibrated import Locality, Speculation
+from device_model.condition import SOUND, Condition
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
 from device_model.fidelity import Trace
@@ -13,7 +15,7 @@ from device_model.hardware import load_hardware
 from device_model.pools import HotPool, RandomPool
 from device_model.residency import Lru, Residency
 from device_model.setup import Setup
-from device_model.spec import EnergyEstimate, Model, SpecError
+from device_model.spec import EnergyEstimate, Hardware, Model, SpecError
 from device_model.spec_file import SPECS, check_name, read_named
 from device_model.tiered import TieredDevice, refuse_draft
 
@@ -22,13 +24,29 @@ DRAFTS = Path(__file__).parent / "drafts"
 SLM = "qwen2.5-1.5b"
 
 
-def load_device(system: str, hardware: str, model: str, draft: str | None = None) -> RooflineDevice:
-    """The device model of `model` served by `system` on `hardware`, speculating with `draft` if one is named.
+def load_device(
+    system: str, hardware: str, model: str, draft: str | None = None, condition: Condition = SOUND
+) -> RooflineDevice:
+    """The device model of `model` served by `system` on `hardware`, speculating with `draft` if one is named, in some
+    `condition`.
 
     Raises SpecError: a name without a file (the message lists those that exist), a bad file, a scheme that the system
     can't run, or a model that does not fit into the memory of the hardware.
     """
-    return make_device(system, load_setup(hardware, model), draft)
+    setup = load_setup(hardware, model)
+    return make_device(system, replace(setup, hardware=worn(setup.hardware, condition)), draft)
+
+
+def worn(hardware: Hardware, condition: Condition) -> Hardware:
+    """Hardware in some condition."""
+    return replace(
+        hardware,
+        int8_tops=hardware.int8_tops * condition.clock_share,
+        int4_tops=hardware.int4_tops * condition.clock_share,
+        hb_capacity_gib=hardware.hb_capacity_gib * condition.hb_share,
+        hb_gb_per_s=hardware.hb_gb_per_s * condition.hb_share,
+        ext_gb_per_s=hardware.ext_gb_per_s * condition.ext_share,
+    )
 
 
 def load_setup(hardware: str, model: str) -> Setup:
