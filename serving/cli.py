@@ -14,6 +14,9 @@ from serving import device_model_commands, token_model_commands
 from serving.options import HELP
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
 
+# Options that may be given more than once: one of them is an entry of the scenario's list.
+REPEATABLE = {"api_keys": "api_key", "fleet": "device", "faults": "fault"}
+
 
 def main() -> None:
     """The entry point of the `foreserve` command."""
@@ -70,13 +73,13 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         "scenario", nargs="?", type=Path, metavar="SCENARIO.toml", help="a TOML file with the keys below"
     )
     for field in dataclasses.fields(Scenario):
-        option = "--api-key" if field.name == "api_keys" else f"--{field.name.replace('_', '-')}"
         kind = type(field.default)
-        shown = f"{HELP[field.name]}" + (
-            f" (default: {field.default})" if field.name not in ("api_keys", "token_model") else ""
-        )
+        option = "--" + REPEATABLE.get(field.name, field.name).replace("_", "-")
+        quiet = kind is tuple or field.name == "token_model"
+        shown = HELP[field.name] if quiet else f"{HELP[field.name]} (default: {field.default})"
         if kind is tuple:
-            parser.add_argument(option, dest=field.name, action="append", metavar="KEY", help=shown)
+            metavar = REPEATABLE[field.name].rpartition("_")[2].upper()
+            parser.add_argument(option, dest=field.name, action="append", metavar=metavar, help=shown)
         else:
             parser.add_argument(option, dest=field.name, type=kind, metavar=kind.__name__.upper(), help=shown)
 
@@ -85,9 +88,7 @@ def scenario_of(args: argparse.Namespace) -> Scenario:
     """The scenario that the command line asks for; raises `ScenarioError`."""
     scenario = load_scenario(args.scenario) if args.scenario else Scenario()
     options = {field.name: getattr(args, field.name) for field in dataclasses.fields(Scenario)}
-    if options["api_keys"]:
-        options["api_keys"] = tuple(options["api_keys"])
-    return scenario.with_options(options)
+    return scenario.with_options({key: tuple(v) if type(v) is list else v for key, v in options.items()})
 
 
 def run_serve(args: argparse.Namespace) -> int:

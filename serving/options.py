@@ -10,6 +10,11 @@ HELP = {
     "acceptance": "rates of accepted drafts: published (the paper's), or measured (on the bundled token model)",
     "residency": "what HB holds of the experts: analytic (as a law expects), or trace (a real cache, real routes)",
     "devices": "emulated devices",
+    "fleet": "devices that differ, each entry as [COUNT x ][SYSTEM/]HARDWARE[+DRAFT], for example '2 x elmoe3d-4gb'; "
+    "may be given more than once",
+    "router": "how requests find a device: round-robin, least-loaded, topic-affine, prefix-affine, or score, which may "
+    "have weights ('score: load=1, topic=0.5, prefix=1')",
+    "shared_ext": "devices that share one LPDDR tier, its bandwidth and its capacity (1: each has its own)",
     "speed": "emulated seconds per real second: 1 is real time, 0.1 ten times slower",
     "token_model": "model that makes the text: foreserve-moe or foreserve-tiny, which are bundled, or one in Hugging "
     "Face format, a folder or a repository's name",

@@ -6,7 +6,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from serving.fleet import FleetError, Member, parse_entry
+from serving.policies.routing import LEAST_LOADED, make_policy
+from serving.terms import TermsError
+
 CHOICES = {"residency": ("analytic", "trace"), "acceptance": ("published", "measured")}
+COUNTS = (
+    "devices",
+    "shared_ext",
+    "token_ahead",
+    "max_model_len",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "max_queue",
+)
 BUNDLED = Path(__file__).parent / "bundled"
 BUNDLED_MODEL = BUNDLED / "foreserve-moe"
 
@@ -26,6 +39,9 @@ class Scenario:
     acceptance: str = "published"
     residency: str = "analytic"
     devices: int = 1
+    fleet: tuple[str, ...] = ()
+    router: str = LEAST_LOADED
+    shared_ext: int = 1
     speed: float = 1.0
     token_model: str = str(BUNDLED_MODEL)
     token_ahead: int = 128
@@ -39,10 +55,11 @@ class Scenario:
     api_keys: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("devices", "token_ahead", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_queue"):
+        for name in COUNTS:
             if getattr(self, name) < 1:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be a whole number of at least 1.")
         self._check_choices()
+        self._check_fleet()
         if self.token_model and (BUNDLED / self.token_model).is_dir():
             object.__setattr__(self, "token_model", str(BUNDLED / self.token_model))
         if not 0 < self.speed < float("inf"):
@@ -55,12 +72,33 @@ class Scenario:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)!r}: it must be {' or '.join(allowed)}.")
-        if self.draft and self.residency == "trace":
+        drafting = any(member.draft for member in self.members)
+        if drafting and self.residency == "trace":
             raise ScenarioError(
                 "`residency` is 'trace' and `draft` is set: a traced cache follows plain decoding only."
             )
-        if self.acceptance != "published" and not self.draft:
+        if self.acceptance != "published" and not drafting:
             raise ScenarioError("`acceptance` is set and `draft` is not: only drafts are accepted.")
+
+    def _check_fleet(self) -> None:
+        if self.fleet and self.devices not in (1, len(self.members)):
+            count = f"{self.devices}, and `fleet` has {len(self.members)}"
+            raise ScenarioError(f"`devices` is {count} devices: leave it out, or let them agree.")
+        try:
+            make_policy(self.router)
+        except TermsError as error:
+            raise ScenarioError(str(error)) from error
+
+    @property
+    def members(self) -> list[Member]:
+        """What each device is."""
+        default = Member(self.system, self.hardware, self.draft)
+        if not self.fleet:
+            return [default] * self.devices
+        try:
+            return [member for entry in self.fleet for member in parse_entry(entry, default, "An entry of `fleet`")]
+        except FleetError as error:
+            raise ScenarioError(str(error)) from error
 
     def with_options(self, options: dict[str, Any]) -> "Scenario":
         """This scenario, overridden by the `options` that are given (not None)."""

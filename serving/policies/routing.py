@@ -148,8 +148,8 @@ class PrefixAffine:
 
 class Score:
     """The highest weighted sum of the share of the prompt that a device has had (0 to 1), of its being the topic's home
-    (0 or 1), and, to its debit, of its load over the least load, either one plus `SPILL_REQUESTS`: so that this ratio is
-    at most 1 + (topic + prefix) / load where a request goes."""
+    (0 or 1), and, to its debit, of its load over the least load, either one plus `SPILL_REQUESTS`. So this ratio is at
+    most 1 + (topic + prefix) / load where a request goes."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         self._weights = WEIGHTS | weights
