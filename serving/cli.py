@@ -11,11 +11,8 @@ from pathlib import Path
 
 from device_model.spec import SpecError
 from serving import device_model_commands, token_model_commands
-from serving.options import HELP
+from serving.options import HELP, REPEATABLE, option_of
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
-
-# Options that may be given more than once: one of them is an entry of the scenario's list.
-REPEATABLE = {"api_keys": "api_key", "fleet": "device", "faults": "fault"}
 
 
 def main() -> None:
@@ -74,7 +71,7 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
     )
     for field in dataclasses.fields(Scenario):
         kind = type(field.default)
-        option = "--" + REPEATABLE.get(field.name, field.name).replace("_", "-")
+        option = option_of(field.name)
         quiet = kind is tuple or field.name == "token_model"
         shown = HELP[field.name] if quiet else f"{HELP[field.name]} (default: {field.default})"
         if kind is tuple:

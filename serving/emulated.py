@@ -1,12 +1,14 @@
 """What is emulated, as a scenario names it: small enough to be sent to an actor, which loads it."""
 
+from collections.abc import Sequence
+from math import isclose
 from typing import NamedTuple
 
 from device_model.condition import SOUND, Condition
 from device_model.device import RooflineDevice
 from device_model.load import load_device
 from device_model.step import StepPlan
-from serving.fleet import Member
+from serving.fleet import FleetError, Member
 from serving.pricing import Trace
 from serving.scenario import Scenario
 from serving.speculate import Speculation
@@ -16,8 +18,8 @@ TYPICAL_CONTEXT = 1024
 
 
 class Figures(NamedTuple):
-    """What the others need to know of a device: how much it holds, what its LPDDR delivers, and the seconds in which it
-    decodes a token of a lone request."""
+    """What the others need to know of a device: how much it holds, what its LPDDR delivers when nothing throttles it,
+    and the seconds in which it decodes a token of a lone request."""
 
     kv_capacity_tokens: int
     max_context_tokens: int
@@ -51,6 +53,11 @@ class Emulated(NamedTuple):
         """What it is, beside the model."""
         return Member(self.system, self.hardware, self.draft)
 
+    def in_condition(self, condition: Condition) -> "Emulated":
+        """The same in another condition."""
+        trace = self.trace._replace(condition=condition) if self.trace else None
+        return self._replace(condition=condition, trace=trace)
+
     def load(self) -> tuple[RooflineDevice, Speculation | None]:
         """The device, and how it speculates if it does. Raises SpecError."""
         device = load_device(self.system, self.hardware, self.model, self.draft or None, self.condition)
@@ -70,6 +77,17 @@ class Emulated(NamedTuple):
         return Figures(
             kv_capacity_tokens=device.kv_capacity(self.sharers),
             max_context_tokens=device.max_context_tokens,
-            ext_bytes_per_s=device.ext_bytes_per_s,
+            ext_bytes_per_s=device.ext_bytes_per_s / self.condition.ext_share,
             token_s=float(step_s) / tokens,
         )
+
+
+def check_shared(rates: Sequence[float], sharers: int) -> None:
+    """Raises `FleetError` if devices that share an LPDDR tier are not made for the same one: `rates` by device."""
+    for index, rate in enumerate(rates):
+        first = index - index % sharers
+        if not isclose(rate, rates[first]):
+            raise FleetError(
+                f"Device {index} shares the LPDDR of device {first} (`shared_ext` is {sharers}): it must be made for "
+                f"{rates[first] / 1e9:g} GB/s too, and is made for {rate / 1e9:g} GB/s."
+            )

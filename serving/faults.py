@@ -48,13 +48,13 @@ class Fault(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A fault begins or ends on a device; what belongs together has the same `number`."""
+    """A fault begins or ends on a device, `at_s` emulated seconds after it was told; the end of an occurrence has the
+    `number` of its begin."""
 
     at_s: float
     number: int
     begins: bool
     device: int
-    fault: Fault
 
 
 def parse_fault(text: str, what: str) -> Fault:
@@ -97,15 +97,14 @@ def _rules(kind: str, terms: dict[str, Any]) -> list[tuple[bool, str]]:
     ]
 
 
-def events(faults: Iterable[Fault], devices: Iterable[int], seed: int, first: int = 0) -> Iterator[Event]:
-    """What happens, in order, for as long as one asks; `devices` are those that "each" means, and numbers count from
-    `first` on. With the same seed it is always the same."""
-    everyone = list(devices)
-    streams, number = [], iter(range(first, 2**62))
-    for fault in faults:
-        for device in everyone if fault.device is None else [fault.device]:
-            rng = random.Random(f"{seed} {len(streams)} {fault}")
-            streams.append(_of_device(fault, device, lambda: next(number), rng))
+def events(fault: Fault, devices: Iterable[int], seed: int) -> Iterator[Event]:
+    """What comes of a fault, in order, for as long as one asks; `devices` are those that "each" means. With the same
+    seed it is always the same."""
+    number = iter(range(2**62))
+    streams = [
+        _of_device(fault, device, lambda: next(number), random.Random(f"{seed} {device} {fault}"))
+        for device in (devices if fault.device is None else [fault.device])
+    ]
     return heapq.merge(*streams, key=lambda event: (event.at_s, event.begins))
 
 
@@ -115,11 +114,11 @@ def _of_device(fault: Fault, device: int, number: Callable[[], int], rng: random
         if fault.rate_per_minute:
             at_s += rng.expovariate(fault.rate_per_minute / MINUTE_S)
         occurrence = number()
-        yield Event(at_s, occurrence, True, device, fault)
+        yield Event(at_s, occurrence, True, device)
         at_s += fault.for_s
         if at_s == NEVER:
             return
-        yield Event(at_s, occurrence, False, device, fault)
+        yield Event(at_s, occurrence, False, device)
         if not fault.rate_per_minute:
             return
 

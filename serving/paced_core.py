@@ -16,13 +16,14 @@ from serving.arrival import arrival_s
 from serving.dispatch import Dispatcher
 from serving.flight import Flight
 from serving.flow import Chunk, Release, Request, StepRecord
+from serving.injector import Injector
 from serving.metrics import Metrics
 
 
 class PacedCore(EngineCoreClient):  # type: ignore[misc]
     """Requests become flights; releases become what vLLM's output handler expects of a step."""
 
-    def __init__(self, dispatcher: Dispatcher, metrics: Metrics) -> None:
+    def __init__(self, dispatcher: Dispatcher, injector: Injector, metrics: Metrics) -> None:
         self.metrics = metrics
         self.clock = dispatcher.clock
         self.resources = SimpleNamespace(engine_dead=False)
@@ -30,14 +31,24 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self.on_departure: Callable[[], None] = lambda: None
         self.on_step: Callable[[StepRecord], None] = lambda record: None
         self._dispatcher = dispatcher
+        self.devices = dispatcher.devices
+        self.injector = injector
         self._outputs: asyncio.Queue[tuple[EngineCoreOutputs, float]] = asyncio.Queue()
         self._handed_over: list[tuple[int, float]] = []
         dispatcher.on_restart = lambda actor: self.metrics.on_restart(actor)
         dispatcher.on_hopeless = self._fail
+        self.devices.on_change = lambda node: self.metrics.on_change(node)
+        self.devices.on_fault = lambda *fault: self.metrics.on_fault(*fault)
 
     async def start(self) -> None:
         """Begin to take the devices' releases."""
         await self._dispatcher.start(self._deliver)
+
+    def measure(self, metrics: Metrics) -> None:
+        """Count with other metrics from now on."""
+        self.metrics = metrics
+        for node in self.devices.nodes.values():
+            metrics.on_change(node)
 
     async def get_supported_tasks_async(self) -> tuple[str, ...]:
         return ("generate",)
@@ -50,19 +61,15 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             # With a seed a request can be made again after a crash, token by token. Children of `n` share params.
             request.sampling_params = params = copy.copy(params)
             params.seed = random.getrandbits(63)
-        await self._dispatcher.submit(
-            Flight(
-                core_request=request,
-                request=Request(
-                    id=request.request_id,
-                    arrival_s=arrival_s(self.clock),
-                    prompt_tokens=len(request.prompt_token_ids),
-                    max_tokens=params.max_tokens,
-                    seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
-                ),
-                device=self._dispatcher.choose(request.data_parallel_rank),
-            )
+        described = Request(
+            id=request.request_id,
+            arrival_s=arrival_s(self.clock),
+            prompt_tokens=len(request.prompt_token_ids),
+            max_tokens=params.max_tokens,
+            seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
         )
+        device = self._dispatcher.choose(described, request.data_parallel_rank)
+        await self._dispatcher.submit(Flight(core_request=request, request=described, device=device))
 
     async def abort_requests_async(self, request_ids: list[str]) -> None:
         """vLLM's output handler calls this for one reason: it has seen a stop string."""
@@ -86,6 +93,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def shutdown(self, timeout: float | None = None) -> None:
         self.resources.engine_dead = True
+        self.injector.stop()
         self._dispatcher.stop()
 
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
@@ -130,7 +138,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._note_idle(flight.device)
 
     def _note_idle(self, device: int) -> None:
-        if self._dispatcher.idle(device):
+        if not self._dispatcher.in_flight(device):
             self.metrics.on_idle(device)
 
 

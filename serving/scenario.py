@@ -42,6 +42,8 @@ class Scenario:
     fleet: tuple[str, ...] = ()
     router: str = LEAST_LOADED
     shared_ext: int = 1
+    faults: tuple[str, ...] = ()
+    seed: int = 0
     speed: float = 1.0
     token_model: str = str(BUNDLED_MODEL)
     token_ahead: int = 128

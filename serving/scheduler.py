@@ -52,8 +52,9 @@ class Scheduler:
     _preemptions: int = 0
 
     def submit(self, request: Request) -> None:
-        """Take a request on. One that was begun elsewhere goes on where it was, its KV cache intact."""
-        computed = request.prompt_tokens + request.released - 1 if request.released else 0
+        """Take a request on. One that was begun before goes on where it was, its KV cache intact if it is not lost."""
+        intact = request.released and not request.kv_lost
+        computed = request.prompt_tokens + request.released - 1 if intact else 0
         self._wait(Sequence(request, request.released, computed))
         self._fresh.add(request.id)
 

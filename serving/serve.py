@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 import ray
 
 from device_model.spec import SpecError
-from device_model.step import DeviceModel
 from serving import cluster
-from serving.emulated import Emulated
+from serving.emulated import Emulated, Figures, check_shared
+from serving.faults import LOST, parse_fault
+from serving.fleet import FleetError, described
 from serving.pricing import check_trace
 from serving.priority import become_urgent, may_be_realtime, settle
 from serving.scenario import Scenario, ScenarioError
-from serving.scheduler import Limits
 from serving.step_log import StepLog
+from serving.terms import TermsError
 from serving.vllm_flags import context_of, engine_args, parse_flags, prepare_environment, vllm_flags
 
 if TYPE_CHECKING:
@@ -55,34 +56,51 @@ class Bringup:
     """What is known before anything is started: a wrong scenario fails here, within a second."""
 
     scenario: Scenario
-    device: DeviceModel
+    fleet: list[tuple[Emulated, Figures]]
     max_model_len: int
     sock: socket.socket
     step_log: StepLog | None = None
-
-    @property
-    def limits(self) -> Limits:
-        s = self.scenario
-        return Limits(s.max_num_seqs, s.max_num_batched_tokens, self.device.kv_capacity_tokens)
 
 
 def prepare(scenario: Scenario) -> Bringup:
     """Check a scenario and take its HTTP port; raises `ScenarioError`."""
     try:
-        emulated = Emulated.of(scenario)
-        device, _ = emulated.load()
-        if emulated.trace is not None:
-            check_trace(emulated.trace)
-    except SpecError as error:
+        fleet = load_fleet(scenario)
+        context = min(
+            scenario.max_model_len,
+            context_of(scenario.token_model),
+            *(min(figures.max_context_tokens, figures.kv_capacity_tokens) for _, figures in fleet),
+        )
+        check_faults(scenario, [emulated for emulated, _ in fleet])
+    except (SpecError, FleetError, TermsError) as error:
         raise ScenarioError(str(error)) from error
-    context = min(
-        scenario.max_model_len,
-        device.max_context_tokens,
-        device.kv_capacity_tokens,
-        context_of(scenario.token_model),
-    )
     free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
-    return Bringup(scenario, device, context, free_port(scenario.host, scenario.http_port, "http_port"))
+    return Bringup(scenario, fleet, context, free_port(scenario.host, scenario.http_port, "http_port"))
+
+
+def load_fleet(scenario: Scenario) -> list[tuple[Emulated, Figures]]:
+    """What each device is, and what is to be known of it. Raises SpecError, or FleetError."""
+    known: dict[Emulated, Figures] = {}
+    fleet = [Emulated.of(scenario, member) for member in scenario.members]
+    for emulated in fleet:
+        if emulated not in known:
+            known[emulated] = emulated.figures()
+            if emulated.trace is not None:
+                check_trace(emulated.trace)
+    check_shared([known[emulated].ext_bytes_per_s for emulated in fleet], scenario.shared_ext)
+    return [(emulated, known[emulated]) for emulated in fleet]
+
+
+def check_faults(scenario: Scenario, fleet: list[Emulated]) -> None:
+    """Raises TermsError, SpecError or FleetError for faults that could never come."""
+    for text in scenario.faults:
+        fault = parse_fault(text, "An entry of `faults`")
+        if fault.device is not None and fault.device >= len(fleet):
+            raise FleetError(f"An entry of `faults`, {text!r}, names device {fault.device}; there are {len(fleet)}.")
+        if fault.kind == LOST and len(fleet) == 1:
+            raise FleetError(f"An entry of `faults`, {text!r}, would leave no device: it needs at least 2.")
+        for emulated in set(fleet if fault.device is None else fleet[fault.device : fault.device + 1]):
+            emulated.in_condition(fault.condition).load()
 
 
 def free_port(host: str, port: int, key: str) -> socket.socket:
@@ -120,6 +138,8 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
         app = await make_ready(bringup, engine, core, flags)
         core.metrics.emulator.set_info(**info(scenario, realtime))
         grpc_port, http_port = await open_edge(stack, bringup, engine, app)
+        for fault in scenario.faults:
+            await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
         become_urgent()
         settle()
         yield Serving(scenario, http_port, grpc_port, time.monotonic() - began, realtime)
@@ -129,26 +149,25 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
     """The engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
     from prometheus_client import CollectorRegistry
 
-    from serving.clock import WallClock
     from serving.dispatch import Dispatcher
     from serving.flow import Release
+    from serving.injector import Injector
     from serving.wire import Inbox
 
     scenario = bringup.scenario
-    origin = time.time()
     inbox: Inbox[list[Release]] = Inbox(list[Release])
-    model = cluster.start_model(scenario)
-    nodes = cluster.start_nodes(
-        scenario, bringup.limits, bringup.device.ext_bytes_per_s, (origin, scenario.speed), inbox.address
-    )
+    model = cluster.start_model(scenario, [emulated for emulated, _ in bringup.fleet])
+    clock = (time.time(), scenario.speed)
+    actors = cluster.Cluster(scenario, bringup.max_model_len, clock, inbox.address, model, source)
+    nodes = [actors.start_node(index, *member) for index, member in enumerate(bringup.fleet)]
     config = engine_args(flags).create_engine_config()
 
     from serving.paced_core import PacedCore
     from serving.paced_engine import PacedEngine
 
-    actors = cluster.Cluster(nodes, model, source)
-    dispatcher = Dispatcher(actors, WallClock(origin, scenario.speed), scenario.token_ahead, inbox)
-    core = PacedCore(dispatcher, metrics_of(bringup, CollectorRegistry()))
+    dispatcher = Dispatcher(actors, nodes, inbox)
+    injector = Injector(dispatcher.devices, dispatcher.clock, scenario.seed)
+    core = PacedCore(dispatcher, injector, metrics_of(bringup, CollectorRegistry()))
     return PacedEngine(config, core), core
 
 
@@ -156,13 +175,17 @@ async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore",
     """vLLM's application, with everything below it connected and warm, and nothing of that in the metrics."""
     from prometheus_client import REGISTRY
 
+    from serving.admin import Admin
+    from serving.api.http_admin import admin_routes
     from serving.api.http_openai import make_app
     from serving.api.warm_up import warm_up
 
     app = await make_app(engine, parse_flags(flags))
+    app.state.admin = Admin(core.devices, core.injector)
+    app.include_router(admin_routes(app.state.admin, bringup.scenario.api_keys))
     await core.start()
     await warm_up(app.state, bringup.scenario.model)
-    core.metrics = metrics_of(bringup, REGISTRY)
+    core.measure(metrics_of(bringup, REGISTRY))
     if bringup.step_log:
         core.on_step = bringup.step_log
     return app
@@ -172,21 +195,25 @@ def metrics_of(bringup: Bringup, registry: "CollectorRegistry") -> "Metrics":
     """The metrics of an emulation, in a registry."""
     from serving.metrics import Metrics
 
-    scenario, device = bringup.scenario, bringup.device
-    return Metrics(registry, (scenario.model, bringup.max_model_len), device.kv_capacity_tokens, scenario.devices)
+    return Metrics(registry, (bringup.scenario.model, bringup.max_model_len))
 
 
 def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
     """The labels of `foreserve_info`."""
     return {
-        "system": scenario.system,
-        "hardware": scenario.hardware,
+        "system": joined(member.system for member in scenario.members),
+        "hardware": joined(member.hardware for member in scenario.members),
         "model": scenario.model,
-        "draft": scenario.draft or "none",
+        "draft": joined(member.draft or "none" for member in scenario.members),
         "residency": scenario.residency,
         "speed": str(scenario.speed),
         "realtime": str(realtime).lower(),
     }
+
+
+def joined(names: Iterable[str]) -> str:
+    """Names, each once."""
+    return ", ".join(dict.fromkeys(names))
 
 
 async def open_edge(
@@ -220,7 +247,7 @@ async def until_interrupted() -> None:
 async def serve(bringup: Bringup, ready_file: Path | None) -> None:
     """`foreserve serve`: up until interrupted."""
     scenario = bringup.scenario
-    print(f"foreserve: {scenario.model} on {scenario.devices} x {scenario.hardware}, speed {scenario.speed:g}")
+    print(f"foreserve: {scenario.model} on {described(scenario.members)}, speed {scenario.speed:g}")
     async with serving(bringup, say=lambda line: print(line, flush=True)) as up:
         print(greeting(up), flush=True)
         if ready_file:

@@ -116,7 +116,7 @@ class Prefixes:
 
     def shared(self, request: Request, device: int) -> float:
         """The share of a request's blocks, from its first on, that a device has had."""
-        known = self._blocks.get(device, {})
+        known = self._blocks.get(device, OrderedDict())
         shared = next((n for n, block in enumerate(request.blocks) if block not in known), len(request.blocks))
         return shared / len(request.blocks) if request.blocks else 0.0
 
@@ -152,7 +152,7 @@ class Score:
     most 1 + (topic + prefix) / load where a request goes."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
-        self._weights = WEIGHTS | weights
+        self._weights = {**WEIGHTS, **weights}
         self._prefixes = Prefixes()
         self._topics = TopicAffine()
 
