@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from serving.cluster import Node
-from serving.devices import Devices, Refused
+from serving.cluster import Node, State
+from serving.devices import Devices, Malformed
 from serving.emulated import Emulated
 from serving.faults import parse_fault
 from serving.fleet import FleetError, Member, parse_entry
@@ -29,7 +29,7 @@ class Admin:
         try:
             members = parse_entry(text, default, "`device`")
         except FleetError as error:
-            raise Refused(str(error)) from error
+            raise Malformed(str(error)) from error
         added = [await self._devices.add(Emulated.of(scenario, member)) for member in members]
         return {"devices": [self._device(node) for node in added]}
 
@@ -46,7 +46,7 @@ class Admin:
         try:
             fault = parse_fault(text, "`fault`")
         except TermsError as error:
-            raise Refused(str(error)) from error
+            raise Malformed(str(error)) from error
         return described(await self._injector.inject(fault))
 
     async def clear_fault(self, id: int) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class Admin:
             "state": str(node.state),
             "requests_in_flight": self._devices.in_flight(node.index),
             "kv_capacity_tokens": node.figures.kv_capacity_tokens,
-            "faults": [str(fault) for fault in self._injector.of_device(node.index)],
+            "faults": [] if node.state is State.GONE else list(map(str, self._injector.of_device(node.index))),
         }
 
 

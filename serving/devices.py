@@ -28,6 +28,14 @@ class Refused(ValueError):
     """Something that cannot be done with a device as it is; the message is a sentence."""
 
 
+class Unknown(Refused):
+    """There is no such device, or fault."""
+
+
+class Malformed(Refused):
+    """A text that is not what it should be."""
+
+
 class Devices:
     """Owns the nodes, by index. `flights` are all requests in flight, by id."""
 
@@ -78,6 +86,7 @@ class Devices:
         self._need_another(index, "drained")
         self._router.close(index)
         node.state = State.DRAINING
+        self.on_change(node)
         self.departed([index])
         return node
 
@@ -141,11 +150,11 @@ class Devices:
         return [node.index for node in self.present if node.index // sharers == index // sharers]
 
     def at(self, index: int) -> Node:
-        """The device with an index, if there is one that is not gone. Raises `Refused`."""
+        """The device with an index, if there is one that is not gone. Raises `Unknown`."""
         node = self.nodes.get(index)
         if node is None or node.state is State.GONE:
             there = ", ".join(str(node.index) for node in self.present)
-            raise Refused(f"There is no device {index}; there are {there}.")
+            raise Unknown(f"There is no device {index}; there are {there}.")
         return node
 
     @property

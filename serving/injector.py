@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Protocol
 
 from serving.cluster import State
-from serving.devices import Devices, Refused
+from serving.devices import Devices, Refused, Unknown
 from serving.faults import LOST, LPDDR, STALL, Event, Fault, condition_of, events
 
 log = logging.getLogger("foreserve")
@@ -67,10 +67,10 @@ class Injector:
         return injected
 
     async def clear(self, id: int) -> Injected:
-        """End a fault, and what it has done. Raises `Refused` if there is none with this id."""
+        """End a fault, and what it has done. Raises `Unknown` if there is none with this id."""
         if id not in self.faults:
             there = ", ".join(map(str, self.faults)) or "none"
-            raise Refused(f"There is no fault {id}; there are {there}.")
+            raise Unknown(f"There is no fault {id}; there are {there}.")
         injected = self.faults.pop(id)
         if injected.task is not None:
             injected.task.cancel()
@@ -140,12 +140,12 @@ class Injector:
     async def _end(self, injected: Injected, occurrence: int, device: int) -> None:
         del injected.active[occurrence]
         fault = injected.fault
-        self._devices.on_fault(device, fault.kind, False)
-        if self._devices.nodes[device].state is State.GONE or fault.kind == STALL:
+        if self._devices.nodes[device].state is State.GONE:
             return
+        self._devices.on_fault(device, fault.kind, False)
         if fault.kind == LOST:
             await self._devices.revive(device)
-        else:
+        elif fault.kind != STALL:
             await self._degrade(fault, device)
 
     async def _degrade(self, fault: Fault, device: int) -> None:

@@ -13,7 +13,7 @@ from vllm.v1.engine import FinishReason
 from vllm.v1.metrics.buckets import histogram_buckets
 
 from device_model.step import Energy, Traffic
-from serving.cluster import Node
+from serving.cluster import Node, State
 from serving.flight import Flight
 from serving.flow import StepRecord
 
@@ -269,10 +269,11 @@ class EmulatorMetrics:
 
     def on_state(self, device: int, hardware: str, state: str) -> None:
         """A device is in another state."""
-        for metric in self.device.collect():
-            for sample in metric.samples:
+        gauges = [self.device] if state != State.GONE else [self.device, self.fault_active]
+        for gauge in gauges:
+            for sample in next(iter(gauge.collect())).samples:
                 if sample.labels["device"] == str(device):
-                    self.device.labels(**sample.labels).set(0)
+                    gauge.labels(**sample.labels).set(0)
         self.device.labels(str(device), hardware, state).set(1)
 
     def on_fault(self, device: int, kind: str, begins: bool) -> None:

@@ -7,10 +7,10 @@ import grpc
 
 from serving.admin import Admin
 from serving.api.codec import M, reply
-from serving.api.grpc_errors import Refusal, refuse
+from serving.api.grpc_errors import BadRequest, Refusal, refuse
 from serving.api.pb.foreserve.v1 import admin_pb2 as pb
 from serving.api.pb.foreserve.v1 import admin_pb2_grpc
-from serving.devices import Refused
+from serving.devices import Malformed, Refused, Unknown
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -51,4 +51,13 @@ async def answer(kind: type[M], call: Awaitable[dict[str, Any]], context: Contex
     try:
         return reply(kind, await call)
     except Refused as refused:
-        await refuse(context, Refusal(grpc.StatusCode.FAILED_PRECONDITION, str(refused)))
+        await refuse(context, refusal_of(refused))
+
+
+def refusal_of(refused: Refused) -> Refusal:
+    """The status for what the admin has refused."""
+    if isinstance(refused, Malformed):
+        field = str(refused).split("`")[1]
+        return BadRequest({field: str(refused)}, str(refused))
+    code = grpc.StatusCode.NOT_FOUND if isinstance(refused, Unknown) else grpc.StatusCode.FAILED_PRECONDITION
+    return Refusal(code, str(refused))

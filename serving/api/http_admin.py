@@ -7,7 +7,7 @@ from fastapi import APIRouter, Body, Depends, HTTPException, Request
 from vllm.entrypoints.serve.middleware.authenticate import AuthenticationMiddleware
 
 from serving.admin import Admin
-from serving.devices import Refused
+from serving.devices import Malformed, Refused, Unknown
 
 PREFIX = "/foreserve/v1"
 
@@ -59,4 +59,5 @@ async def answer(call: Awaitable[dict[str, Any]]) -> dict[str, Any]:
     try:
         return await call
     except Refused as refused:
-        raise HTTPException(409, str(refused)) from refused
+        code = 404 if isinstance(refused, Unknown) else 400 if isinstance(refused, Malformed) else 409
+        raise HTTPException(code, str(refused)) from refused

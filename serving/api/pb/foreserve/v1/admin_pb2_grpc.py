@@ -29,7 +29,8 @@ class AdminStub:
     """The emulated devices while they serve: more of them, fewer, or broken ones. The same as JSON over HTTP, under
     /foreserve/v1 on the port of the OpenAI API.
 
-    Errors: FAILED_PRECONDITION (over HTTP 409) says why it cannot be done as things are, or what is wrong with a text.
+    Errors: INVALID_ARGUMENT (over HTTP 400) says what is wrong with a text, NOT_FOUND (404) which devices or faults there
+    are, and FAILED_PRECONDITION (409) why it cannot be done as things are.
     """
 
     def __init__(self, channel):
@@ -74,7 +75,8 @@ class AdminServicer:
     """The emulated devices while they serve: more of them, fewer, or broken ones. The same as JSON over HTTP, under
     /foreserve/v1 on the port of the OpenAI API.
 
-    Errors: FAILED_PRECONDITION (over HTTP 409) says why it cannot be done as things are, or what is wrong with a text.
+    Errors: INVALID_ARGUMENT (over HTTP 400) says what is wrong with a text, NOT_FOUND (404) which devices or faults there
+    are, and FAILED_PRECONDITION (409) why it cannot be done as things are.
     """
 
     def ListDevices(self, request, context):
@@ -164,7 +166,8 @@ class Admin:
     """The emulated devices while they serve: more of them, fewer, or broken ones. The same as JSON over HTTP, under
     /foreserve/v1 on the port of the OpenAI API.
 
-    Errors: FAILED_PRECONDITION (over HTTP 409) says why it cannot be done as things are, or what is wrong with a text.
+    Errors: INVALID_ARGUMENT (over HTTP 400) says what is wrong with a text, NOT_FOUND (404) which devices or faults there
+    are, and FAILED_PRECONDITION (409) why it cannot be done as things are.
     """
 
     @staticmethod
