@@ -8,7 +8,7 @@ from serving.emulated import Emulated
 from serving.faults import parse_fault
 from serving.fleet import FleetError, Member, parse_entry
 from serving.injector import Injected, Injector
-from serving.terms import TermsError
+from serving.terms import TermError
 
 
 class Admin:
@@ -45,7 +45,7 @@ class Admin:
         """A fault, written as an entry of a scenario's `faults`, counted from now on."""
         try:
             fault = parse_fault(text, "`fault`")
-        except TermsError as error:
+        except TermError as error:
             raise Malformed(str(error)) from error
         return described(await self._injector.inject(fault))
 

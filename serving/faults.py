@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from device_model.condition import Condition
 from serving.flow import NEVER
-from serving.terms import TermsError, parse_terms
+from serving.terms import TermError, parse_terms
 
 LPDDR, HB, CLOCK, STALL, LOST = KINDS = ("lpddr", "hb", "clock", "stall", "lost")
 DEGRADING = (LPDDR, HB, CLOCK)
 MINUTE_S = 60.0
-TERMS: dict[str, type] = {"left": float, "device": int, "at": float, "for": float, "rate": float}
+TERMS: dict[str, type[int] | type[float]] = {"left": float, "device": int, "at": float, "for": float, "rate": float}
 
 
 class Fault(NamedTuple):
@@ -58,15 +58,15 @@ class Event(NamedTuple):
 
 
 def parse_fault(text: str, what: str) -> Fault:
-    """The fault that `text` describes. Raises `TermsError`, which begins with `what`."""
+    """The fault that `text` describes. Raises `TermError`, which begins with `what`."""
     kind, _, rest = (part.strip() for part in text.partition(":"))
     what = f"{what}, {text!r},"
     if kind not in KINDS:
-        raise TermsError(f"{what} has no kind that exists: it must begin with {', '.join(KINDS[:-1])} or {LOST}.")
-    terms = parse_terms(rest, TERMS, what)
+        raise TermError(f"{what} has no kind that exists: it must begin with {', '.join(KINDS[:-1])} or {LOST}.")
+    terms: dict[str, Any] = {**parse_terms(rest, TERMS, what)}
     for wrong, sentence in _rules(kind, terms):
         if wrong:
-            raise TermsError(f"{what} {sentence}.")
+            raise TermError(f"{what} {sentence}.")
     return Fault(
         kind=kind,
         left=terms.get("left", 1.0),

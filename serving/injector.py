@@ -157,9 +157,10 @@ class Injector:
     def _degrading(self, device: int) -> list[Fault]:
         """What degrades a device: its own faults, and those of the LPDDR tier that it is on."""
         tier = self._devices.sharing(device)
-        return [
-            each.fault
-            for each in self.faults.values()
-            for index in each.active.values()
-            if index == device or (each.fault.kind == LPDDR and index in tier)
-        ]
+        found = []
+        for each in self.faults.values():
+            # Told of several devices on one tier, it still throttles that tier once.
+            where = tier if each.fault.kind == LPDDR else [device]
+            if any(index in where for index in each.active.values()):
+                found.append(each.fault)
+        return found

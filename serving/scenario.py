@@ -8,7 +8,7 @@ from typing import Any
 
 from serving.fleet import FleetError, Member, parse_entry
 from serving.policies.routing import LEAST_LOADED, make_policy
-from serving.terms import TermsError
+from serving.terms import TermError
 
 CHOICES = {"residency": ("analytic", "trace"), "acceptance": ("published", "measured")}
 COUNTS = (
@@ -88,7 +88,7 @@ class Scenario:
             raise ScenarioError(f"`devices` is {count} devices: leave it out, or let them agree.")
         try:
             make_policy(self.router)
-        except TermsError as error:
+        except TermError as error:
             raise ScenarioError(str(error)) from error
 
     @property

@@ -24,7 +24,7 @@ from serving.pricing import check_trace
 from serving.priority import become_urgent, may_be_realtime, settle
 from serving.scenario import Scenario, ScenarioError
 from serving.step_log import StepLog
-from serving.terms import TermsError
+from serving.terms import TermError
 from serving.vllm_flags import context_of, engine_args, parse_flags, prepare_environment, vllm_flags
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def prepare(scenario: Scenario) -> Bringup:
             *(min(figures.max_context_tokens, figures.kv_capacity_tokens) for _, figures in fleet),
         )
         check_faults(scenario, [emulated for emulated, _ in fleet])
-    except (SpecError, FleetError, TermsError) as error:
+    except (SpecError, FleetError, TermError) as error:
         raise ScenarioError(str(error)) from error
     free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
     return Bringup(scenario, fleet, context, free_port(scenario.host, scenario.http_port, "http_port"))
@@ -92,7 +92,7 @@ def load_fleet(scenario: Scenario) -> list[tuple[Emulated, Figures]]:
 
 
 def check_faults(scenario: Scenario, fleet: list[Emulated]) -> None:
-    """Raises TermsError, SpecError or FleetError for faults that could never come."""
+    """Raises TermError, SpecError or FleetError for faults that could never come."""
     for text in scenario.faults:
         fault = parse_fault(text, "An entry of `faults`")
         if fault.device is not None and fault.device >= len(fleet):

@@ -1,27 +1,47 @@
-"""What a user writes as `name: key=value, key=value`."""
+"""What a scenario says in one string: `name: key=value, key=value`, as its SLO classes do."""
 
 from collections.abc import Mapping
-from typing import Any
+from math import isfinite
+
+Value = str | int | float
+KINDS = {str: "a word", int: "a whole number", float: "a number"}
 
 
-class TermsError(ValueError):
-    """Terms that cannot be read; the message is a sentence."""
+class TermError(ValueError):
+    """A string that says something else; the message is a sentence that begins with `what` it was to say."""
 
 
-def parse_terms(text: str, allowed: Mapping[str, type], what: str) -> dict[str, Any]:
-    """The values in `key=value, key=value`, each of the type that `allowed` gives its key.
+def split_name(text: str, what: str) -> tuple[str, str]:
+    """The name before the colon, and the terms after it; a name alone has none. Raises `TermError`."""
+    name, _, terms = (part.strip() for part in text.partition(":"))
+    if not name or "=" in name:
+        raise TermError(
+            f"{what} has {text!r}: allowed is a name, a colon, and terms, as in `name: key=value, key=value`."
+        )
+    return name, terms
 
-    Raises `TermsError`, naming `what`, for a key that is unknown or comes twice, and for a value of another type.
+
+def parse_terms(text: str, allowed: Mapping[str, type[str] | type[int] | type[float]], what: str) -> dict[str, Value]:
+    """The values of `key=value, key=value`, each of the type that `allowed` has for its key; numbers are finite.
+
+    Keys may be left out. `what` begins the message of the `TermError` that anything else raises.
     """
-    terms: dict[str, Any] = {}
-    for term in (part.strip() for part in text.split(",") if part.strip()):
-        key, _, value = (part.strip() for part in term.partition("="))
-        if key not in allowed or key in terms:
-            can = ", ".join(f"{name}=..." for name in allowed) or "none"
-            raise TermsError(f"{what} has the term {term!r}: it takes, once each, {can}.")
-        try:
-            terms[key] = allowed[key](value)
-        except ValueError as error:
-            kind = {int: "a whole number", float: "a number"}.get(allowed[key], f"a {allowed[key].__name__}")
-            raise TermsError(f"{what} has {key}={value}: it must be {kind}.") from error
-    return terms
+    values: dict[str, Value] = {}
+    for term in filter(None, (part.strip() for part in text.split(","))):
+        key, equals, value = (part.strip() for part in term.partition("="))
+        if not equals or key not in allowed:
+            raise TermError(f"{what} has {term!r}: allowed is {', '.join(f'{name}=...' for name in allowed)}.")
+        if key in values:
+            raise TermError(f"{what} has `{key}` twice in {text!r}: once is enough.")
+        values[key] = _value(value, allowed[key], f"{what} has {term!r}: `{key}`")
+    return values
+
+
+def _value(text: str, kind: type[str] | type[int] | type[float], what: str) -> Value:
+    try:
+        value = kind(text)
+    except ValueError:
+        value = ""
+    if value == "" or (isinstance(value, float) and not isfinite(value)):
+        raise TermError(f"{what} must be {KINDS[kind]}.")
+    return value

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from serving.flow import Request
-from serving.terms import TermsError, parse_terms
+from serving.terms import TermError, parse_terms
 
 SPILL_FACTOR = 1.5
 SPILL_REQUESTS = 3.0
@@ -152,7 +152,7 @@ class Score:
     most 1 + (topic + prefix) / load where a request goes."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
-        self._weights = {**WEIGHTS, **weights}
+        self._weights = weights
         self._prefixes = Prefixes()
         self._topics = TopicAffine()
 
@@ -176,13 +176,14 @@ class Score:
 def make_policy(text: str) -> Policy:
     """The policy called `text`, one of `ROUTERS`; `score` may have weights: `score: load=1, topic=0.5, prefix=1`.
 
-    Raises `TermsError`.
+    Raises `TermError`.
     """
     name, _, terms = (part.strip() for part in text.partition(":"))
     if name == SCORE:
-        weights = parse_terms(terms, dict.fromkeys(WEIGHTS, float), f"`router` {SCORE!r}")
-        if not (WEIGHTS | weights)["load"] > 0 or min(weights.values(), default=0.0) < 0:
-            raise TermsError("`router` 'score' has weights that mean nothing: load must be above 0, others at least 0.")
+        told = parse_terms(terms, dict.fromkeys(WEIGHTS, float), f"`router` {SCORE!r}")
+        weights = WEIGHTS | {name: float(weight) for name, weight in told.items()}
+        if not weights["load"] > 0 or min(weights.values()) < 0:
+            raise TermError("`router` 'score' has weights that mean nothing: load must be above 0, others at least 0.")
         return Score(weights)
     policies: dict[str, type[RoundRobin | LeastLoaded | TopicAffine | PrefixAffine]] = {
         ROUND_ROBIN: RoundRobin,
@@ -191,7 +192,7 @@ def make_policy(text: str) -> Policy:
         PREFIX_AFFINE: PrefixAffine,
     }
     if name not in policies:
-        raise TermsError(f"`router` is {name!r}: it must be {', '.join(ROUTERS[:-1])} or {SCORE}.")
+        raise TermError(f"`router` is {name!r}: it must be {', '.join(ROUTERS[:-1])} or {SCORE}.")
     if terms:
-        raise TermsError(f"`router` {name!r} takes no terms, and has {terms!r}.")
+        raise TermError(f"`router` {name!r} takes no terms, and has {terms!r}.")
     return policies[name]()

@@ -10,7 +10,7 @@ from device_model.condition import Condition
 from serving.clock import VirtualClock
 from serving.faults import KINDS, STALL, Fault, condition_of, events, parse_fault
 from serving.flow import NEVER
-from serving.terms import TermsError
+from serving.terms import TermError
 from tests.serving.test_engine import Bench, workload
 
 times = st.floats(0, 100).map(lambda t: round(t, 3))
@@ -53,12 +53,12 @@ def test_what_is_printed_is_read_back(kind: str, device: int, at_s: float, for_s
         ("clock: left=0.5, rate=1, at=2, for=1", ["not both"]),
         ("clock: left=0.5, device=one", ["device=one", "a whole number"]),
         ("clock: left=0.5, device=-1", ["below 0"]),
-        ("clock: left=nan", ["above 0"]),
+        ("clock: left=nan", ["must be a number"]),
         ("clock: left=0.5, at=-1", ["0 or later"]),
     ],
 )
 def test_a_fault_that_cannot_be_is_refused_in_a_sentence(text: str, said: list[str]) -> None:
-    with pytest.raises(TermsError) as refused:
+    with pytest.raises(TermError) as refused:
         parse_fault(text, "An entry of `faults`")
     assert all(word in str(refused.value) for word in ["`faults`", text, *said]), str(refused.value)
 

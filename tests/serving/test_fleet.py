@@ -30,7 +30,9 @@ def test_what_an_entry_leaves_out_is_as_in_the_scenario() -> None:
     assert parse_entry("3x elmoe3d-6gb+eagle", DEFAULT, "It") == [Member("elmoe3d", "elmoe3d-6gb", "eagle")] * 3
 
 
-@pytest.mark.parametrize("text", ["", "0 x elmoe3d-4gb", "two x elmoe3d-4gb", "a/b/c", "elmoe3d-4gb + elastic", "-1 x a"])
+@pytest.mark.parametrize(
+    "text", ["", "0 x elmoe3d-4gb", "two x elmoe3d-4gb", "a/b/c", "elmoe3d-4gb + elastic", "-1 x a"]
+)
 def test_an_entry_that_cannot_be_read_is_refused_with_the_syntax(text: str) -> None:
     with pytest.raises(FleetError, match=r"It is .*COUNT x .*HARDWARE"):
         parse_entry(text, DEFAULT, "It")

@@ -19,7 +19,7 @@ from serving.policies.routing import (
     with_room,
 )
 from serving.router import Router
-from serving.terms import TermsError
+from serving.terms import TermError
 
 TOPICS = ["", "legal", "cs", "maths", "other"]
 
@@ -186,6 +186,6 @@ def test_weights_that_favour_nothing_but_load_choose_the_least_loaded() -> None:
     ],
 )
 def test_a_router_that_cannot_be_is_refused_in_a_sentence(text: str, said: list[str]) -> None:
-    with pytest.raises(TermsError) as refused:
+    with pytest.raises(TermError) as refused:
         make_policy(text)
     assert all(word in str(refused.value) for word in said), str(refused.value)
