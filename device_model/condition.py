@@ -37,6 +37,12 @@ class Condition:
             if not 0 < getattr(self, name) <= 1:
                 raise SpecError(f"{name} is {getattr(self, name)}; allowed is a number above 0 and at most 1.")
 
+    def also(self, other: "Condition") -> "Condition":
+        """Both at once: their shares multiply."""
+        return Condition(
+            self.ext_share * other.ext_share, self.hb_share * other.hb_share, self.clock_share * other.clock_share
+        )
+
     def of(self, hardware: Hardware) -> Hardware:
         """`hardware` in this condition. A bank of which a part is lost is lost. SpecError if no bank is left."""
         if self == HEALTHY:

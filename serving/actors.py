@@ -10,63 +10,89 @@ import ray
 
 from device_model.step import StepCost, StepPlan
 from serving.clock import WallClock
-from serving.emulated import Emulated
+from serving.emulated import Emulated, Figures
 from serving.engine import Engine
-from serving.flow import Batch, Chunk, Done, Request
-from serving.lpddr import Lpddr
+from serving.flow import NEVER, Batch, Chunk, Done, Request
+from serving.lpddr import LEASE_S, Lpddr
 from serving.pricing import Pricer, Traced
 from serving.priority import become_realtime, become_urgent, settle
-from serving.remote import REPORT_S, Asking, Leasing, Progress, ReleaseSink
+from serving.remote import REPORT_S, Asking, Leasing, Progress, ReleaseSink, RemoteModel
 from serving.rules import Limits, Rules
 from serving.scheduler import Scheduler
 from serving.tokens import Tokens
-from serving.ways import PLAIN, Way
+from serving.ways import PLAIN, Mix, Way, Ways
 from serving.wire import Receiver, Sender
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class DeviceModelActor:
-    """Answers what steps cost. It keeps nothing, so a restarted one goes on where the last one was."""
+    """Answers what steps cost, on each kind of device in each condition.
 
-    def __init__(self, emulated: Emulated, realtime: bool) -> None:
+    All that it keeps can be loaded again, so a restarted one goes on where the last one was.
+    """
+
+    def __init__(self, fleet: list[Emulated], realtime: bool) -> None:
         become_urgent(realtime)
-        self._ways = emulated.load()
+        self._loaded = {emulated: emulated.load() for emulated in set(fleet)}
 
-    def ways(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None, depths: Sequence[int]) -> list[Way]:
-        return self._ways.ways(plan, steps, ext_bytes_per_s, depths)
+    def figures(self, emulated: Emulated) -> Figures:
+        """Raises SpecError if there can be no such device."""
+        return emulated.figures(self._load(emulated))
 
-    def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
-        return self._ways.move(to_hb, to_ext, ext_bytes_per_s)
+    def ways(
+        self,
+        emulated: Emulated,
+        plan: StepPlan,
+        steps: int,
+        ext_bytes_per_s: float | None,
+        depths: Sequence[int],
+    ) -> list[Way]:
+        return self._load(emulated).ways(plan, steps, ext_bytes_per_s, depths)
 
-    def swap(self, plan: StepPlan, before: tuple[float, ...] | None, ext_bytes_per_s: float | None) -> StepCost:
-        return self._ways.swap(plan, before, ext_bytes_per_s)
+    def move(self, emulated: Emulated, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
+        return self._load(emulated).move(to_hb, to_ext, ext_bytes_per_s)
+
+    def swap(self, emulated: Emulated, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost:
+        return self._load(emulated).swap(plan, before, ext_bytes_per_s)
+
+    def _load(self, emulated: Emulated) -> Ways:
+        if emulated not in self._loaded:
+            self._loaded[emulated] = emulated.load()
+        return self._loaded[emulated]
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class LpddrActor:
-    """The LPDDR tier of a device."""
+    """The LPDDR tier of a device, or of several."""
 
     def __init__(self, bytes_per_s: float, realtime: bool) -> None:
         become_urgent(realtime)
         self._tier = Lpddr(bytes_per_s)
 
-    def lease(self, device: int, traffic_bytes: float) -> float:
-        return self._tier.lease(device, traffic_bytes)
+    def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
+        return self._tier.lease(device, traffic_bytes, elapsed_s)
+
+    def release(self, device: int, traffic_bytes: float) -> None:
+        self._tier.release(device, traffic_bytes)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1)
 class SchedulerActor:
     """The scheduler of a device; pokes it when there is news."""
 
-    def __init__(self, limits: Limits, rules: Rules, realtime: bool) -> None:
+    def __init__(self, realtime: bool) -> None:
         become_urgent(realtime)
-        self._limits, self._rules = limits, rules
 
-    def reset(self, device: Any) -> None:
-        self._scheduler = Scheduler(self._limits, self._rules)
+    def reset(self, device: Any, limits: Limits, rules: Rules) -> None:
+        self._scheduler = Scheduler(limits, rules)
         self._device = device
         # A first call sets a connection up: not at the first request's expense.
         ray.get(device.poke.remote())
+
+    def limit(self, limits: Limits) -> None:
+        """Go on with other limits: what no longer fits is preempted at the next plan."""
+        self._scheduler.limit(limits)
+        self._device.poke.remote()
 
     def submit(self, request: Request) -> None:
         self._scheduler.submit(request)
@@ -102,25 +128,50 @@ class HbXpu:
     @ray.method(concurrency_group="feed")
     def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> str:
         """(Re)connect to the other actors, with no requests; the address that tokens go to."""
-        ray.get([model.ways.remote(StepPlan.of((1, 1)), 1, None, (PLAIN,)), tier.lease.remote(self._index, 0.0)])
+        emulated = self._emulated
+        shared = emulated.sharers > 1
+        ray.get(
+            [model.ways.remote(emulated, StepPlan.of((1, 1)), 1, None, (PLAIN,)), tier.release.remote(self._index, 0.0)]
+        )
+        self._model = RemoteModel(model, emulated)
+        self._leasing = Leasing(tier, shared, emulated.condition.ext_share)
         self._tokens = Tokens()
         self._progress = Progress(self._tokens, source, ahead)
         self._engine = Engine(
             device=self._index,
             clock=self._clock,
             planner=Asking(scheduler),
-            pricer=self._pricer(model),
-            tier=Leasing(tier),
+            pricer=self._pricer(),
+            tier=self._leasing,
             tokens=self._tokens,
             sink=self._sink,
+            lease_s=LEASE_S if shared else NEVER,
         )
         settle()
         return self._feed.address
 
-    def _pricer(self, model: Any) -> Pricer:
+    @ray.method(concurrency_group="feed")
+    def emulate(self, emulated: Emulated) -> None:
+        """Be another device from the next plan on: the same one in another condition."""
+        self._emulated = emulated
+        if self._engine is None:
+            return
+        self._model.emulated = emulated
+        self._leasing.left = emulated.condition.ext_share
+        if isinstance(self._engine.pricer, Traced) and emulated.trace is not None:
+            self._engine.pricer.emulate(emulated.trace)
+        self._engine.poke()
+
+    @ray.method(concurrency_group="feed")
+    def stall(self, stall_s: float) -> None:
+        """Stand still for so many emulated seconds."""
+        if self._engine is not None:
+            self._engine.stall(stall_s)
+
+    def _pricer(self) -> Pricer:
         if self._emulated.trace is not None:
             return Traced(self._emulated.trace, self._tokens, self._clock.speed)
-        return self._emulated.pricer(Asking(model))
+        return self._emulated.pricer(self._model)
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:
@@ -205,10 +256,12 @@ class TokenSource:
         self._source.taken(positions)
 
     @ray.method(concurrency_group="feed")
-    def resend(self, request_id: str, position: int) -> None:
-        self._source.resend(request_id, position)
+    def resend(self, request_id: str, position: int, device: int) -> None:
+        self._source.resend(request_id, position, device)
 
     def _connect(self, devices: dict[int, str]) -> None:
+        for index in self._devices.keys() - devices.keys():
+            self._devices.pop(index)[1].close()
         for index, address in devices.items():
             known, sender = self._devices.get(index, (None, None))
             if address == known:
@@ -218,4 +271,6 @@ class TokenSource:
             self._devices[index] = (address, Sender(address))
 
     def _deliver(self, device: int, chunks: list[Chunk]) -> None:
-        self._devices[device][1].send(chunks)
+        # A device that is gone has no address: what was for it goes to another one, once that has asked.
+        if device in self._devices:
+            self._devices[device][1].send(chunks)

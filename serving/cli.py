@@ -11,11 +11,10 @@ from pathlib import Path
 
 from device_model.spec import SpecError
 from serving import device_model_commands, token_model_commands
-from serving.options import HELP
+from serving.options import HELP, REPEATABLE, option_of
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
 
 # Options that are given once for each.
-SINGULAR = {"api_keys": "api_key", "slo_classes": "slo_class"}
 
 
 def main() -> None:
@@ -73,13 +72,13 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         "scenario", nargs="?", type=Path, metavar="SCENARIO.toml", help="a TOML file with the keys below"
     )
     for field in dataclasses.fields(Scenario):
-        option = "--" + SINGULAR.get(field.name, field.name).replace("_", "-")
         kind = type(field.default)
-        shown = f"{HELP[field.name]}" + (
-            f" (default: {field.default})" if kind is not tuple and field.name != "token_model" else ""
-        )
+        option = option_of(field.name)
+        quiet = kind is tuple or field.name == "token_model"
+        shown = HELP[field.name] if quiet else f"{HELP[field.name]} (default: {field.default})"
         if kind is tuple:
-            parser.add_argument(option, dest=field.name, action="append", metavar="TEXT", help=shown)
+            metavar = REPEATABLE[field.name].rpartition("_")[2].upper()
+            parser.add_argument(option, dest=field.name, action="append", metavar=metavar, help=shown)
         elif kind is bool:
             parser.add_argument(option, dest=field.name, action=argparse.BooleanOptionalAction, help=shown)
         else:
@@ -90,15 +89,15 @@ def scenario_of(args: argparse.Namespace) -> Scenario:
     """The scenario that the command line asks for; raises `ScenarioError`."""
     scenario = load_scenario(args.scenario) if args.scenario else Scenario()
     options = {field.name: getattr(args, field.name) for field in dataclasses.fields(Scenario)}
-    options = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-    return scenario.with_options(options)
+    return scenario.with_options({key: tuple(v) if type(v) is list else v for key, v in options.items()})
 
 
 def run_serve(args: argparse.Namespace) -> int:
     """`foreserve serve`: until Ctrl-C."""
     import uvloop
 
-    from serving.serve import prepare, serve
+    from serving.bringup import prepare
+    from serving.serve import serve
     from serving.step_log import StepLog
 
     with contextlib.ExitStack() as stack:

@@ -2,16 +2,20 @@
 
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from serving import actors
-from serving.emulated import Emulated
+from serving.emulated import Emulated, Figures
+from serving.link import Link
 from serving.priority import MAX_REALTIME_SPEED
 from serving.rules import Limits, Rules
 from serving.scenario import Scenario
+from serving.scheduling import limits_of, rules_of
 
 # What Ray's decorator has made of these classes has no type.
 DeviceModelActor: Any = actors.DeviceModelActor
@@ -25,23 +29,85 @@ SOURCE_NICENESS = 5
 OBJECT_STORE_BYTES = 100 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
+class State(StrEnum):
+    """How a device is: not there yet, taking requests, finishing those it has, not there for now, or never again."""
+
+    STARTING = "starting"
+    SERVING = "serving"
+    DRAINING = "draining"
+    LOST = "lost"
+    GONE = "gone"
+
+
+@dataclass(slots=True)
 class Node:
-    """One emulated device with what belongs to it: actor handles, which outlive their processes."""
+    """One emulated device: what it emulates now, the actors that belong to it (handles outlive their processes), and
+    how it is."""
 
     index: int
+    emulated: Emulated
+    figures: Figures
     device: Any
     scheduler: Any
     tier: Any
+    state: State = State.STARTING
+    link: Link = field(default_factory=Link)
+
+    @property
+    def up(self) -> bool:
+        """Whether it has, or takes, requests."""
+        return self.state in (State.SERVING, State.DRAINING)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Cluster:
-    """All actors of an emulation."""
+    """All that an emulation has in common, and how to start one more device of it.
 
-    nodes: list[Node]
+    `max_model_len` is what clients were promised. `clock`: origin in Unix seconds, and speed. `edge`: where releases
+    go. LPDDR tiers by the first device on each.
+    """
+
+    scenario: Scenario
+    max_model_len: int
+    clock: tuple[float, float]
+    edge: str
     model: Any
     source: Any
+    tiers: dict[int, Any] = field(default_factory=dict)
+
+    def start_node(self, index: int, emulated: Emulated, figures: Figures) -> Node:
+        """A device with its scheduler, and its LPDDR tier unless that is there already; all on one of Ray's nodes."""
+        place = placed(index)
+        group = index - index % emulated.sharers
+        if group not in self.tiers:
+            self.tiers[group] = LpddrActor.options(**placed(group)).remote(figures.ext_bytes_per_s, self.realtime)
+        return Node(
+            index=index,
+            emulated=emulated,
+            figures=figures,
+            device=HbXpu.options(**place).remote(index, self.clock, self.edge, self.realtime, emulated),
+            scheduler=SchedulerActor.options(**place).remote(self.realtime),
+            tier=self.tiers[group],
+        )
+
+    def end_node(self, node: Node) -> None:
+        """End a device's actors for good. Its LPDDR stays, with what the device drew on it freed."""
+        for actor in (node.device, node.scheduler):
+            ray.kill(actor, no_restart=True)
+        node.tier.release.remote(node.index, 0.0)
+
+    def limits(self, figures: Figures) -> Limits:
+        """What a device takes on."""
+        return limits_of(self.scenario, figures)
+
+    def rules(self, figures: Figures) -> Rules:
+        """The policies of a device's scheduler."""
+        return rules_of(self.scenario, figures)
+
+    @property
+    def realtime(self) -> bool:
+        """Whether actors may ask for real-time priority."""
+        return self.scenario.speed <= MAX_REALTIME_SPEED
 
 
 def start_ray() -> None:
@@ -60,6 +126,15 @@ def start_ray() -> None:
     ray.init(address="local", include_dashboard=False, object_store_memory=OBJECT_STORE_BYTES, **quiet)
 
 
+def placed(index: int) -> dict[str, Any]:
+    """Ray's options for the actors of a device: the devices take the nodes of a cluster in turn. An actor whose node is
+    gone starts again on another."""
+    nodes = sorted(node["NodeID"] for node in ray.nodes() if node["Alive"])
+    if len(nodes) < 2:
+        return {}
+    return {"scheduling_strategy": NodeAffinitySchedulingStrategy(nodes[index % len(nodes)], soft=True)}
+
+
 def start_source(scenario: Scenario, flags: list[str], realtime: bool) -> Any:
     """The token source: first of all, because it takes longest to be ready."""
     # A GPU, where there is one, belongs to the token model.
@@ -69,23 +144,6 @@ def start_source(scenario: Scenario, flags: list[str], realtime: bool) -> Any:
     )
 
 
-def start_nodes(
-    scenario: Scenario, load: tuple[Limits, Rules], ext_bytes_per_s: float, clock: tuple[float, float], edge: str
-) -> list[Node]:
-    """The devices, each with its scheduler and LPDDR tier. `clock`: origin in Unix seconds, and speed."""
-    realtime = scenario.speed <= MAX_REALTIME_SPEED
-    return [
-        Node(
-            index=index,
-            device=HbXpu.remote(index, clock, edge, realtime, Emulated.of(scenario)),
-            scheduler=SchedulerActor.remote(*load, realtime),
-            tier=LpddrActor.remote(ext_bytes_per_s, realtime),
-        )
-        for index in range(scenario.devices)
-    ]
-
-
-def start_model(scenario: Scenario) -> Any:
+def start_model(scenario: Scenario, fleet: list[Emulated]) -> Any:
     """The device model, one for all devices."""
-    realtime = scenario.speed <= MAX_REALTIME_SPEED
-    return DeviceModelActor.remote(Emulated.of(scenario), realtime)
+    return DeviceModelActor.remote(fleet, scenario.speed <= MAX_REALTIME_SPEED)

@@ -97,9 +97,10 @@ def mixed(count: int, seed: int, rate_per_s: float) -> list[Request]:
 
 def run(scenario: Scenario, requests: list[Request]) -> tuple[list[Outcome], list[StepRecord]]:
     """A scenario's device, fed with the requests."""
-    emulated = Emulated.of(scenario)
+    emulated = Emulated.of(scenario, scenario.members[0])
     ways = emulated.load()
-    limits, rules = limits_of(scenario, ways.device), rules_of(scenario, ways)
+    figures = emulated.figures(ways)
+    limits, rules = limits_of(scenario, figures), rules_of(scenario, figures)
     node = VirtualNode(0, emulated.pricer(ways), ways.device.ext_bytes_per_s, limits, rules)
     return serve_virtually(requests, [node])
 
@@ -131,7 +132,7 @@ def ramp(scenario: Scenario) -> list[dict[str, Any]]:
     """Expected tokens per second of a batch that grows slowly through tau and shrinks again, under each mode policy."""
     rows = []
     for name in MODES:
-        emulated = Emulated.of(dataclasses.replace(scenario, mode=name))
+        emulated = Emulated.of(dataclasses.replace(scenario, mode=name), scenario.members[0])
         ways = emulated.load()
         modes = emulated.switching.modes(ways)
         for batch in np.repeat([*RAMP, *reversed(RAMP)], STEPS_AT_EACH).tolist():

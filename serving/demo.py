@@ -8,9 +8,11 @@ import uvloop
 from rich.console import Console
 
 from serving.child import Child, ServerFailed, server
+from serving.fleet import described
 from serving.load.options import LoadError, LoadOptions
 from serving.load.progress import ProgressLine
 from serving.load.run import run_load
+from serving.options import option_of
 from serving.scenario import Scenario
 
 QUESTION = "What is a cache?"
@@ -21,7 +23,7 @@ LOAD = {"rate_per_s": 1.5, "num_requests": 30, "input_len": 128, "output_len": 4
 def demo(scenario: Scenario) -> int:
     """Run it; 0 if every request was served."""
     try:
-        print(f"Bringing up {scenario.devices} x {scenario.hardware} with {scenario.model} ...", flush=True)
+        print(f"Bringing up {described(scenario.members)} with {scenario.model} ...", flush=True)
         with server(*options_of(scenario), quiet=True) as child:
             print(f"Ready in {child.ready_s:.1f} s: {child.http_url}/v1 and {child.grpc_url}")
             key = scenario.api_keys[0] if scenario.api_keys else None
@@ -39,9 +41,8 @@ def options_of(scenario: Scenario) -> list[str]:
         value = getattr(scenario, field.name)
         if value == field.default:
             continue
-        name = "--api-key" if field.name == "api_keys" else f"--{field.name.replace('_', '-')}"
         for each in value if isinstance(value, tuple) else (value,):
-            options += [name, str(each)]
+            options += [option_of(field.name), str(each)]
     return options
 
 

@@ -1,27 +1,27 @@
-"""The edge's side of the devices: sends requests out, takes releases in, and mends what dies between."""
+"""The edge's side of the devices: sends requests out, takes releases in, and mends the token source."""
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 
 import ray
 from ray.exceptions import RayError
 
 from serving.clock import WallClock
 from serving.cluster import Cluster, Node
+from serving.devices import Devices, persist, summary
 from serving.flight import Flight, unseen
-from serving.flow import Chunk, Release
+from serving.flow import Chunk, Release, Request
 from serving.link import Link
-from serving.router import LeastLoaded
+from serving.policies.routing import make_policy
+from serving.router import Router
 from serving.wire import Inbox
 
 log = logging.getLogger("foreserve")
 
 # A request that was in flight each time the token source failed is taken for the cause.
 MAX_FAILURES = 3
-RETRY_S = 0.1
-WARM_UP_TOKENS = 16
 
 Deliver = Callable[[Release, list[tuple[Flight, Chunk]]], None]
 
@@ -29,16 +29,14 @@ Deliver = Callable[[Release, list[tuple[Flight, Chunk]]], None]
 class Dispatcher:
     """Owns the flights, by request id. `deliver(release, news)` gets what clients have not seen yet."""
 
-    def __init__(self, cluster: Cluster, clock: WallClock, ahead: int, inbox: Inbox[list[Release]]) -> None:
+    def __init__(self, cluster: Cluster, nodes: list[Node], inbox: Inbox[list[Release]]) -> None:
         self.flights: dict[str, Flight] = {}
-        self.clock = clock
-        self._cluster = cluster
-        self._router = LeastLoaded(len(cluster.nodes))
-        self._ahead = ahead
+        self.clock = WallClock(*cluster.clock)
+        self._source = cluster.source
+        self._router = Router(make_policy(cluster.scenario.router))
+        self.devices = Devices(cluster, nodes, self._router, self.flights)
         self._inbox = inbox
         self._deliver: Deliver = lambda release, news: None
-        self._addresses: dict[int, str] = {}
-        self._links = {node.index: Link() for node in cluster.nodes}
         self._source_link = Link()
         self._tasks: list[asyncio.Task[None]] = []
         self.on_restart: Callable[[str], None] = lambda actor: None
@@ -48,59 +46,43 @@ class Dispatcher:
         """Connect the actors, and run them."""
         self._deliver = deliver
         self._inbox.start(self._receive)
-        for node in self._cluster.nodes:
-            await self._wire(node)
-        await self._cluster.source.wire.remote(self._addresses)
-        loops = [self._run_node(node) for node in self._cluster.nodes]
-        loops += [self._run_source()]
-        self._tasks = [asyncio.create_task(loop) for loop in loops]
-        await asyncio.gather(*(self._warm_up(node) for node in self._cluster.nodes))
-
-    async def _warm_up(self, node: Node) -> None:
-        """Have tokens made for a device that it never releases: first calls and first steps take their time."""
-        id = f"warm-up-{node.index}"
-        await node.device.open.remote(id, 0)
-        self._cluster.source.warm_up.remote(id, node.index, WARM_UP_TOKENS)
-        while len((await node.device.held.remote())[id][1]) < WARM_UP_TOKENS:
-            await asyncio.sleep(0.01)
-        node.device.close.remote([id])
-        self._cluster.source.drop.remote([id])
+        self.devices.on_restart = lambda actor: self.on_restart(actor)
+        self._tasks = [asyncio.create_task(self._run_source())]
+        await self.devices.start()
 
     def stop(self) -> None:
         """Stop listening; the actors end with Ray."""
         for task in self._tasks:
             task.cancel()
+        self.devices.stop()
         self._inbox.close()
 
-    def choose(self, named: int | None) -> int:
-        """A device for a request: the one its client named, or the router's choice."""
-        if named is None:
-            return self._router.choose()
-        self._router.take(named)
-        return named
+    def choose(self, request: Request, named: int | None) -> int:
+        """A device for a request: the one its client named, if it serves, or the router's choice."""
+        return self._router.choose(request, named)
 
-    def idle(self, device: int) -> bool:
-        """Whether no request is in flight on a device."""
-        return self._router.idle(device)
+    def in_flight(self, device: int) -> int:
+        """Requests in flight on a device."""
+        return self._router.in_flight(device)
 
     async def submit(self, flight: Flight) -> None:
         """Send a request on its way. Whatever is down at the moment gets it when it is up again."""
         self.flights[flight.request.id] = flight
-        id, node, link = flight.request.id, self._cluster.nodes[flight.device], self._links[flight.device]
-        seen, source_seen = link.state, self._source_link.state
+        id, node = flight.request.id, self.devices.nodes[flight.device]
+        seen, source_seen = node.link.state, self._source_link.state
         if seen is not None:
             # Awaited, so that the buffer is there before the first token; if it fails, recovery sees to it.
             with contextlib.suppress(RayError):
                 await node.device.open.remote(id, 0)
-            if id in self.flights and link.state == seen:
+            if id in self.flights and node.link.state == seen:
                 node.scheduler.submit.remote(flight.request)
         if id in self.flights and source_seen is not None and self._source_link.state == source_seen:
-            self._cluster.source.add.remote(flight.core_request, flight.device, [])
+            self._source.add.remote(flight.core_request, flight.device, [])
 
     def abort(self, request_ids: Collection[str]) -> list[Flight]:
         """Stop requests, on the device at the end of its step; those that were in flight."""
         flights = [flight for id in request_ids if (flight := self.flights.get(id))]
-        for node in self._cluster.nodes:
+        for node in self.devices.up:
             ids = [flight.request.id for flight in flights if flight.device == node.index]
             if ids:
                 node.scheduler.abort.remote(ids)
@@ -109,15 +91,19 @@ class Dispatcher:
         return flights
 
     def _forget(self, flights: list[Flight]) -> None:
-        if flights:
-            self._router.done([flight.device for flight in flights])
-            self._cluster.source.drop.remote([flight.request.id for flight in flights])
+        if not flights:
+            return
         for flight in flights:
             del self.flights[flight.request.id]
+        self._router.done((flight.device, flight.request) for flight in flights)
+        self._source.drop.remote([flight.request.id for flight in flights])
+        self.devices.departed(flight.device for flight in flights)
 
     def _receive(self, releases: list[Release]) -> None:
         for release in releases:
-            self._take(release)
+            # What a device had sent before it was lost, and was not here by then, comes from the next one.
+            if self.devices.nodes[release.device].up:
+                self._take(release)
 
     def _take(self, release: Release) -> None:
         for id in release.started:
@@ -127,44 +113,10 @@ class Dispatcher:
         self._forget([flight for flight, chunk in news if chunk.finish is not None])
         self._deliver(release, news)
 
-    async def _run_node(self, node: Node) -> None:
-        while True:
-            try:
-                await node.device.run.remote()
-            except RayError as error:
-                self._links[node.index].lose()
-                log.error("Device %d stopped (%s); it goes on where it was.", node.index, summary(error))
-                self.on_restart(f"device {node.index}")
-                await self._persist(lambda: self._recover(node))
-
-    async def _wire(self, node: Node) -> None:
-        await node.scheduler.reset.remote(node.device)
-        cluster = self._cluster
-        self._addresses[node.index] = await node.device.wire.remote(
-            node.scheduler, cluster.model, node.tier, cluster.source, self._ahead
-        )
-
-    async def _recover(self, node: Node) -> None:
-        """A device and a scheduler, fresh or reset, take up their requests at the token each client has."""
-        link = self._links[node.index]
-        link.lose()
-        await self._wire(node)
-        # Sent before what follows, and to one actor calls come in order.
-        self._cluster.source.wire.remote(self._addresses)
-        link.up = True
-        flights = [flight for flight in self.flights.values() if flight.device == node.index]
-        resumed = [flight.resumed for flight in flights]
-        # Awaited, so that no token is there before its buffer is.
-        await asyncio.gather(*(node.device.open.remote(request.id, request.released) for request in resumed))
-        for request in resumed:
-            if request.id in self.flights:
-                node.scheduler.submit.remote(request)
-                self._cluster.source.resend.remote(request.id, request.released)
-
     async def _run_source(self) -> None:
         while True:
             try:
-                await self._cluster.source.run.remote()
+                await self._source.run.remote()
             except RayError as error:
                 self._source_link.lose()
                 log.error("The token source stopped (%s); it starts again.", summary(error))
@@ -172,8 +124,8 @@ class Dispatcher:
                 await self._end_hopeless()
                 if not isinstance(error, ray.exceptions.ActorDiedError | ray.exceptions.ActorUnavailableError):
                     # vLLM failed inside: its state is not to be trusted, so its process goes too.
-                    ray.kill(self._cluster.source, no_restart=False)
-                await self._persist(self._recover_source)
+                    ray.kill(self._source, no_restart=False)
+                await persist(self._recover_source)
 
     async def _end_hopeless(self) -> None:
         for flight in list(self.flights.values()):
@@ -185,27 +137,13 @@ class Dispatcher:
     async def _recover_source(self) -> None:
         """A new token source makes again what the old one had made, and goes on from there."""
         self._source_link.lose()
-        await self._cluster.source.wire.remote(self._addresses)
+        await self._source.wire.remote(self.devices.addresses)
         held: dict[str, tuple[int, list[int]]] = {}
-        for node in self._cluster.nodes:
+        for node in self.devices.up:
             held |= await node.device.held.remote()
         self._source_link.up = True
         for flight in self.flights.values():
             taken, ready = held.get(flight.request.id, (len(flight.tokens), []))
             # What the device took and sent may still be on its way here: then its buffer begins later than we know.
             known = flight.tokens + (ready if taken == len(flight.tokens) else [])
-            self._cluster.source.add.remote(flight.core_request, flight.device, known)
-
-    async def _persist(self, attempt: Callable[[], Awaitable[None]]) -> None:
-        """Try until it works: a restarting actor refuses calls until it is there."""
-        while True:
-            try:
-                return await attempt()
-            except RayError:
-                await asyncio.sleep(RETRY_S)
-
-
-def summary(error: Exception) -> str:
-    """The last line of an error that Ray has wrapped: the one that says what happened."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+            self._source.add.remote(flight.core_request, flight.device, known)

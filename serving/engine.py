@@ -24,7 +24,9 @@ class Planner(Protocol):
 class Tier(Protocol):
     """Grants bandwidth of the external memory: `serving.lpddr.Lpddr`, or an actor that owns one."""
 
-    def lease(self, device: int, traffic_bytes: float) -> float: ...
+    def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float: ...
+
+    def release(self, device: int, traffic_bytes: float) -> None: ...
 
 
 @dataclass(slots=True)
@@ -32,6 +34,7 @@ class Engine:
     """One emulated device in time. `sink` takes its releases; `cycle` is to be called for ever.
 
     `at` is where its emulated time has got to: the sum of modelled latencies, and of waits for arrivals and stalls.
+    `lease_s` is for how long of it a lease of the tier holds.
     """
 
     device: int
@@ -42,6 +45,10 @@ class Engine:
     tokens: Tokens
     sink: Callable[[Release], None]
     at: float = 0.0
+    lease_s: float = NEVER
+    _leased_at: float | None = None
+    _lease_ends_s: float = NEVER
+    _stalled_until: float = 0.0
     _last: float = -1.0
     _steps: int = 0
     _accepted: list[int] = field(default_factory=list)
@@ -55,6 +62,11 @@ class Engine:
         self._news = True
         self.clock.signal()
 
+    def stall(self, stall_s: float) -> None:
+        """Stand still for so many emulated seconds once the step at hand is done, from any thread."""
+        self._stalled_until = max(self._stalled_until, self.clock.now()) + stall_s
+        self.poke()
+
     def push(self, chunks: list[Chunk]) -> None:
         """Take in tokens from the source, from any thread; overdue ones leave at once."""
         overdue = self.tokens.push(chunks)
@@ -67,20 +79,41 @@ class Engine:
         """Plan once, and run the steps of that plan until something changes."""
         # Cleared before the question: news that come while it is answered lead to another.
         self._news = False
+        self._stand_still()
         finished = [self._finished.popleft() for _ in range(len(self._finished))]
         done = Done(self._steps, self._accepted, finished)
         self._steps, self._accepted = 0, []
         batch = self.planner.plan(self.at, self.clock.now(), self._last, done)
         if not batch.ids:
+            self._release_tier()
             self.clock.wait(batch.until_s)
             return
-        granted = self.tier.lease(self.device, self._traffic)
-        self._traffic = 0.0
         self.at = batch.start_s
+        granted = self._lease()
         for step, priced in enumerate(self.pricer.price(batch, granted)):
             self._step(batch, priced, first=step == 0)
-            if self._news or self._finished or self.at >= batch.until_s:
+            if self._news or self._finished or self.at >= min(batch.until_s, self._lease_ends_s):
                 break
+
+    def _lease(self) -> float:
+        since = self.at if self._leased_at is None else self._leased_at
+        traffic, self._traffic, self._leased_at = self._traffic, 0.0, self.at
+        self._lease_ends_s = self.at + self.lease_s
+        return self.tier.lease(self.device, traffic, self.at - since)
+
+    def _release_tier(self) -> None:
+        """Nothing to do: the tier's other devices may have what this one had."""
+        if self._leased_at is not None:
+            self.tier.release(self.device, self._traffic)
+            self._traffic, self._leased_at = 0.0, None
+
+    def _stand_still(self) -> None:
+        """Let a stall pass. A clock's wait may end sooner than it is asked to."""
+        if self._stalled_until > self.at:
+            self._release_tier()
+            while self.clock.now() < self._stalled_until:
+                self.clock.wait(self._stalled_until)
+            self.at = self._stalled_until
 
     def _step(self, batch: Batch, priced: Priced, first: bool) -> None:
         cost = priced.cost

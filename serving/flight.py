@@ -22,11 +22,17 @@ class Flight:
     first_s: float | None = None
     last_s: float = 0.0
     failures: int = 0
+    kv_lost: bool = False
 
     @property
     def resumed(self) -> Request:
         """The request as a scheduler that has never seen it must take it: with what its client has already."""
-        return msgspec.structs.replace(self.request, released=len(self.tokens))
+        return msgspec.structs.replace(self.request, released=len(self.tokens), kv_lost=self.kv_lost)
+
+    def move(self, device: int) -> None:
+        """Go on with another device, which must compute again what the last one held."""
+        self.device = device
+        self.kv_lost = True
 
     def take(self, tokens: list[int], at_s: float) -> float | None:
         """Take note of a release; the time since the one before it, None for the first."""
@@ -34,6 +40,7 @@ class Flight:
         if self.first_s is None:
             self.first_s = at_s
         self.last_s = at_s
+        self.kv_lost = False
         self.tokens.extend(tokens)
         return gap
 

@@ -25,7 +25,8 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     is left to chance in emulating it follows from `seed`. `topic` is one of `serving.topics`, or "" where nobody asked;
     `key` names whose request it is, among those that share a device fairly ("": nobody's). Of `priority` a lower one is
     served sooner, as in vLLM. `ttft_s` and `tpot_s` are what its SLO class promises. `blocks` are hashes of the whole
-    blocks of its prompt, each of all tokens up to that block's end: equal ones have equal keys and values.
+    blocks of its prompt, each of all tokens up to that block's end: equal ones have equal keys and values. Of one that
+    was begun on a device that is gone, keys and values are lost with it (`kv_lost`).
     """
 
     id: str
@@ -40,6 +41,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     ttft_s: float = NEVER
     tpot_s: float = NEVER
     blocks: list[int] = []
+    kv_lost: bool = False
 
     @property
     def deadline_s(self) -> float:

@@ -149,11 +149,17 @@ class Forecast:
 
     def __init__(self) -> None:
         self._queues: dict[int, Queue] = {}
+        self._open: set[int] = set()
         self._loads: dict[str, Load] = {}
 
     def add(self, device: int, queue: Queue) -> None:
         """A device is there, or there again, with nothing to do."""
         self._queues[device] = queue
+        self._open.add(device)
+
+    def close(self, device: int) -> None:
+        """A device takes no more requests."""
+        self._open.discard(device)
 
     def predict_ttft_s(self, device: int, prompt_tokens: int, now_s: float) -> float:
         """Emulated seconds from `now_s` until the first token of a request that comes to the device now."""
@@ -165,8 +171,8 @@ class Forecast:
 
     @property
     def devices(self) -> list[int]:
-        """The devices that are known."""
-        return list(self._queues)
+        """The devices that take requests."""
+        return sorted(self._open)
 
     def on_submit(self, device: int, request: Request, now_s: float) -> None:
         """A request went to a device, with a part of its tokens already if it was begun elsewhere, or moved there."""

@@ -1,16 +1,56 @@
-"""The external memory tier: shares its bandwidth among the devices that draw on it, and counts their bytes."""
+"""The external memory tier: shares its bandwidth fairly among the devices that draw on it, and counts their bytes.
+
+While a device draws, each other one draws too with the chance of its duty: the share of its emulated time in which it
+draws. In the fluid limit (requests of all devices in turn) the device then has
+
+    bandwidth / (1 + the others' duties).
+
+So a device alone has all, N that always draw have an Nth each, and one that computes meanwhile costs the others little.
+Never more is drawn than there is: of duties d_i with the sum S, device i draws d_i / (1 + S - d_i) of the bandwidth on
+average, which is at most d_i / S because d_i is at most 1; and these add up to 1.
+"""
 
 from dataclasses import dataclass, field
+
+# Emulated seconds for which a lease of a shared tier holds: what the others do changes meanwhile.
+LEASE_S = 0.05
+
+
+@dataclass(slots=True)
+class Draw:
+    """A device that draws: the bandwidth it was granted last, and its duty. One that has just begun counts as drawing
+    always, until it is known better."""
+
+    granted_bytes_per_s: float
+    duty: float = 1.0
 
 
 @dataclass(slots=True)
 class Lpddr:
-    """An LPDDR tier of `bytes_per_s`, granted in equal shares."""
+    """An LPDDR tier of `bytes_per_s`, granted in fair shares."""
 
     bytes_per_s: float
     traffic_bytes: dict[int, float] = field(default_factory=dict)
+    _draws: dict[int, Draw] = field(default_factory=dict)
 
-    def lease(self, device: int, traffic_bytes: float) -> float:
-        """Bytes per second that `device` may draw from now on; `traffic_bytes` is what it drew since it last asked."""
+    def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
+        """Bytes per second that `device` may draw from now on; `traffic_bytes` is what it drew in the emulated
+        `elapsed_s` since it last asked."""
+        self._count(device, traffic_bytes)
+        draw = self._draws.setdefault(device, Draw(self.bytes_per_s))
+        if elapsed_s > 0:
+            draw.duty = min(1.0, traffic_bytes / (draw.granted_bytes_per_s * elapsed_s))
+        draw.granted_bytes_per_s = self.share(device)
+        return draw.granted_bytes_per_s
+
+    def release(self, device: int, traffic_bytes: float) -> None:
+        """`device`, which drew `traffic_bytes` since it last asked, has nothing to do now and draws nothing."""
+        self._count(device, traffic_bytes)
+        self._draws.pop(device, None)
+
+    def share(self, device: int) -> float:
+        """Bytes per second that `device` has while it draws."""
+        return self.bytes_per_s / (1.0 + sum(draw.duty for other, draw in self._draws.items() if other != device))
+
+    def _count(self, device: int, traffic_bytes: float) -> None:
         self.traffic_bytes[device] = self.traffic_bytes.get(device, 0.0) + traffic_bytes
-        return self.bytes_per_s / len(self.traffic_bytes)

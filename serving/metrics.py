@@ -13,6 +13,7 @@ from vllm.v1.engine import FinishReason
 from vllm.v1.metrics.buckets import histogram_buckets
 
 from device_model.step import Energy, Traffic
+from serving.cluster import Node, State
 from serving.flight import Flight
 from serving.flow import StepRecord
 
@@ -37,7 +38,7 @@ def of(metric: Any, *labels: str) -> Any:
 class RequestMetrics:
     """vLLM's request-level metrics for the emulated devices; `engine` is the device's index."""
 
-    def __init__(self, registry: CollectorRegistry, model: str, max_model_len: int, devices: int) -> None:
+    def __init__(self, registry: CollectorRegistry, model: str, max_model_len: int) -> None:
         self._registry = registry
         self._model = model
         tokens = histogram_buckets("request_tokens", max_model_len)
@@ -79,13 +80,14 @@ class RequestMetrics:
             "cached_tokens": self._counter("prefix_cache_hits", "Prompt tokens that were there."),
         }
         self.iteration_tokens = self._histogram("iteration_tokens_total", histogram_buckets("iteration_tokens"))
-        for device in range(devices):
-            self._begin(str(device))
         # Looked up once, because they are used with every token.
-        self._hot = [
-            (self.generation_tokens.labels(model, str(device)), self.itl.labels(model, str(device)))
-            for device in range(devices)
-        ]
+        self._hot: dict[int, tuple[Any, Any]] = {}
+
+    def begin(self, device: int) -> None:
+        """Series of a device, from the start: a rate over a counter that appears with its first event misses it."""
+        engine = str(device)
+        self._hot[device] = (self.generation_tokens.labels(self._model, engine), self.itl.labels(self._model, engine))
+        self._begin(engine)
 
     def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
         """Tokens came out of a request, `gap_s` after the last; what comes at once is one output, as in vLLM."""
@@ -152,7 +154,6 @@ class RequestMetrics:
             info.labels(self._model, str(device), str(block_size), str(blocks)).set(1)
 
     def _begin(self, engine: str) -> None:
-        """Series that exist from the start: a rate over a counter that appears with its first event misses it."""
         self.on_idle(int(engine))
         for metric in (
             *self.counted.values(),
@@ -186,7 +187,7 @@ class RequestMetrics:
 class EmulatorMetrics:
     """What only an emulator knows. `_seconds` are emulated, but for lateness, which is the host's."""
 
-    def __init__(self, registry: CollectorRegistry, devices: int) -> None:
+    def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
         step = ["device", "mode", "phase"]
         self.latency = self._histogram("step_latency_seconds", "Modelled latency of a step.", FINE_S, step)
@@ -221,9 +222,17 @@ class EmulatorMetrics:
             ["actor"],
             registry=registry,
         )
-        for device in range(devices):
-            self._begin(str(device))
-        self._hot = [self.tokens.labels(str(device)) for device in range(devices)]
+        self.device = Gauge(
+            "foreserve_device",
+            "1 for the state in which a device is, of all those in which it has been.",
+            ["device", "hardware", "state"],
+            registry=registry,
+        )
+        self.fault_active = Gauge(
+            "foreserve_fault_active", "Faults that a device has now, by kind.", ["device", "kind"], registry=registry
+        )
+        self.faults = self._counter("faults", "Faults that have come.", ["kind"])
+        self._hot: dict[int, Any] = {}
 
     def set_info(self, **labels: str) -> None:
         """What is emulated, and how fast."""
@@ -267,6 +276,25 @@ class EmulatorMetrics:
         """An actor died and came back."""
         of(self.restarts, actor).inc()
 
+    def begin(self, device: int) -> None:
+        """Series of a device, from the start."""
+        self._hot[device] = self.tokens.labels(str(device))
+        self._begin(str(device))
+
+    def on_state(self, device: int, hardware: str, state: str) -> None:
+        """A device is in another state."""
+        gauges = [self.device] if state != State.GONE else [self.device, self.fault_active]
+        for gauge in gauges:
+            for sample in next(iter(gauge.collect())).samples:
+                if sample.labels["device"] == str(device):
+                    gauge.labels(**sample.labels).set(0)
+        self.device.labels(str(device), hardware, state).set(1)
+
+    def on_fault(self, device: int, kind: str, begins: bool) -> None:
+        """A fault came over a device, or is over."""
+        of(self.fault_active, str(device), kind).inc(1 if begins else -1)
+        of(self.faults, str(device), kind).inc(begins)
+
     def _begin(self, device: str) -> None:
         for metric in (self.pacing, self.delivery, self.underruns, self.slips, self.tokens, self.busy, self.lookups):
             metric.labels(device)
@@ -286,19 +314,28 @@ class EmulatorMetrics:
 class Metrics:
     """Both, behind the events that they are made from."""
 
-    def __init__(
-        self, registry: CollectorRegistry, served: tuple[str, int], kv_capacity_tokens: int, devices: int
-    ) -> None:
+    def __init__(self, registry: CollectorRegistry, served: tuple[str, int]) -> None:
         """`served`: the model's name and its context in tokens."""
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.requests = RequestMetrics(registry, *served, devices)
-        self.emulator = EmulatorMetrics(registry, devices)
-        self._kv_capacity_tokens = kv_capacity_tokens
+        self.requests = RequestMetrics(registry, *served)
+        self.emulator = EmulatorMetrics(registry)
+        self._kv_capacity_tokens: dict[int, int] = {}
         self.on_finish = self.requests.on_finish
         self.on_idle = self.requests.on_idle
         self.on_rejection = self.requests.on_rejection
         self.on_delivery = self.emulator.on_delivery
         self.on_restart = self.emulator.on_restart
+        self.on_fault = self.emulator.on_fault
+
+    def on_change(self, node: Node) -> None:
+        """A device has joined, or is in another state or condition."""
+        if node.index not in self._kv_capacity_tokens:
+            self.requests.begin(node.index)
+            self.emulator.begin(node.index)
+        self._kv_capacity_tokens[node.index] = node.figures.kv_capacity_tokens
+        self.emulator.on_state(node.index, str(node.emulated.member), str(node.state))
+        if not node.up:
+            self.on_idle(node.index)
 
     def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
         """Tokens of a request came out, `gap_s` after those before them (None: its first)."""
@@ -307,5 +344,5 @@ class Metrics:
 
     def on_step(self, record: StepRecord) -> None:
         """A device made a step."""
-        self.requests.on_step(record, self._kv_capacity_tokens)
+        self.requests.on_step(record, self._kv_capacity_tokens[record.device])
         self.emulator.on_step(record)

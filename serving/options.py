@@ -15,6 +15,14 @@ HELP = {
     "residency": "what HB holds of the experts: analytic (as a law expects), or trace (a real cache, real routes)",
     "placement": "experts in HB: lru (used last), hot (used most by all topics), topic (by those of the batch)",
     "devices": "emulated devices",
+    "fleet": "devices that differ, each entry as [COUNT x ][SYSTEM/]HARDWARE[+DRAFT], for example '2 x elmoe3d-4gb'; "
+    "may be given more than once",
+    "router": "how requests find a device: round-robin, least-loaded, topic-affine, prefix-affine, or score, which may "
+    "have weights ('score: load=1, topic=0.5, prefix=1')",
+    "shared_ext": "devices that share one LPDDR tier, its bandwidth and its capacity (1: each has its own)",
+    "faults": "what breaks, and when, for example 'lpddr: left=0.4, device=0, at=10, for=30' (kinds: lpddr, hb, clock, "
+    "stall, lost); may be given more than once",
+    "seed": "what is left to chance in faults follows from it",
     "speed": "emulated seconds per real second: 1 is real time, 0.1 ten times slower",
     "token_model": "model that makes the text: foreserve-moe or foreserve-tiny, which are bundled, or one in Hugging "
     "Face format, a folder or a repository's name",
@@ -48,7 +56,15 @@ HELP = {
 
 """What each key of a scenario says, on the command line too."""
 
+REPEATABLE = {"api_keys": "api_key", "fleet": "device", "faults": "fault", "slo_classes": "slo_class"}
+"""Options that may be given more than once: each of them is an entry of the scenario's list."""
+
 MOST = 1_000_000  # of whatever the command line counts
+
+
+def option_of(key: str) -> str:
+    """The option that stands for a key of a scenario."""
+    return "--" + REPEATABLE.get(key, key).replace("_", "-")
 
 
 def positive(text: str) -> int:

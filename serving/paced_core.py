@@ -14,9 +14,12 @@ from vllm.v1.engine.core_client import EngineCoreClient
 
 from serving import arrival
 from serving.admission import UNASKED, Admission, Admitted, TurnedAway, Work
+from serving.cluster import Node
 from serving.dispatch import Dispatcher
 from serving.flight import Flight
 from serving.flow import Chunk, Release, Request, StepRecord
+from serving.injector import Injector
+from serving.judging import follow
 from serving.metrics import Metrics
 from serving.prefix import block_hashes
 
@@ -24,25 +27,36 @@ from serving.prefix import block_hashes
 class PacedCore(EngineCoreClient):  # type: ignore[misc]
     """Requests become flights; releases become what vLLM's output handler expects of a step."""
 
-    def __init__(self, dispatcher: Dispatcher, admission: Admission, metrics: Metrics, block_tokens: int) -> None:
-        """`block_tokens` are those of a block of the KV cache that prompts may share; 0 if they share none."""
+    def __init__(self, dispatcher: Dispatcher, injector: Injector, admission: Admission, metrics: Metrics) -> None:
         self.metrics = metrics
         self._admission = admission
-        self._block_tokens = block_tokens
+        scenario = dispatcher.devices.cluster.scenario
+        self._block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
         self.clock = dispatcher.clock
         self.resources = SimpleNamespace(engine_dead=False)
         self.siblings: Callable[[str], int] = lambda request_id: 1
         self.on_departure: Callable[[], None] = lambda: None
         self.on_step: Callable[[StepRecord], None] = lambda record: None
         self._dispatcher = dispatcher
+        self.devices = dispatcher.devices
+        self.injector = injector
         self._outputs: asyncio.Queue[tuple[EngineCoreOutputs, float]] = asyncio.Queue()
         self._handed_over: list[tuple[int, float]] = []
         dispatcher.on_restart = lambda actor: self.metrics.on_restart(actor)
         dispatcher.on_hopeless = self._fail
+        self.devices.on_change = self._changed
+        self.devices.on_move = self._moved
+        self.devices.on_fault = lambda *fault: self.metrics.on_fault(*fault)
 
     async def start(self) -> None:
         """Begin to take the devices' releases."""
         await self._dispatcher.start(self._deliver)
+
+    def measure(self, metrics: Metrics) -> None:
+        """Count with other metrics from now on."""
+        self.metrics = metrics
+        for node in self.devices.nodes.values():
+            metrics.on_change(node)
 
     async def get_supported_tasks_async(self) -> tuple[str, ...]:
         return ("generate",)
@@ -84,23 +98,27 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def _flight(self, request: EngineCoreRequest) -> Flight:
         params, prompt = request.sampling_params, request.prompt_token_ids
         admitted = self._admitted(request)
-        return Flight(
-            core_request=request,
-            request=Request(
-                id=request.request_id,
-                arrival_s=arrival.arrival_s(self.clock),
-                prompt_tokens=len(prompt),
-                max_tokens=params.max_tokens,
-                seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
-                topic=admitted.wishes.topic,
-                key=admitted.key,
-                priority=admitted.wishes.priority,
-                ttft_s=admitted.wishes.ttft_s,
-                tpot_s=admitted.wishes.tpot_s,
-                blocks=block_hashes(prompt, self._block_tokens, request.cache_salt or "") if self._block_tokens else [],
-            ),
-            device=self._dispatcher.choose(request.data_parallel_rank),
+        described = Request(
+            id=request.request_id,
+            arrival_s=arrival.arrival_s(self.clock),
+            prompt_tokens=len(prompt),
+            max_tokens=params.max_tokens,
+            seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
+            topic=admitted.wishes.topic,
+            key=admitted.key,
+            priority=admitted.wishes.priority,
+            ttft_s=admitted.wishes.ttft_s,
+            tpot_s=admitted.wishes.tpot_s,
+            blocks=block_hashes(prompt, self._block_tokens, request.cache_salt or "") if self._block_tokens else [],
         )
+        return Flight(request, described, self._dispatcher.choose(described, request.data_parallel_rank))
+
+    def _changed(self, node: Node) -> None:
+        self.metrics.on_change(node)
+        follow(self._admission.forecast, node, self.devices.cluster.limits(node.figures))
+
+    def _moved(self, flight: Flight) -> None:
+        self._admission.forecast.on_submit(flight.device, flight.resumed, self.clock.now())
 
     def _admitted(self, request: EngineCoreRequest) -> Admitted:
         """What was said of a request when it was admitted, or is said now of one that had no tokens then."""
@@ -136,6 +154,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def shutdown(self, timeout: float | None = None) -> None:
         self.resources.engine_dead = True
+        self.injector.stop()
         self._dispatcher.stop()
 
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
@@ -193,7 +212,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._note_idle(flight.device)
 
     def _note_idle(self, device: int) -> None:
-        if self._dispatcher.idle(device):
+        if not self._dispatcher.in_flight(device):
             self.metrics.on_idle(device)
 
 

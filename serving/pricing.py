@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from device_model.condition import HEALTHY, Condition
 from device_model.load import load_device, trace_experts
 from device_model.route_map import RouteMap, Routers
 from device_model.speculation import draws_at, sample_accepted
@@ -87,12 +88,14 @@ def _drafted(batch: Batch, decoding: list[bool], way: Way, reason: str) -> Price
 
 
 class Trace(NamedTuple):
-    """What to trace: the emulated device, by the names of its files, and the model whose routers it follows."""
+    """What to trace: the emulated device, by the names of its files, the model whose routers it follows, and the
+    condition that it is in."""
 
     system: str
     hardware: str
     model: str
     token_model: str
+    condition: Condition = HEALTHY
 
 
 class Traced:
@@ -104,12 +107,19 @@ class Traced:
     def __init__(self, trace: Trace, tokens: Tokens, speed: float) -> None:
         """`speed`: emulated seconds per real one. Raises SpecError as `check_trace`."""
         self._device, self._format = check_trace(trace)
-        self._expected = load_device(trace.system, trace.hardware, trace.model)
+        self._expected = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
         self._speed = speed
         model = self._device.setup.model
         self._as_target = RouteMap(self._format.routers, Routers(model.expert_layers, model.experts, model.top_k))
         self._tokens = tokens
         self._last: dict[str, IntArray] = {}
+
+    def emulate(self, trace: Trace) -> None:
+        """Go on in another condition; HB holds what it held, as far as there is room."""
+        device, _ = check_trace(trace)
+        device.cache = self._device.cache
+        self._device = device
+        self._expected = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
 
     def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
         self._last = {id: self._last[id] for id in batch.ids if id in self._last}
@@ -165,7 +175,7 @@ class Traced:
 
 def check_trace(trace: Trace) -> tuple[TieredDevice, RouteFormat]:
     """The device and the format of its routes. SpecError where there is nothing to trace: no experts, no cache."""
-    device = load_device(trace.system, trace.hardware, trace.model)
+    device = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
     trace_experts(device)
     assert isinstance(device, TieredDevice)  # others have been refused
     return device, format_of(trace.token_model)

@@ -6,6 +6,7 @@ from typing import Any
 
 import ray
 
+from serving.emulated import Emulated
 from serving.flow import Release
 from serving.tokens import Tokens
 from serving.wire import Sender
@@ -27,21 +28,44 @@ class Asking:
         return lambda *args: ray.get(method.remote(*args))
 
 
-class Leasing:
-    """The LPDDR tier as a device sees it: only the first lease is waited for, later ones hold once they are here."""
+class RemoteModel:
+    """The device model actor as one device sees it: asked for what that device is now."""
 
-    def __init__(self, tier: Any) -> None:
+    def __init__(self, actor: Any, emulated: Emulated) -> None:
+        self._actor = actor
+        self.emulated = emulated
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._actor, name)
+        return lambda *args: ray.get(method.remote(self.emulated, *args))
+
+
+class Leasing:
+    """The LPDDR tier as a device sees it: only the first lease is waited for, later ones hold once they are here.
+
+    Of a shared tier the first one after each time of idleness is waited for too: others may have come meanwhile. `left`
+    is the share of what is granted that a throttled device can draw.
+    """
+
+    def __init__(self, tier: Any, shared: bool, left: float) -> None:
         self._tier = tier
+        self._shared = shared
         self._granted: float | None = None
         self._asked: Any = None
+        self.left = left
 
-    def lease(self, device: int, traffic_bytes: float) -> float:
+    def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
         if self._asked is not None and (self._granted is None or ray.wait([self._asked], timeout=0)[0]):
             self._granted = ray.get(self._asked)
-        self._asked = self._tier.lease.remote(device, traffic_bytes)
+        self._asked = self._tier.lease.remote(device, traffic_bytes, elapsed_s)
         if self._granted is None:
             self._granted = ray.get(self._asked)
-        return self._granted
+        return self._granted * self.left
+
+    def release(self, device: int, traffic_bytes: float) -> None:
+        self._tier.release.remote(device, traffic_bytes)
+        if self._shared:
+            self._granted = self._asked = None
 
 
 class ReleaseSink:

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from serving.fleet import PLAIN_OR_AUTO, FleetError, Member, draft_of, parse_entry
 from serving.policies.modes import OBJECTIVES
 from serving.policies.modes import POLICIES as MODES
 from serving.policies.placement import LRU, PLACEMENTS
+from serving.policies.routing import LEAST_LOADED, make_policy
 from serving.rules import BATCHING, FAIRNESS, PREEMPTION, PREFILL, SPILL
 from serving.slo import DEFAULT_CLASSES, parse_classes
 from serving.terms import TermError
@@ -27,7 +29,7 @@ CHOICES = {
     "kv_tier": ("all", "hb"),
 }
 COUNTS = (
-    *("devices", "token_ahead", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_queue"),
+    *("devices", "shared_ext", "token_ahead", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_queue"),
     "block_tokens",
 )
 BUNDLED = Path(__file__).parent / "bundled"
@@ -54,6 +56,11 @@ class Scenario:
     residency: str = "analytic"
     placement: str = "lru"
     devices: int = 1
+    fleet: tuple[str, ...] = ()
+    router: str = LEAST_LOADED
+    shared_ext: int = 1
+    faults: tuple[str, ...] = ()
+    seed: int = 0
     speed: float = 1.0
     token_model: str = str(BUNDLED_MODEL)
     token_ahead: int = 128
@@ -87,6 +94,7 @@ class Scenario:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be a whole number of at least 1.")
         self._check_choices()
         self._check_admission()
+        self._check_fleet()
         if self.token_model and (BUNDLED / self.token_model).is_dir():
             object.__setattr__(self, "token_model", str(BUNDLED / self.token_model))
         if not 0 < self.speed < float("inf"):
@@ -111,15 +119,15 @@ class Scenario:
         traced, mixes = self.residency == "trace", self.placement != LRU
         return [
             (
-                traced and self.draft not in ("auto", "none"),
-                f"`residency` is 'trace' and `draft` is {self.draft!r}: a traced cache follows plain decoding only.",
+                traced and any(member.draft not in PLAIN_OR_AUTO for member in self._entries),
+                "`residency` is 'trace' and `draft` is set: a traced cache follows plain decoding only.",
             ),
             (
                 traced and mixes,
                 f"`residency` is 'trace' and `placement` is {self.placement!r}: a trace is cached by LRU.",
             ),
             (
-                self.acceptance != "published" and (traced or self.draft == "none"),
+                self.acceptance != "published" and not any(member.draft for member in self.members),
                 "`acceptance` is set, and nothing drafts (`draft`): only drafts are accepted.",
             ),
             (
@@ -141,6 +149,32 @@ class Scenario:
             raise ScenarioError(
                 f"`default_slo` is {self.default_slo!r}: it must be one of {', '.join(classes)}, or empty (no targets)."
             )
+
+    def _check_fleet(self) -> None:
+        if self.fleet and self.devices not in (1, len(self.members)):
+            count = f"{self.devices}, and `fleet` has {len(self.members)}"
+            raise ScenarioError(f"`devices` is {count} devices: leave it out, or let them agree.")
+        try:
+            make_policy(self.router)
+        except TermError as error:
+            raise ScenarioError(str(error)) from error
+
+    @property
+    def members(self) -> list[Member]:
+        """What each device is."""
+        traced = self.residency == "trace"
+        return [member._replace(draft=draft_of(member, traced)) for member in self._entries]
+
+    @property
+    def _entries(self) -> list[Member]:
+        """The devices with their drafts as they are written."""
+        default = Member(self.system, self.hardware, self.draft)
+        if not self.fleet:
+            return [default] * self.devices
+        try:
+            return [member for entry in self.fleet for member in parse_entry(entry, default, "An entry of `fleet`")]
+        except FleetError as error:
+            raise ScenarioError(str(error)) from error
 
     def with_options(self, options: dict[str, Any]) -> "Scenario":
         """This scenario, overridden by the `options` that are given (not None)."""

@@ -75,9 +75,10 @@ class Scheduler:
             self._spilled -= sequence.kept if sequence.spilled else 0
             (self._coming if sequence.request in self._coming else self._queue).remove(sequence.request)
 
-    def resize(self, kv_capacity_tokens: int) -> None:
-        """Have another KV capacity from the next step on: sequences that it has no room for are preempted."""
-        self.kv.resize(kv_capacity_tokens)
+    def limit(self, limits: Limits) -> None:
+        """Have other limits from the next step on: sequences that the KV cache has no room for are preempted."""
+        self.limits = limits
+        self.kv.resize(limits.kv_capacity_tokens)
 
     def plan(self, at: float, now: float, last: float, done: Done) -> Batch:
         """The batch from emulated instant `at` on, after what was `done` of the last one, whose last step began at

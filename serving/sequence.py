@@ -30,9 +30,9 @@ class Sequence:
 
     @staticmethod
     def of(request: Request) -> "Sequence":
-        """A request that waits. One that was begun elsewhere goes on where it was, its KV cache intact."""
+        """A request that waits. One that was begun before goes on where it was, its KV cache intact if not lost."""
         length = request.prompt_tokens + request.released
-        kept = length - 1 if request.released else 0
+        kept = length - 1 if request.released and not request.kv_lost else 0
         return Sequence(request.id, request, request.released, length, request.max_tokens - request.released, kept=kept)
 
     @property

@@ -5,38 +5,28 @@ import contextlib
 import json
 import logging
 import signal
-import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ray
 
-from device_model.device import RooflineDevice
-from device_model.spec import SpecError
 from serving import cluster
-from serving.corpus.parts import OTHER, TOPICS
-from serving.emulated import Emulated
-from serving.pricing import check_trace
+from serving.bringup import Bringup
+from serving.faults import parse_fault
+from serving.fleet import described
 from serving.priority import become_urgent, may_be_realtime, settle
-from serving.rules import Limits, Rules
-from serving.scenario import Scenario, ScenarioError
-from serving.scheduling import limits_of, rules_of
-from serving.slo import parse_classes
-from serving.step_log import StepLog
-from serving.vllm_flags import context_of, engine_args, parse_flags, prepare_environment, vllm_flags
-from serving.ways import Ways
+from serving.scenario import Scenario
+from serving.vllm_flags import engine_args, parse_flags, prepare_environment, vllm_flags
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
     from prometheus_client import CollectorRegistry
 
-    from serving.admission import Admission
-    from serving.clock import WallClock
+    from serving.judging import admission_of
     from serving.metrics import Metrics
     from serving.paced_core import PacedCore
     from serving.paced_engine import PacedEngine
@@ -55,61 +45,6 @@ class Serving:
     grpc_port: int
     ready_s: float
     realtime: bool
-
-
-@dataclass(slots=True)
-class Bringup:
-    """What is known before anything is started: a wrong scenario fails here, within a second."""
-
-    scenario: Scenario
-    ways: Ways
-    limits: Limits
-    rules: Rules
-    max_model_len: int
-    sock: socket.socket
-    step_log: StepLog | None = None
-
-    @property
-    def device(self) -> RooflineDevice:
-        """The device model."""
-        return self.ways.device
-
-
-def prepare(scenario: Scenario) -> Bringup:
-    """Check a scenario and take its HTTP port; raises `ScenarioError`."""
-    try:
-        emulated = Emulated.of(scenario)
-        ways = emulated.load()
-        emulated.switching.modes(ways)
-        if emulated.trace is not None:
-            check_trace(emulated.trace)
-    except SpecError as error:
-        raise ScenarioError(str(error)) from error
-    device = ways.device
-    limits, rules = limits_of(scenario, device), rules_of(scenario, ways)
-    context = min(
-        scenario.max_model_len,
-        device.max_context_tokens,
-        limits.kv_capacity_tokens,
-        context_of(scenario.token_model),
-    )
-    free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
-    return Bringup(scenario, ways, limits, rules, context, free_port(scenario.host, scenario.http_port, "http_port"))
-
-
-def free_port(host: str, port: int, key: str) -> socket.socket:
-    """A socket bound to a port; raises `ScenarioError` if another program has it."""
-    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((host, port))
-    except OSError as error:
-        sock.close()
-        raise ScenarioError(
-            f"`{key}` is {port}, and {host}:{port} cannot be had ({error.strerror}): "
-            f"choose another with --{key.replace('_', '-')} (0: any free one)."
-        ) from error
-    return sock
 
 
 @contextlib.asynccontextmanager
@@ -132,6 +67,8 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
         app = await make_ready(bringup, engine, core, flags)
         core.metrics.emulator.set_info(**info(scenario, realtime))
         grpc_port, http_port = await open_edge(stack, bringup, engine, app)
+        for fault in scenario.faults:
+            await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
         become_urgent()
         settle()
         yield Serving(scenario, http_port, grpc_port, time.monotonic() - began, realtime)
@@ -141,33 +78,26 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
     """The engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
     from prometheus_client import CollectorRegistry
 
-    from serving.clock import WallClock
     from serving.dispatch import Dispatcher
     from serving.flow import Release
+    from serving.injector import Injector
     from serving.wire import Inbox
 
     scenario = bringup.scenario
-    origin = time.time()
     inbox: Inbox[list[Release]] = Inbox(list[Release])
-    model = cluster.start_model(scenario)
-    nodes = cluster.start_nodes(
-        scenario,
-        (bringup.limits, bringup.rules),
-        bringup.device.ext_bytes_per_s,
-        (origin, scenario.speed),
-        inbox.address,
-    )
+    model = cluster.start_model(scenario, [emulated for emulated, _ in bringup.fleet])
+    clock = (time.time(), scenario.speed)
+    actors = cluster.Cluster(scenario, bringup.max_model_len, clock, inbox.address, model, source)
+    nodes = [actors.start_node(index, *member) for index, member in enumerate(bringup.fleet)]
     config = engine_args(flags).create_engine_config()
 
     from serving.paced_core import PacedCore
     from serving.paced_engine import PacedEngine
 
-    actors = cluster.Cluster(nodes, model, source)
-    dispatcher = Dispatcher(actors, WallClock(origin, scenario.speed), scenario.token_ahead, inbox)
-    block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
-    core = PacedCore(
-        dispatcher, admission_of(bringup, dispatcher.clock), metrics_of(bringup, CollectorRegistry()), block_tokens
-    )
+    dispatcher = Dispatcher(actors, nodes, inbox)
+    injector = Injector(dispatcher.devices, dispatcher.clock, scenario.seed)
+    admission = admission_of(scenario, dispatcher.clock)
+    core = PacedCore(dispatcher, injector, admission, metrics_of(bringup, CollectorRegistry()))
     return PacedEngine(config, core), core
 
 
@@ -175,13 +105,17 @@ async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore",
     """vLLM's application, with everything below it connected and warm, and nothing of that in the metrics."""
     from prometheus_client import REGISTRY
 
+    from serving.admin import Admin
+    from serving.api.http_admin import admin_routes
     from serving.api.http_openai import make_app
     from serving.api.warm_up import warm_up
 
     app = await make_app(engine, parse_flags(flags))
+    app.state.admin = Admin(core.devices, core.injector)
+    app.include_router(admin_routes(app.state.admin, bringup.scenario.api_keys))
     await core.start()
     await warm_up(app.state, bringup.scenario.model)
-    core.metrics = metrics_of(bringup, REGISTRY)
+    core.measure(metrics_of(bringup, REGISTRY))
     if bringup.step_log:
         core.on_step = bringup.step_log
     return app
@@ -191,44 +125,25 @@ def metrics_of(bringup: Bringup, registry: "CollectorRegistry") -> "Metrics":
     """The metrics of an emulation, in a registry."""
     from serving.metrics import Metrics
 
-    scenario, device = bringup.scenario, bringup.device
-    return Metrics(registry, (scenario.model, bringup.max_model_len), device.kv_capacity_tokens, scenario.devices)
-
-
-def admission_of(bringup: Bringup, clock: "WallClock") -> "Admission":
-    """Who is admitted, by the scenario's rules, and by what the devices are forecast to do."""
-    from serving.admission import Admission
-    from serving.forecast import Forecast, Queue
-    from serving.key_limits import Keys, Limits
-    from serving.pace import Pace
-    from serving.wishes import WishReader
-
-    scenario, limits = bringup.scenario, bringup.limits
-    pace = Pace(bringup.device, limits.max_num_seqs, limits.max_num_batched_tokens)
-    forecast = Forecast()
-    for device in range(scenario.devices):
-        forecast.add(device, Queue(pace, limits.max_num_seqs, limits.max_num_batched_tokens, limits.kv_capacity_tokens))
-    return Admission(
-        WishReader(parse_classes(scenario.slo_classes, "`slo_classes`"), scenario.default_slo, (*TOPICS, OTHER)),
-        Keys(scenario.api_keys),
-        partial(Limits.of, scenario.key_requests_per_min, scenario.key_tokens_per_min),
-        forecast,
-        clock,
-        scenario.early_rejection,
-    )
+    return Metrics(registry, (bringup.scenario.model, bringup.max_model_len))
 
 
 def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
     """The labels of `foreserve_info`."""
     return {
-        "system": scenario.system,
-        "hardware": scenario.hardware,
+        "system": joined(member.system for member in scenario.members),
+        "hardware": joined(member.hardware for member in scenario.members),
         "model": scenario.model,
-        "draft": Emulated.of(scenario).draft or "none",
+        "draft": joined(member.draft or "none" for member in scenario.members),
         "residency": scenario.residency,
         "speed": str(scenario.speed),
         "realtime": str(realtime).lower(),
     }
+
+
+def joined(names: Iterable[str]) -> str:
+    """Names, each once."""
+    return ", ".join(dict.fromkeys(names))
 
 
 async def open_edge(
@@ -262,7 +177,7 @@ async def until_interrupted() -> None:
 async def serve(bringup: Bringup, ready_file: Path | None) -> None:
     """`foreserve serve`: up until interrupted."""
     scenario = bringup.scenario
-    print(f"foreserve: {scenario.model} on {scenario.devices} x {scenario.hardware}, speed {scenario.speed:g}")
+    print(f"foreserve: {scenario.model} on {described(scenario.members)}, speed {scenario.speed:g}")
     async with serving(bringup, say=lambda line: print(line, flush=True)) as up:
         print(greeting(up), flush=True)
         if ready_file:

@@ -18,7 +18,8 @@ class StepLog:
 
     def __enter__(self) -> "StepLog":
         try:
-            self._file = self._path.open("wb")
+            # Unbuffered, so that whoever reads along sees what has been.
+            self._file = self._path.open("wb", buffering=0)
         except OSError as error:
             raise ScenarioError(f"--step-log {self._path} cannot be written: {error.strerror}.") from error
         return self

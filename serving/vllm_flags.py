@@ -73,7 +73,7 @@ def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
         f"--model={scenario.token_model}",
         f"--served-model-name={scenario.model}",
         f"--max-model-len={max_model_len}",
-        f"--max-num-seqs={scenario.max_num_seqs * scenario.devices}",
+        f"--max-num-seqs={scenario.max_num_seqs * len(scenario.members)}",
         f"--max-num-queued-reqs={scenario.max_queue}",
         f"--host={scenario.host}",
         f"--port={scenario.http_port}",

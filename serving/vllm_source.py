@@ -141,9 +141,9 @@ class VllmSource:
         """Learn how far a device has got with its requests."""
         self.do(lambda: self._taken(positions))
 
-    def resend(self, request_id: str, position: int) -> None:
-        """Deliver again all tokens of a request from `position` of its output on."""
-        self.do(lambda: self._resend(request_id, position))
+    def resend(self, request_id: str, position: int, device: int) -> None:
+        """Deliver again all tokens of a request from `position` of its output on, and those to come, to `device`."""
+        self.do(lambda: self._resend(request_id, position, device))
 
     def do(self, command: Callable[[], None]) -> None:
         """Have something done by the thread that runs `cycle`, before its next step."""
@@ -198,9 +198,9 @@ class VllmSource:
                 if live.made - live.taken < self._ahead:
                     self._scheduler.held.discard(request_id)
 
-    def _resend(self, request_id: str, position: int) -> None:
+    def _resend(self, request_id: str, position: int, device: int) -> None:
         if live := self._live.get(request_id):
-            live.taken = position
+            live.taken, live.device = position, device
             self._deliver(live.device, [chunk for chunk in live.chunks if chunk.first >= position])
 
     def _collect(self, output: EngineCoreOutput, batches: dict[int, list[Chunk]]) -> None:

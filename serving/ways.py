@@ -15,6 +15,9 @@ from device_model.tiered import TieredDevice
 ACCEPTANCES = PUBLISHED, MEASURED = ("published", "measured")
 """Where acceptance rates come from: the paper's, or measured on the bundled token model."""
 
+Mix = tuple[float, ...]
+"""The weight of each topic that experts are placed for."""
+
 PLAIN = 0
 """The depth of a step that doesn't draft."""
 
@@ -47,7 +50,7 @@ class Model(Protocol):
 
     def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost: ...
 
-    def swap(self, plan: StepPlan, before: tuple[float, ...] | None, ext_bytes_per_s: float | None) -> StepCost: ...
+    def swap(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost: ...
 
 
 class Ways:
@@ -101,7 +104,7 @@ class Ways:
         size = self.device.kv_bytes_per_token
         return self.device.transfer(to_hb * size, to_ext * size, ext_bytes_per_s)
 
-    def swap(self, plan: StepPlan, before: tuple[float, ...] | None, ext_bytes_per_s: float | None = None) -> StepCost:
+    def swap(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None = None) -> StepCost:
         """What it costs to have HB hold what `plan` has placed, where it held what was placed for the mix `before`.
         ValueError for a device that knows no topics."""
         if not isinstance(self.device, TieredDevice):

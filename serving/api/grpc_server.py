@@ -11,13 +11,15 @@ from grpc_reflection.v1alpha import reflection
 from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.api.auth import BearerAuth
+from serving.api.grpc_admin import AdminServicer
 from serving.api.grpc_malformed import MalformedRequests
 from serving.api.grpc_openai import OpenAIServicer
 from serving.api.grpc_vllm import EngineServicer
-from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
+from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc, openai_pb2, openai_pb2_grpc
 
 SERVICES = (
     openai_pb2.DESCRIPTOR.services_by_name["OpenAI"].full_name,
+    admin_pb2.DESCRIPTOR.services_by_name["Admin"].full_name,
     vllm_engine_pb2.DESCRIPTOR.services_by_name["VllmEngine"].full_name,
 )
 MAX_MESSAGE_BYTES = 64 << 20
@@ -46,6 +48,7 @@ async def start_grpc(
     auth = [BearerAuth(api_keys)] if api_keys else []
     server = grpc.aio.server(interceptors=[Stamp(engine), *auth, MalformedRequests()], options=OPTIONS)
     openai_pb2_grpc.add_OpenAIServicer_to_server(OpenAIServicer(engine, state), server)  # type: ignore[no-untyped-call]
+    admin_pb2_grpc.add_AdminServicer_to_server(AdminServicer(state.admin), server)  # type: ignore[no-untyped-call]
     vllm_engine_pb2_grpc.add_VllmEngineServicer_to_server(EngineServicer(engine, time.time()), server)
     health_pb2_grpc.add_HealthServicer_to_server(EngineHealth(engine), server)
     reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)

@@ -12,12 +12,10 @@ import numpy as np
 from device_model.step import IntArray, StepCost, StepPlan
 from device_model.usage import UNKNOWN, Usage
 from serving.flow import Batch
-from serving.ways import Model
+from serving.ways import Mix, Model
 
 LRU, HOT, TOPIC = PLACEMENTS = ("lru", "hot", "topic")
 """Cached by LRU, as the calibrated law has it; placed once, for all topics; placed for the topics of the batch."""
-
-Mix = tuple[float, ...]
 
 
 class Placed(NamedTuple):

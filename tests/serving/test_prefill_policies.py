@@ -1,5 +1,6 @@
 """What prefill policies, prefix caching and preemption do to a batch, and to the gaps between tokens."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -119,7 +120,7 @@ def test_the_least_urgent_is_preempted() -> None:
 def test_with_less_room_after_a_fault_sequences_leave_until_the_rest_fits() -> None:
     device = Device()
     device.step(request("a", prompt=20, output=50), request("b", prompt=20, output=50))
-    device.scheduler.resize(30)
+    device.scheduler.limit(replace(ROOM, kv_capacity_tokens=30))
     while not device.step().preemptions:
         pass
     assert len(device.batch.ids) == 1

@@ -1,0 +1,71 @@
+"""What an operator can do with devices while they serve, behind the admin API of either protocol."""
+
+from typing import Any
+
+from serving.cluster import Node, State
+from serving.devices import Devices, Malformed
+from serving.emulated import Emulated
+from serving.faults import parse_fault
+from serving.fleet import FleetError, Member, parse_entry
+from serving.injector import Injected, Injector
+from serving.terms import TermError
+
+
+class Admin:
+    """Answers in plain dictionaries, with the fields of `protos/foreserve/v1/admin.proto`. Raises `Refused`."""
+
+    def __init__(self, devices: Devices, injector: Injector) -> None:
+        self._devices = devices
+        self._injector = injector
+
+    def list_devices(self) -> dict[str, Any]:
+        """All devices, those that are gone too."""
+        return {"devices": [self._device(node) for node in self._devices.nodes.values()]}
+
+    async def add_devices(self, text: str) -> dict[str, Any]:
+        """More devices, written as an entry of a scenario's `fleet`; those that were added."""
+        scenario = self._devices.cluster.scenario
+        default = Member(scenario.system, scenario.hardware, scenario.draft)
+        try:
+            members = parse_entry(text, default, "`device`")
+        except FleetError as error:
+            raise Malformed(str(error)) from error
+        added = [await self._devices.add(Emulated.of(scenario, member)) for member in members]
+        return {"devices": [self._device(node) for node in added]}
+
+    async def drain_device(self, index: int) -> dict[str, Any]:
+        """Send a device nothing more; it ends with its last request."""
+        return self._device(self._devices.drain(index))
+
+    def list_faults(self) -> dict[str, Any]:
+        """The faults that are, or are to come."""
+        return {"faults": [described(injected) for injected in self._injector.faults.values()]}
+
+    async def inject_fault(self, text: str) -> dict[str, Any]:
+        """A fault, written as an entry of a scenario's `faults`, counted from now on."""
+        try:
+            fault = parse_fault(text, "`fault`")
+        except TermError as error:
+            raise Malformed(str(error)) from error
+        return described(await self._injector.inject(fault))
+
+    async def clear_fault(self, id: int) -> dict[str, Any]:
+        """End a fault; what it was."""
+        return described(await self._injector.clear(id))
+
+    def _device(self, node: Node) -> dict[str, Any]:
+        return {
+            "index": node.index,
+            "system": node.emulated.system,
+            "hardware": node.emulated.hardware,
+            "draft": node.emulated.draft or "none",
+            "state": str(node.state),
+            "requests_in_flight": self._devices.in_flight(node.index),
+            "kv_capacity_tokens": node.figures.kv_capacity_tokens,
+            "faults": [] if node.state is State.GONE else list(map(str, self._injector.of_device(node.index))),
+        }
+
+
+def described(injected: Injected) -> dict[str, Any]:
+    """A fault that was told, and the devices that have it now."""
+    return {"id": injected.id, "fault": str(injected.fault), "active_on": sorted(set(injected.active.values()))}

@@ -1,0 +1,63 @@
+"""The `foreserve.v1.Admin` service: what an operator can do with devices while they serve."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+import grpc
+
+from serving.admin import Admin
+from serving.api.codec import M, reply
+from serving.api.grpc_errors import BadRequest, Refusal, refuse
+from serving.api.pb.foreserve.v1 import admin_pb2 as pb
+from serving.api.pb.foreserve.v1 import admin_pb2_grpc
+from serving.devices import Malformed, Refused, Unknown
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class AdminServicer(admin_pb2_grpc.AdminServicer):
+    """Serves an `Admin` over gRPC."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    async def ListDevices(self, request: pb.ListDevicesRequest, context: Context) -> pb.DeviceList:
+        """GET /foreserve/v1/devices"""
+        return reply(pb.DeviceList, self._admin.list_devices())
+
+    async def AddDevices(self, request: pb.AddDevicesRequest, context: Context) -> pb.DeviceList:
+        """POST /foreserve/v1/devices"""
+        return await answer(pb.DeviceList, self._admin.add_devices(request.device), context)
+
+    async def DrainDevice(self, request: pb.DrainDeviceRequest, context: Context) -> pb.Device:
+        """DELETE /foreserve/v1/devices/{index}"""
+        return await answer(pb.Device, self._admin.drain_device(request.index), context)
+
+    async def ListFaults(self, request: pb.ListFaultsRequest, context: Context) -> pb.FaultList:
+        """GET /foreserve/v1/faults"""
+        return reply(pb.FaultList, self._admin.list_faults())
+
+    async def InjectFault(self, request: pb.InjectFaultRequest, context: Context) -> pb.Fault:
+        """POST /foreserve/v1/faults"""
+        return await answer(pb.Fault, self._admin.inject_fault(request.fault), context)
+
+    async def ClearFault(self, request: pb.ClearFaultRequest, context: Context) -> pb.Fault:
+        """DELETE /foreserve/v1/faults/{id}"""
+        return await answer(pb.Fault, self._admin.clear_fault(request.id), context)
+
+
+async def answer(kind: type[M], call: Awaitable[dict[str, Any]], context: Context) -> M:
+    """What a call of the admin's comes to, or why it was refused."""
+    try:
+        return reply(kind, await call)
+    except Refused as refused:
+        await refuse(context, refusal_of(refused))
+
+
+def refusal_of(refused: Refused) -> Refusal:
+    """The status for what the admin has refused."""
+    if isinstance(refused, Malformed):
+        field = str(refused).split("`")[1]
+        return BadRequest({field: str(refused)}, str(refused))
+    code = grpc.StatusCode.NOT_FOUND if isinstance(refused, Unknown) else grpc.StatusCode.FAILED_PRECONDITION
+    return Refusal(code, str(refused))

@@ -1,0 +1,63 @@
+"""The admin API over HTTP: JSON under /foreserve/v1, for whoever shows one of the server's keys."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, HTTPException, Request
+from vllm.entrypoints.serve.middleware.authenticate import AuthenticationMiddleware
+
+from serving.admin import Admin
+from serving.devices import Malformed, Refused, Unknown
+
+PREFIX = "/foreserve/v1"
+
+
+def admin_routes(admin: Admin, api_keys: Sequence[str]) -> APIRouter:
+    """The routes of an `Admin`."""
+    routes = APIRouter(prefix=PREFIX, dependencies=[Depends(key_checker(api_keys))])
+
+    @routes.get("/devices")
+    async def list_devices() -> dict[str, Any]:
+        return admin.list_devices()
+
+    @routes.post("/devices")
+    async def add_devices(device: Annotated[str, Body(embed=True)]) -> dict[str, Any]:
+        return await answer(admin.add_devices(device))
+
+    @routes.delete("/devices/{index}")
+    async def drain_device(index: int) -> dict[str, Any]:
+        return await answer(admin.drain_device(index))
+
+    @routes.get("/faults")
+    async def list_faults() -> dict[str, Any]:
+        return admin.list_faults()
+
+    @routes.post("/faults")
+    async def inject_fault(fault: Annotated[str, Body(embed=True)]) -> dict[str, Any]:
+        return await answer(admin.inject_fault(fault))
+
+    @routes.delete("/faults/{id}")
+    async def clear_fault(id: int) -> dict[str, Any]:
+        return await answer(admin.clear_fault(id))
+
+    return routes
+
+
+def key_checker(api_keys: Sequence[str]) -> Callable[[Request], None]:
+    """Refuses requests without one of the keys: vLLM's own guard looks at its own paths only, so it is asked here."""
+    guard = AuthenticationMiddleware(None, list(api_keys))
+
+    def check_key(request: Request) -> None:
+        if api_keys and not guard.verify_token(request.headers):
+            raise HTTPException(401, "This server wants one of its API keys: send `Authorization: Bearer <key>`.")
+
+    return check_key
+
+
+async def answer(call: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    """What a call of the admin's comes to, or why it was refused."""
+    try:
+        return await call
+    except Refused as refused:
+        code = 404 if isinstance(refused, Unknown) else 400 if isinstance(refused, Malformed) else 409
+        raise HTTPException(code, str(refused)) from refused

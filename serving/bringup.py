@@ -1,0 +1,83 @@
+"""What is known before anything is started: a wrong scenario fails here, within a second."""
+
+import socket
+from dataclasses import dataclass
+
+from device_model.spec import SpecError
+from serving.emulated import Emulated, Figures, check_shared
+from serving.faults import LOST, parse_fault
+from serving.fleet import FleetError
+from serving.pricing import check_trace
+from serving.scenario import Scenario, ScenarioError
+from serving.step_log import StepLog
+from serving.terms import TermError
+from serving.vllm_flags import context_of
+
+
+@dataclass(slots=True)
+class Bringup:
+    """A scenario that can be: its devices, the context that all of them can hold, and the HTTP port, taken."""
+
+    scenario: Scenario
+    fleet: list[tuple[Emulated, Figures]]
+    max_model_len: int
+    sock: socket.socket
+    step_log: StepLog | None = None
+
+
+def prepare(scenario: Scenario) -> Bringup:
+    """Check a scenario and take its HTTP port; raises `ScenarioError`."""
+    try:
+        fleet = load_fleet(scenario)
+        context = min(
+            scenario.max_model_len,
+            context_of(scenario.token_model),
+            *(min(figures.max_context_tokens, figures.kv_capacity_tokens) for _, figures in fleet),
+        )
+        check_faults(scenario, [emulated for emulated, _ in fleet])
+    except (SpecError, FleetError, TermError) as error:
+        raise ScenarioError(str(error)) from error
+    free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
+    return Bringup(scenario, fleet, context, free_port(scenario.host, scenario.http_port, "http_port"))
+
+
+def load_fleet(scenario: Scenario) -> list[tuple[Emulated, Figures]]:
+    """What each device is, and what is to be known of it. Raises SpecError, or FleetError."""
+    known: dict[Emulated, Figures] = {}
+    fleet = [Emulated.of(scenario, member) for member in scenario.members]
+    for emulated in fleet:
+        if emulated not in known:
+            ways = emulated.load()
+            emulated.switching.modes(ways)
+            known[emulated] = emulated.figures(ways)
+            if emulated.trace is not None:
+                check_trace(emulated.trace)
+    check_shared([known[emulated].ext_bytes_per_s for emulated in fleet], scenario.shared_ext)
+    return [(emulated, known[emulated]) for emulated in fleet]
+
+
+def check_faults(scenario: Scenario, fleet: list[Emulated]) -> None:
+    """Raises TermError, SpecError or FleetError for faults that could never come."""
+    for text in scenario.faults:
+        fault = parse_fault(text, "An entry of `faults`")
+        if fault.device is not None and fault.device >= len(fleet):
+            raise FleetError(f"An entry of `faults`, {text!r}, names device {fault.device}; there are {len(fleet)}.")
+        if fault.kind == LOST and len(fleet) == 1:
+            raise FleetError(f"An entry of `faults`, {text!r}, would leave no device: it needs at least 2.")
+        for emulated in set(fleet if fault.device is None else fleet[fault.device : fault.device + 1]):
+            emulated.in_condition(fault.condition).load()
+
+
+def free_port(host: str, port: int, key: str) -> socket.socket:
+    """A socket bound to a port; raises `ScenarioError` if another program has it."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        raise ScenarioError(
+            f"`{key}` is {port}, and {host}:{port} cannot be had ({error.strerror}): "
+            f"choose another with --{key.replace('_', '-')} (0: any free one)."
+        ) from error
+    return sock

@@ -1,0 +1,166 @@
+"""Carries faults out on running devices, when they are due on the emulated clock."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Protocol
+
+from serving.cluster import State
+from serving.devices import Devices, Refused, Unknown
+from serving.faults import LOST, LPDDR, STALL, Event, Fault, condition_of, events
+
+log = logging.getLogger("foreserve")
+
+# The emulated clock of this process is looked at this often, in real seconds: faults need no better.
+LOOK_S = 0.02
+
+
+class Now(Protocol):
+    """A clock to look at."""
+
+    def now(self) -> float: ...
+
+
+@dataclass(slots=True)
+class Injected:
+    """A fault that was told to us, until it is over: on which devices it is now, by the number of the occurrence."""
+
+    id: int
+    fault: Fault
+    told_at_s: float
+    active: dict[int, int] = field(default_factory=dict)
+    task: "asyncio.Task[None] | None" = None
+
+
+class Injector:
+    """Owns the faults. `on_fault(device, kind, active, begins)` hears of each begin and end."""
+
+    def __init__(self, devices: Devices, clock: Now, seed: int) -> None:
+        self.faults: dict[int, Injected] = {}
+        self._devices = devices
+        self._clock = clock
+        self._seed = seed
+        self._told = 0
+        # Two that change the same device, one after the other.
+        self._lock = asyncio.Lock()
+
+    async def inject(self, fault: Fault) -> Injected:
+        """Have a fault come, counted from now on. Raises `Refused`, and changes nothing, if it could not."""
+        targets = self._targets(fault)
+        for device in targets:
+            await self._check(fault, device)
+        injected = self.faults[self._told] = Injected(self._told, fault, self._clock.now())
+        self._told += 1
+        coming = events(fault, targets, self._seed + injected.id)
+        event = next(coming, None)
+        try:
+            while event is not None and event.at_s <= 0:
+                await self._happen(injected, event)
+                event = next(coming, None)
+        except Refused:
+            await self.clear(injected.id)
+            raise
+        rest = coming if event is None else chain([event], coming)
+        injected.task = asyncio.create_task(self._drive(injected, rest))
+        return injected
+
+    async def clear(self, id: int) -> Injected:
+        """End a fault, and what it has done. Raises `Unknown` if there is none with this id."""
+        if id not in self.faults:
+            there = ", ".join(map(str, self.faults)) or "none"
+            raise Unknown(f"There is no fault {id}; there are {there}.")
+        injected = self.faults.pop(id)
+        if injected.task is not None:
+            injected.task.cancel()
+        for occurrence, device in list(injected.active.items()):
+            await self._end(injected, occurrence, device)
+        return injected
+
+    def stop(self) -> None:
+        """Nothing more happens."""
+        for injected in self.faults.values():
+            if injected.task is not None:
+                injected.task.cancel()
+
+    def of_device(self, device: int) -> list[Fault]:
+        """The faults that a device has now."""
+        return [each.fault for each in self.faults.values() for index in each.active.values() if index == device]
+
+    def _targets(self, fault: Fault) -> list[int]:
+        if fault.device is not None:
+            return [self._devices.at(fault.device).index]
+        return [node.index for node in self._devices.present]
+
+    async def _check(self, fault: Fault, device: int) -> None:
+        """Whether it could come now."""
+        if fault.kind == LOST:
+            self._devices.check_loss(device)
+        elif fault.kind != STALL:
+            await self._devices.check(device, condition_of([*self._degrading(device), fault]))
+
+    async def _drive(self, injected: Injected, coming: Iterable[Event]) -> None:
+        for event in coming:
+            await self._until(injected.told_at_s + event.at_s)
+            try:
+                await self._happen(injected, event)
+            except Refused as error:
+                log.error("The fault %r could not come: %s", str(injected.fault), error)
+        if not injected.active:
+            self.faults.pop(injected.id, None)
+
+    async def _until(self, at_s: float) -> None:
+        while self._clock.now() < at_s:
+            await asyncio.sleep(LOOK_S)
+
+    async def _happen(self, injected: Injected, event: Event) -> None:
+        if not event.begins:
+            if event.number in injected.active:
+                await self._end(injected, event.number, event.device)
+            return
+        if self._devices.nodes[event.device].state is State.GONE:
+            return
+        injected.active[event.number] = event.device
+        try:
+            await self._begin(injected.fault, event.device)
+        except Refused:
+            del injected.active[event.number]
+            raise
+        self._devices.on_fault(event.device, injected.fault.kind, True)
+
+    async def _begin(self, fault: Fault, device: int) -> None:
+        if fault.kind == STALL:
+            self._devices.stall(device, fault.for_s)
+        elif fault.kind == LOST:
+            await self._devices.lose(device)
+        else:
+            await self._degrade(fault, device)
+
+    async def _end(self, injected: Injected, occurrence: int, device: int) -> None:
+        del injected.active[occurrence]
+        fault = injected.fault
+        if self._devices.nodes[device].state is State.GONE:
+            return
+        self._devices.on_fault(device, fault.kind, False)
+        if fault.kind == LOST:
+            await self._devices.revive(device)
+        elif fault.kind != STALL:
+            await self._degrade(fault, device)
+
+    async def _degrade(self, fault: Fault, device: int) -> None:
+        """Put the device, and those that share an LPDDR tier which it concerns, into the condition that they are in."""
+        async with self._lock:
+            for index in self._devices.sharing(device) if fault.kind == LPDDR else [device]:
+                await self._devices.degrade(index, condition_of(self._degrading(index)))
+
+    def _degrading(self, device: int) -> list[Fault]:
+        """What degrades a device: its own faults, and those of the LPDDR tier that it is on."""
+        tier = self._devices.sharing(device)
+        found = []
+        for each in self.faults.values():
+            # Told of several devices on one tier, it still throttles that tier once.
+            where = tier if each.fault.kind == LPDDR else [device]
+            if any(index in where for index in each.active.values()):
+                found.append(each.fault)
+        return found
