@@ -36,8 +36,8 @@ class Queue:
     `under_way` in the step that ends at `end_s`, and `wanted` tokens to come. The others decode: `ends` are the steps
     at which they should be done, in order, and `context` is the sum of their tokens. `beside` of them are in the step
     under way, and `finished` tokens of prompt were those of requests that now decode. Learned are: how much `slower`
-    steps are than the model says (throttled, contended, drafting), what a step `gain`s a sequence, and which share of
-    the tokens that requests may have they take (`length`).
+    steps without and with prompts are than the model says (throttled, contended, drafting), what a step `gain`s a
+    sequence, and which share of the tokens that requests may have they take (`length`).
     """
 
     pace: Pace
@@ -55,7 +55,7 @@ class Queue:
     ends: list[float] = field(default_factory=list)
     beside: int = 0
     finished: int = 0
-    slower: float = 1.0
+    slower: list[float] = field(default_factory=lambda: [1.0, 1.0])
     gain: float = 1.0
     length: float = 1.0
 
@@ -70,7 +70,8 @@ class Queue:
         prefilled = max(0, record.new_tokens - self.beside)
         expected = self.pace.step_s(prefilled, self.beside, self._mean_context())
         if expected > 0:
-            self.slower += STEPS * (record.latency_s / expected - self.slower)
+            kind = prefilled > 0
+            self.slower[kind] += STEPS * (record.latency_s / expected - self.slower[kind])
         if self.beside:
             self.gain += STEPS * (1 + record.accepted / self.beside - self.gain)
         self.steps += self.gain
@@ -137,7 +138,7 @@ class Queue:
         return max(1, self.budget - len(self.ends))
 
     def _step_s(self, prompt_tokens: float) -> float:
-        return self.slower * self.pace.step_s(prompt_tokens, len(self.ends), self._mean_context())
+        return self.slower[prompt_tokens > 0] * self.pace.step_s(prompt_tokens, len(self.ends), self._mean_context())
 
     def _mean_context(self) -> float:
         return self.context / len(self.ends) if self.ends else 1.0
