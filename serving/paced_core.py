@@ -6,7 +6,7 @@ import pickle
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vllm.exceptions import VLLMClientError
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest, FinishReason
@@ -23,6 +23,9 @@ from serving.judging import follow
 from serving.metrics import Metrics
 from serving.prefix import block_hashes
 
+if TYPE_CHECKING:
+    from serving.prompt_topics import PromptTopics
+
 
 class PacedCore(EngineCoreClient):  # type: ignore[misc]
     """Requests become flights; releases become what vLLM's output handler expects of a step."""
@@ -37,6 +40,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self.siblings: Callable[[str], int] = lambda request_id: 1
         self.on_departure: Callable[[], None] = lambda: None
         self.on_step: Callable[[StepRecord], None] = lambda record: None
+        self.topics: PromptTopics | None = None
         self._dispatcher = dispatcher
         self.devices = dispatcher.devices
         self.injector = injector
@@ -69,7 +73,11 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             # With a seed a request can be made again after a crash, token by token. Children of `n` share params.
             request.sampling_params = params = copy.copy(params)
             params.seed = random.getrandbits(63)
-        flight = self._flight(request)
+        admitted = self._admitted(request)
+        topic = admitted.wishes.topic
+        if not topic and self.topics is not None:
+            topic = await self.topics.of(request.prompt_token_ids)
+        flight = self._flight(request, admitted, topic)
         self._admission.forecast.on_submit(flight.device, flight.request, self.clock.now())
         await self._dispatcher.submit(flight)
 
@@ -95,16 +103,15 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             call.retry_after_s = refusal.retry_after_s
         return refusal
 
-    def _flight(self, request: EngineCoreRequest) -> Flight:
+    def _flight(self, request: EngineCoreRequest, admitted: Admitted, topic: str) -> Flight:
         params, prompt = request.sampling_params, request.prompt_token_ids
-        admitted = self._admitted(request)
         described = Request(
             id=request.request_id,
             arrival_s=arrival.arrival_s(self.clock),
             prompt_tokens=len(prompt),
             max_tokens=params.max_tokens,
             seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
-            topic=admitted.wishes.topic,
+            topic=topic,
             key=admitted.key,
             priority=admitted.wishes.priority,
             ttft_s=admitted.wishes.ttft_s,

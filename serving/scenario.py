@@ -9,8 +9,8 @@ from typing import Any
 from serving.fleet import PLAIN_OR_AUTO, FleetError, Member, draft_of, parse_entry
 from serving.policies.modes import OBJECTIVES
 from serving.policies.modes import POLICIES as MODES
-from serving.policies.placement import LRU, PLACEMENTS
-from serving.policies.routing import LEAST_LOADED, make_policy
+from serving.policies.placement import LRU, PLACEMENTS, TOPIC
+from serving.policies.routing import LEAST_LOADED, TOPICAL, make_policy
 from serving.rules import BATCHING, FAIRNESS, PREEMPTION, PREFILL, SPILL
 from serving.slo import DEFAULT_CLASSES, parse_classes
 from serving.terms import TermError
@@ -158,6 +158,12 @@ class Scenario:
             make_policy(self.router)
         except TermError as error:
             raise ScenarioError(str(error)) from error
+
+    @property
+    def asks_topics(self) -> bool:
+        """Whether any policy wants to know what requests are about."""
+        by_topic = (self.batching == "topic-aware", self.placement == TOPIC, self.router.partition(":")[0] in TOPICAL)
+        return any(by_topic)
 
     @property
     def members(self) -> list[Member]:

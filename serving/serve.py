@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from prometheus_client import CollectorRegistry
 
-    from serving.judging import admission_of
     from serving.metrics import Metrics
     from serving.paced_core import PacedCore
     from serving.paced_engine import PacedEngine
@@ -91,6 +90,7 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
     nodes = [actors.start_node(index, *member) for index, member in enumerate(bringup.fleet)]
     config = engine_args(flags).create_engine_config()
 
+    from serving.judging import admission_of
     from serving.paced_core import PacedCore
     from serving.paced_engine import PacedEngine
 
@@ -110,6 +110,10 @@ async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore",
     from serving.api.http_openai import make_app
     from serving.api.warm_up import warm_up
 
+    if bringup.scenario.asks_topics:
+        from serving.prompt_topics import open_topics
+
+        core.topics = open_topics(engine.renderer.tokenizer)
     app = await make_app(engine, parse_flags(flags))
     app.state.admin = Admin(core.devices, core.injector)
     app.include_router(admin_routes(app.state.admin, bringup.scenario.api_keys))

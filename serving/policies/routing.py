@@ -27,6 +27,8 @@ ROUND_ROBIN, LEAST_LOADED, TOPIC_AFFINE, PREFIX_AFFINE, SCORE = ROUTERS = (
     "prefix-affine",
     "score",
 )
+TOPICAL = (TOPIC_AFFINE, SCORE)
+"""Those that ask for what a request is about."""
 
 
 @dataclass(slots=True)
