@@ -10,11 +10,9 @@ import sys
 from pathlib import Path
 
 from device_model.spec import SpecError
-from serving import device_model_commands, policy_commands, token_model_commands
+from serving import device_model_commands, policy_commands, token_model_commands, topic_commands
 from serving.options import HELP, REPEATABLE, option_of
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
-
-# Options that are given once for each.
 
 
 def main() -> None:
@@ -64,6 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
     device_model_commands.add(commands)
     token_model_commands.add(commands)
     policy_commands.add(commands)
+    topic_commands.add(commands)
     return parser
 
 

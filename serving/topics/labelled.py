@@ -1,0 +1,58 @@
+"""Prompts with their topics, from a file: a line each, the topic, a tab, and the prompt.
+
+Only the first tab divides: further ones belong to the prompt. Blank lines are skipped, and a byte order mark too.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from device_model.spec import SpecError
+from serving.corpus.parts import OTHER, TOPICS
+
+NAMES = (*TOPICS, OTHER)
+STDIN = Path("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A prompt, its topic, and the line that it stands on, from 1 on."""
+
+    topic: str
+    prompt: str
+    line: int
+
+
+def read_labelled(path: Path) -> list[Labelled]:
+    """The prompts in a file, or on stdin for `-`. SpecError, naming file and line, for what can't be used."""
+    where = "stdin" if path == STDIN else str(path)
+    found = [
+        _labelled(text.removesuffix("\r"), where, line)
+        for line, text in enumerate(_text(path, where).split("\n"), 1)
+        if text.strip()
+    ]
+    if not found:
+        raise SpecError(f"{where} has no prompts; it needs at least one line: a topic, a tab, and a prompt.")
+    return found
+
+
+def _text(path: Path, where: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise SpecError(f"Cannot read {where}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise SpecError(f"{where}, line {line}: this is not UTF-8; prompts must be.") from error
+
+
+def _labelled(text: str, where: str, line: int) -> Labelled:
+    topic, _, prompt = (part.strip() for part in text.partition("\t"))
+    if "\t" not in text:
+        raise SpecError(f"{where}, line {line}: there is no tab; a line is a topic, a tab, and a prompt.")
+    if topic not in NAMES:
+        raise SpecError(f"{where}, line {line}: there is no topic {topic!r}; allowed are {', '.join(NAMES)}.")
+    if not prompt:
+        raise SpecError(f"{where}, line {line}: the prompt is empty; a line is a topic, a tab, and a prompt.")
+    return Labelled(topic, prompt, line)

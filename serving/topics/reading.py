@@ -1,0 +1,40 @@
+"""A prompt as the tokens that the encoder reads: what is long loses its middle, where pasted text lies.
+
+People say what they want before the text that they paste, or after it. So of a prompt of more tokens than `HEAD` and
+`TAIL`, its first and its last are kept; and of one of more letters, only those are split into tokens at all, so that a
+book costs no more than a page.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+HEAD, TAIL = 40, 24
+# A token has about 4 letters of English; code and other scripts have fewer. This many are enough for any of them.
+LETTERS = 12
+
+
+class Reader:
+    """MiniLM's own tokens (WordPiece, without capitals)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        # What the tokenizer puts around nothing.
+        self._first, self._last = self._tokenizer.encode("").ids
+
+    def read(self, prompt: str) -> Sequence[int]:
+        """At most `HEAD` + `TAIL` tokens of the prompt, between those that say where it begins and ends."""
+        ids = self._tokenizer.encode(shortened(prompt), add_special_tokens=False).ids
+        kept = ids if len(ids) <= HEAD + TAIL else [*ids[:HEAD], *ids[-TAIL:]]
+        return [self._first, *kept, self._last]
+
+
+def shortened(prompt: str) -> str:
+    """The prompt without its middle, if it is so long that no token of that would be kept; always valid Unicode."""
+    if len(prompt) > LETTERS * (HEAD + TAIL):
+        prompt = f"{prompt[: LETTERS * HEAD]} {prompt[-LETTERS * TAIL :]}"
+    # Half of a surrogate pair may come through JSON, and no tokenizer takes it.
+    return prompt.encode("utf-8", "replace").decode("utf-8")
