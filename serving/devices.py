@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 
 from ray.exceptions import RayError
 
@@ -14,11 +14,11 @@ from serving.cluster import Cluster, Node, State
 from serving.emulated import Emulated, Figures, check_shared
 from serving.fleet import FleetError
 from serving.flight import Flight
+from serving.patience import RETRY_S, summary
 from serving.router import Router
 
 log = logging.getLogger("foreserve")
 
-RETRY_S = 0.1
 # A device whose actors are not back after so many real seconds is taken for lost.
 PATIENCE_S = 8.0
 WARM_UP_TOKENS = 16
@@ -291,18 +291,3 @@ class Devices:
         self.cluster.end_node(node)
         self.cluster.source.wire.remote(self.addresses)
         self.on_change(node)
-
-
-async def persist(attempt: Callable[[], Awaitable[None]]) -> None:
-    """Try until it works: a restarting actor refuses calls until it is there."""
-    while True:
-        try:
-            return await attempt()
-        except RayError:
-            await asyncio.sleep(RETRY_S)
-
-
-def summary(error: Exception) -> str:
-    """The last line of an error that Ray has wrapped: the one that says what happened."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__

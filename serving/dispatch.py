@@ -10,10 +10,11 @@ from ray.exceptions import RayError
 
 from serving.clock import WallClock
 from serving.cluster import Cluster, Node
-from serving.devices import Devices, persist, summary
+from serving.devices import Devices
 from serving.flight import Flight, unseen
 from serving.flow import Chunk, Release, Request
 from serving.link import Link
+from serving.patience import persist, summary
 from serving.policies.routing import make_policy
 from serving.router import Router
 from serving.wire import Inbox
