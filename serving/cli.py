@@ -14,8 +14,6 @@ from serving import device_model_commands, token_model_commands
 from serving.options import HELP, REPEATABLE, option_of
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
 
-# Options that are given once for each.
-
 
 def main() -> None:
     """The entry point of the `foreserve` command."""

@@ -1,11 +1,12 @@
 """The edge's judge, made from a scenario, and what keeps its forecast in step with the devices."""
 
-from functools import partial
+from functools import cache, partial
 
 from serving.admission import Admission
 from serving.clock import WallClock
 from serving.cluster import Node, State
 from serving.corpus.parts import OTHER, TOPICS
+from serving.emulated import Emulated
 from serving.forecast import Forecast, Queue
 from serving.key_limits import Keys, Limits
 from serving.pace import Pace
@@ -33,5 +34,10 @@ def follow(forecast: Forecast, node: Node, limits: DeviceLimits) -> None:
         forecast.close(node.index)
     elif node.index not in forecast.devices:
         seqs, tokens = limits.max_num_seqs, limits.max_num_batched_tokens
-        pace = Pace(node.emulated.load().device, seqs, tokens)
-        forecast.add(node.index, Queue(pace, seqs, tokens, limits.kv_capacity_tokens))
+        forecast.add(node.index, Queue(pace_of(node.emulated, seqs, tokens), seqs, tokens, limits.kv_capacity_tokens))
+
+
+@cache
+def pace_of(emulated: Emulated, max_num_seqs: int, max_num_batched_tokens: int) -> Pace:
+    """The same for all devices of a kind: it takes a hundred probes, and the edge has other things to do."""
+    return Pace(emulated.load().device, max_num_seqs, max_num_batched_tokens)

@@ -16,12 +16,12 @@ import pytest
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc
 from serving.child import Child, server
 from serving.flow import StepRecord
+from serving.lpddr import LEASE_S
 from serving.step_log import read_step_log
 from tests.conftest import SECRET
 from tests.serving.test_recovery import REQUESTS, TOKENS, ask, processes
 
-SPEED = 4.0
-OPTIONS = ("--devices", "2", "--shared-ext", "2", "--speed", str(SPEED), "--max-model-len", "1024")
+OPTIONS = ("--devices", "2", "--shared-ext", "2", "--mode", "fixed-ar", "--max-model-len", "1024")
 
 
 class Served:
@@ -147,7 +147,8 @@ def test_a_device_joins_takes_requests_drains_and_is_gone(served: Served, refere
     assert len(processes(served.child, "HbXpu")) == 2
     assert served.http.delete(f"/devices/{index}").status_code == 404
     metrics = httpx.get(f"{served.child.http_url}/metrics").text
-    assert f'foreserve_device{{device="{index}",hardware="elmoe3d/elmoe3d-4gb",state="gone"}} 1.0' in metrics
+    (line,) = [line for line in metrics.splitlines() if f'device{{device="{index}"' in line and 'state="gone"' in line]
+    assert "elmoe3d/elmoe3d-4gb" in line and line.endswith(" 1.0")
 
 
 def seen(served: Served, fault: str) -> tuple[float, float, list[StepRecord]]:
@@ -172,7 +173,7 @@ def seen(served: Served, fault: str) -> tuple[float, float, list[StepRecord]]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("fault", "least", "most"),
-    [("lpddr: left=0.5", 1.3, 2.01), ("hb: left=0.5", 1.3, 4.0), ("clock: left=0.05", 1.05, 20.0)],
+    [("lpddr: left=0.5", 1.3, 2.01), ("hb: left=0.5", 1.3, 4.0), ("clock: left=0.5", 1.05, 2.01)],
 )
 def test_what_breaks_slows_the_steps_down_and_is_mended(served: Served, fault: str, least: float, most: float) -> None:
     before, after, _ = seen(served, fault)
@@ -185,9 +186,9 @@ def test_what_breaks_slows_the_steps_down_and_is_mended(served: Served, fault: s
 def test_a_stalled_device_stands_still_for_so_long(served: Served) -> None:
     _, _, steps = seen(served, "stall: for=3")
     gaps = np.diff([step.start_s for step in steps]) - [step.latency_s for step in steps[:-1]]
-    # From the moment that it was told, within a step.
-    assert 2.5 < gaps.max() <= 3.001
-    assert sorted(gaps)[-2] < 0.5
+    # From the moment that it was told, which was within a step.
+    assert 2.5 < gaps.max() < 3.1
+    assert sorted(gaps)[-2] < 1.0
 
 
 @pytest.mark.timeout(300)
@@ -196,11 +197,12 @@ def test_devices_on_one_lpddr_slow_each_other_down(served: Served) -> None:
     before = len(read_step_log(served.log))
     served.ask_all(requests=2)
     time.sleep(0.5)
-    both = [step for step in served.decode_steps(before) if step.batch == 1]
-    assert {step.device for step in both} == {0, 1}
+    steps = {device: [step for step in served.decode_steps(before) if step.device == device] for device in (0, 1)}
+    begin = max(steps[device][0].start_s for device in (0, 1)) + 2 * LEASE_S
+    end = min(steps[device][-1].start_s for device in (0, 1))
     for device in (0, 1):
-        latencies = [step.latency_s for step in both if step.device == device]
-        assert 1.2 < np.median(latencies) / alone < 2.0
+        at_once = [step.latency_s for step in steps[device] if begin < step.start_s < end]
+        assert 1.1 < np.median(at_once) / alone < 2.0
 
 
 @pytest.mark.parametrize(
@@ -210,6 +212,7 @@ def test_devices_on_one_lpddr_slow_each_other_down(served: Served) -> None:
         ("POST", "/devices", {"device": "0 x a"}, 400, ["`device`", "COUNT x"]),
         ("POST", "/devices", {"device": "elmoe3d-5tb"}, 409, ["elmoe3d-5tb", "elmoe3d-8gb"]),
         ("POST", "/faults", {"fault": "fire"}, 400, ["`fault`", "stall"]),
+        ("POST", "/faults", {"fault": "hb: left=0.01"}, 409, ["hb_share", "one bank"]),
         ("POST", "/faults", {"fault": "lost: device=9"}, 404, ["There is no device 9"]),
         ("DELETE", "/faults/99", None, 404, ["There is no fault 99", "none"]),
     ],
@@ -245,6 +248,7 @@ def test_grpc_says_the_same(served: Served) -> None:
             assert refused.value.code() is code
 
 
+@pytest.mark.timeout(300)
 def test_the_last_device_is_neither_lost_nor_drained_and_a_key_is_asked_for(small_emulator: Child) -> None:
     url = f"{small_emulator.http_url}/foreserve/v1"
     assert httpx.get(f"{url}/devices").status_code == 401

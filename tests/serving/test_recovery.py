@@ -1,5 +1,6 @@
 """Each actor's process is killed under load: every client still gets all of its tokens, once, and the same ones."""
 
+import contextlib
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -45,7 +46,12 @@ def ask_all(client: openai.OpenAI, kill: psutil.Process | None = None) -> list[l
 def processes(emulator: Child, actor: str) -> list[psutil.Process]:
     """The processes of a kind of actor."""
     family = psutil.Process(emulator.process.pid).children(recursive=True)
-    return [process for process in family if process.name() != "" and f"ray::{actor}" in " ".join(process.cmdline())]
+    found = []
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if f"ray::{actor}" in " ".join(process.cmdline()):
+                found.append(process)
+    return found
 
 
 @pytest.fixture(scope="module")
