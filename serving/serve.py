@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from prometheus_client import CollectorRegistry
 
-    from serving.judging import admission_of
     from serving.metrics import Metrics
     from serving.paced_core import PacedCore
     from serving.paced_engine import PacedEngine
@@ -81,6 +80,7 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
     from serving.dispatch import Dispatcher
     from serving.flow import Release
     from serving.injector import Injector
+    from serving.judging import admission_of
     from serving.wire import Inbox
 
     scenario = bringup.scenario
