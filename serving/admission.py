@@ -161,4 +161,4 @@ class Admission:
 
 
 def _told(seconds: float) -> str:
-    return str(ceil(seconds)) if seconds > SOONEST_S else f"{seconds:.3g}"
+    return str(ceil(seconds)) if seconds > SOONEST_S else f"{max(seconds, 0.001):.3g}"

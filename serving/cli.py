@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from device_model.spec import SpecError
-from serving import device_model_commands, token_model_commands
+from serving import device_model_commands, policy_commands, token_model_commands
 from serving.options import HELP, REPEATABLE, option_of
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
 
@@ -61,6 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
     call.set_defaults(run=run_call)
     device_model_commands.add(commands)
     token_model_commands.add(commands)
+    policy_commands.add(commands)
     return parser
 
 

@@ -1,6 +1,6 @@
 """`foreserve policies`: what each policy does to the same requests, on the same device, in virtual time.
 
-Loads are shares of what the device serves when all requests come at once, first come, first served, with tau.
+Loads are shares of what the device serves, first come, first served, when all requests come at once.
 """
 
 import dataclasses
@@ -53,31 +53,34 @@ class Figures(NamedTuple):
 
 
 def compare(scenario: Scenario, requests: int, seed: int) -> dict[str, Any]:
-    """All figures, for a table; the scenario says which device."""
-    base = dataclasses.replace(scenario, max_num_seqs=MAX_NUM_SEQS, placement="topic")
-    crowd = mixed(requests, seed, rate_per_s=float("inf"))
-    outcomes, _ = run(base, crowd)
-    most_per_s = requests / max(outcome.tokens_s[-1] for outcome in outcomes)
-    runs = []
-    for load in LOADS:
-        crowd = mixed(requests, seed, load * most_per_s)
-        for kind, name, case in cases(base):
-            runs.append({"load": load, "kind": kind, "policy": name} | figures(*run(case, crowd))._asdict())
-    return {"requests": requests, "seed": seed, "most_per_s": most_per_s, "runs": runs, "ramp": ramp(base)}
+    """All figures, for tables; the scenario says which device."""
+    together, runs = mixed(requests, seed, rate_per_s=float("inf")), []
+    for kind, base, policies in kinds(dataclasses.replace(scenario, max_num_seqs=MAX_NUM_SEQS)):
+        outcomes, _ = run(base, together)
+        most_per_s = requests / max(outcome.tokens_s[-1] for outcome in outcomes)
+        for load in LOADS:
+            crowd = mixed(requests, seed, load * most_per_s)
+            for name, changes in policies.items():
+                found = figures(*run(dataclasses.replace(base, **changes), crowd))
+                runs.append(
+                    {"kind": kind, "load": load, "rate_per_s": load * most_per_s, "policy": name} | found._asdict()
+                )
+    return {"requests": requests, "seed": seed, "runs": runs, "ramp": ramp(scenario)}
 
 
-def cases(base: Scenario) -> Iterator[tuple[str, str, Scenario]]:
-    """Each policy of each kind, with all else as it is."""
-    for name in BATCHING:
-        yield "batching", name, dataclasses.replace(base, batching=name)
-    yield "batching", "topic-aware, held", dataclasses.replace(base, batching="topic-aware", topic_hold_s=HOLD_S)
-    for name in MODES:
-        yield "mode", name, dataclasses.replace(base, mode=name)
-    yield "mode", "cost, depth auto", dataclasses.replace(base, mode="cost", depth="auto")
-    yield "mode", "cost, by energy", dataclasses.replace(base, mode="cost", objective="energy")
-    for name in PREFILL:
-        yield "prefill", name, dataclasses.replace(base, prefill=name)
-    yield "prefill", f"mixed, chunks of {CHUNK_TOKENS}", dataclasses.replace(base, prefill_chunk=CHUNK_TOKENS)
+def kinds(base: Scenario) -> Iterator[tuple[str, Scenario, dict[str, dict[str, Any]]]]:
+    """Each kind of policy: what is common to its runs, and what each policy changes, by its name."""
+    batching: dict[str, dict[str, Any]] = {name: {"batching": name} for name in BATCHING}
+    batching["topic-aware, held"] = {"batching": "topic-aware", "topic_hold_s": HOLD_S}
+    yield "batching", dataclasses.replace(base, placement="topic"), batching
+    yield "batching, plain decoding", dataclasses.replace(base, placement="topic", mode="fixed-ar"), batching
+    modes: dict[str, dict[str, Any]] = {name: {"mode": name} for name in MODES}
+    modes["cost, depth auto"] = {"mode": "cost", "depth": "auto"}
+    modes["cost, by energy"] = {"mode": "cost", "objective": "energy"}
+    yield "mode", base, modes
+    prefill: dict[str, dict[str, Any]] = {name: {"prefill": name} for name in PREFILL}
+    prefill[f"mixed, chunks of {CHUNK_TOKENS}"] = {"prefill_chunk": CHUNK_TOKENS}
+    yield "prefill", base, prefill
 
 
 def mixed(count: int, seed: int, rate_per_s: float) -> list[Request]:

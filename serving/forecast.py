@@ -35,9 +35,10 @@ class Queue:
     `waiting` requests have no first token; they have `prompts` tokens of prompt, of which `computed` are done and
     `under_way` in the step that ends at `end_s`, and `wanted` tokens to come. The others decode: `ends` are the steps
     at which they should be done, in order, and `context` is the sum of their tokens. `beside` of them are in the step
-    under way, and `finished` tokens of prompt were those of requests that now decode. Learned are: how much `slower`
-    steps are than the model says (throttled, contended, drafting), what a step `gain`s a sequence, and which share of
-    the tokens that requests may have they take (`length`).
+    under way, and `finished` tokens of prompt were those of requests that now decode. `beside_s`, worked out once until
+    they change, is what they take for a step, and what they add to one with prompts. Learned are: how much `slower`
+    steps without and with prompts are than the model says (throttled, contended, drafting), what a step `gain`s a
+    sequence, and which share of the tokens that requests may have they take (`length`).
     """
 
     pace: Pace
@@ -55,7 +56,8 @@ class Queue:
     ends: list[float] = field(default_factory=list)
     beside: int = 0
     finished: int = 0
-    slower: float = 1.0
+    beside_s: tuple[float, float] | None = None
+    slower: list[float] = field(default_factory=lambda: [1.0, 1.0])
     gain: float = 1.0
     length: float = 1.0
 
@@ -70,11 +72,13 @@ class Queue:
         prefilled = max(0, record.new_tokens - self.beside)
         expected = self.pace.step_s(prefilled, self.beside, self._mean_context())
         if expected > 0:
-            self.slower += STEPS * (record.latency_s / expected - self.slower)
+            kind = prefilled > 0
+            self.slower[kind] += STEPS * (record.latency_s / expected - self.slower[kind])
         if self.beside:
             self.gain += STEPS * (1 + record.accepted / self.beside - self.gain)
         self.steps += self.gain
         self.context += self.gain * len(self.ends)
+        self.beside_s = None
         self.computed = min(max(0, self.computed + prefilled - self.finished), self.prompts)
 
     def ttft_s(self, prompt_tokens: int, now_s: float) -> float:
@@ -137,7 +141,14 @@ class Queue:
         return max(1, self.budget - len(self.ends))
 
     def _step_s(self, prompt_tokens: float) -> float:
-        return self.slower * self.pace.step_s(prompt_tokens, len(self.ends), self._mean_context())
+        decoding = len(self.ends)
+        if self.beside_s is None:
+            context = self._mean_context()
+            self.beside_s = self.pace.decode_s(decoding, context), self.pace.reading_s(decoding, context)
+        plain_s, reading_s = self.beside_s
+        if prompt_tokens <= 0:
+            return self.slower[0] * plain_s
+        return self.slower[1] * (self.pace.prefill_s(prompt_tokens + decoding) + reading_s)
 
     def _mean_context(self) -> float:
         return self.context / len(self.ends) if self.ends else 1.0
@@ -202,6 +213,7 @@ class Forecast:
         load.first = queue.steps - released
         load.end = load.first + max(1.0, queue.length * load.max_tokens)
         insort(queue.ends, load.end)
+        queue.beside_s = None
 
     def on_finish(self, request_id: str, made: int) -> None:
         """A request is over, with `made` tokens; one that is unknown was never here."""
@@ -222,6 +234,7 @@ class Forecast:
             queue.computed = min(queue.computed, queue.prompts)
         else:
             del queue.ends[bisect_left(queue.ends, load.end)]
+            queue.beside_s = None
             left = queue.context - load.prompt_tokens - (queue.steps - load.first)
             queue.context = max(0.0, left) if queue.ends else 0.0
         return load

@@ -29,7 +29,7 @@ class Pace:
 
     def __init__(self, device: DeviceModel, max_num_seqs: int, max_num_batched_tokens: int) -> None:
         prompts = doubling(max_num_batched_tokens)
-        self._prefill = Curve(prompts, [_probe(device, (tokens, 0)) for tokens in prompts])
+        self.prefill_s = Curve(prompts, [_probe(device, (n, 0)) for n in prompts])
         self._batches = doubling(max_num_seqs)
         contexts = [c for c in CONTEXTS if c < device.max_context_tokens] or [1]
         contexts.append(max(device.max_context_tokens, contexts[-1] + 1))
@@ -49,8 +49,11 @@ class Pace:
         the decoding ones read their contexts besides."""
         if prompt_tokens <= 0:
             return self.decode_s(decoding, context)
-        reading = self.decode_s(decoding, context) - self.decode_s(decoding, 1)
-        return self._prefill(prompt_tokens + decoding) + reading
+        return self.prefill_s(prompt_tokens + decoding) + self.reading_s(decoding, context)
+
+    def reading_s(self, decoding: float, context: float) -> float:
+        """What reading their contexts adds to a step."""
+        return self.decode_s(decoding, context) - self.decode_s(decoding, 1)
 
 
 def doubling(last: int) -> list[int]:
