@@ -160,6 +160,9 @@ class HbXpu:
         self._leasing.left = emulated.condition.ext_share
         if isinstance(self._engine.pricer, Traced) and emulated.trace is not None:
             self._engine.pricer.emulate(emulated.trace)
+        else:
+            # From which batch on drafting pays depends on the condition.
+            self._engine.pricer = self._pricer()
         self._engine.poke()
 
     @ray.method(concurrency_group="feed")

@@ -80,6 +80,7 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
     from serving.dispatch import Dispatcher
     from serving.flow import Release
     from serving.injector import Injector
+    from serving.judging import admission_of
     from serving.wire import Inbox
 
     scenario = bringup.scenario

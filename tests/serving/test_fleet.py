@@ -83,6 +83,8 @@ def test_a_draft_cannot_be_traced_wherever_it_is() -> None:
         (Scenario(fleet=("abacus/elmoe3d-4gb",)), ["abacus", "xpu"]),
         (Scenario(faults=("fire: at=3",)), ["`faults`", "fire", "stall"]),
         (Scenario(faults=("stall: for=1, device=1",)), ["`faults`", "names device 1", "there are 1"]),
+        (Scenario(faults=("hb: left=0.5",), system="xpu"), ["hb_share", "has no HB"]),
+        (Scenario(faults=("hb: left=0.01",)), ["hb_share", "one bank"]),
         (Scenario(faults=("lost: device=0",)), ["`faults`", "at least 2"]),
     ],
 )

@@ -10,13 +10,15 @@ from ray.cluster_utils import Cluster
 from serving.child import Child, server
 from tests.serving.test_recovery import REQUESTS, TOKENS, ask_all
 
+SMALL = {"object_store_memory": 100 * 2**20}
+
 
 @pytest.fixture(scope="module")
 def ray_cluster() -> Iterator[Cluster]:
     """Two nodes. Of the token source, which is not under test here, only the first has room for."""
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False, **SMALL})
     try:
-        cluster.add_node(num_cpus=0)
+        cluster.add_node(num_cpus=0, **SMALL)
         yield cluster
     finally:
         cluster.shutdown()
