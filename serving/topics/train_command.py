@@ -5,20 +5,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+from safetensors.torch import save_file
+
 from device_model.spec import SpecError
 from serving.topics.classifier import WEIGHTS
 from serving.topics.generate import generate, mistyped, wrapped
 from serving.topics.labelled import Labelled, read_labelled
+from serving.topics.train import accuracy, train
 
 PROMPTS = Path(__file__).parent / "prompts"
 
 
 def train_topics(out: Path | None, seed: int, held_out: str | None) -> int:
     """Train, and write the weights; with `held_out`, train without that file and say how many of its are right."""
-    from safetensors.torch import save_file
-
-    from serving.topics.train import accuracy, train
-
     sources = written()
     if held_out is not None and held_out not in sources:
         raise SpecError(f"--hold-out is {held_out!r}; allowed is one of {', '.join(sources)}.")

@@ -47,7 +47,7 @@ def test_a_batch_changes_nothing(classifier, prompts):
 
 
 def test_at_least_85_percent_of_prompts_that_it_never_saw_are_right(classifier):
-    """A third person wrote them, after nobody's instructions but the topics; nothing was trained or chosen on them."""
+    """A third person wrote them, and nothing was trained on them."""
     prompts = read_labelled(BLIND)
     found = classifier.classify([prompt.prompt for prompt in prompts])
     right = sum(topic.name == prompt.topic for topic, prompt in zip(found, prompts, strict=True))

