@@ -91,7 +91,6 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
     nodes = [actors.start_node(index, *member) for index, member in enumerate(bringup.fleet)]
     config = engine_args(flags).create_engine_config()
 
-    from serving.judging import admission_of
     from serving.paced_core import PacedCore
     from serving.paced_engine import PacedEngine
 
