@@ -22,7 +22,7 @@ from serving.slo import SloClass, parse_classes
 from serving.virtual import Outcome, VirtualNode, serve_virtually
 from serving.ways import PLAIN
 
-LOADS = (0.5, 0.8, 1.1)
+LOADS = (0.5, 0.9, 1.3)
 TOPICS = ("legal", "humanities", "cs", "science", "math", "logic", "other")
 PROMPT_TOKENS, OUTPUT_TOKENS = (30, 800), (20, 240)
 # A batch that four to a topic would fill: topics compete for places, and experts for HB.
@@ -31,6 +31,9 @@ HOLD_S = 2.0
 # Of the scenario's classes: a third in a hurry, and as many that nobody waits for.
 SHARES = (0.3, 0.3, 0.4)
 CHUNK_TOKENS = 256
+# How far topics can be followed if nobody is in a hurry.
+UNHURRIED, UNHURRIED_S = "batching, plain decoding, nobody in a hurry", 60.0
+SMALL = "elmoe3d-4gb"  # where SD pays from a batch of five on only
 RAMP = range(1, 33)
 STEPS_AT_EACH = 20
 
@@ -54,18 +57,19 @@ class Figures(NamedTuple):
 
 def compare(scenario: Scenario, requests: int, seed: int) -> dict[str, Any]:
     """All figures, for tables; the scenario says which device."""
-    together, runs = mixed(requests, seed, rate_per_s=float("inf")), []
+    runs = []
     for kind, base, policies in kinds(dataclasses.replace(scenario, max_num_seqs=MAX_NUM_SEQS)):
-        outcomes, _ = run(base, together)
+        outcomes, _ = run(base, mixed(requests, seed, rate_per_s=float("inf")))
         most_per_s = requests / max(outcome.tokens_s[-1] for outcome in outcomes)
         for load in LOADS:
-            crowd = mixed(requests, seed, load * most_per_s)
+            crowd = mixed(requests, seed, load * most_per_s, hurried=kind != UNHURRIED)
             for name, changes in policies.items():
                 found = figures(*run(dataclasses.replace(base, **changes), crowd))
                 runs.append(
                     {"kind": kind, "load": load, "rate_per_s": load * most_per_s, "policy": name} | found._asdict()
                 )
-    return {"requests": requests, "seed": seed, "runs": runs, "ramp": ramp(scenario)}
+    ramps = [row for hardware in sorted({SMALL, scenario.hardware}) for row in ramp(scenario, hardware)]
+    return {"requests": requests, "seed": seed, "runs": runs, "ramp": ramps}
 
 
 def kinds(base: Scenario) -> Iterator[tuple[str, Scenario, dict[str, dict[str, Any]]]]:
@@ -73,7 +77,10 @@ def kinds(base: Scenario) -> Iterator[tuple[str, Scenario, dict[str, dict[str, A
     batching: dict[str, dict[str, Any]] = {name: {"batching": name} for name in BATCHING}
     batching["topic-aware, held"] = {"batching": "topic-aware", "topic_hold_s": HOLD_S}
     yield "batching", dataclasses.replace(base, placement="topic"), batching
-    yield "batching, plain decoding", dataclasses.replace(base, placement="topic", mode="fixed-ar"), batching
+    plain = dataclasses.replace(base, placement="topic", mode="fixed-ar")
+    yield "batching, plain decoding", plain, batching
+    free = {name: batching[name] for name in ("fcfs", "topic-aware", "topic-aware, held")}
+    yield UNHURRIED, dataclasses.replace(plain, patience_s=UNHURRIED_S), free
     modes: dict[str, dict[str, Any]] = {name: {"mode": name} for name in MODES}
     modes["cost, depth auto"] = {"mode": "cost", "depth": "auto"}
     modes["cost, by energy"] = {"mode": "cost", "objective": "energy"}
@@ -83,8 +90,9 @@ def kinds(base: Scenario) -> Iterator[tuple[str, Scenario, dict[str, dict[str, A
     yield "prefill", base, prefill
 
 
-def mixed(count: int, seed: int, rate_per_s: float) -> list[Request]:
-    """Requests of all topics and SLO classes, Poisson; of one seed the same ones at any rate, sooner or later."""
+def mixed(count: int, seed: int, rate_per_s: float, hurried: bool = True) -> list[Request]:
+    """Requests of all topics and SLO classes, Poisson; of one seed the same ones at any rate, sooner or later. None has
+    targets unless some are `hurried`."""
     rng = np.random.default_rng(seed)
     classes = list(parse_classes(Scenario().slo_classes, "slo_classes").values())
     at_s, requests = 0.0, []
@@ -94,7 +102,8 @@ def mixed(count: int, seed: int, rate_per_s: float) -> list[Request]:
         topic = TOPICS[rng.integers(len(TOPICS))]
         prompt, output = int(rng.integers(*PROMPT_TOKENS)), int(rng.integers(*OUTPUT_TOKENS))
         request = Request(str(i), at_s, prompt, output, seed=i, topic=topic, priority=slo.priority)
-        requests.append(msgspec.structs.replace(request, ttft_s=slo.ttft_s, tpot_s=slo.tpot_s))
+        targets = {"ttft_s": slo.ttft_s, "tpot_s": slo.tpot_s} if hurried else {}
+        requests.append(msgspec.structs.replace(request, **targets))
     return requests
 
 
@@ -131,8 +140,9 @@ def figures(outcomes: list[Outcome], records: list[StepRecord]) -> Figures:
     )
 
 
-def ramp(scenario: Scenario) -> list[dict[str, Any]]:
+def ramp(scenario: Scenario, hardware: str) -> list[dict[str, Any]]:
     """Expected tokens per second of a batch that grows slowly through tau and shrinks again, under each mode policy."""
+    scenario = dataclasses.replace(scenario, hardware=hardware)
     rows = []
     for name in MODES:
         emulated = Emulated.of(dataclasses.replace(scenario, mode=name), scenario.members[0])
@@ -142,5 +152,6 @@ def ramp(scenario: Scenario) -> list[dict[str, Any]]:
             depths, verdict = modes.candidates(batch)
             way, reason = modes.choose(ways.ways(batch_plan(batch), depths=depths), verdict)
             mode = "ar" if way.depth == PLAIN else "sd"
-            rows.append({"policy": name, "batch": batch, "mode": mode, "reason": reason, "rate": way.tokens_per_s})
+            told = {"hardware": hardware, "policy": name, "batch": batch, "mode": mode, "reason": reason}
+            rows.append(told | {"rate": way.tokens_per_s})
     return rows[::STEPS_AT_EACH]

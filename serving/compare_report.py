@@ -11,6 +11,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 
+from serving.compare import UNHURRIED
 from serving.folder import make_folder
 
 Row = dict[str, Any]
@@ -28,6 +29,7 @@ COLUMNS = {
     "changes": ("mode_changes", "{:d}"),
     "tokens/s": ("tokens_per_s", "{:.0f}"),
 }
+STYLES = {"fixed-ar": "k:", "fixed-sd": "C1:", "cost": "C0-", "tau": "C3--"}
 SCALES = {"tpot_s": 1e3, "itl_p99_s": 1e3, "j_per_token": 1e3, "good_share": 100, "hit_rate": 100, "sd_share": 100}
 
 
@@ -65,7 +67,7 @@ def table(rows: list[Row]) -> list[str]:
 
 def sentences(results: dict[str, Any]) -> Iterator[str]:
     """What is asked most."""
-    for kind in ("batching", "batching, plain decoding"):
+    for kind in ("batching", "batching, plain decoding", UNHURRIED):
         rows = by_policy(results, kind)
         gains = [
             f"{100 * (one['hit_rate'] / other['hit_rate'] - 1):+.1f} %"
@@ -80,12 +82,18 @@ def sentences(results: dict[str, Any]) -> Iterator[str]:
         f"`cost` against the better of AR and SD over a whole run, at worst: {100 * fewer:.1f} % fewer tokens per "
         f"second, TPOT {100 * longer:+.1f} %."
     )
-    for policy in ("tau", "cost"):
-        ramp = [row for row in results["ramp"] if row["policy"] == policy]
-        drop = max(1 - later["rate"] / earlier["rate"] for earlier, later in pairwise(ramp[: len(ramp) // 2]))
-        changes = sum(one["mode"] != other["mode"] for one, other in pairwise(ramp))
-        less = f"at most {100 * max(drop, 0):.1f} % less from one batch to the next larger"
-        yield f"`{policy}` over the ramp, up and down: {changes} changes of mode, {less}."
+    for hardware, policy in dict.fromkeys((row["hardware"], row["policy"]) for row in results["ramp"]):
+        ramp = [row for row in results["ramp"] if (row["hardware"], row["policy"]) == (hardware, policy)]
+        yield from _of_ramp(hardware, policy, ramp)
+
+
+def _of_ramp(hardware: str, policy: str, ramp: list[Row]) -> Iterator[str]:
+    if policy not in ("tau", "cost"):
+        return
+    drop = max(1 - later["rate"] / earlier["rate"] for earlier, later in pairwise(ramp[: len(ramp) // 2]))
+    changes = sum(one["mode"] != other["mode"] for one, other in pairwise(ramp))
+    less = f"at most {100 * max(drop, 0):.1f} % less from one batch to the next larger"
+    yield f"`{policy}` over the ramp, up and down, {hardware}: {changes} changes of mode, {less}."
 
 
 def by_policy(results: dict[str, Any], kind: str) -> dict[str, list[Row]]:
@@ -98,18 +106,21 @@ def by_policy(results: dict[str, Any], kind: str) -> dict[str, list[Row]]:
 
 
 def draw(ramp: list[Row], path: Path) -> None:
-    """Tokens per second over the batch, as it grows and as it shrinks."""
-    figure, panels = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained", sharey=True)
-    policies = list(dict.fromkeys(row["policy"] for row in ramp))
-    for policy, style in zip(policies, ("-", ":", ":", "--"), strict=True):
-        rows = [row for row in ramp if row["policy"] == policy]
-        half = len(rows) // 2
-        for panel, part in zip(panels, (rows[:half], rows[half:]), strict=True):
-            panel.plot([row["batch"] for row in part], [row["rate"] for row in part], style, label=policy)
-    for panel, title in zip(panels, ("the batch grows", "the batch shrinks"), strict=True):
-        panel.set(title=title, xlabel="sequences that decode")
-    panels[1].invert_xaxis()
-    panels[0].set_ylabel("tokens per second")
-    panels[0].legend()
+    """Tokens per second over those of plain decoding, as the batch grows and as it shrinks."""
+    names = list(dict.fromkeys(row["hardware"] for row in ramp))
+    figure, grid = plt.subplots(len(names), 2, figsize=(10, 3.4 * len(names)), layout="constrained", squeeze=False)
+    for hardware, panels in zip(names, grid, strict=True):
+        rows = [row for row in ramp if row["hardware"] == hardware]
+        plain = {row["batch"]: row["rate"] for row in rows if row["policy"] == "fixed-ar"}
+        for policy, style in STYLES.items():
+            of_policy = [row for row in rows if row["policy"] == policy]
+            half = len(of_policy) // 2
+            for panel, part in zip(panels, (of_policy[:half], of_policy[half:]), strict=True):
+                x = [row["batch"] for row in part]
+                panel.plot(x, [row["rate"] / plain[row["batch"]] for row in part], style, label=policy)
+        for panel, title in zip(panels, ("the batch grows", "the batch shrinks"), strict=True):
+            panel.set(title=f"{hardware}: {title}", xlabel="sequences that decode", ylabel="tokens/s over AR")
+        panels[1].invert_xaxis()
+    grid[0][0].legend()
     figure.savefig(path, dpi=130)
     plt.close(figure)

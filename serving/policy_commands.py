@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from serving.options import HELP, positive
@@ -37,7 +38,7 @@ def run_policies(args: argparse.Namespace) -> int:
     command = f"foreserve policies --hardware {args.hardware} --model {args.model} --seed {args.seed}"
     if args.out:
         for path in write(results, command, args.out):
-            print(f"Written: {path}")
+            print(f"Written: {path}", file=sys.stderr)
     if args.json:
         print(json.dumps(results, indent=1))
     elif not args.out:
