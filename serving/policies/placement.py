@@ -32,16 +32,16 @@ class Placing:
         self._model, self._usage, self._follows = model, usage, policy == TOPIC
         self._everyone = usage.mix(np.array([UNKNOWN]))
         self._placed: Mix | None = None
-        self._judged: Mix | None = None
+        self._judged: tuple[str, ...] = ()
 
     def place(self, batch: Batch, depth: int, ext_bytes_per_s: float) -> Placed:
         """What HB holds while this batch is carried out, which will draft to about `depth`."""
         topics = self._topics(batch)
         mix = self._usage.mix(topics) if self._follows else self._everyone
         plan = StepPlan(batch.plan.new_tokens, batch.plan.context, topics=topics, placed=self._placed)
-        if mix == self._judged:
+        if mix == self._placed or tuple(batch.ids) == self._judged:
             return Placed(plan)
-        self._judged = mix
+        self._judged = tuple(batch.ids)
         after = StepPlan(plan.new_tokens, plan.context, topics=topics, placed=mix)
         swap = self._model.swap(after, self._placed, ext_bytes_per_s)
         if self._placed is not None:
