@@ -6,7 +6,7 @@ from serving.cluster import Node, State
 from serving.devices import Devices, Malformed
 from serving.emulated import Emulated
 from serving.faults import parse_fault
-from serving.fleet import FleetError, Member, parse_entry
+from serving.fleet import FleetError
 from serving.injector import Injected, Injector
 from serving.terms import TermError
 
@@ -25,9 +25,8 @@ class Admin:
     async def add_devices(self, text: str) -> dict[str, Any]:
         """More devices, written as an entry of a scenario's `fleet`; those that were added."""
         scenario = self._devices.cluster.scenario
-        default = Member(scenario.system, scenario.hardware, scenario.draft)
         try:
-            members = parse_entry(text, default, "`device`")
+            members = scenario.members_of(text, "`device`")
         except FleetError as error:
             raise Malformed(str(error)) from error
         added = [await self._devices.add(Emulated.of(scenario, member)) for member in members]

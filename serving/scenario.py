@@ -107,27 +107,27 @@ class Scenario:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)!r}: it must be {' or '.join(allowed)}.")
-        for wrong, sentence in self._contradictions():
+        try:
+            drafting = any(member.draft for member in self.members)
+        except FleetError as error:
+            raise ScenarioError(str(error)) from error
+        for wrong, sentence in self._contradictions(drafting):
             if wrong:
                 raise ScenarioError(sentence)
         for name in ("tau", "prefill_chunk", "patience_s", "topic_hold_s"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be at least 0.")
 
-    def _contradictions(self) -> list[tuple[bool, str]]:
+    def _contradictions(self, drafting: bool) -> list[tuple[bool, str]]:
         """What does not go together, and whether it is so here."""
         traced, mixes = self.residency == "trace", self.placement != LRU
         return [
-            (
-                traced and any(member.draft not in PLAIN_OR_AUTO for member in self._entries),
-                "`residency` is 'trace' and `draft` is set: a traced cache follows plain decoding only.",
-            ),
             (
                 traced and mixes,
                 f"`residency` is 'trace' and `placement` is {self.placement!r}: a trace is cached by LRU.",
             ),
             (
-                self.acceptance != "published" and not any(member.draft for member in self.members),
+                self.acceptance != "published" and not drafting,
                 "`acceptance` is set, and nothing drafts (`draft`): only drafts are accepted.",
             ),
             (
@@ -168,19 +168,27 @@ class Scenario:
     @property
     def members(self) -> list[Member]:
         """What each device is."""
-        traced = self.residency == "trace"
-        return [member._replace(draft=draft_of(member, traced)) for member in self._entries]
-
-    @property
-    def _entries(self) -> list[Member]:
-        """The devices with their drafts as they are written."""
-        default = Member(self.system, self.hardware, self.draft)
         if not self.fleet:
-            return [default] * self.devices
+            return [self._made(Member(self.system, self.hardware, self.draft), "The device")] * self.devices
         try:
-            return [member for entry in self.fleet for member in parse_entry(entry, default, "An entry of `fleet`")]
+            return [member for entry in self.fleet for member in self.members_of(entry, "An entry of `fleet`")]
         except FleetError as error:
             raise ScenarioError(str(error)) from error
+
+    def members_of(self, entry: str, what: str) -> list[Member]:
+        """The devices that an entry stands for, here. Raises `FleetError`, which begins with `what`."""
+        default = Member(self.system, self.hardware, self.draft)
+        return [self._made(member, what) for member in parse_entry(entry, default, what)]
+
+    def _made(self, member: Member, what: str) -> Member:
+        """A device as it is written, with the draft that it has."""
+        traced = self.residency == "trace"
+        if traced and member.draft not in PLAIN_OR_AUTO:
+            raise FleetError(
+                f"{what} drafts with {member.draft!r}, and `residency` is 'trace': a traced cache follows plain "
+                "decoding only."
+            )
+        return member._replace(draft=draft_of(member, traced))
 
     def with_options(self, options: dict[str, Any]) -> "Scenario":
         """This scenario, overridden by the `options` that are given (not None)."""
