@@ -150,6 +150,11 @@ class Engine:
             fetched_tokens=batch.fetched_tokens if first else 0,
             queried_tokens=batch.queried_tokens if first else 0,
             cached_tokens=batch.cached_tokens if first else 0,
+            draft_s=cost.seconds.draft_s,
+            target_s=cost.seconds.target_s - priced.moved_s,
+            update_s=cost.seconds.update_s,
+            moved_s=priced.moved_s,
+            accepted_by=priced.accepted_by,
         )
         self.sink(Release(self.device, self.at, chunks, record, batch.started if first else [], start))
         self._finish(chunks)

@@ -23,8 +23,9 @@ PATIENCE = 0.5  # of the time that a step is expected to take
 
 class Priced(NamedTuple):
     """A step's cost, and of how many of its tokens the experts had to be guessed. If `drafts` sequences draft, to a
-    `depth`, how many drafts of each sequence of the batch are `accepted`. `reason`: why it is in this mode. `swaps`
-    is 1 if HB was given other experts first."""
+    `depth`, how many drafts of each sequence of the batch are `accepted`, and (`accepted_by`) how many of those that
+    draft had so many accepted. `reason`: why it is in this mode. `swaps` is 1 if HB was given other experts first,
+    and `moved_s` are the seconds of the cost in which these, or keys and values, are moved."""
 
     cost: StepCost
     unrouted: int = 0
@@ -33,6 +34,12 @@ class Priced(NamedTuple):
     depth: int = 0
     reason: str = ""
     swaps: int = 0
+    moved_s: float = 0.0
+    accepted_by: list[int] = []  # noqa: RUF012  # never written to
+
+    def after(self, moved: StepCost) -> "Priced":
+        """The same, once something was moved between the tiers."""
+        return self._replace(cost=moved.plus(self.cost), moved_s=self.moved_s + moved.latency_s)
 
 
 class Pricer(Protocol):
@@ -54,10 +61,10 @@ class Modelled:
         steps = self._steps(batch, placed.plan, ext_bytes_per_s)
         first = next(steps)
         if placed.swap:
-            first = first._replace(cost=placed.swap.plus(first.cost), swaps=1)
+            first = first.after(placed.swap)._replace(swaps=1)
         if batch.fetched_tokens or batch.spilled_tokens:
             moved = self._model.move(batch.fetched_tokens, batch.spilled_tokens, ext_bytes_per_s)
-            first = first._replace(cost=moved.plus(first.cost))
+            first = first.after(moved)
         yield first
         yield from steps
 
@@ -84,7 +91,10 @@ def _drafted(batch: Batch, decoding: list[bool], way: Way, reason: str) -> Price
         min(count, remaining - 1) if decodes else 0
         for count, remaining, decodes in zip(accepted, batch.remaining, decoding, strict=True)
     ]
-    return Priced(next(iter(way.costs)), accepted=counts, drafts=sum(decoding), depth=way.depth, reason=reason)
+    of_drafting = [count for count, decodes in zip(counts, decoding, strict=True) if decodes]
+    accepted_by = np.bincount(of_drafting, minlength=way.depth + 1).tolist()
+    cost, drafts = next(iter(way.costs)), len(of_drafting)
+    return Priced(cost, 0, counts, drafts, way.depth, reason, accepted_by=accepted_by)
 
 
 class Trace(NamedTuple):
