@@ -52,7 +52,7 @@ class RooflineDevice(ABC):
         self.experts = Experts(model.experts, model.top_k, setup.locality, setup.speculation)
         self.hb, self.ext = hardware.hb, hardware.ext
         self._known: dict[Hashable, StepCosts] = {}
-        self._static_w = setup.estimate.static_w(hardware)
+        self.static_w = setup.estimate.static_w(hardware)  # drawn whatever it does
         self._unit = xpu_unit(hardware, setup.estimate, self.ext.bytes_per_s)
 
     @property
@@ -93,7 +93,7 @@ class RooflineDevice(ABC):
                 key = (key, plan.placed, None if plan.topics is None else plan.topics.tobytes())
             if (known := self._known.get(key)) is not None:
                 return known
-        costs = _costs(self._execution(plan, steps, ext_bytes_per_s), steps, self._static_w)
+        costs = _costs(self._execution(plan, steps, ext_bytes_per_s), steps, self.static_w)
         if key is not None:
             self._known[key] = costs
             if len(self._known) > KNOWN:
@@ -113,7 +113,7 @@ class RooflineDevice(ABC):
         if moved and not self.hb.capacity_bytes:
             raise ValueError("The device has no HB; nothing moves between its tiers")
         part = Part("transfer", self._unit_with(ext_bytes_per_s), ACROSS, 0.0, moved, moved)
-        return next(iter(_costs(Execution((Stage(TRANSFER, 1, ((part,),)),), 0.0, 0.0), 1, self._static_w)))
+        return next(iter(_costs(Execution((Stage(TRANSFER, 1, ((part,),)),), 0.0, 0.0), 1, self.static_w)))
 
     def explain(self, plan: StepPlan) -> tuple[Stage, ...]:
         """The stages of one step of `plan`, with their operators: what runs where, why, and what bounds it."""

@@ -75,6 +75,23 @@ class Placement:
             ext_expert_bytes=self.expert_bytes,
         )
 
+    def used(self, kv_tokens: int) -> dict[tuple[str, str], float]:
+        """Bytes by tier ("hb", "ext") and kind with so many tokens in the KV cache, at most `kv_bytes_per_token` each.
+
+        Experts in HB, whole ones or the slices that a draft is made of, are copies of what EXT has.
+        """
+        held = self.at(kv_tokens * self.kv_bytes_per_token)
+        return {
+            ("hb", "static"): held.hb_static_bytes,
+            ("hb", "kv"): float(held.hb_kv_bytes),
+            ("hb", "draft"): self.draft_hb_bytes,
+            ("hb", "experts"): float(held.hb_expert_bytes),
+            ("ext", "static"): held.ext_static_bytes,
+            ("ext", "kv"): float(held.ext_kv_bytes),
+            ("ext", "draft"): self.draft_ext_bytes,
+            ("ext", "experts"): held.ext_expert_bytes,
+        }
+
 
 class DraftFootprint(NamedTuple):
     """What a draft keeps beside the target: weights, and a KV cache of its own."""

@@ -27,8 +27,10 @@ SOONEST_S = 1.0
 class TurnedAway(QueueOverflowError):  # type: ignore[misc]
     """Not now: 429, or RESOURCE_EXHAUSTED. vLLM's own says 503; clients of OpenAI's API back off at 429.
 
-    `reason` is the label in the metrics, `retry_after_s` are real seconds.
+    `reason` is the label in the metrics, `retry_after_s` are real seconds, `slo` is the request's class if it is known.
     """
+
+    slo = ""
 
     def __init__(self, reason: str, sentence: str, retry_after_s: float) -> None:
         message = f"{sentence} Try again in {_told(retry_after_s)} s."
@@ -101,6 +103,9 @@ class Admission:
             device = self._check_forecast(call, wishes, work, now)
             limits.charge(not call.counted, work.tokens, now)
             call.counted += work.tokens
+        except TurnedAway as refusal:
+            refusal.slo = wishes.slo
+            raise
         finally:
             call.answer |= limits.headers(now, self.clock.speed)
         self._asides += 1

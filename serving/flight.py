@@ -4,19 +4,21 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from serving.flow import Chunk, Request
+from serving.flow import NEVER, Chunk, Request
 
 
 @dataclass(slots=True)
 class Flight:
     """What is known of a request in flight; enough to begin it again on another instance of any actor.
 
-    `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is. Instants are emulated.
+    `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the class of
+    the request, or is "". Instants are emulated.
     """
 
     core_request: object
     request: Request
     device: int
+    slo: str = ""
     tokens: list[int] = field(default_factory=list)
     started_s: float | None = None
     first_s: float | None = None
@@ -28,6 +30,17 @@ class Flight:
     def resumed(self) -> Request:
         """The request as a scheduler that has never seen it must take it: with what its client has already."""
         return msgspec.structs.replace(self.request, released=len(self.tokens), kv_lost=self.kv_lost)
+
+    @property
+    def ttft_s(self) -> float:
+        """Time to the first token, endless if there is none."""
+        return NEVER if self.first_s is None else self.first_s - self.request.arrival_s
+
+    @property
+    def tpot_s(self) -> float:
+        """Time per output token after the first; 0 if there is none."""
+        later = len(self.tokens) - 1
+        return (self.last_s - self.first_s) / later if self.first_s is not None and later > 0 else 0.0
 
     def move(self, device: int) -> None:
         """Go on with another device, which must compute again what the last one held."""

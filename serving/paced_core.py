@@ -59,6 +59,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def measure(self, metrics: Metrics) -> None:
         """Count with other metrics from now on."""
         self.metrics = metrics
+        metrics.service.watch(self._dispatcher.flights.values, self.clock.now)
         for node in self.devices.nodes.values():
             metrics.on_change(node)
 
@@ -98,7 +99,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def turned_away(self, refusal: TurnedAway) -> TurnedAway:
         """Take note of a refusal of the current call."""
-        self.metrics.on_rejection(refusal.reason)
+        self.metrics.on_rejection(refusal.reason, refusal.slo)
         if call := arrival.current():
             call.retry_after_s = refusal.retry_after_s
         return refusal
@@ -118,7 +119,8 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             tpot_s=admitted.wishes.tpot_s,
             blocks=block_hashes(prompt, self._block_tokens, request.cache_salt or "") if self._block_tokens else [],
         )
-        return Flight(request, described, self._dispatcher.choose(described, request.data_parallel_rank))
+        device = self._dispatcher.choose(described, request.data_parallel_rank)
+        return Flight(request, described, device, admitted.wishes.slo)
 
     def _changed(self, node: Node) -> None:
         self.metrics.on_change(node)

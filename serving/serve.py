@@ -16,10 +16,12 @@ import ray
 
 from serving import cluster
 from serving.bringup import Bringup
+from serving.clock import WallClock
 from serving.faults import parse_fault
 from serving.fleet import described
 from serving.priority import become_urgent, may_be_realtime, settle
 from serving.scenario import Scenario
+from serving.slo import parse_classes
 from serving.vllm_flags import engine_args, parse_flags, prepare_environment, vllm_flags
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
         engine, core = await build_engine(bringup, flags, source)
         stack.callback(engine.shutdown)
         app = await make_ready(bringup, engine, core, flags)
-        core.metrics.emulator.set_info(**info(scenario, realtime))
+        core.metrics.set_info(**info(scenario, realtime))
         grpc_port, http_port = await open_edge(stack, bringup, engine, app)
         for fault in scenario.faults:
             await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
@@ -97,7 +99,8 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
     dispatcher = Dispatcher(actors, nodes, inbox)
     injector = Injector(dispatcher.devices, dispatcher.clock, scenario.seed)
     admission = admission_of(scenario, dispatcher.clock)
-    core = PacedCore(dispatcher, injector, admission, metrics_of(bringup, CollectorRegistry()))
+    metrics = metrics_of(bringup, CollectorRegistry(), dispatcher.clock)
+    core = PacedCore(dispatcher, injector, admission, metrics)
     return PacedEngine(config, core), core
 
 
@@ -107,6 +110,7 @@ async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore",
 
     from serving.admin import Admin
     from serving.api.http_admin import admin_routes
+    from serving.api.http_metrics import metrics_routes
     from serving.api.http_openai import make_app
     from serving.api.warm_up import warm_up
 
@@ -119,17 +123,21 @@ async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore",
     app.include_router(admin_routes(app.state.admin, bringup.scenario.api_keys))
     await core.start()
     await warm_up(app.state, bringup.scenario.model)
-    core.measure(metrics_of(bringup, REGISTRY))
+    core.measure(metrics_of(bringup, REGISTRY, core.clock))
+    # Before vLLM's own, which would be found first.
+    app.router.routes[:0] = metrics_routes(REGISTRY, core.metrics.dcgm).routes
     if bringup.step_log:
         core.on_step = bringup.step_log
     return app
 
 
-def metrics_of(bringup: Bringup, registry: "CollectorRegistry") -> "Metrics":
+def metrics_of(bringup: Bringup, registry: "CollectorRegistry", clock: WallClock) -> "Metrics":
     """The metrics of an emulation, in a registry."""
-    from serving.metrics import Metrics
+    from serving.metrics import Metrics, Served
 
-    return Metrics(registry, (bringup.scenario.model, bringup.max_model_len))
+    scenario = bringup.scenario
+    classes = parse_classes(scenario.slo_classes, "`slo_classes`")
+    return Metrics(registry, Served(scenario.model, bringup.max_model_len, scenario.block_tokens, classes), clock)
 
 
 def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
