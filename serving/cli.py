@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from device_model.spec import SpecError
-from serving import device_model_commands, policy_commands, token_model_commands, topic_commands
+from serving import device_model_commands, policy_commands, token_model_commands, top_commands, topic_commands
 from serving.options import HELP, REPEATABLE, option_of
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
 
@@ -59,10 +59,8 @@ def make_parser() -> argparse.ArgumentParser:
     call.add_argument("request", nargs="?", default="{}", metavar="JSON")
     call.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
     call.set_defaults(run=run_call)
-    device_model_commands.add(commands)
-    token_model_commands.add(commands)
-    policy_commands.add(commands)
-    topic_commands.add(commands)
+    for others in (device_model_commands, token_model_commands, policy_commands, topic_commands, top_commands):
+        others.add(commands)
     return parser
 
 

@@ -112,7 +112,9 @@ async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore",
     from serving.api.http_admin import admin_routes
     from serving.api.http_metrics import metrics_routes
     from serving.api.http_openai import make_app
+    from serving.api.http_status import status_routes
     from serving.api.warm_up import warm_up
+    from serving.metrics.snapshot import status_of
 
     if bringup.scenario.asks_topics:
         from serving.prompt_topics import open_topics
@@ -126,6 +128,7 @@ async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore",
     core.measure(metrics_of(bringup, REGISTRY, core.clock))
     # Before vLLM's own, which would be found first.
     app.router.routes[:0] = metrics_routes(REGISTRY, core.metrics.dcgm).routes
+    app.include_router(status_routes(lambda: status_of(core.metrics)))
     if bringup.step_log:
         core.on_step = bringup.step_log
     return app
@@ -210,7 +213,7 @@ def greeting(up: Serving) -> str:
 Ready in {up.ready_s:.1f} s; devices run with {priority}.
   HTTP     http://{host}:{up.http_port}/v1
   gRPC     {host}:{up.grpc_port}
-  Metrics  http://{host}:{up.http_port}/metrics
+  Live     http://{host}:{up.http_port}/ui  (metrics: /metrics)
 
 Try it:
   curl -N http://{host}:{up.http_port}/v1/chat/completions -H 'Content-Type: application/json'{key} -d '{streamed}'

@@ -36,7 +36,8 @@ class Metrics:
     """All of them, behind the events that they are made from."""
 
     def __init__(self, registry: CollectorRegistry, served: Served, clock: WallClock) -> None:
-        self._registry, self._block_tokens = registry, served.block_tokens
+        self._registry, self._block_tokens, self.now = registry, served.block_tokens, clock.now
+        self.about: dict[str, str] = {}
         Totals(
             registry, "foreserve_emulated_seconds", "Emulated seconds since the start.", (), lambda: {(): clock.now()}
         )
@@ -60,6 +61,7 @@ class Metrics:
         """What is emulated, and how fast."""
         info = Levels(self._registry, "foreserve_info", "What this emulator emulates.", list(labels))
         info.values[tuple(labels.values())] = 1
+        self.about = labels
 
     def on_change(self, node: Node) -> None:
         """A device has joined, or is in another state or condition."""

@@ -75,9 +75,14 @@ class Tally:
         self.counts[bisect_left(self._bounds, value)] += times
         self.sum += value * times
 
-    @property
-    def count(self) -> int:
-        return sum(self.counts)
+    def quantile(self, share: float) -> float:
+        """The bound below which that share of the values lies; the last bound if it lies beyond, 0 of no values."""
+        total, left = sum(self.counts), 0
+        for bound, count in zip(self._bounds, self.counts, strict=False):
+            left += count
+            if left >= share * total:
+                return bound if total else 0.0
+        return self._bounds[-1]
 
 
 class Tallies(Collector):

@@ -90,6 +90,10 @@ class RequestMetrics:
             self.success.values[(*labels, str(reason))] += 0
         self.on_idle(device)
 
+    def labels_of(self, device: int) -> Labels:
+        """The labels of a device."""
+        return self._labels[device]
+
     def on_cache(self, device: int, block_tokens: int, blocks: int) -> None:
         """A device's KV cache, as inference gateways look for it; it changes with the device's condition."""
         found = self.cache_config.values

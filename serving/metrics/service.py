@@ -1,6 +1,6 @@
 """What clients were promised, and whether they got it: SLO attainment and goodput, queues and rejections by class."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry
@@ -12,6 +12,7 @@ from serving.slo import SloClass
 
 NO_CLASS, OWN_TARGETS, NO_TOPIC = "none", "custom", "unknown"
 MET, MISSED = "true", "false"
+RECENT = 256  # requests, whose latencies a status tells
 
 
 class ServiceMetrics:
@@ -21,6 +22,8 @@ class ServiceMetrics:
         self._flights: Callable[[], Collection[Flight]] = lambda: ()
         self._now: Callable[[], float] = lambda: 0.0
         self._seen: set[Labels] = set()
+        self._classes = [*classes, NO_CLASS, OWN_TARGETS]
+        self.recent: deque[tuple[float, float]] = deque(maxlen=RECENT)
         self.requests = Totals(
             registry,
             "foreserve_slo_requests",
@@ -42,14 +45,14 @@ class ServiceMetrics:
             "foreserve_queue_requests",
             "Requests that have not begun, by topic and SLO class.",
             ["device", "topic", "slo_class"],
-            self._queue,
+            self.waiting_now,
         )
         self.oldest = Levels(
             registry,
             "foreserve_queue_oldest_seconds",
             "For how long, in emulated seconds, the oldest of them has waited.",
             ["device"],
-            self._oldest,
+            self.oldest_now,
         )
         for name, slo in classes.items():
             self._begin(name, slo)
@@ -69,6 +72,13 @@ class ServiceMetrics:
         met = MISSED if missed or reason == "error" else MET
         self.requests.values[(slo, flight.request.topic or NO_TOPIC, met)] += 1
         self.tokens.values[(slo, met)] += len(flight.tokens)
+        if flight.first_s is not None:
+            self.recent.append((flight.ttft_s, flight.tpot_s))
+
+    def names(self) -> list[str]:
+        """The classes that requests are counted by, without those that nobody ever was in."""
+        used = {labels[0] for labels in (*self.requests.values, *self.rejections.values)}
+        return [name for name in self._classes if name in used]
 
     def on_rejection(self, reason: str, slo: str) -> None:
         """A request of a class ("" for none) was turned away."""
@@ -87,7 +97,8 @@ class ServiceMetrics:
     def _waiting(self) -> Iterable[Flight]:
         return (flight for flight in self._flights() if flight.started_s is None)
 
-    def _queue(self) -> Mapping[Labels, float]:
+    def waiting_now(self) -> dict[Labels, float]:
+        """Requests that have not begun, by device, topic and class."""
         counts: Counter[Labels] = Counter(
             (str(f.device), f.request.topic or NO_TOPIC, class_of(f)) for f in self._waiting()
         )
@@ -95,7 +106,8 @@ class ServiceMetrics:
         self._seen |= counts.keys()
         return {labels: float(counts[labels]) for labels in sorted(self._seen)}
 
-    def _oldest(self) -> Mapping[Labels, float]:
+    def oldest_now(self) -> dict[Labels, float]:
+        """For how long the oldest of a device has waited."""
         now = self._now()
         oldest: dict[Labels, float] = {(labels[0],): 0.0 for labels in self._seen}
         for flight in self._waiting():
