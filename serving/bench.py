@@ -20,6 +20,7 @@ from serving.flow import StepRecord
 from serving.load.options import LoadOptions
 from serving.load.report import Report
 from serving.load.run import run_load
+from serving.metrics_bench import metrics_cost
 from serving.priority import settle
 from serving.probe_bench import probes
 from serving.scheduler_bench import decisions
@@ -68,6 +69,8 @@ def bench(quick: bool, token_model: str) -> dict[str, Any]:
     results: dict[str, Any] = {"pacing": [], "itl": [], "probe": probes(HARDWARE, "qwen3-30b-a3b")}
     say("The scheduler's decisions ...")
     results["decisions"] = decisions()
+    say("What metrics cost ...")
+    results["metrics"] = metrics_cost()
     for devices, batch, speed in PACING:
         say(f"Pacing: {devices} x batch {batch} at speed {speed:g} ...")
         results["pacing"].append(pacing(servers, (devices, batch), speed, output_len, results))
@@ -162,5 +165,5 @@ def print_table(results: dict[str, Any]) -> None:
         for row in results[name]:
             table.add_row(*(str(value) for value in row.values()))
         console.print(table)
-    for name, value in results["stream"].items():
+    for name, value in (results["metrics"] | results["stream"]).items():
         console.print(f"{name}: {value:,}")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from serving.clock import WallClock
+from serving.clock import VirtualClock, WallClock
 from serving.cluster import Node
 from serving.flight import Flight
 from serving.flow import StepRecord
@@ -35,7 +35,7 @@ class Served(NamedTuple):
 class Metrics:
     """All of them, behind the events that they are made from."""
 
-    def __init__(self, registry: CollectorRegistry, served: Served, clock: WallClock) -> None:
+    def __init__(self, registry: CollectorRegistry, served: Served, clock: WallClock | VirtualClock) -> None:
         self._registry, self._block_tokens, self.now = registry, served.block_tokens, clock.now
         self.about: dict[str, str] = {}
         Totals(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import pairwise, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Histogram as Reference
 from prometheus_client.parser import text_string_to_metric_families
 
+from serving import metrics as metrics_package
 from serving.clock import VirtualClock, WallClock
 from serving.cluster import Node, State
 from serving.compare import mixed, run
@@ -27,6 +29,7 @@ CLASSES = parse_classes(DEFAULT_CLASSES, "classes")
 SCENARIO = Scenario(mode="tau", tau=4, max_num_seqs=8)
 EMULATED = Emulated.of(SCENARIO, SCENARIO.members[0])
 FIGURES = EMULATED.figures(EMULATED.load())
+README = Path(metrics_package.__file__).parent / "README.md"
 IDLE_W = EMULATED.load().device.static_w
 
 
@@ -40,7 +43,7 @@ def node(index: int, state: State = State.SERVING) -> Node:
 
 def measured(devices: int = 1, clock: VirtualClock | None = None) -> tuple[Metrics, CollectorRegistry]:
     registry = CollectorRegistry()
-    metrics = Metrics(registry, Served("m", 4096, 16, CLASSES), clock or Clock())  # type: ignore[arg-type]
+    metrics = Metrics(registry, Served("m", 4096, 16, CLASSES), clock or Clock())
     for index in range(devices):
         metrics.on_change(node(index))
     return metrics, registry
@@ -262,3 +265,14 @@ def test_the_clock_is_a_metric() -> None:
     Metrics(registry, Served("m", 4096), WallClock(0.0, speed=2.0))
     first = registry.get_sample_value("foreserve_emulated_seconds_total")
     assert first is not None and (registry.get_sample_value("foreserve_emulated_seconds_total") or 0) >= first
+
+
+def test_the_readme_has_each_metric_and_its_labels() -> None:
+    _, registry = measured()
+    table = {line.split("`")[1]: line for line in README.read_text(encoding="utf-8").splitlines() if line[:3] == "| `"}
+    metrics = {f"{f.name}_total" if f.type == "counter" else f.name: f for f in registry.collect()}
+    assert set(table) == set(metrics) | {"foreserve_info"}
+    for name, family in metrics.items():
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        assert labels <= set(table[name].split("|")[2].replace(" ", "").split(",")) | {""}, name
+        assert family.documentation in table[name]

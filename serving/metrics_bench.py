@@ -1,0 +1,66 @@
+"""What metrics cost: of each step that is released, of its tokens, and of a scrape; in process."""
+
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from serving.clock import VirtualClock
+from serving.cluster import Node, State
+from serving.compare import mixed, run
+from serving.emulated import Emulated
+from serving.flight import Flight
+from serving.flow import Request, StepRecord
+from serving.metrics import Metrics, Served
+from serving.scenario import Scenario
+from serving.slo import parse_classes
+
+BATCH, DEVICES, CALLS, REPEATS = 16, 8, 2000, 7
+
+
+def metrics_cost() -> dict[str, Any]:
+    """Microseconds of a step (of it, and of 16 tokens that leave with it), beside what such a step takes on the device;
+    milliseconds of a scrape of eight devices that have been in all modes."""
+    scenario = Scenario(mode="tau", tau=8, max_num_seqs=BATCH)
+    metrics, registry = _metrics(scenario)
+    _, records = run(scenario, mixed(60, seed=1, rate_per_s=float("inf")))
+    for device in range(DEVICES):
+        for record in records:
+            metrics.on_step(_of(record, device))
+    full = [record for record in records if record.batch == BATCH and record.phase == "decode"]
+    flights = [Flight(None, Request(str(i), 0.0, 100, 99), 0, first_s=1.0, last_s=1.0) for i in range(BATCH)]
+    step_us = _best_us(lambda: metrics.on_step(full[0]))
+    tokens_us = _best_us(lambda: _release(metrics, flights))
+    return {
+        "batch": BATCH,
+        "step_us": step_us,
+        "tokens_us": tokens_us,
+        "share_of_step": round((step_us + tokens_us) / 1e6 / min(record.latency_s for record in full), 5),
+        "scrape_ms": round(_best_us(lambda: generate_latest(registry), 3) / 1e3, 1),
+        "scrape_devices": DEVICES,
+    }
+
+
+def _release(metrics: Metrics, flights: list[Flight]) -> None:
+    for flight in flights:
+        metrics.on_tokens(flight, 1, 0.015)
+
+
+def _metrics(scenario: Scenario) -> tuple[Metrics, CollectorRegistry]:
+    registry, emulated = CollectorRegistry(), Emulated.of(scenario, scenario.members[0])
+    served = Served("m", 4096, 16, parse_classes(scenario.slo_classes, "slo_classes"))
+    metrics = Metrics(registry, served, VirtualClock())
+    figures = emulated.figures(emulated.load())
+    for device in range(DEVICES):
+        metrics.on_change(Node(device, emulated, figures, None, None, None, State.SERVING))
+    return metrics, registry
+
+
+def _of(record: StepRecord, device: int) -> StepRecord:
+    return StepRecord(**{name: getattr(record, name) for name in record.__struct_fields__} | {"device": device})
+
+
+def _best_us(call: Callable[[], object], calls: int = CALLS) -> float:
+    """The best of several rounds: what others do on the machine only adds to it."""
+    return round(min(timeit.repeat(call, number=calls, repeat=REPEATS)) / calls * 1e6, 1)
