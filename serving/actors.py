@@ -166,10 +166,10 @@ class HbXpu:
         self._engine.poke()
 
     @ray.method(concurrency_group="feed")
-    def stall(self, stall_s: float) -> None:
-        """Stand still for so many emulated seconds."""
+    def stall(self, until_s: float) -> None:
+        """Stand still until an emulated instant."""
         if self._engine is not None:
-            self._engine.stall(stall_s)
+            self._engine.stall(until_s)
 
     def _pricer(self) -> Pricer:
         if self._emulated.trace is not None:

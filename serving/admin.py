@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from device_model.spec import SpecError
 from serving.cluster import Node, State
 from serving.devices import Devices, Malformed
 from serving.emulated import Emulated
@@ -29,7 +30,9 @@ class Admin:
             members = scenario.members_of(text, "`device`")
         except FleetError as error:
             raise Malformed(str(error)) from error
-        added = [await self._devices.add(Emulated.of(scenario, member)) for member in members]
+        wanted = [Emulated.of(scenario, member) for member in members]
+        check_names(wanted, text)
+        added = [await self._devices.add(emulated) for emulated in wanted]
         return {"devices": [self._device(node) for node in added]}
 
     async def drain_device(self, index: int) -> dict[str, Any]:
@@ -63,6 +66,15 @@ class Admin:
             "kv_capacity_tokens": node.figures.kv_capacity_tokens,
             "faults": [] if node.state is State.GONE else list(map(str, self._injector.of_device(node.index))),
         }
+
+
+def check_names(wanted: list[Emulated], text: str) -> None:
+    """Raises `Malformed` if there is nothing by the names that devices are wanted by."""
+    for emulated in set(wanted):
+        try:
+            emulated.load()
+        except SpecError as error:
+            raise Malformed(f"`device` is {text!r}: {error}") from error
 
 
 def described(injected: Injected) -> dict[str, Any]:

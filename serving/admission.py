@@ -64,13 +64,15 @@ class Work(NamedTuple):
 @dataclass(slots=True)
 class Admitted:
     """A request that was taken on: whose it is ("" if there are no keys), and what it asked for. `aside` is the name
-    under which the forecast knows of it until it has `begun`."""
+    under which the forecast knows of it until it has `begun`; `places` in the queue are set aside for what is to come.
+    """
 
     key: str
     wishes: Wishes
     work: Work
     aside: str = ""
     begun: bool = False
+    places: int = 0
 
 
 UNASKED = Admitted("", Wishes(), Work("", 0, 0), begun=True)
@@ -81,7 +83,8 @@ UNASKED = Admitted("", Wishes(), Work("", 0, 0), begun=True)
 class Admission:
     """Judges requests by the limits of their keys and by what is forecast for them.
 
-    `limits` makes the limits of a key that was not seen before. Instants are emulated, told by `clock`.
+    `limits` makes the limits of a key that was not seen before. `set_aside` are places in the queue of requests that
+    are taken on and not there yet. Instants are emulated, told by `clock`.
     """
 
     reader: WishReader
@@ -91,6 +94,7 @@ class Admission:
     clock: WallClock
     early_rejection: bool = True
     _by_key: dict[str, Limits] = field(default_factory=dict)
+    set_aside: int = 0
     _asides: int = 0
 
     def admit(self, call: Call, extra_args: Mapping[str, Any], work: Work) -> Admitted:
@@ -109,13 +113,15 @@ class Admission:
         finally:
             call.answer |= limits.headers(now, self.clock.speed)
         self._asides += 1
-        admitted = call.admitted[work.id] = Admitted(key, wishes, work, f"aside-{self._asides}")
+        admitted = call.admitted[work.id] = Admitted(key, wishes, work, f"aside-{self._asides}", places=work.n)
+        self.set_aside += work.n
         self.forecast.on_submit(device, Request(admitted.aside, now, work.prompt_tokens, work.max_tokens), now)
         call.at_end.append(lambda: self._settle(admitted))
         return admitted
 
     def begin(self, admitted: Admitted) -> None:
         """A sequence of a request is about to be in flight; whoever sends it there tells the forecast so."""
+        self._free(admitted, min(1, admitted.places))
         if not admitted.begun:
             admitted.begun = True
             self.forecast.on_finish(admitted.aside, 0)
@@ -127,9 +133,14 @@ class Admission:
 
     def _settle(self, admitted: Admitted) -> None:
         """A call has ended: what was set aside for it and never begun is free again."""
+        self._free(admitted, admitted.places)
         if not admitted.begun:
             self.begin(admitted)
             self._give_back(admitted.key, admitted.work.tokens)
+
+    def _free(self, admitted: Admitted, places: int) -> None:
+        admitted.places -= places
+        self.set_aside -= places
 
     def _give_back(self, key: str, tokens: int) -> None:
         if (limits := self._by_key.get(key)) and limits.tokens is not None:
@@ -139,8 +150,9 @@ class Admission:
         tokens = call.counted + work.tokens
         if limits.tokens is not None and tokens > limits.tokens.burst:
             raise NeverAllowed(
-                f"The request may take {tokens} tokens (of its prompts, and `max_tokens` for each answer), and a key "
-                f"no more than {limits.tokens.burst:.0f} a minute: ask for less, or lower `max_tokens`.",
+                f"The request may take {tokens} tokens (its prompts, and for each answer `max_tokens`, which is all "
+                f"that the context has room for unless it is said), and a key no more than {limits.tokens.burst:.0f} a "
+                "minute: set `max_tokens`, or ask for less.",
                 parameter="max_tokens",
             )
         wait_s, reason, limit = limits.wait(not call.counted, work.tokens, now_s)

@@ -6,13 +6,18 @@ import dataclasses
 import json
 import logging
 import os
+import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from device_model.spec import SpecError
 from serving import device_model_commands, policy_commands, token_model_commands, top_commands, topic_commands
 from serving.options import HELP, REPEATABLE, option_of
-from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
+from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario, located
+
+if TYPE_CHECKING:
+    from serving.bringup import Bringup
 
 
 def main() -> None:
@@ -21,12 +26,16 @@ def main() -> None:
     args = make_parser().parse_args()
     try:
         code: int = args.run(args)
+        sys.stdout.flush()
     except (ScenarioError, SpecError) as error:
         print(f"foreserve {args.command}: {error}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
         code = 130
-    sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read along has seen enough. What is left is not to be written when Python ends, either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
     sys.exit(code)
 
 
@@ -58,6 +67,14 @@ def make_parser() -> argparse.ArgumentParser:
     call.add_argument("method", metavar="SERVICE/METHOD", help="for example foreserve.v1.OpenAI/ListModels")
     call.add_argument("request", nargs="?", default="{}", metavar="JSON")
     call.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
+    call.add_argument(
+        *("-H", "--metadata"),
+        type=metadata_of,
+        action="append",
+        default=[],
+        metavar="'NAME: VALUE'",
+        help="metadata, for example 'x-foreserve-slo: interactive'; may be given more than once",
+    )
     call.set_defaults(run=run_call)
     for others in (device_model_commands, token_model_commands, policy_commands, topic_commands, top_commands):
         others.add(commands)
@@ -90,16 +107,26 @@ def scenario_of(args: argparse.Namespace) -> Scenario:
     return scenario.with_options({key: tuple(v) if type(v) is list else v for key, v in options.items()})
 
 
+def prepare_of(args: argparse.Namespace) -> "Bringup":
+    """What is to be brought up; raises `ScenarioError`, which names the file if there is one."""
+    from serving.bringup import prepare
+
+    scenario = scenario_of(args)
+    try:
+        return prepare(scenario)
+    except ScenarioError as error:
+        raise (located(error, args.scenario) if args.scenario else error) from error
+
+
 def run_serve(args: argparse.Namespace) -> int:
     """`foreserve serve`: until Ctrl-C."""
     import uvloop
 
-    from serving.bringup import prepare
     from serving.serve import serve
     from serving.step_log import StepLog
 
     with contextlib.ExitStack() as stack:
-        bringup = prepare(scenario_of(args))
+        bringup = prepare_of(args)
         stack.callback(bringup.sock.close)
         if args.step_log:
             bringup.step_log = stack.enter_context(StepLog(args.step_log))
@@ -137,7 +164,16 @@ def run_call(args: argparse.Namespace) -> int:
     """`foreserve call`."""
     from serving.api.call import call
 
-    return int(call(args.target, args.method, args.request, args.api_key))
+    metadata = [("authorization", f"Bearer {args.api_key}")] if args.api_key else []
+    return int(call(args.target, args.method, args.request, (*metadata, *args.metadata)))
+
+
+def metadata_of(text: str) -> tuple[str, str]:
+    """NAME: VALUE, as gRPC has metadata."""
+    name, colon, value = (part.strip() for part in text.partition(":"))
+    if not colon or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is NAME: VALUE")
+    return name.lower(), value
 
 
 if __name__ == "__main__":

@@ -136,10 +136,10 @@ class Devices:
         """Raises `Refused` if a device can't be in a condition."""
         await self._checked(self.at(index).emulated.in_condition(condition))
 
-    def stall(self, index: int, stall_s: float) -> None:
-        """A device stands still for so many emulated seconds."""
+    def stall(self, index: int, until_s: float) -> None:
+        """A device stands still until an emulated instant; one that is over has it go on."""
         if self.at(index).up:
-            self.nodes[index].device.stall.remote(stall_s)
+            self.nodes[index].device.stall.remote(until_s)
 
     def in_flight(self, index: int) -> int:
         """Requests in flight on a device."""
@@ -155,7 +155,7 @@ class Devices:
         node = self.nodes.get(index)
         if node is None or node.state is State.GONE:
             there = ", ".join(str(node.index) for node in self.present)
-            raise Unknown(f"There is no device {index}; there are {there}.")
+            raise Unknown(f"There is no device {index}; those that there are: {there}.")
         return node
 
     @property

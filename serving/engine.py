@@ -62,9 +62,10 @@ class Engine:
         self._news = True
         self.clock.signal()
 
-    def stall(self, stall_s: float) -> None:
-        """Stand still for so many emulated seconds once the step at hand is done, from any thread."""
-        self._stalled_until = max(self._stalled_until, self.clock.now()) + stall_s
+    def stall(self, until_s: float) -> None:
+        """Stand still from the end of the step at hand until an emulated instant, from any thread. Said once more it
+        can be later, or sooner: one that is over ends the stall."""
+        self._stalled_until = until_s
         self.poke()
 
     def push(self, chunks: list[Chunk]) -> None:
@@ -113,7 +114,8 @@ class Engine:
             self._release_tier()
             while self.clock.now() < self._stalled_until:
                 self.clock.wait(self._stalled_until)
-            self.at = self._stalled_until
+            # If it was ended before its time, it is now.
+            self.at = max(self.at, self._stalled_until if self._stalled_until > self.at else self.clock.now())
 
     def _step(self, batch: Batch, priced: Priced, first: bool) -> None:
         cost = priced.cost

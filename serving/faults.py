@@ -19,6 +19,7 @@ from serving.terms import TermError, parse_terms
 LPDDR, HB, CLOCK, STALL, LOST = KINDS = ("lpddr", "hb", "clock", "stall", "lost")
 DEGRADING = (LPDDR, HB, CLOCK)
 MINUTE_S = 60.0
+MOST_A_MINUTE = 600.0
 TERMS: dict[str, type[int] | type[float]] = {"left": float, "device": int, "at": float, "for": float, "rate": float}
 
 
@@ -92,7 +93,7 @@ def _rules(kind: str, terms: dict[str, Any]) -> list[tuple[bool, str]]:
         ("rate" in terms and "for" not in terms, "has a rate, so it needs for=..., to be over before it comes again"),
         (not 0 <= terms.get("at", 0.0) < NEVER, "has a time that is not 0 or later"),
         (not 0 < terms.get("for", 1.0) < NEVER, "has a duration that is not above 0"),
-        (not 0 < terms.get("rate", 1.0) < NEVER, "has a rate that is not above 0"),
+        (not 0 < terms.get("rate", 1.0) <= MOST_A_MINUTE, f"needs a rate above 0 and of at most {MOST_A_MINUTE:g}"),
         (terms.get("device", 0) < 0, "names a device by an index below 0"),
     ]
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from device_model.modes import PLATFORMS
 
+MOST_DEVICES = 256
 ENTRY = re.compile(r"(?:(?P<count>\d+)\s*x\s+)?(?:(?P<system>[\w.-]+)/)?(?P<hardware>[\w.-]+)(?:\+(?P<draft>[\w.-]+))?")
 NO_DRAFT, OWN_DRAFT = "none", "auto"
 PLAIN_OR_AUTO = (NO_DRAFT, OWN_DRAFT, "")
@@ -35,8 +36,8 @@ def parse_entry(text: str, default: Member, what: str) -> list[Member]:
     Raises `FleetError`, which begins with `what`.
     """
     match = ENTRY.fullmatch(text.strip())
-    if match is None or int(match["count"] or 1) < 1:
-        raise FleetError(f"{what} is {text!r}: it must be {SYNTAX}, and the count at least 1.")
+    if match is None or not 1 <= int(match["count"] or 1) <= MOST_DEVICES:
+        raise FleetError(f"{what} is {text!r}: it must be {SYNTAX}, and the count from 1 to {MOST_DEVICES}.")
     draft = match["draft"] or default.draft
     member = Member(match["system"] or default.system, match["hardware"], "" if draft == NO_DRAFT else draft)
     return [member] * int(match["count"] or 1)

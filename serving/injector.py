@@ -43,6 +43,8 @@ class Injector:
         self._clock = clock
         self._seed = seed
         self._told = 0
+        # On which device, and until when, by fault and occurrence.
+        self._stalls: dict[tuple[int, int], tuple[int, float]] = {}
         # Two that change the same device, one after the other.
         self._lock = asyncio.Lock()
 
@@ -70,7 +72,7 @@ class Injector:
         """End a fault, and what it has done. Raises `Unknown` if there is none with this id."""
         if id not in self.faults:
             there = ", ".join(map(str, self.faults)) or "none"
-            raise Unknown(f"There is no fault {id}; there are {there}.")
+            raise Unknown(f"There is no fault {id}; those that there are: {there}.")
         injected = self.faults.pop(id)
         if injected.task is not None:
             injected.task.cancel()
@@ -111,6 +113,8 @@ class Injector:
             self.faults.pop(injected.id, None)
 
     async def _until(self, at_s: float) -> None:
+        # Once in any case: what comes more often than it can be carried out must not keep all else waiting.
+        await asyncio.sleep(LOOK_S)
         while self._clock.now() < at_s:
             await asyncio.sleep(LOOK_S)
 
@@ -123,23 +127,31 @@ class Injector:
             return
         injected.active[event.number] = event.device
         try:
-            await self._begin(injected.fault, event.device)
+            await self._begin(injected, event)
         except Refused:
             del injected.active[event.number]
             raise
         self._devices.on_fault(event.device, injected.fault.kind, True)
 
-    async def _begin(self, fault: Fault, device: int) -> None:
+    async def _begin(self, injected: Injected, event: Event) -> None:
+        fault, device = injected.fault, event.device
         if fault.kind == STALL:
-            self._devices.stall(device, fault.for_s)
+            self._stalls[injected.id, event.number] = device, self._clock.now() + fault.for_s
+            self._stall(device)
         elif fault.kind == LOST:
             await self._devices.lose(device)
         else:
             await self._degrade(fault, device)
 
+    def _stall(self, device: int) -> None:
+        """Have a device stand still until the last of its stalls is over; of those that come together one counts."""
+        ends_s = [end_s for where, end_s in self._stalls.values() if where == device]
+        self._devices.stall(device, max(ends_s, default=0.0))
+
     async def _end(self, injected: Injected, occurrence: int, device: int) -> None:
         del injected.active[occurrence]
         fault = injected.fault
+        stall = self._stalls.pop((injected.id, occurrence), None)
         if self._devices.nodes[device].state is State.GONE:
             return
         self._devices.on_fault(device, fault.kind, False)
@@ -147,6 +159,8 @@ class Injector:
             await self._devices.revive(device)
         elif fault.kind != STALL:
             await self._degrade(fault, device)
+        elif stall and self._clock.now() < stall[1]:
+            self._stall(device)
 
     async def _degrade(self, fault: Fault, device: int) -> None:
         """Put the device, and those that share an LPDDR tier which it concerns, into the condition that they are in."""

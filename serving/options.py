@@ -45,7 +45,8 @@ HELP = {
     "early_rejection": "turn a request away (429) if its first token is predicted to come later than its TTFT target",
     "key_requests_per_min": "requests that each API key may make in an emulated minute, all of them at once if it "
     "likes (0: no limit); without API keys, of all clients together",
-    "key_tokens_per_min": "the same of tokens: the prompt's and max_tokens, less what is not generated in the end",
+    "key_tokens_per_min": "the same of tokens: the prompt's and max_tokens, less what is not generated in the end; "
+    "requests have to say max_tokens, which is the rest of the context otherwise",
     "prefix_caching": "let requests share the KV cache of what their prompts begin with",
     "block_tokens": "tokens in a block of the KV cache, whole ones of which prompts share",
     "host": "address to listen on",

@@ -97,6 +97,11 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         except TurnedAway as refusal:
             raise self.turned_away(refusal) from None
 
+    @property
+    def set_aside(self) -> int:
+        """Places in the queue of requests that were admitted and are not in flight yet."""
+        return self._admission.set_aside
+
     def turned_away(self, refusal: TurnedAway) -> TurnedAway:
         """Take note of a refusal of the current call."""
         self.metrics.on_rejection(refusal.reason, refusal.slo)

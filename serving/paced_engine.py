@@ -79,15 +79,23 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
             limit = max(1, self.model_config.max_model_len - len(ids))
             most = limit if sampling_params.max_tokens is None else sampling_params.max_tokens
             work = Work(request_id, len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
+            self._check_places(work.n)
             self.engine_core.admit(work, sampling_params.extra_args, rest.get("priority", 0))
         return super().generate(prompt, sampling_params, request_id, **rest)
 
     def check_admission(self, n: int = 1, request_id: str | None = None) -> None:
+        """vLLM asks for one that it is about to add (`request_id`), and before it begins to answer: raises as
+        `_check_places`, unless a place was set aside for it."""
+        call = arrival.current()
+        if request_id is None or call is None or not call.admitted:
+            self._check_places(n)
+
+    def _check_places(self, n: int) -> None:
         """Raises `NeverAllowed` if `n` is above the scenario's `max_queue`, `TurnedAway` if it is by now."""
         limit = self.scheduler_config.max_num_queued_reqs
         if n > limit:
             raise NeverAllowed(f"`n` is {n}, and the queue has {limit} places: ask for fewer.", parameter="n")
-        if self.get_num_unfinished_requests() + n > limit:
+        if self.get_num_unfinished_requests() + self.engine_core.set_aside + n > limit:
             sentence = f"All {limit} places of the queue are taken."
             raise self.engine_core.turned_away(TurnedAway("max_num_queued_reqs", sentence, self.retry_after_s()))
 

@@ -1,12 +1,13 @@
 """A scenario: what is emulated, how fast, and where it listens; a TOML file, its keys also command-line options."""
 
 import dataclasses
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from serving.fleet import PLAIN_OR_AUTO, FleetError, Member, draft_of, parse_entry
+from serving.fleet import MOST_DEVICES, PLAIN_OR_AUTO, FleetError, Member, draft_of, parse_entry
 from serving.policies.modes import OBJECTIVES
 from serving.policies.modes import POLICIES as MODES
 from serving.policies.placement import LRU, PLACEMENTS, TOPIC
@@ -89,19 +90,33 @@ class Scenario:
     api_keys: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        for name in COUNTS:
-            if getattr(self, name) < 1:
-                raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be a whole number of at least 1.")
+        self._check_numbers()
         self._check_choices()
         self._check_admission()
         self._check_fleet()
         if self.token_model and (BUNDLED / self.token_model).is_dir():
             object.__setattr__(self, "token_model", str(BUNDLED / self.token_model))
+
+    def _check_numbers(self) -> None:
+        for name in COUNTS:
+            if getattr(self, name) < 1:
+                raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be a whole number of at least 1.")
+        if self.devices > MOST_DEVICES:
+            raise ScenarioError(f"`devices` is {self.devices}: it must be at most {MOST_DEVICES}.")
+        for name in ("tau", "prefill_chunk", "patience_s", "topic_hold_s"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be at least 0.")
         if not 0 < self.speed < float("inf"):
             raise ScenarioError(f"`speed` is {self.speed}: it must be above 0 (1 is real time, 0.1 ten times slower).")
+        self._check_ports()
+
+    def _check_ports(self) -> None:
         for name in ("http_port", "grpc_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must lie in 0 to 65535 (0: any free port).")
+
+        if self.http_port == self.grpc_port != 0:
+            raise ScenarioError(f"`grpc_port` is {self.grpc_port}, as `http_port` is: they must differ.")
 
     def _check_choices(self) -> None:
         for name, allowed in CHOICES.items():
@@ -114,9 +129,6 @@ class Scenario:
         for wrong, sentence in self._contradictions(drafting):
             if wrong:
                 raise ScenarioError(sentence)
-        for name in ("tau", "prefill_chunk", "patience_s", "topic_hold_s"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be at least 0.")
 
     def _contradictions(self, drafting: bool) -> list[tuple[bool, str]]:
         """What does not go together, and whether it is so here."""
@@ -213,12 +225,23 @@ def load_scenario(path: Path) -> Scenario:
         where = f"{path}, line {_line_of(key, text)}"
         if key not in kinds:
             raise ScenarioError(f"{where}: there is no key `{key}`; allowed are {', '.join(kinds)}.")
-        values[key] = _checked(value, kinds[key], f"{where}: `{key}`")
+        # Of what may be a number or a word, a number is as good as its digits.
+        known = str(value) if key == "depth" and type(value) is int else value
+        values[key] = _checked(known, kinds[key], f"{where}: `{key}`")
     try:
         return Scenario(**values)
     except ScenarioError as error:
-        key = str(error).split("`")[1]
-        raise ScenarioError(f"{path}, line {_line_of(key, text)}: {error}") from error
+        raise located(error, path) from error
+
+
+def located(error: ScenarioError, path: Path) -> ScenarioError:
+    """An error with the file and the line of the key that it is about: the first that it names, if the file has it."""
+    text = path.read_text(encoding="utf-8")
+    # Of what has no file of that name, the kind is the key.
+    named = re.findall(r"`(\w+)`|There is no (\w+)", str(error))
+    keys = [key for pair in named for key in pair if key in tomllib.loads(text)]
+    where = f"{path}, line {_line_of(keys[0], text)}" if keys else str(path)
+    return ScenarioError(f"{where}: {error}")
 
 
 def _checked(value: Any, kind: type, what: str) -> Any:

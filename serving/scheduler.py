@@ -188,7 +188,7 @@ class Scheduler:
         wanted = sequence.length + self.rules.lookahead
         if new <= 0 or (self.kv.needed(wanted, hashes) > self.kv.free and self.running):
             return False
-        step.queried += sequence.length if not sequence.kept else 0
+        step.queried += sequence.length if self.rules.prefix_caching and not sequence.kept else 0
         step.cached += start if not sequence.kept else 0
         if sequence.spilled:
             step.fetched += sequence.kept

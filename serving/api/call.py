@@ -11,12 +11,14 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
+Metadata = tuple[tuple[str, str | bytes], ...]
 
-def call(target: str, method: str, request: str, api_key: str | None) -> int:
+
+def call(target: str, method: str, request: str, metadata: Metadata) -> int:
     """Print what `service/method` of `target` answers; 0, or 1 after an error, which is printed as a sentence."""
     try:
         with grpc.insecure_channel(target) as channel:
-            _call(channel, method, request, api_key)
+            _call(channel, method, request, metadata)
     except grpc.RpcError as error:
         # A call that fails is also the error that says why.
         print(f"foreserve call: {error.code().name}: {error.details()}", file=sys.stderr)  # type: ignore[attr-defined]
@@ -27,18 +29,26 @@ def call(target: str, method: str, request: str, api_key: str | None) -> int:
     return 1
 
 
-def _call(channel: grpc.Channel, method: str, request: str, api_key: str | None) -> None:
+def _call(channel: grpc.Channel, method: str, request: str, metadata: Metadata) -> None:
     descriptor = _find(channel, method)
-    message = json_format.Parse(request, GetMessageClass(descriptor.input_type)())
+    message = _parse(request, GetMessageClass(descriptor.input_type))
     invoke: grpc.UnaryStreamMultiCallable[Message, Message] = channel.unary_stream(
         f"/{method.lstrip('/')}",
         request_serializer=lambda m: m.SerializeToString(),
         response_deserializer=GetMessageClass(descriptor.output_type).FromString,
     )
-    metadata = (("authorization", f"Bearer {api_key}"),) if api_key else ()
     # One answer is a stream of one.
     for answer in invoke(message, metadata=metadata):
         print(_to_json(answer), flush=True)
+
+
+def _parse(request: str, kind: type[Message]) -> Message:
+    try:
+        return json_format.Parse(request, kind())
+    except json_format.ParseError as error:
+        # Of a field that does not exist, the lines that follow list all that do.
+        reason = str(error).splitlines()[0].rstrip(". ")
+        raise ValueError(f"the request is no JSON of a {kind.DESCRIPTOR.full_name}: {reason}.") from error
 
 
 def _find(channel: grpc.Channel, method: str) -> MethodDescriptor:

@@ -1,9 +1,10 @@
 """The `foreserve.v1.Admin` service: what an operator can do with devices while they serve."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
+from google.protobuf.message import Message
 
 from serving.admin import Admin
 from serving.api.codec import M, reply
@@ -27,11 +28,11 @@ class AdminServicer(admin_pb2_grpc.AdminServicer):
 
     async def AddDevices(self, request: pb.AddDevicesRequest, context: Context) -> pb.DeviceList:
         """POST /foreserve/v1/devices"""
-        return await answer(pb.DeviceList, self._admin.add_devices(request.device), context)
+        return await answer(pb.DeviceList, lambda: self._admin.add_devices(said(request, "device")), context)
 
     async def DrainDevice(self, request: pb.DrainDeviceRequest, context: Context) -> pb.Device:
         """DELETE /foreserve/v1/devices/{index}"""
-        return await answer(pb.Device, self._admin.drain_device(request.index), context)
+        return await answer(pb.Device, lambda: self._admin.drain_device(said(request, "index")), context)
 
     async def ListFaults(self, request: pb.ListFaultsRequest, context: Context) -> pb.FaultList:
         """GET /foreserve/v1/faults"""
@@ -39,17 +40,24 @@ class AdminServicer(admin_pb2_grpc.AdminServicer):
 
     async def InjectFault(self, request: pb.InjectFaultRequest, context: Context) -> pb.Fault:
         """POST /foreserve/v1/faults"""
-        return await answer(pb.Fault, self._admin.inject_fault(request.fault), context)
+        return await answer(pb.Fault, lambda: self._admin.inject_fault(said(request, "fault")), context)
 
     async def ClearFault(self, request: pb.ClearFaultRequest, context: Context) -> pb.Fault:
         """DELETE /foreserve/v1/faults/{id}"""
-        return await answer(pb.Fault, self._admin.clear_fault(request.id), context)
+        return await answer(pb.Fault, lambda: self._admin.clear_fault(said(request, "id")), context)
 
 
-async def answer(kind: type[M], call: Awaitable[dict[str, Any]], context: Context) -> M:
+def said(request: Message, field: str) -> Any:
+    """A field of a request. Raises `Malformed` if it is not there."""
+    if not request.HasField(field):
+        raise Malformed(f"`{field}` is missing.")
+    return getattr(request, field)
+
+
+async def answer(kind: type[M], call: Callable[[], Awaitable[dict[str, Any]]], context: Context) -> M:
     """What a call of the admin's comes to, or why it was refused."""
     try:
-        return reply(kind, await call)
+        return reply(kind, await call())
     except Refused as refused:
         await refuse(context, refusal_of(refused))
 

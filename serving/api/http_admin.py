@@ -1,15 +1,17 @@
 """The admin API over HTTP: JSON under /foreserve/v1, for whoever shows one of the server's keys."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any
+from typing import Any, TypeVar
 
-from fastapi import APIRouter, Body, Depends, HTTPException, Request
+import msgspec
+from fastapi import APIRouter, Depends, HTTPException, Request
 from vllm.entrypoints.serve.middleware.authenticate import AuthenticationMiddleware
 
 from serving.admin import Admin
 from serving.devices import Malformed, Refused, Unknown
 
 PREFIX = "/foreserve/v1"
+T = TypeVar("T")
 
 
 def admin_routes(admin: Admin, api_keys: Sequence[str]) -> APIRouter:
@@ -21,24 +23,24 @@ def admin_routes(admin: Admin, api_keys: Sequence[str]) -> APIRouter:
         return admin.list_devices()
 
     @routes.post("/devices")
-    async def add_devices(device: Annotated[str, Body(embed=True)]) -> dict[str, Any]:
-        return await answer(admin.add_devices(device))
+    async def add_devices(request: Request) -> dict[str, Any]:
+        return await answer(admin.add_devices, said(await request.body(), "device"))
 
     @routes.delete("/devices/{index}")
     async def drain_device(index: int) -> dict[str, Any]:
-        return await answer(admin.drain_device(index))
+        return await answer(admin.drain_device, index)
 
     @routes.get("/faults")
     async def list_faults() -> dict[str, Any]:
         return admin.list_faults()
 
     @routes.post("/faults")
-    async def inject_fault(fault: Annotated[str, Body(embed=True)]) -> dict[str, Any]:
-        return await answer(admin.inject_fault(fault))
+    async def inject_fault(request: Request) -> dict[str, Any]:
+        return await answer(admin.inject_fault, said(await request.body(), "fault"))
 
     @routes.delete("/faults/{id}")
     async def clear_fault(id: int) -> dict[str, Any]:
-        return await answer(admin.clear_fault(id))
+        return await answer(admin.clear_fault, id)
 
     return routes
 
@@ -54,10 +56,22 @@ def key_checker(api_keys: Sequence[str]) -> Callable[[Request], None]:
     return check_key
 
 
-async def answer(call: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+def said(body: bytes, field: str) -> str:
+    """The one field that the body of a request has, a string; 400 for anything else."""
+    wanted = f'{{"{field}": "..."}}'
+    try:
+        fields = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise HTTPException(400, f"The body is not JSON ({error}): it must be {wanted}.") from error
+    if not isinstance(fields, dict) or fields.keys() != {field} or not isinstance(fields[field], str):
+        raise HTTPException(400, f"The body must be {wanted}, with the one field `{field}`.")
+    return str(fields[field])
+
+
+async def answer(call: Callable[[T], Awaitable[dict[str, Any]]], argument: T) -> dict[str, Any]:
     """What a call of the admin's comes to, or why it was refused."""
     try:
-        return await call
+        return await call(argument)
     except Refused as refused:
         code = 404 if isinstance(refused, Unknown) else 400 if isinstance(refused, Malformed) else 409
         raise HTTPException(code, str(refused)) from refused

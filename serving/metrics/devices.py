@@ -97,7 +97,9 @@ class DeviceMetrics:
             self.on_idle(node.index)
 
     def on_step(self, record: StepRecord) -> None:
-        """A device made a step."""
+        """A device made a step. The last one of a device that drained is told of when it is gone."""
+        if record.device not in self.models:
+            return
         self._last[record.device] = record
         self._idled(record.device, record.start_s)
         self._windows[record.device].add(record)

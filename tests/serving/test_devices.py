@@ -192,6 +192,15 @@ def test_a_stalled_device_stands_still_for_so_long(served: Served) -> None:
 
 
 @pytest.mark.timeout(300)
+def test_a_stall_that_is_cleared_is_over(served: Served) -> None:
+    told = served.inject("stall: for=60")
+    served.http.delete(f"/faults/{told}")
+    began = time.monotonic()
+    assert len(ask(served.openai, 0, [])) == TOKENS
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.timeout(300)
 def test_devices_on_one_lpddr_slow_each_other_down(served: Served) -> None:
     alone, _, _ = seen(served, "stall: for=0.001")
     before = len(read_step_log(served.log))
@@ -210,7 +219,10 @@ def test_devices_on_one_lpddr_slow_each_other_down(served: Served) -> None:
     [
         ("DELETE", "/devices/9", None, 404, ["There is no device 9", "0, 1"]),
         ("POST", "/devices", {"device": "0 x a"}, 400, ["`device`", "COUNT x"]),
-        ("POST", "/devices", {"device": "elmoe3d-5tb"}, 409, ["elmoe3d-5tb", "elmoe3d-8gb"]),
+        ("POST", "/devices", {"device": "elmoe3d-5tb"}, 400, ["elmoe3d-5tb", "elmoe3d-8gb"]),
+        ("POST", "/devices", {"device": "elmoe3d-4gb", "count": 2}, 400, ["the one field `device`"]),
+        ("POST", "/devices", ["elmoe3d-4gb"], 400, ["the one field `device`"]),
+        ("POST", "/faults", {"fault": 5}, 400, ["the one field `fault`"]),
         ("POST", "/faults", {"fault": "fire"}, 400, ["`fault`", "stall"]),
         ("POST", "/faults", {"fault": "hb: left=0.01"}, 409, ["hb_share", "one bank"]),
         ("POST", "/faults", {"fault": "lost: device=9"}, 404, ["There is no device 9"]),
@@ -218,7 +230,7 @@ def test_devices_on_one_lpddr_slow_each_other_down(served: Served) -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence_and_changes_nothing(
-    served: Served, method: str, path: str, body: dict[str, str] | None, status: int, said: list[str]
+    served: Served, method: str, path: str, body: object, status: int, said: list[str]
 ) -> None:
     before = served.devices()
     answer = served.http.request(method, path, json=body)
@@ -242,6 +254,9 @@ def test_grpc_says_the_same(served: Served) -> None:
         for call, code in (
             (lambda: admin.DrainDevice(admin_pb2.DrainDeviceRequest(index=9)), grpc.StatusCode.NOT_FOUND),
             (lambda: admin.AddDevices(admin_pb2.AddDevicesRequest(device="/")), grpc.StatusCode.INVALID_ARGUMENT),
+            (lambda: admin.AddDevices(admin_pb2.AddDevicesRequest()), grpc.StatusCode.INVALID_ARGUMENT),
+            (lambda: admin.DrainDevice(admin_pb2.DrainDeviceRequest()), grpc.StatusCode.INVALID_ARGUMENT),
+            (lambda: admin.ClearFault(admin_pb2.ClearFaultRequest()), grpc.StatusCode.INVALID_ARGUMENT),
         ):
             with pytest.raises(grpc.RpcError) as refused:
                 call()

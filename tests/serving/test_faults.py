@@ -50,6 +50,7 @@ def test_what_is_printed_is_read_back(kind: str, device: int, at_s: float, for_s
         ("stall: for=1, left=0.5", ["no left="]),
         ("lost: at=1", ["device="]),
         ("clock: left=0.5, rate=1", ["for="]),
+        ("stall: for=0.000001, rate=1e12", ["rate", "at most 600"]),
         ("clock: left=0.5, rate=1, at=2, for=1", ["not both"]),
         ("clock: left=0.5, device=one", ["device=one", "a whole number"]),
         ("clock: left=0.5, device=-1", ["below 0"]),
@@ -114,7 +115,7 @@ def stall_after(bench: Bench, releases: int) -> None:
     def counting(release: object) -> None:
         sink(release)  # type: ignore[arg-type]
         if len(bench.releases) == releases:
-            bench.engine.stall(2.0)
+            bench.engine.stall(bench.engine.clock.now() + 2.0)
 
     bench.engine.sink = counting
 

@@ -33,6 +33,9 @@ def test_a_file_overrides_the_defaults_and_options_override_the_file(tmp_path: P
         ("host = ''\nspeed = -1\n", ["line 2", "`speed`", "above 0"]),
         ("speed = nan\n", ["line 1", "`speed`"]),
         ("http_port = 70000\n", ["line 1", "`http_port`", "65535"]),
+        ("http_port = 9000\ngrpc_port = 9000\n", ["line 2", "`grpc_port`", "must differ"]),
+        ("devices = 100000\n", ["line 1", "`devices`", "at most 256"]),
+        ("fleet = ['999999999999999999999 x elmoe3d-4gb']\n", ["line 1", "`fleet`", "from 1 to 256"]),
         ("early_rejection = 1\n", ["line 1", "`early_rejection`", "true or false"]),
         (
             "speed = 1\nslo_classes = ['chat: ttft_ms=soon']\n",

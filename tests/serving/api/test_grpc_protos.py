@@ -12,6 +12,7 @@ from vllm.entrypoints.openai.completion import protocol as completion
 from vllm.entrypoints.serve.engine import protocol as engine
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
+from serving.wishes import FIELDS
 
 # Only for vLLM's endpoints that render a prompt and stop there.
 RENDER_ONLY = {"return_token_offsets", "mm_payload", "return_mm_kwargs"}
@@ -58,13 +59,13 @@ def test_what_is_committed_is_what_the_sources_give():
 
 def test_chat_requests_have_all_fields_of_vllm_and_of_openai_and_no_others():
     known = set(chat.ChatCompletionRequest.model_fields) - RENDER_ONLY
-    assert fields(pb.ChatCompletionRequest) == known | CHAT_IGNORED
+    assert fields(pb.ChatCompletionRequest) == known | CHAT_IGNORED | set(FIELDS)
 
 
 def test_completion_requests_have_all_fields_of_vllm_and_of_openai_and_no_others():
     known = set(completion.CompletionRequest.model_fields) - RENDER_ONLY
     openai = set(openai_completion.CompletionCreateParamsBase.__annotations__)
-    assert fields(pb.CompletionRequest) == known | openai
+    assert fields(pb.CompletionRequest) == known | openai | set(FIELDS)
 
 
 @pytest.mark.parametrize(("ours", "theirs"), MIRRORED.items(), ids=lambda kind: kind.__name__)

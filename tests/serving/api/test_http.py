@@ -1,6 +1,7 @@
 """OpenAI over HTTP, through the `openai` client: what users know of vLLM's server holds on the emulated devices."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import openai
@@ -179,3 +180,18 @@ def test_a_key_is_asked_for_and_a_full_queue_says_when_to_come_back(small_emulat
     assert "2 places" in caught.value.message
     for stream in streams:
         stream.close()
+
+
+def test_of_a_burst_of_streams_those_without_a_place_get_a_status_and_no_stream(small_emulator: Child) -> None:
+    def status(_: int) -> int:
+        body = {"model": MODEL, "prompt": "Hello", "max_tokens": 4, "stream": True, "ignore_eos": True}
+        headers = {"Authorization": f"Bearer {SECRET}"}
+        with httpx.stream("POST", f"{small_emulator.http_url}/v1/completions", json=body, headers=headers) as answer:
+            text = "".join(answer.iter_text())
+            assert answer.status_code == 429 or "error" not in text
+            assert answer.status_code == 200 or int(answer.headers["retry-after"]) >= 1
+            return answer.status_code
+
+    with ThreadPoolExecutor(10) as pool:
+        statuses = list(pool.map(status, range(10)))
+    assert statuses.count(200) == 2 and statuses.count(429) == 8

@@ -38,9 +38,9 @@ class OpenAIStub:
     RESOURCE_EXHAUSTED (the queue is full, a key has reached a limit, or the first token is predicted to come too late)
     carries a `google.rpc.RetryInfo`, and UNAUTHENTICATED wants the metadata `authorization: Bearer <key>`.
 
-    What a request wishes for (an SLO class, targets, a priority, a topic) is said in metadata, `x-foreserve-slo`,
-    `x-foreserve-ttft-ms`, `x-foreserve-tpot-ms`, `x-foreserve-priority` and `x-foreserve-topic`, or in `vllm_xargs`, there
-    without the prefix and with underscores.
+    What a request wishes for (an SLO class, targets, a priority, a topic) is said in fields of its own (`slo`, `ttft_ms`,
+    `tpot_ms`, `priority`, `topic`), by the same names in `vllm_xargs`, or in metadata: `x-foreserve-slo`,
+    `x-foreserve-ttft-ms`, and so on. A field wins over `vllm_xargs`, and that over metadata.
     """
 
     def __init__(self, channel):
@@ -94,9 +94,9 @@ class OpenAIServicer:
     RESOURCE_EXHAUSTED (the queue is full, a key has reached a limit, or the first token is predicted to come too late)
     carries a `google.rpc.RetryInfo`, and UNAUTHENTICATED wants the metadata `authorization: Bearer <key>`.
 
-    What a request wishes for (an SLO class, targets, a priority, a topic) is said in metadata, `x-foreserve-slo`,
-    `x-foreserve-ttft-ms`, `x-foreserve-tpot-ms`, `x-foreserve-priority` and `x-foreserve-topic`, or in `vllm_xargs`, there
-    without the prefix and with underscores.
+    What a request wishes for (an SLO class, targets, a priority, a topic) is said in fields of its own (`slo`, `ttft_ms`,
+    `tpot_ms`, `priority`, `topic`), by the same names in `vllm_xargs`, or in metadata: `x-foreserve-slo`,
+    `x-foreserve-ttft-ms`, and so on. A field wins over `vllm_xargs`, and that over metadata.
     """
 
     def CreateChatCompletion(self, request, context):
@@ -195,9 +195,9 @@ class OpenAI:
     RESOURCE_EXHAUSTED (the queue is full, a key has reached a limit, or the first token is predicted to come too late)
     carries a `google.rpc.RetryInfo`, and UNAUTHENTICATED wants the metadata `authorization: Bearer <key>`.
 
-    What a request wishes for (an SLO class, targets, a priority, a topic) is said in metadata, `x-foreserve-slo`,
-    `x-foreserve-ttft-ms`, `x-foreserve-tpot-ms`, `x-foreserve-priority` and `x-foreserve-topic`, or in `vllm_xargs`, there
-    without the prefix and with underscores.
+    What a request wishes for (an SLO class, targets, a priority, a topic) is said in fields of its own (`slo`, `ttft_ms`,
+    `tpot_ms`, `priority`, `topic`), by the same names in `vllm_xargs`, or in metadata: `x-foreserve-slo`,
+    `x-foreserve-ttft-ms`, and so on. A field wins over `vllm_xargs`, and that over metadata.
     """
 
     @staticmethod
