@@ -6,6 +6,7 @@ import dataclasses
 import json
 import logging
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from device_model.spec import SpecError
 from serving import device_model_commands, policy_commands, token_model_commands, topic_commands
 from serving.options import HELP, REPEATABLE, option_of
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
+
+TERMINATED = 128 + signal.SIGTERM
 
 
 def main() -> None:
@@ -26,6 +29,11 @@ def main() -> None:
         code = 2
     except KeyboardInterrupt:
         code = 130
+    except SystemExit as ending:
+        # Until a server is up, SIGTERM is Ray's, who ends us with the signal's bare number, which says failure.
+        if ending.code != signal.SIGTERM:
+            raise
+        code = TERMINATED
     sys.stdout.flush()
     sys.exit(code)
 
