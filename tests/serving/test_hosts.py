@@ -7,7 +7,6 @@ import pytest
 from serving import cluster, hosts
 from serving.scenario import ScenarioError
 
-
 A, B, C, HEAD = ("a" * 56, "b" * 56, "c" * 56, "d" * 56)
 
 
