@@ -112,9 +112,10 @@ def test_the_dockerfiles_commands_make_what_serves_and_ends_on_sigterm(image: Im
 def test_the_image_has_no_packages_of_the_tests(image: Image) -> None:
     assert image.env["FORESERVE_FLAVOUR"] == "cpu"
     python = image.home / ".venv/bin/python"
-    there = subprocess.check_output([python, "-c", "import serving, device_model; print(serving.__file__)"], text=True)
+    where = [python, "-c", "import serving, device_model; print(serving.__file__)"]
+    there = subprocess.check_output(where, text=True, cwd=image.root)
     assert Path(there.strip()) == image.home / "serving/__init__.py"
-    assert subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode == 1
+    assert subprocess.run([python, "-c", "import pytest"], capture_output=True, cwd=image.root).returncode == 1
 
 
 def until_written(path: Path, process: subprocess.Popen[bytes]) -> None:
@@ -124,9 +125,7 @@ def until_written(path: Path, process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.1)
 
 
-def ends_without_a_trace(
-    process: "subprocess.Popen[bytes] | subprocess.Popen[str]", family: list[psutil.Process]
-) -> int:
+def ends_without_a_trace(process: subprocess.Popen[Any], family: list[psutil.Process]) -> int:
     """The exit code after SIGTERM, which only the server gets, as from an engine or systemd."""
     process.send_signal(signal.SIGTERM)
     code = process.wait(60)
