@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenar
 
 if TYPE_CHECKING:
     from serving.bringup import Bringup
+
+TERMINATED = 128 + signal.SIGTERM
 
 
 def main() -> None:
@@ -36,6 +39,11 @@ def main() -> None:
         # Whoever read along has seen enough. What is left is not to be written when Python ends, either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
+    except SystemExit as ending:
+        # Until a server is up, SIGTERM is Ray's, who ends us with the signal's bare number, which says failure.
+        if ending.code != signal.SIGTERM:
+            raise
+        code = TERMINATED
     sys.exit(code)
 
 

@@ -11,6 +11,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from serving import actors
 from serving.emulated import Emulated, Figures
+from serving.hosts import confined, hosts, wait_for_hosts
 from serving.link import Link
 from serving.priority import MAX_REALTIME_SPEED
 from serving.rules import Limits, Rules
@@ -119,6 +120,7 @@ def start_ray() -> None:
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
     if os.environ.get("RAY_ADDRESS"):
         ray.init(**quiet)
+        wait_for_hosts()
         return
     # Ray turns a loopback address that it is given into the machine's own, unless it is told (as it is on laptops that
     # would ask about their firewall) that there will be no second machine.
@@ -129,21 +131,22 @@ def start_ray() -> None:
 def placed(index: int) -> dict[str, Any]:
     """Ray's options for the actors of a device: the devices take the nodes of a cluster in turn. An actor whose node is
     gone starts again on another."""
-    nodes = sorted(node["NodeID"] for node in ray.nodes() if node["Alive"])
+    nodes = hosts()
     if len(nodes) < 2:
-        return {}
-    return {"scheduling_strategy": NodeAffinitySchedulingStrategy(nodes[index % len(nodes)], soft=True)}
+        return confined()
+    strategy = NodeAffinitySchedulingStrategy(nodes[index % len(nodes)], soft=True)
+    return {"scheduling_strategy": strategy, **confined()}
 
 
 def start_source(scenario: Scenario, flags: list[str], realtime: bool) -> Any:
     """The token source: first of all, because it takes longest to be ready."""
     # A GPU, where there is one, belongs to the token model.
     gpus = 1 if ray.cluster_resources().get("GPU", 0) >= 1 else 0
-    return TokenSource.options(num_gpus=gpus).remote(
+    return TokenSource.options(num_gpus=gpus, **confined()).remote(
         flags, scenario.token_model, scenario.token_ahead, -5 if realtime else SOURCE_NICENESS
     )
 
 
 def start_model(scenario: Scenario, fleet: list[Emulated]) -> Any:
     """The device model, one for all devices."""
-    return DeviceModelActor.remote(fleet, scenario.speed <= MAX_REALTIME_SPEED)
+    return DeviceModelActor.options(**confined()).remote(fleet, scenario.speed <= MAX_REALTIME_SPEED)

@@ -24,7 +24,9 @@ export UV_PYTHON="$venv/bin/python"
 
 flavour=${FORESERVE_FLAVOUR:-}
 [ -n "$flavour" ] || { command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1 && flavour=gpu || flavour=cpu; }
-install=("$venv/bin/uv" pip install --quiet --compile-bytecode --constraints constraints.txt --editable ".[$flavour,test]")
+# An image needs no tests: FORESERVE_EXTRAS= leaves them out.
+extras=$flavour,${FORESERVE_EXTRAS-test}
+install=("$venv/bin/uv" pip install --quiet --compile-bytecode --constraints constraints.txt --editable ".[${extras%,}]")
 [ "$flavour" != cpu ] || install+=(--excludes tools/excludes-cpu.txt)
 
 echo "Installing foreserve with the $flavour build of vLLM into $venv ..."
