@@ -41,6 +41,9 @@ class Metrics:
         Totals(
             registry, "foreserve_emulated_seconds", "Emulated seconds since the start.", (), lambda: {(): clock.now()}
         )
+        Levels(
+            registry, "foreserve_speed", "Emulated seconds that a real one should have.", (), lambda: {(): clock.speed}
+        )
         self.requests = RequestMetrics(registry, served.model, served.max_model_len)
         self.service = ServiceMetrics(registry, served.classes)
         self.steps = StepMetrics(registry)

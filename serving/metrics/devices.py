@@ -8,9 +8,13 @@ from prometheus_client import CollectorRegistry
 from device_model.device import RooflineDevice
 from serving.cluster import Node, State
 from serving.emulated import Emulated
+from serving.faults import KINDS
 from serving.flow import StepRecord
 from serving.metrics.families import Labels, Levels, Totals
 from serving.metrics.window import Window
+
+# As `Metrics.on_restart` hears of it.
+TOKEN_SOURCE = "token source"
 
 
 @cache
@@ -80,6 +84,8 @@ class DeviceMetrics:
     def on_change(self, node: Node) -> None:
         """A device has joined, or is in another state or condition."""
         device, name = _device_of(node.emulated), str(node.index)
+        if node.index not in self.models:
+            self._begin(name)
         self.models[node.index], self.hardware[node.index] = device, node.emulated.hardware
         self._windows.setdefault(node.index, Window())
         self._idle_since_s.setdefault(node.index, self._now())
@@ -95,6 +101,14 @@ class DeviceMetrics:
             self.bandwidth.values[(name, tier)] = memory.bytes_per_s
         if not node.up:
             self.on_idle(node.index)
+
+    def _begin(self, name: str) -> None:
+        """Series of a device, from the start: a rate over a counter that appears with its first event misses it."""
+        for actor in (TOKEN_SOURCE, f"device {name}"):
+            self.restarts.values[(actor,)] += 0
+        for kind in KINDS:
+            self.faults.values[(name, kind)] += 0
+            self.fault_active.values[(name, kind)] += 0
 
     def on_step(self, record: StepRecord) -> None:
         """A device made a step. The last one of a device that drained is told of when it is gone."""

@@ -3,11 +3,13 @@
 So vLLM's dashboards work, and whoever picks endpoints by vLLM's metrics. `engine` is the device's index.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry
 from vllm.v1.engine import FinishReason
 from vllm.v1.metrics.buckets import histogram_buckets
+from vllm.v1.metrics.cache_hit_source import CacheHitSource
 
 from serving.flight import Flight
 from serving.flow import StepRecord
@@ -16,6 +18,8 @@ from serving.metrics.families import Labels, Levels, Tallies, Totals
 # Steps of fast hardware take milliseconds; vLLM's own buckets begin at 10 ms (ITL) and 300 ms (phases).
 FINE_S = (0.001, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2)
 REJECTIONS = ("max_num_queued_reqs", "requests_per_min", "tokens_per_min", "ttft")
+# vLLM's words for where a prompt's tokens come from.
+COMPUTED, CACHED = "local_compute", "local_cache_hit"
 
 
 def finer(family: str) -> list[float]:
@@ -30,6 +34,7 @@ class RequestMetrics:
         self._registry = registry
         self._model = model
         self._labels: dict[int, Labels] = {}
+        self._cached: Counter[Labels] = Counter()
         self._make_histograms(max_model_len)
         self.running = self._level("num_requests_running", "Requests in the devices' batches.")
         self.waiting = self._level("num_requests_waiting", "Requests waiting to be processed.")
@@ -37,6 +42,11 @@ class RequestMetrics:
         self.kv_usage = self._level("kv_cache_usage_perc", "Share of the emulated KV cache in use, 0 to 1.")
         self.preemptions = self._total("num_preemptions", "Preemptions.")
         self.prompt_tokens = self._total("prompt_tokens", "Prompt tokens processed.")
+        self.prompt_cached = self._total("prompt_tokens_cached", "Prompt tokens that were in the KV cache.")
+        self.prompt_sources = self._total("prompt_tokens_by_source", "Prompt tokens by source.", "source")
+        self.cached_sources = self._total(
+            "prompt_tokens_cached_by_source", "Prompt tokens that were in the KV cache, by its tier.", "source"
+        )
         self.generation_tokens = self._total("generation_tokens", "Tokens generated.")
         self.success = self._total("request_success", "Requests finished, by reason.", "finished_reason")
         self.rejections = Totals(
@@ -80,8 +90,13 @@ class RequestMetrics:
     def begin(self, device: int) -> None:
         """Series of a device, from the start: a rate over a counter that appears with its first event misses it."""
         labels = self._labels[device] = (self._model, str(device))
-        for total in (*self.counted.values(), self.prompt_tokens, self.generation_tokens):
+        for total in (*self.counted.values(), self.prompt_tokens, self.prompt_cached, self.generation_tokens):
             total.values[labels] += 0
+        for source in (COMPUTED, CACHED):
+            self.prompt_sources.values[(*labels, source)] += 0
+        self.cached_sources.values[(*labels, CacheHitSource.DEVICE.value)] += 0
+        # In vLLM, for an adapter or a transfer of KV: there is none.
+        self.waiting_by_reason.values[(*labels, "deferred")] = 0
         for tallies in (self.ttft, self.itl, self.tpot, self.e2e, self.queue):
             tallies.of(labels)
         for rejection in REJECTIONS:
@@ -106,7 +121,7 @@ class RequestMetrics:
         labels = self._labels[flight.device]
         self.generation_tokens.values[labels] += tokens
         if gap_s is None:
-            self.prompt_tokens.values[labels] += flight.request.prompt_tokens
+            self._count_prompt(labels, flight.request.prompt_tokens)
             self.ttft.of(labels).observe(flight.last_s - flight.request.arrival_s)
         elif gap_s:
             self.itl.of(labels).observe(gap_s)
@@ -140,11 +155,23 @@ class RequestMetrics:
         self.waiting_by_reason.values[(*labels, "capacity")] = record.waiting
         self.kv_usage.values[labels] = record.kv_tokens / kv_capacity_tokens
         self.iteration_tokens.of(labels).observe(record.new_tokens + record.accepted)
+        self._cached[labels] += record.cached_tokens
         for name, total in self.counted.items():
             if count := getattr(record, name):
                 total.values[labels] += count
         if record.accepted_by:
             self._count_positions(labels, record.accepted_by)
+
+    def _count_prompt(self, labels: Labels, tokens: int) -> None:
+        """A prompt is done. Steps say how much of all prompts that began in them was cached: those that are done first
+        take it, so that the sources add up to the prompts."""
+        cached = min(tokens, self._cached[labels])
+        self._cached[labels] -= cached
+        self.prompt_tokens.values[labels] += tokens
+        self.prompt_cached.values[labels] += cached
+        self.prompt_sources.values[(*labels, CACHED)] += cached
+        self.prompt_sources.values[(*labels, COMPUTED)] += tokens - cached
+        self.cached_sources.values[(*labels, CacheHitSource.DEVICE.value)] += cached
 
     def _count_positions(self, labels: Labels, accepted_by: list[int]) -> None:
         """Of each position in the draft: how many sequences had it accepted, and with it all before."""

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 from serving.flight import Flight
 from serving.flow import NEVER
 from serving.metrics.families import Labels, Levels, Totals
+from serving.metrics.requests import REJECTIONS
 from serving.slo import SloClass
 
 NO_CLASS, OWN_TARGETS, NO_TOPIC = "none", "custom", "unknown"
@@ -89,6 +90,8 @@ class ServiceMetrics:
         for met in (MET, MISSED):
             self.requests.values[(name, NO_TOPIC, met)] += 0
             self.tokens.values[(name, met)] += 0
+        for reason in REJECTIONS:
+            self.rejections.values[(name, reason)] += 0
         for target, seconds in (("ttft", slo.ttft_s), ("tpot", slo.tpot_s)):
             self.misses.values[(name, target)] += 0
             if seconds < NEVER:

@@ -36,6 +36,8 @@ IDLE_W = EMULATED.load().device.static_w
 class Clock(VirtualClock):
     """One that metrics can be told the time by."""
 
+    speed = 1.0
+
 
 def node(index: int, state: State = State.SERVING) -> Node:
     return Node(index, EMULATED, FIGURES, None, None, None, state)
@@ -111,6 +113,36 @@ def test_accepted_tokens_by_position_add_up() -> None:
         return registry.get_sample_value("vllm:spec_decode_num_accepted_tokens_per_pos_total", labels)
 
     assert [at(position) for position in range(3)] == [4, 3, 1]
+
+
+def test_prompts_come_from_where_they_come_from_and_no_source_takes_back_what_it_gave() -> None:
+    metrics, registry = measured()
+    labels = {"model_name": "m", "engine": "0"}
+
+    def value(name: str, **more: str) -> float | None:
+        return registry.get_sample_value(f"vllm:prompt_tokens{name}_total", labels | more)
+
+    metrics.on_step(record(cached_tokens=16))
+    for cached in (10, 16, 16):
+        metrics.on_tokens(flight(), 1, None)
+        assert value("_cached") == value("_by_source", source="local_cache_hit") == cached
+        assert value("_cached_by_source", source="device") == cached
+        assert (value("_by_source", source="local_compute") or 0) + cached == value("")
+
+
+def test_what_is_rare_is_counted_from_nought() -> None:
+    metrics, registry = measured(devices=2)
+    rare = [
+        ("foreserve_actor_restarts_total", {"actor": "token source"}),
+        ("foreserve_actor_restarts_total", {"actor": "device 1"}),
+        ("foreserve_faults_total", {"device": "1", "kind": "lost"}),
+        ("foreserve_rejections_total", {"slo_class": "batch", "reason": "ttft"}),
+        ("foreserve_rejections_total", {"slo_class": "none", "reason": "tokens_per_min"}),
+    ]
+    assert [registry.get_sample_value(*each) for each in rare] == [0] * len(rare)
+    metrics.on_restart("device 1")
+    metrics.on_change(node(1))
+    assert registry.get_sample_value(*rare[1]) == 1
 
 
 def test_attainment_is_joint_and_by_class_and_topic() -> None:
@@ -264,6 +296,7 @@ def test_cardinality_is_bounded_and_every_metric_has_help_and_a_base_unit() -> N
 def test_the_clock_is_a_metric() -> None:
     registry = CollectorRegistry()
     Metrics(registry, Served("m", 4096), WallClock(0.0, speed=2.0))
+    assert registry.get_sample_value("foreserve_speed") == 2
     first = registry.get_sample_value("foreserve_emulated_seconds_total")
     assert first is not None and (registry.get_sample_value("foreserve_emulated_seconds_total") or 0) >= first
 
