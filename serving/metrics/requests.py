@@ -153,7 +153,8 @@ class RequestMetrics:
         self.running.values[labels] = record.batch
         self.waiting.values[labels] = record.waiting
         self.waiting_by_reason.values[(*labels, "capacity")] = record.waiting
-        self.kv_usage.values[labels] = record.kv_tokens / kv_capacity_tokens
+        # A step that was under way when its device lost memory still held more than there is now.
+        self.kv_usage.values[labels] = min(1.0, record.kv_tokens / kv_capacity_tokens)
         self.iteration_tokens.of(labels).observe(record.new_tokens + record.accepted)
         self._cached[labels] += record.cached_tokens
         for name, total in self.counted.items():

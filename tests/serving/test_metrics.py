@@ -130,6 +130,12 @@ def test_prompts_come_from_where_they_come_from_and_no_source_takes_back_what_it
         assert (value("_by_source", source="local_compute") or 0) + cached == value("")
 
 
+def test_a_kv_cache_is_never_more_than_full() -> None:
+    metrics, registry = measured()
+    metrics.on_step(record(kv_tokens=2 * FIGURES.kv_capacity_tokens))
+    assert registry.get_sample_value("vllm:kv_cache_usage_perc", {"model_name": "m", "engine": "0"}) == 1
+
+
 def test_what_is_rare_is_counted_from_nought() -> None:
     metrics, registry = measured(devices=2)
     rare = [
