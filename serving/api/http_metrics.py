@@ -1,6 +1,8 @@
 """GET /metrics and /dcgm/metrics, a family at a time: between two of them tokens may leave.
 
-The library's own endpoint renders all at once, in 20 ms and more for eight devices, and all streams stand still.
+The library's own endpoint renders all at once, in 20 ms and more for eight devices, and all streams stand still. And
+when Prometheus before 3.0 asks it for OpenMetrics, it makes `vllm_...` of `vllm:...` (prometheus_client 0.26). So the
+answer is always in Prometheus's own text format, which every scraper reads.
 """
 
 import asyncio
@@ -9,9 +11,7 @@ from collections.abc import Iterable
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
-from prometheus_client.exposition import choose_encoder
-
-END = b"# EOF\n"  # of OpenMetrics
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 
 class _One:
@@ -34,15 +34,12 @@ def metrics_routes(registry: CollectorRegistry, dcgm: CollectorRegistry) -> APIR
 
 def _scraper(registry: CollectorRegistry):  # type: ignore[no-untyped-def]  # FastAPI reads the types of what it makes
     async def scrape(request: Request) -> Response:
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
         names = request.query_params.getlist("name[]")
         families = registry.restricted_registry(names) if names else registry
         parts = []
         for family in families.collect():
-            parts.append(encode(_One(family)).removesuffix(END))
+            parts.append(generate_latest(_One(family)))  # type: ignore[arg-type]  # of a registry, it only collects
             await asyncio.sleep(0)
-        if "openmetrics" in content_type:
-            parts.append(END)
-        return Response(b"".join(parts), media_type=content_type)
+        return Response(b"".join(parts), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     return scrape

@@ -1,0 +1,37 @@
+"""Do scrapers get the metrics under their names, whatever format they ask for?"""
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.parser import text_string_to_metric_families
+
+from serving.api.http_metrics import metrics_routes
+
+# As Prometheus 2.42 and 3.5 ask, and others.
+OLD = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,*/*;q=0.1"
+NEW = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+
+
+@pytest.fixture(scope="module")
+def client() -> TestClient:
+    registry, app = CollectorRegistry(), FastAPI()
+    Counter("vllm:prompt_tokens", "Prompt tokens.", ["engine"], registry=registry).labels("0").inc(3)
+    Counter("foreserve_faults", "Faults.", registry=registry)
+    app.include_router(metrics_routes(registry, CollectorRegistry()))
+    return TestClient(app)
+
+
+@pytest.mark.parametrize("accept", [OLD, NEW, "text/plain", "*/*"])
+def test_names_have_their_colons(client: TestClient, accept: str) -> None:
+    answer = client.get("/metrics", headers={"accept": accept})
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found = {sample.name for family in text_string_to_metric_families(answer.text) for sample in family.samples}
+    assert {"vllm:prompt_tokens_total", "foreserve_faults_total"} <= found
+
+
+def test_a_scraper_may_ask_for_some_of_them_or_only_whether_there_are_any(client: TestClient) -> None:
+    some = client.get("/metrics", params={"name[]": "foreserve_faults_total"}).text
+    assert "foreserve_faults_total" in some and "vllm:" not in some
+    assert client.head("/metrics").status_code == 200
+    assert client.get("/dcgm/metrics").text == ""
