@@ -66,7 +66,9 @@ class WallClock:
 
 
 class VirtualClock:
-    """Time that passes only by being waited for."""
+    """Time that passes only by being waited for. Its seconds are as long as real ones, to whoever asks."""
+
+    speed = 1.0
 
     def __init__(self) -> None:
         self._now = 0.0

@@ -36,8 +36,6 @@ IDLE_W = EMULATED.load().device.static_w
 class Clock(VirtualClock):
     """One that metrics can be told the time by."""
 
-    speed = 1.0
-
 
 def node(index: int, state: State = State.SERVING) -> Node:
     return Node(index, EMULATED, FIGURES, None, None, None, state)
