@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 TERMINATED = 128 + signal.SIGTERM
 
+SERVE_FILES = {
+    "--ready-file": "write the addresses there, as JSON, when ready",
+    "--discovery-file": "write them there for Prometheus to find (file_sd), as long as the server is up",
+    "--step-log": "write a line of JSON there for each step",
+}
+
 
 def main() -> None:
     """The entry point of the `foreserve` command."""
@@ -53,8 +59,8 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     serve = commands.add_parser("serve", help="emulate an accelerator behind OpenAI's API, over HTTP and gRPC")
     add_scenario(serve)
-    serve.add_argument("--ready-file", type=Path, metavar="FILE", help="write the addresses there, as JSON, when ready")
-    serve.add_argument("--step-log", type=Path, metavar="FILE", help="write a line of JSON there for each step")
+    for option, what in SERVE_FILES.items():
+        serve.add_argument(option, type=Path, metavar="FILE", help=what)
     serve.set_defaults(run=run_serve)
 
     from serving.load.options import add_arguments
@@ -138,7 +144,7 @@ def run_serve(args: argparse.Namespace) -> int:
         stack.callback(bringup.sock.close)
         if args.step_log:
             bringup.step_log = stack.enter_context(StepLog(args.step_log))
-        uvloop.run(serve(bringup, args.ready_file))
+        uvloop.run(serve(bringup, args.ready_file, args.discovery_file))
     return 0
 
 

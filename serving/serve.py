@@ -17,6 +17,7 @@ import ray
 from serving import cluster
 from serving.bringup import Bringup
 from serving.clock import WallClock
+from serving.discovery import announced
 from serving.faults import parse_fault
 from serving.fleet import described
 from serving.priority import become_urgent, may_be_realtime, settle
@@ -189,11 +190,13 @@ async def until_interrupted() -> None:
     await stop.wait()
 
 
-async def serve(bringup: Bringup, ready_file: Path | None) -> None:
+async def serve(bringup: Bringup, ready_file: Path | None, discovery_file: Path | None = None) -> None:
     """`foreserve serve`: up until interrupted."""
     scenario = bringup.scenario
     print(f"foreserve: {scenario.model} on {described(scenario.members)}, speed {scenario.speed:g}")
-    async with serving(bringup, say=lambda line: print(line, flush=True)) as up:
+    async with contextlib.AsyncExitStack() as stack:
+        up = await stack.enter_async_context(serving(bringup, say=lambda line: print(line, flush=True)))
+        stack.enter_context(announced(scenario, up.http_port, discovery_file))
         print(greeting(up), flush=True)
         if ready_file:
             addresses = {"http_port": up.http_port, "grpc_port": up.grpc_port, "ready_s": round(up.ready_s, 2)}
