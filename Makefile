@@ -2,7 +2,7 @@
 VENV := .venv
 STAMP := $(VENV)/.ready
 
-.PHONY: demo serve venv test test-all lint bench model protos clean
+.PHONY: demo serve venv test test-all lint prometheus bench model protos dashboards clean
 
 demo: $(STAMP)
 	$(VENV)/bin/foreserve demo
@@ -22,11 +22,15 @@ lint: $(STAMP)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-test: lint
+test: lint prometheus
 	$(VENV)/bin/pytest -m "not slow"
 
-test-all: lint
+test-all: lint prometheus
 	$(VENV)/bin/pytest
+
+# For the tests of dashboards and alerts. Where there is no apt, they are skipped.
+prometheus: $(STAMP)
+	bash tools/prometheus.sh $(VENV)
 
 bench: $(STAMP)
 	$(VENV)/bin/foreserve bench
@@ -38,6 +42,10 @@ model: $(STAMP)
 # Generated from protos/ and committed, so that a user needs no compiler; a test checks that they match.
 protos: $(STAMP)
 	$(VENV)/bin/python tools/protos.py
+
+# Generated from serving/dashboards and committed; a test checks that they match.
+dashboards: $(STAMP)
+	$(VENV)/bin/python -m serving.dashboards deploy/grafana/dashboards
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
