@@ -20,6 +20,7 @@ from serving.dashboards.look import (
     cells,
     dashed,
     figure,
+    fixed,
     limit,
     lines,
     painted,
@@ -46,6 +47,7 @@ from serving.dashboards.promql import (
 )
 
 DEVICE = "{{instance}} · {{device}}"
+PHASES = ("prefill", "mixed", "decode")
 MODES = {"ar": BLUE, "sd": ORANGE}
 STATES = dict(zip(map(str, State), (SKY, GREEN, YELLOW, RED, BLACK), strict=True))
 STAGES = {
@@ -54,6 +56,11 @@ STAGES = {
 }
 COMPONENTS = {"compute": BLUE, "ext": ORANGE, "hb": GREEN, "comm": PURPLE, "static": BLACK, "between steps": SKY}
 KINDS = {"static": BLACK, "kv": BLUE, "draft": PURPLE, "experts": GREEN}
+# Of policies for the mode: those of the first line speculate.
+REASONS = {
+    **{"at least tau": ORANGE, "more tokens per second": RED, "more tokens per joule": YELLOW},
+    **{"below tau": BLUE, "as good": SKY, "nothing decodes": BLACK, "no draft": PURPLE, "fixed": GREEN},
+}
 TIERS = {"hb": GREEN, "ext": ORANGE}
 FAULTS = {"lpddr": ORANGE, "hb": GREEN, "clock": PURPLE, "stall": BLUE, "lost": RED}
 TOKENS_OUT = "foreserve_released_tokens_total"
@@ -102,22 +109,29 @@ def modes() -> Panels:
                "and gone for good.", Query(encoded("foreserve_device", "state", list(STATES)), DEVICE), STATES),
         states("Mode of each device", "Of its last step that decoded: ar is plain decoding, sd speculation.",
                Query(encoded("foreserve_mode", "mode", list(MODES)), DEVICE), MODES),
-        lines(
+        by_reason(lines(
             "Switches", "Changes of the mode between two points, by the new mode and the reason. The first of a kind "
             "shows only as a mark.", "none",
             Query(grown("foreserve_mode_switches_total", by="to, reason"), "to {{to}}: {{reason}}"),
-        ),
-        lines(
+        )),
+        by_reason(lines(
             "Steps by mode and reason", "Share of all steps.", "percentunit",
             Query(ratio(summed(rate("foreserve_mode_steps_total"), "mode, reason"),
                         summed(rate("foreserve_mode_steps_total")), "on () group_left ()"), "{{mode}}: {{reason}}"),
-        ).max(1),
+        ).max(1)),
         painted(areas(
             "Where steps spend their time", "Share of modelled time: a draft's passes, verifying, updating its "
             "experts, plain decoding, prompts (mixed: both in a step), and moving experts and KV between tiers.",
             "percentunit", Query(split("foreserve_stage_seconds_total", "stage"), "{{stage}}"),
         ).max(1), STAGES),
     ]  # fmt: skip
+
+
+def by_reason(panel: timeseries.Panel) -> timeseries.Panel:
+    """Series in colours, by the reason at the end of their name."""
+    for reason, color in REASONS.items():
+        panel = panel.override_by_regexp(f"/: {reason}$/", [fixed(color)])
+    return panel
 
 
 def steps() -> Panels:
@@ -128,10 +142,10 @@ def steps() -> Panels:
             "Step latency", "As modelled, of all modes.", "s",
             *(Query(quantile(q, latency), f"p{100 * q:g}") for q in (0.5, 0.9, 0.99)), Query(mean(latency), "mean"),
         ), QUANTILES),
-        lines(
-            "Step latency by mode and phase", "Mean, as modelled. A step of speculation makes several tokens.", "s",
-            Query(mean(latency, "mode, phase"), "{{mode}}: {{phase}}"),
-        ),
+        dashed(painted(lines(
+            "Step latency by mode and phase", "Mean, as modelled; dashed: speculation, whose steps make several "
+            "tokens.", "s", Query(mean(latency, "mode, phase"), "{{mode}}: {{phase}}"),
+        ), {f"{mode}: {phase}": STAGES[phase] for mode in MODES for phase in PHASES}), "^sd"),
         painted(lines(
             "Batch size", "Sequences in a step.", "none",
             *(Query(quantile(q, batch), f"p{100 * q:g}") for q in (0.5, 0.9)), Query(mean(batch), "mean"),
@@ -157,11 +171,11 @@ def memory() -> Panels:
     bandwidth += f"({select('foreserve_tier_bandwidth_bytes_per_second')}) > 0)"
     hits, lookups = "foreserve_expert_hits_total", "foreserve_expert_lookups_total"
     return [
-        limit(lines(
+        dashed(by_device(limit(lines(
             "Bandwidth in use", "Traffic per emulated second over what the tier delivers now to a device that has it "
-            "for itself; devices that share an LPDDR tier add up to 1 at most.", "percentunit",
-            Query(bandwidth, "{{tier}} · {{device}}"),
-        ), 1),
+            "for itself (dashed: HB); devices that share an LPDDR tier add up to 1 at most.", "percentunit",
+            Query(bandwidth, "{{tier}} {{instance}} · {{device}}"),
+        ), 1)), "^hb"),
         occupied("hb", "HB in use", "Memory in HB by kind, all devices together; dashed: what they have. Experts are "
                  "copies, and make room for the KV cache."),
         occupied("ext", "LPDDR in use", "External memory by kind, all devices together; dashed: what they have."),
@@ -206,10 +220,10 @@ def speculation() -> Panels:
             "Accepted length", "Mean drafts of a sequence that were accepted in a step; the step makes one more token.",
             "none", Query(mean("foreserve_accepted_length", EACH), DEVICE),
         )),
-        lines(
+        by_device(lines(
             "Accepted by position", "Share of drafts of which the token at a position, and all before it, were "
             "accepted.", "percentunit", Query(position, "position {{position}}"),
-        ).max(1),
+        ).max(1), "position "),
         cells("Accepted length, distribution", "Sequences per second by how many of their drafts a step accepted.",
               "none", Query(buckets("foreserve_accepted_length"), "{{le}}")).span(24),
     ]  # fmt: skip

@@ -26,7 +26,7 @@ DATASOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 # Okabe and Ito's, which people with any colour vision tell apart.
 BLACK, ORANGE, SKY, GREEN = "#888888", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, RED, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-BY_DEVICE = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, YELLOW, BLACK)
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, YELLOW, BLACK)
 QUANTILES = {"p50": SKY, "p90": BLUE, "p99": RED, "mean": BLACK}
 
 Drawn = TypeVar("Drawn", timeseries.Panel, statetimeline.Panel)
@@ -121,10 +121,17 @@ def painted(panel: Drawn, colors: Mapping[str, str]) -> Drawn:
     return panel
 
 
-def by_device(panel: timeseries.Panel) -> timeseries.Panel:
-    """Series in colours, by the device at the end of their name."""
-    for device, color in enumerate(BY_DEVICE):
-        panel = panel.override_by_regexp(f"/· {device}$/", [fixed(color)])
+def by_device(panel: timeseries.Panel, before: str = "· ") -> timeseries.Panel:
+    """Series in colours, by the device (or another number, with something else before it) at the end of their name."""
+    for device, color in enumerate(PALETTE):
+        panel = panel.override_by_regexp(f"/{before}{device}$/", [fixed(color)])
+    return panel
+
+
+def by_begin(panel: timeseries.Panel, colors: Mapping[str, str]) -> timeseries.Panel:
+    """Series in colours, by what their name begins with."""
+    for name, color in colors.items():
+        panel = panel.override_by_regexp(f"/^{name}: /", [fixed(color)])
     return panel
 
 

@@ -17,6 +17,7 @@ from serving.dashboards.look import (
     YELLOW,
     Query,
     areas,
+    by_begin,
     by_device,
     dashed,
     figure,
@@ -100,11 +101,11 @@ def slos() -> Panels:
             "Goodput by class, tokens", "Tokens per emulated second of requests that met every target of their class.",
             TOKENS, Query(emulated("foreserve_slo_tokens_total", MET, by=by), "{{slo_class}}"),
         ), CLASSES),
-        lines(
-            "Missed targets", "Requests per emulated second that missed a target: time to first token, or per token.",
-            REQUESTS,
+        dashed(by_begin(lines(
+            "Missed targets", "Requests per emulated second that missed a target, by class: time to first token, or "
+            "(dashed) time per token.", REQUESTS,
             Query(emulated("foreserve_slo_misses_total", by="slo_class, target"), "{{slo_class}}: {{target}}"),
-        ),
+        ), CLASSES), ": tpot$"),
         painted(lines(
             "SLO attainment by topic", "Share of the requests that ended and met every target of their class, by what "
             "they are about (unknown, where nobody asked).", "percentunit",
