@@ -11,8 +11,10 @@ from pathlib import Path
 
 from device_model.spec import SpecError
 from serving import device_model_commands, policy_commands, token_model_commands, top_commands, topic_commands
+from serving.observing import options as observing
 from serving.options import HELP, REPEATABLE, option_of
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
+from serving.step_trace import command as step_trace_command
 
 
 def main() -> None:
@@ -37,7 +39,7 @@ def make_parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="emulate an accelerator behind OpenAI's API, over HTTP and gRPC")
     add_scenario(serve)
     serve.add_argument("--ready-file", type=Path, metavar="FILE", help="write the addresses there, as JSON, when ready")
-    serve.add_argument("--step-log", type=Path, metavar="FILE", help="write a line of JSON there for each step")
+    observing.add_arguments(serve)
     serve.set_defaults(run=run_serve)
 
     from serving.load.options import add_arguments
@@ -59,7 +61,8 @@ def make_parser() -> argparse.ArgumentParser:
     call.add_argument("request", nargs="?", default="{}", metavar="JSON")
     call.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
     call.set_defaults(run=run_call)
-    for others in (device_model_commands, token_model_commands, policy_commands, topic_commands, top_commands):
+    commands_of = (device_model_commands, token_model_commands, policy_commands, topic_commands, top_commands)
+    for others in (*commands_of, step_trace_command):
         others.add(commands)
     return parser
 
@@ -96,13 +99,11 @@ def run_serve(args: argparse.Namespace) -> int:
 
     from serving.bringup import prepare
     from serving.serve import serve
-    from serving.step_log import StepLog
 
     with contextlib.ExitStack() as stack:
         bringup = prepare(scenario_of(args))
         stack.callback(bringup.sock.close)
-        if args.step_log:
-            bringup.step_log = stack.enter_context(StepLog(args.step_log))
+        bringup.observing = observing.observe(args, stack)
         uvloop.run(serve(bringup, args.ready_file))
     return 0
 

@@ -222,7 +222,8 @@ class Devices:
                 await node.device.run.remote()
             except RayError as error:
                 node.link.lose()
-                log.error("Device %d stopped (%s); it goes on where it was.", node.index, summary(error))
+                sentence = "Device %d stopped (%s); it goes on where it was."
+                log.error(sentence, node.index, summary(error), extra={"device": node.index})
                 self.on_restart(f"device {node.index}")
                 await self._mend(node)
 
@@ -232,7 +233,8 @@ class Devices:
         while not await self._recovered(node):
             await asyncio.sleep(RETRY_S)
             if node.up and time.monotonic() > given_up_at and self._router.others_open(node.index):
-                log.error("Device %d does not come back; its requests go on elsewhere.", node.index)
+                sentence = "Device %d does not come back; its requests go on elsewhere."
+                log.error(sentence, node.index, extra={"device": node.index})
                 self._router.close(node.index)
                 node.state = State.LOST
                 self.on_change(node)

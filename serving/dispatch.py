@@ -120,7 +120,7 @@ class Dispatcher:
                 await self._source.run.remote()
             except RayError as error:
                 self._source_link.lose()
-                log.error("The token source stopped (%s); it starts again.", summary(error))
+                log.error("The token source stopped (%s); it starts again.", summary(error), extra={"actor": "source"})
                 self.on_restart("token source")
                 await self._end_hopeless()
                 if not isinstance(error, ray.exceptions.ActorDiedError | ray.exceptions.ActorUnavailableError):

@@ -1,0 +1,146 @@
+"""Sends traces to a collector of OpenTelemetry's protocol (OTLP), from a thread of its own.
+
+OpenTelemetry's own variables hold (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`,
+`OTEL_EXPORTER_OTLP_TRACES_HEADERS`, `OTEL_BSP_...`), but for what the command line says. The protocol is gRPC unless
+`OTEL_EXPORTER_OTLP_TRACES_PROTOCOL` says `http/protobuf`, as in vLLM.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlparse
+
+from serving.arrival import Call, text
+from serving.clock import WallClock
+from serving.observing.spans import Span, span_of
+from serving.observing.story import Story
+from serving.scenario import ScenarioError
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+PROTOCOLS = ("grpc", "http/protobuf")
+# What is left is sent when the server ends, if the collector takes it in so many seconds.
+FLUSH_S = 3.0
+# A collector that is down is complained of once in so many seconds, by whichever of these.
+SELDOM_S = 60.0
+COMPLAINING = (
+    "opentelemetry.exporter.otlp.proto.grpc.exporter",
+    "opentelemetry.exporter.otlp.proto.http.trace_exporter",
+    "opentelemetry.sdk._shared_internal",
+)
+
+
+class Otlp:
+    """Traces go to `endpoint` for as long as its context lasts. Raises `ScenarioError` for one that can't be."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._protocol = os.environ.get(
+            "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        )
+        if self._protocol not in PROTOCOLS:
+            raise ScenarioError(
+                f"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is {self._protocol!r}: it must be {' or '.join(PROTOCOLS)}."
+            )
+        url = urlparse(endpoint)
+        if url.scheme not in ("http", "https") or not url.hostname:
+            raise ScenarioError(
+                f"--otlp-traces-endpoint is {endpoint!r}: it must be a URL, such as http://localhost:4317 (gRPC), "
+                "or http://localhost:4318/v1/traces with OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf."
+            )
+
+    def __enter__(self) -> "Otlp":
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        seldom = Seldom()
+        for name in COMPLAINING:
+            logging.getLogger(name).addFilter(seldom)
+        self._exporter = exporter(self._protocol, self._endpoint)
+        self._provider = TracerProvider(resource=resource(), shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
+        self._tracer = self._provider.get_tracer("foreserve")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        # It would try for half a minute.
+        flush = threading.Thread(target=self._provider.shutdown, daemon=True)
+        flush.start()
+        flush.join(FLUSH_S)
+        if flush.is_alive():
+            self._exporter.shutdown()
+
+    def send(self, story: Story, model: str, clock: WallClock) -> None:
+        """The trace of a call; its story then knows the trace's id."""
+        root = self._start(span_of(story, model, clock.speed), clock, parent_of(story.call))
+        story.trace_id = f"{root:032x}"
+
+    def _start(self, span: Span, clock: WallClock, parent: Any, root: bool = True) -> int:
+        """Send a span with all below it; the id of its trace."""
+        from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
+
+        made = self._tracer.start_span(
+            span.name,
+            context=parent,
+            kind=SpanKind.SERVER if root else SpanKind.INTERNAL,
+            attributes=span.attributes,
+            start_time=clock.unix_ns(span.start_s),
+        )
+        if made.is_recording():
+            for at_s, what, more in span.events:
+                made.add_event(what, more, clock.unix_ns(at_s))
+            if span.error:
+                made.set_status(Status(StatusCode.ERROR, span.error))
+            inside = set_span_in_context(made, parent)
+            for child in span.children:
+                self._start(child, clock, inside, root=False)
+        made.end(clock.unix_ns(span.end_s))
+        return made.get_span_context().trace_id
+
+
+def exporter(protocol: str, endpoint: str) -> "SpanExporter":
+    """What speaks a protocol. A URL of HTTP that has no path gets the usual one."""
+    if protocol == "grpc":
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+
+        return GrpcExporter(endpoint=endpoint)
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+
+    return HttpExporter(endpoint=endpoint if urlparse(endpoint).path else f"{endpoint}/v1/traces")
+
+
+def resource() -> Any:
+    """Who sends the traces: `foreserve`, unless the environment has another name for it."""
+    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+
+    said = Resource.create()
+    named = not str(said.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service")
+    return said if named else said.merge(Resource({SERVICE_NAME: "foreserve"}))
+
+
+def parent_of(call: Call | None) -> Any:
+    """The trace context that a call brings in its headers, or metadata."""
+    from opentelemetry.propagate import extract
+
+    carrier: Mapping[str, str] = {} if call is None else {text(name): text(value) for name, value in call.headers}
+    return extract(carrier)
+
+
+class Seldom(logging.Filter):
+    """Lets one complaint through in `SELDOM_S`: what can't be sent is dropped, and serving goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = time.monotonic()
+        if now < self._next:
+            return False
+        self._next = now + SELDOM_S
+        return True
