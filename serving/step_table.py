@@ -88,7 +88,8 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
             for batch in file.iter_batches(GROUP):
                 for row in batch.to_pylist():
                     for name in COMPONENTS:
-                        row[name] = tuple(row[name].values()) if isinstance(row.get(name), dict) else row.get(name)
+                        if isinstance(row.get(name), dict):
+                            row[name] = tuple(row[name].values())
                     yield row
     except pa.ArrowInvalid as error:
         raise OSError(f"it is no Parquet that was written to its end ({str(error).partition('.')[0]})") from error

@@ -58,9 +58,9 @@ class Otlp:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-        seldom = Seldom()
+        self._seldom = Seldom()
         for name in COMPLAINING:
-            logging.getLogger(name).addFilter(seldom)
+            logging.getLogger(name).addFilter(self._seldom)
         self._exporter = exporter(self._protocol, self._endpoint)
         self._provider = TracerProvider(resource=resource(), shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
@@ -74,6 +74,8 @@ class Otlp:
         flush.join(FLUSH_S)
         if flush.is_alive():
             self._exporter.shutdown()
+        for name in COMPLAINING:
+            logging.getLogger(name).removeFilter(self._seldom)
 
     def send(self, story: Story, model: str, clock: WallClock) -> None:
         """The trace of a call; its story then knows the trace's id."""

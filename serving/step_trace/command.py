@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
         return _refuse(str(error))
     except OSError as error:
         return _refuse(f"--out {out} cannot be written: {error.strerror or error}.")
-    devices = ", ".join(map(str, sorted(seen.devices)))
-    print(f"{seen.count:,} steps of device {devices}: open {out} in https://ui.perfetto.dev")
+    devices = ("devices " if len(seen.devices) > 1 else "device ") + ", ".join(map(str, sorted(seen.devices)))
+    print(f"{seen.count:,} steps of {devices}: open {out} in https://ui.perfetto.dev")
     return 0
 
 
