@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable
 
 from serving.cluster import Node, State
+from serving.observing.logs import fields
 from serving.observing.observer import Observer
 
 log = logging.getLogger("foreserve.devices")
@@ -19,10 +20,10 @@ class DeviceLog(Observer):
         if self._states.get(node.index) != node.state:
             self._states[node.index] = node.state
             level = logging.WARNING if node.state is State.LOST else logging.INFO
-            more = {"device": node.index, "state": str(node.state), "hardware": str(node.emulated.member)}
+            more = fields(device=node.index, state=str(node.state), hardware=str(node.emulated.member))
             log.log(level, "Device %d is %s.", node.index, node.state, extra=more)
 
     def on_fault(self, device: int, kind: str, begins: bool) -> None:
-        more = {"device": device, "fault": kind, "begins": begins}
+        more = fields(device=device, fault=kind, begins=begins)
         word = "begins" if begins else "ends"
         log.log(logging.WARNING if begins else logging.INFO, "A fault %s on device %d.", word, device, extra=more)

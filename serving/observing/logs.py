@@ -1,6 +1,6 @@
 """How log lines look: a sentence with fields after it, or an object of JSON with the fields in it.
 
-A line's fields are what a call of the logger is given as `extra`.
+log.info("Device %d is lost.", 1, extra=fields(device=1))
 """
 
 import datetime
@@ -13,8 +13,7 @@ from typing import Any
 
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
-# What every record has, whatever it is given.
-USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+FIELDS = "foreserve_fields"
 
 
 def start_logging(form: str, level: str) -> None:
@@ -32,17 +31,22 @@ def start_logging(form: str, level: str) -> None:
         logging.captureWarnings(True)
 
 
+def fields(**said: Any) -> dict[str, Any]:
+    """What a line says beside its sentence. By a name of its own, as Ray and vLLM give each record things of theirs."""
+    return {FIELDS: said}
+
+
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What a line says beside its sentence; nothing that JSON has no word for."""
-    return {name: value for name, value in vars(record).items() if name not in USUAL and _is_told(value)}
+    """What was said so, but for what is nothing, or is a number that JSON has no word for."""
+    return {name: value for name, value in getattr(record, FIELDS, {}).items() if _is_told(value)}
 
 
 class TextLines(logging.Formatter):
     """`2026-01-31T12:00:00.000Z INFO Device 1 is lost. device=1`"""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(f" {name}={_shown(value)}" for name, value in fields_of(record).items())
-        line = f"{_instant(record)} {record.levelname} {record.getMessage()}{fields}"
+        said = "".join(f" {name}={_shown(value)}" for name, value in fields_of(record).items())
+        line = f"{_instant(record)} {record.levelname} {record.getMessage()}{said}"
         return line + ("\n" + self.formatException(record.exc_info) if record.exc_info else "")
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from serving.flow import NEVER
 from serving.observing.failures import failure_of
+from serving.observing.logs import fields
 from serving.observing.story import Course, Story
 
 log = logging.getLogger("foreserve.requests")
@@ -22,10 +23,10 @@ def log_request(story: Story) -> None:
     if not story.courses:
         client_id = story.call.header("x-request-id") if story.call else ""
         what = failure.sentence if failure else "No text was asked for."
-        log.log(level, "A request was refused. %s", what, extra={"request_id": client_id, **said})
+        log.log(level, "A request was refused. %s", what, extra=fields(request_id=client_id, **said))
     for course in story.courses:
         ended = "was served" if not course.failed else "was not served"
-        log.log(level, "A request %s.", ended, extra=of_course(course) | said)
+        log.log(level, "A request %s.", ended, extra=fields(**of_course(course), **said))
 
 
 def of_course(course: Course) -> dict[str, Any]:

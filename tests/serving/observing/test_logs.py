@@ -10,7 +10,7 @@ import pytest
 from serving.admission import TurnedAway
 from serving.arrival import Call
 from serving.flow import Request
-from serving.observing.logs import JsonLines, TextLines, start_logging
+from serving.observing.logs import JsonLines, TextLines, fields, start_logging
 from serving.observing.otlp import Seldom
 from serving.observing.request_log import log_request
 from tests.serving.observing.emulate import ROUTE, Edge
@@ -32,8 +32,9 @@ def lines() -> Iterator[io.StringIO]:
     logger.setLevel(before)
 
 
-def record(**fields: object) -> logging.LogRecord:
-    return LOG.makeRecord("foreserve", logging.INFO, "here", 1, "Device %d is %s.", (1, "lost"), None, extra=fields)
+def record(**said: object) -> logging.LogRecord:
+    extra = {**fields(**said), "_ray_timestamp_ns": 1}  # Ray gives every record that.
+    return LOG.makeRecord("foreserve", logging.INFO, "here", 1, "Device %d is %s.", (1, "lost"), None, extra=extra)
 
 
 def test_a_line_of_json_has_its_fields_beside_what_every_line_has() -> None:
