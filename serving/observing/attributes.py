@@ -7,6 +7,7 @@ from typing import Any
 
 from serving.arrival import Call
 from serving.flow import NEVER, Request
+from serving.metrics.service import missed_by
 from serving.observing.story import Course, Story, Stretch
 
 PROVIDER = "foreserve"
@@ -50,10 +51,9 @@ def of_request(story: Story) -> dict[str, Value]:
         "gen_ai.request.n": len(story.courses),
         "foreserve.topic": request.topic,
         "foreserve.priority": request.priority,
+        "foreserve.slo.class": story.courses[0].flight.slo,
         **_targets(request),
     }
-    if story.call is not None and (admitted := story.call.admitted.get(str(core.external_req_id))):
-        said["foreserve.slo.class"] = admitted.wishes.slo
     return {name: value for name, value in said.items() if value != ""}
 
 
@@ -74,11 +74,13 @@ def of_response(story: Story, model: str) -> dict[str, Value]:
         "gen_ai.usage.output_tokens": made,
         "gen_ai.usage.prompt_tokens": asked,
         "gen_ai.usage.completion_tokens": made,
-        "foreserve.slo.met": all(course.met for course in courses),
         "foreserve.energy.even_share_j": sum(course.share_j for course in courses),
         "foreserve.overdue_tokens": sum(course.overdue for course in courses),
     }
-    first = [course.ttft_s for course in courses if course.ttft_s is not None]
+    if None not in (met := [course.met for course in courses]):
+        said["foreserve.slo.met"] = all(met)
+        said["foreserve.slo.missed"] = sorted({target for course in courses for target in missed_by(course.flight)})
+    first = [course.flight.ttft_s for course in courses if course.flight.first_s is not None]
     if first:
         arrival_s = courses[0].flight.request.arrival_s
         said["gen_ai.latency.time_to_first_token"] = said["gen_ai.response.time_to_first_chunk"] = min(first)
@@ -99,8 +101,8 @@ def of_phases(course: Course) -> dict[str, Value]:
         "gen_ai.latency.time_in_model_decode": flight.last_s - flight.first_s,
         "gen_ai.latency.time_in_model_inference": flight.last_s - started_s,
     }
-    if course.tpot_s is not None:
-        said["foreserve.tpot_s"] = course.tpot_s
+    if len(flight.tokens) > 1:
+        said["foreserve.tpot_s"] = flight.tpot_s
     return said
 
 

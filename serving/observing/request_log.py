@@ -33,26 +33,20 @@ def of_course(course: Course) -> dict[str, Any]:
     """What there is to say of a text; seconds are emulated."""
     flight, request = course.flight, course.flight.request
     core: Any = flight.core_request
-    id = core.external_req_id or request.id
-    admitted = flight.call.admitted.get(id) if flight.call else None
     started_s = flight.started_s
     return {
-        "request_id": id,
+        "request_id": core.external_req_id or request.id,
         "device": flight.device,
         "topic": request.topic,
-        "slo_class": admitted.wishes.slo if admitted else "",
-        "slo_met": course.met if NEVER not in (request.ttft_s, request.tpot_s) else None,
+        "slo_class": flight.slo,
+        "slo_met": course.met if min(request.ttft_s, request.tpot_s) < NEVER else None,
         "prompt_tokens": request.prompt_tokens,
         "output_tokens": len(flight.tokens),
         "finish_reason": flight.finish,
         "queue_s": None if started_s is None else round(started_s - request.arrival_s, 6),
-        "ttft_s": _rounded(course.ttft_s),
-        "tpot_s": _rounded(course.tpot_s),
+        "ttft_s": round(flight.ttft_s, 6) if flight.tokens else None,
+        "tpot_s": round(flight.tpot_s, 6) if len(flight.tokens) > 1 else None,
         "e2e_s": round(course.over_s - request.arrival_s, 6),
         "energy_j": round(course.share_j, 6),
         "moves": sum(what == "moved" for _, what, _ in course.events) or None,
     }
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 6)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from serving.arrival import Call
 from serving.flight import Flight
 from serving.flow import StepRecord
+from serving.metrics.service import missed_by
 
 # More stretches than these are told as one.
 MAX_STRETCHES = 32
@@ -89,23 +90,10 @@ class Course:
             self.events.append((at_s, what, more))
 
     @property
-    def tpot_s(self) -> float | None:
-        """Mean time from one token to the next, in emulated seconds; None if there are not two."""
+    def met(self) -> bool | None:
+        """Whether it was served as it was promised, as the metrics count it; None if its client did not wait for it."""
         flight = self.flight
-        if flight.first_s is None or len(flight.tokens) < 2:
-            return None
-        return (flight.last_s - flight.first_s) / (len(flight.tokens) - 1)
-
-    @property
-    def ttft_s(self) -> float | None:
-        """From its arrival to its first token, in emulated seconds; None if there is none."""
-        return None if self.flight.first_s is None else self.flight.first_s - self.flight.request.arrival_s
-
-    @property
-    def met(self) -> bool:
-        """Whether it was served as its SLO class promises: one that ended without a token was not."""
-        request = self.flight.request
-        return self.ttft_s is not None and self.ttft_s <= request.ttft_s and (self.tpot_s or 0.0) <= request.tpot_s
+        return None if flight.finish in ("", "abort") else not missed_by(flight) and flight.finish != "error"
 
     @property
     def failed(self) -> bool:
