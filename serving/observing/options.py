@@ -53,7 +53,12 @@ class Observing:
         observers: list[Observer] = [DeviceLog(core.devices.nodes.values())]
         if self.step_log is not None:
             observers.append(self.step_log)
-        tell: list[Tell] = [] if self.otlp is None else [partial(self.otlp.send, model=model, clock=core.clock)]
+        tell: list[Tell] = []
+        if self.otlp is not None:
+            from serving.observing.send import send
+
+            tell.append(partial(send, tracer=self.otlp.tracer, model=model, clock=core.clock))
+        # After the trace, whose id is in the line.
         tell += [log_request] if self.log_requests else []
         return [*observers, Stories(core.clock, tell)] if tell else observers
 

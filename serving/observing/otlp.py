@@ -9,19 +9,15 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
-from serving.arrival import Call, text
-from serving.clock import WallClock
-from serving.observing.spans import Span, span_of
-from serving.observing.story import Story
 from serving.scenario import ScenarioError
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
+    from opentelemetry.trace import Tracer
 
 PROTOCOLS = ("grpc", "http/protobuf")
 # What is left is sent when the server ends, if the collector takes it in so many seconds.
@@ -36,7 +32,9 @@ COMPLAINING = (
 
 
 class Otlp:
-    """Traces go to `endpoint` for as long as its context lasts. Raises `ScenarioError` for one that can't be."""
+    """What `tracer` makes goes to an endpoint, for as long as the context lasts. Raises `ScenarioError` if it can't."""
+
+    tracer: "Tracer"
 
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
@@ -64,7 +62,7 @@ class Otlp:
         self._exporter = exporter(self._protocol, self._endpoint)
         self._provider = TracerProvider(resource=resource(), shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
-        self._tracer = self._provider.get_tracer("foreserve")
+        self.tracer = self._provider.get_tracer("foreserve")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -76,33 +74,6 @@ class Otlp:
             self._exporter.shutdown()
         for name in COMPLAINING:
             logging.getLogger(name).removeFilter(self._seldom)
-
-    def send(self, story: Story, model: str, clock: WallClock) -> None:
-        """The trace of a call; its story then knows the trace's id."""
-        root = self._start(span_of(story, model, clock.speed), clock, parent_of(story.call))
-        story.trace_id = f"{root:032x}"
-
-    def _start(self, span: Span, clock: WallClock, parent: Any, root: bool = True) -> int:
-        """Send a span with all below it; the id of its trace."""
-        from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
-
-        made = self._tracer.start_span(
-            span.name,
-            context=parent,
-            kind=SpanKind.SERVER if root else SpanKind.INTERNAL,
-            attributes=span.attributes,
-            start_time=clock.unix_ns(span.start_s),
-        )
-        if made.is_recording():
-            for at_s, what, more in span.events:
-                made.add_event(what, more, clock.unix_ns(at_s))
-            if span.error:
-                made.set_status(Status(StatusCode.ERROR, span.error))
-            inside = set_span_in_context(made, parent)
-            for child in span.children:
-                self._start(child, clock, inside, root=False)
-        made.end(clock.unix_ns(span.end_s))
-        return made.get_span_context().trace_id
 
 
 def exporter(protocol: str, endpoint: str) -> "SpanExporter":
@@ -123,14 +94,6 @@ def resource() -> Any:
     said = Resource.create()
     named = not str(said.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service")
     return said if named else said.merge(Resource({SERVICE_NAME: "foreserve"}))
-
-
-def parent_of(call: Call | None) -> Any:
-    """The trace context that a call brings in its headers, or metadata."""
-    from opentelemetry.propagate import extract
-
-    carrier: Mapping[str, str] = {} if call is None else {text(name): text(value) for name, value in call.headers}
-    return extract(carrier)
 
 
 class Seldom(logging.Filter):

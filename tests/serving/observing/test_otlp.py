@@ -9,6 +9,7 @@ import pytest
 from serving.arrival import Call
 from serving.flow import Request
 from serving.observing.otlp import FLUSH_S, Otlp
+from serving.observing.send import send
 from serving.scenario import ScenarioError
 from tests.serving.observing.collector import over_grpc, over_http
 from tests.serving.observing.emulate import ROUTE, Edge, wall
@@ -31,7 +32,7 @@ def test_a_trace_reaches_its_collector(monkeypatch: pytest.MonkeyPatch, protocol
     told = story()
     with collecting() as collector:
         with Otlp(collector.url) as otlp:
-            otlp.send(told, "moe", wall(SPEED))
+            send(told, otlp.tracer, "moe", wall(SPEED))
         tree = collector.trace(TRACE, PARENT)
     assert collector.resource["service.name"] == "foreserve"
     assert told.trace_id == TRACE
@@ -48,7 +49,7 @@ def test_the_environment_names_who_sends(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=lab")
     with over_grpc() as collector:
         with Otlp(collector.url) as otlp:
-            otlp.send(story(), "moe", wall(1.0))
+            send(story(), otlp.tracer, "moe", wall(1.0))
         collector.trace(TRACE, PARENT)
     assert collector.resource["service.name"] == "my-emulator"
     assert collector.resource["deployment.environment"] == "lab"
@@ -58,7 +59,7 @@ def test_what_its_parent_does_not_sample_is_not_sent_but_has_an_id() -> None:
     told = story(flags="00")
     with over_grpc() as collector:
         with Otlp(collector.url) as otlp:
-            otlp.send(told, "moe", wall(1.0))
+            send(told, otlp.tracer, "moe", wall(1.0))
         assert collector.spans == []
     assert told.trace_id == TRACE
 
@@ -76,7 +77,7 @@ def test_a_collector_that_is_down_delays_nobody(
         with Otlp(f"http://127.0.0.1:{port}") as otlp:
             began = time.monotonic()
             for _ in range(300):
-                otlp.send(told, "moe", clock)
+                send(told, otlp.tracer, "moe", clock)
             sending_s = time.monotonic() - began
             time.sleep(0.5)
             began = time.monotonic()
