@@ -18,6 +18,9 @@ class Call:
     `headers` are those of HTTP, or gRPC's metadata, with names in lower case. `body` has what wishes it says in fields
     of its own. `answer` are headers of its response, `counted` are the tokens that limits have charged it for, and
     `admitted` is what was taken on for it, by vLLM's request id. `at_end` is called when the task that serves it ends.
+    `route` is the path, or the gRPC method in full, that was called; `status` is how it was answered, as HTTP (a
+    number) or gRPC (a name) says it, where we have seen it: of gRPC only what is no success. `refusal` says why it was
+    turned away, if it was.
     """
 
     arrival_s: float
@@ -25,6 +28,9 @@ class Call:
     body: Mapping[str, Any] = field(default_factory=dict)
     answer: dict[str, str] = field(default_factory=dict)
     retry_after_s: float | None = None
+    route: str = ""
+    status: str = ""
+    refusal: Exception | None = None
     counted: int = 0
     admitted: dict[str, Any] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)
@@ -42,9 +48,9 @@ class Call:
 _call: ContextVar[Call | None] = ContextVar("call", default=None)
 
 
-def stamp(clock: WallClock, headers: Headers = ()) -> Call:
+def stamp(clock: WallClock, headers: Headers = (), route: str = "") -> Call:
     """A call has come in, to the current task."""
-    call = Call(clock.now(), headers)
+    call = Call(clock.now(), headers, route=route)
     _call.set(call)
     if task := asyncio.current_task():
         task.add_done_callback(call.end)

@@ -1,28 +1,29 @@
 """What is known before anything is started: a wrong scenario fails here, within a second."""
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from device_model.spec import SpecError
 from serving.emulated import Emulated, Figures, check_shared
 from serving.faults import LOST, parse_fault
 from serving.fleet import FleetError
+from serving.observing.options import Observing
 from serving.pricing import check_trace
 from serving.scenario import Scenario, ScenarioError
-from serving.step_log import StepLog
 from serving.terms import TermError
 from serving.vllm_flags import context_of
 
 
 @dataclass(slots=True)
 class Bringup:
-    """A scenario that can be: its devices, the context that all of them can hold, and the HTTP port, taken."""
+    """A scenario that can be: its devices, the context that all of them can hold, and the HTTP port, taken; and what is
+    to be seen of it."""
 
     scenario: Scenario
     fleet: list[tuple[Emulated, Figures]]
     max_model_len: int
     sock: socket.socket
-    step_log: StepLog | None = None
+    observing: Observing = field(default_factory=Observing)
 
 
 def prepare(scenario: Scenario) -> Bringup:

@@ -31,20 +31,23 @@ class Child:
 
 
 @contextlib.contextmanager
-def server(*options: str, quiet: bool = False) -> Iterator[Child]:
-    """`foreserve serve` with these options, on free ports; stopped, as with Ctrl-C, when the context ends."""
+def server(*options: str, quiet: bool = False, log: Path | None = None) -> Iterator[Child]:
+    """`foreserve serve` with these options, on free ports; stopped, as with Ctrl-C, when the context ends. What it logs
+    goes to a file, if one is named."""
     with tempfile.TemporaryDirectory(prefix="foreserve-") as folder:
         ready_file = Path(folder) / "ready.json"
         command = [sys.executable, "-m", "serving.cli", "serve", *options, "--ready-file", str(ready_file)]
         ports = [option for name in ("--http-port", "--grpc-port") for option in (name, "0") if name not in options]
         began = time.monotonic()
-        process = subprocess.Popen(
-            command + ports,
-            text=True,
-            stdout=subprocess.DEVNULL if quiet else None,
-            # Ctrl-C is for us; we then stop the server, once.
-            start_new_session=True,
-        )
+        with log.open("wb") if log else contextlib.nullcontext() as stderr:
+            process = subprocess.Popen(
+                command + ports,
+                text=True,
+                stdout=subprocess.DEVNULL if quiet else None,
+                stderr=stderr,
+                # Ctrl-C is for us; we then stop the server, once.
+                start_new_session=True,
+            )
         try:
             yield _when_ready(process, ready_file, began)
         finally:

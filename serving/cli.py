@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from device_model.spec import SpecError
 from serving import device_model_commands, policy_commands, token_model_commands, top_commands, topic_commands
+from serving.observing import options as observing
 from serving.options import HELP, REPEATABLE, option_of
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario, located
+from serving.step_trace import command as step_trace_command
 
 if TYPE_CHECKING:
     from serving.bringup import Bringup
@@ -25,7 +27,6 @@ TERMINATED = 128 + signal.SIGTERM
 SERVE_FILES = {
     "--ready-file": "write the addresses there, as JSON, when ready",
     "--discovery-file": "write them there for Prometheus to find (file_sd), as long as the server is up",
-    "--step-log": "write a line of JSON there for each step",
 }
 
 
@@ -61,6 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_scenario(serve)
     for option, what in SERVE_FILES.items():
         serve.add_argument(option, type=Path, metavar="FILE", help=what)
+    observing.add_arguments(serve)
     serve.set_defaults(run=run_serve)
 
     from serving.load.options import add_arguments
@@ -90,7 +92,8 @@ def make_parser() -> argparse.ArgumentParser:
         help="metadata, for example 'x-foreserve-slo: interactive'; may be given more than once",
     )
     call.set_defaults(run=run_call)
-    for others in (device_model_commands, token_model_commands, policy_commands, topic_commands, top_commands):
+    commands_of = (device_model_commands, token_model_commands, policy_commands, topic_commands, top_commands)
+    for others in (*commands_of, step_trace_command):
         others.add(commands)
     return parser
 
@@ -137,13 +140,11 @@ def run_serve(args: argparse.Namespace) -> int:
     import uvloop
 
     from serving.serve import serve
-    from serving.step_log import StepLog
 
     with contextlib.ExitStack() as stack:
         bringup = prepare_of(args)
         stack.callback(bringup.sock.close)
-        if args.step_log:
-            bringup.step_log = stack.enter_context(StepLog(args.step_log))
+        bringup.observing = observing.observe(args, stack)
         uvloop.run(serve(bringup, args.ready_file, args.discovery_file))
     return 0
 

@@ -35,6 +35,7 @@ class WallClock:
 
     def __init__(self, origin_unix_s: float, speed: float = 1.0) -> None:
         """`origin_unix_s` is agreed between processes; each maps it to its own monotonic clock, once."""
+        self._origin_unix_ns = round(origin_unix_s * 1e9)
         self._origin = time.monotonic() - (time.time() - origin_unix_s)
         self.speed = speed
         self._news = threading.Event()
@@ -45,6 +46,10 @@ class WallClock:
     def late(self, at: float) -> float:
         """How many real seconds emulated instant `at` is past; negative while it is to come."""
         return time.monotonic() - self._origin - at / self.speed
+
+    def unix_ns(self, at: float) -> int:
+        """Emulated instant `at` in nanoseconds of real time since 1970, as the other processes take it too."""
+        return self._origin_unix_ns + round(at / self.speed * 1e9)
 
     def until(self, at: float) -> float:
         left = -self.late(at)

@@ -14,6 +14,7 @@ from serving.cluster import Cluster, Node, State
 from serving.emulated import Emulated, Figures, check_shared
 from serving.fleet import FleetError
 from serving.flight import Flight
+from serving.observing.logs import fields
 from serving.patience import RETRY_S, summary
 from serving.router import Router
 
@@ -222,7 +223,8 @@ class Devices:
                 await node.device.run.remote()
             except RayError as error:
                 node.link.lose()
-                log.error("Device %d stopped (%s); it goes on where it was.", node.index, summary(error))
+                sentence = "Device %d stopped (%s); it goes on where it was."
+                log.error(sentence, node.index, summary(error), extra=fields(device=node.index))
                 self.on_restart(f"device {node.index}")
                 await self._mend(node)
 
@@ -232,7 +234,8 @@ class Devices:
         while not await self._recovered(node):
             await asyncio.sleep(RETRY_S)
             if node.up and time.monotonic() > given_up_at and self._router.others_open(node.index):
-                log.error("Device %d does not come back; its requests go on elsewhere.", node.index)
+                sentence = "Device %d does not come back; its requests go on elsewhere."
+                log.error(sentence, node.index, extra=fields(device=node.index))
                 self._router.close(node.index)
                 node.state = State.LOST
                 self.on_change(node)

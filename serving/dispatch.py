@@ -14,6 +14,7 @@ from serving.devices import Devices
 from serving.flight import Flight, unseen
 from serving.flow import Chunk, Release, Request
 from serving.link import Link
+from serving.observing.logs import fields
 from serving.patience import persist, summary
 from serving.policies.routing import make_policy
 from serving.router import Router
@@ -120,7 +121,11 @@ class Dispatcher:
                 await self._source.run.remote()
             except RayError as error:
                 self._source_link.lose()
-                log.error("The token source stopped (%s); it starts again.", summary(error))
+                log.error(
+                    "The token source stopped (%s); it starts again.",
+                    summary(error),
+                    extra=fields(actor="token source"),
+                )
                 self.on_restart("token source")
                 await self._end_hopeless()
                 if not isinstance(error, ray.exceptions.ActorDiedError | ray.exceptions.ActorUnavailableError):

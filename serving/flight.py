@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from serving.arrival import Call
 from serving.flow import NEVER, Chunk, Request
 
 
@@ -12,7 +13,8 @@ class Flight:
     """What is known of a request in flight; enough to begin it again on another instance of any actor.
 
     `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the class of
-    the request, or is "". Instants are emulated.
+    the request, or is "". `call` is the one that brought it, `classified_s` from when until when its topic was asked
+    for, and `finish` why it ended, once it has. Instants are emulated.
     """
 
     core_request: object
@@ -25,6 +27,9 @@ class Flight:
     last_s: float = 0.0
     failures: int = 0
     kv_lost: bool = False
+    call: Call | None = None
+    classified_s: tuple[float, float] | None = None
+    finish: str = ""
 
     @property
     def resumed(self) -> Request:

@@ -17,10 +17,11 @@ from serving.admission import UNASKED, Admission, Admitted, TurnedAway, Work
 from serving.cluster import Node
 from serving.dispatch import Dispatcher
 from serving.flight import Flight
-from serving.flow import Chunk, Release, Request, StepRecord
+from serving.flow import Chunk, Release, Request
 from serving.injector import Injector
 from serving.judging import follow
 from serving.metrics import Metrics
+from serving.observing.observer import Observer
 from serving.prefix import block_hashes
 
 if TYPE_CHECKING:
@@ -39,18 +40,18 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self.resources = SimpleNamespace(engine_dead=False)
         self.siblings: Callable[[str], int] = lambda request_id: 1
         self.on_departure: Callable[[], None] = lambda: None
-        self.on_step: Callable[[StepRecord], None] = lambda record: None
+        self.observers: list[Observer] = []
         self.topics: PromptTopics | None = None
         self._dispatcher = dispatcher
         self.devices = dispatcher.devices
         self.injector = injector
         self._outputs: asyncio.Queue[tuple[EngineCoreOutputs, float]] = asyncio.Queue()
         self._handed_over: list[tuple[int, float]] = []
-        dispatcher.on_restart = lambda actor: self.metrics.on_restart(actor)
+        dispatcher.on_restart = self._restarted
         dispatcher.on_hopeless = self._fail
         self.devices.on_change = self._changed
         self.devices.on_move = self._moved
-        self.devices.on_fault = lambda *fault: self.metrics.on_fault(*fault)
+        self.devices.on_fault = self._faulted
 
     async def start(self) -> None:
         """Begin to take the devices' releases."""
@@ -75,12 +76,22 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             request.sampling_params = params = copy.copy(params)
             params.seed = random.getrandbits(63)
         admitted = self._admitted(request)
-        topic = admitted.wishes.topic
+        topic, classified_s = admitted.wishes.topic, None
         if not topic and self.topics is not None:
+            asked_s = self.clock.now()
             topic = await self.topics.of(request.prompt_token_ids)
+            classified_s = (asked_s, self.clock.now())
         flight = self._flight(request, admitted, topic)
+        flight.call, flight.classified_s = arrival.current(), classified_s
+        for observer in self.observers:
+            observer.on_begin(flight)
         self._admission.forecast.on_submit(flight.device, flight.request, self.clock.now())
         await self._dispatcher.submit(flight)
+
+    def ended(self, call: arrival.Call) -> None:
+        """A call was answered, or broken off."""
+        for observer in self.observers:
+            observer.on_answer(call)
 
     def admit(self, work: Work, extra_args: dict[str, Any] | None, priority: int) -> Admitted | None:
         """Judge a request of the current call; None if there is no call. Raises as `Admission.admit`.
@@ -106,7 +117,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         """Take note of a refusal of the current call."""
         self.metrics.on_rejection(refusal.reason, refusal.slo)
         if call := arrival.current():
-            call.retry_after_s = refusal.retry_after_s
+            call.retry_after_s, call.refusal = refusal.retry_after_s, refusal
         return refusal
 
     def _flight(self, request: EngineCoreRequest, admitted: Admitted, topic: str) -> Flight:
@@ -129,9 +140,23 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def _changed(self, node: Node) -> None:
         self.metrics.on_change(node)
+        for observer in self.observers:
+            observer.on_change(node)
         follow(self._admission.forecast, node, self.devices.cluster.limits(node.figures))
 
+    def _faulted(self, device: int, kind: str, begins: bool) -> None:
+        self.metrics.on_fault(device, kind, begins)
+        for observer in self.observers:
+            observer.on_fault(device, kind, begins)
+
+    def _restarted(self, actor: str) -> None:
+        self.metrics.on_restart(actor)
+        for observer in self.observers:
+            observer.on_restart(actor)
+
     def _moved(self, flight: Flight) -> None:
+        for observer in self.observers:
+            observer.on_move(flight)
         self._admission.forecast.on_submit(flight.device, flight.resumed, self.clock.now())
 
     def _admitted(self, request: EngineCoreRequest) -> Admitted:
@@ -173,9 +198,10 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         self._foretell(release, news)
+        for observer in self.observers:
+            observer.on_release(release, news)
         if release.record is not None:
             self.metrics.on_step(release.record)
-            self.on_step(release.record)
             # A step that was under way when its last client left tells of a batch that is no more.
             self._note_idle(release.device)
         outputs = []
@@ -222,6 +248,9 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def _count(self, flight: Flight, reason: FinishReason) -> None:
         self.on_departure()
+        flight.finish = str(reason)
+        for observer in self.observers:
+            observer.on_finish(flight)
         self.metrics.on_finish(flight, str(reason), self.siblings(flight.request.id))
         self._note_idle(flight.device)
 

@@ -99,9 +99,11 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
             sentence = f"All {limit} places of the queue are taken."
             raise self.engine_core.turned_away(TurnedAway("max_num_queued_reqs", sentence, self.retry_after_s()))
 
-    def stamp(self, headers: Headers = ()) -> Call:
+    def stamp(self, headers: Headers = (), route: str = "") -> Call:
         """A call has come in, to the current task: it arrives now, not when it is tokenized."""
-        return arrival.stamp(self.engine_core.clock, headers)
+        call = arrival.stamp(self.engine_core.clock, headers, route)
+        call.at_end.append(lambda: self.engine_core.ended(call))
+        return call
 
     def retry_after_s(self) -> float:
         """Real seconds until a place should be free, from the pace of the last departures; at least 1."""

@@ -130,8 +130,7 @@ async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore",
     # Before vLLM's own, which would be found first.
     app.router.routes[:0] = metrics_routes(REGISTRY, core.metrics.dcgm).routes
     app.include_router(status_routes(lambda: status_of(core.metrics)))
-    if bringup.step_log:
-        core.on_step = bringup.step_log
+    core.observers = bringup.observing.observers(core, bringup.scenario.model)
     return app
 
 

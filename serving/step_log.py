@@ -1,37 +1,116 @@
-"""A log of steps: one line of JSON for each, with the fields of `StepRecord`."""
+"""A log of steps, with the fields of `StepRecord`: a line of JSON for each, or a table in Parquet."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import Any, Protocol
 
 import msgspec
 
-from serving.flow import StepRecord
+from serving.flight import Flight
+from serving.flow import Chunk, Release, StepRecord
+from serving.observing.observer import Observer
 from serving.scenario import ScenarioError
 
+PARQUET = ".parquet"
 
-class StepLog:
-    """Writes step records to a file, for as long as its context lasts."""
+
+def _named(field: msgspec.structs.FieldInfo) -> Any:
+    """A field of `StepRecord`, as `defstruct` takes it."""
+    if field.required:
+        return field.name, field.type
+    return field.name, field.type, field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+
+
+# A step as an object with names: JSON that is something else is refused.
+Line = msgspec.defstruct("Line", [_named(field) for field in msgspec.structs.fields(StepRecord)])
+
+
+class StepLogError(ValueError):
+    """A file that is no step log; the message is a sentence that names it, and the line."""
+
+
+class Writer(Protocol):
+    """Takes records, until it is closed."""
+
+    def write(self, record: StepRecord) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class StepLog(Observer):
+    """Writes what devices do to a file, for as long as its context lasts. Raises `ScenarioError` if it can't be had."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._encoder = msgspec.json.Encoder()
 
     def __enter__(self) -> "StepLog":
         try:
-            # Unbuffered, so that whoever reads along sees what has been.
-            self._file = self._path.open("wb", buffering=0)
+            self._writer = writer_to(self._path)
         except OSError as error:
-            raise ScenarioError(f"--step-log {self._path} cannot be written: {error.strerror}.") from error
+            why = error.strerror or str(error)
+            raise ScenarioError(f"--step-log {self._path} cannot be written: {why}.") from error
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._writer.close()
+
+    def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
+        if release.record is not None:
+            self.write(release.record)
+
+    def write(self, record: StepRecord) -> None:
+        """One step."""
+        self._writer.write(record)
+
+
+class JsonLines:
+    """Unbuffered, so that whoever reads along sees what has been."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb", buffering=0)
+        self._encoder = msgspec.json.Encoder()
+
+    def write(self, record: StepRecord) -> None:
+        self._file.write(self._encoder.encode(msgspec.structs.asdict(record)) + b"\n")
+
+    def close(self) -> None:
         self._file.close()
 
-    def __call__(self, record: StepRecord) -> None:
-        self._file.write(self._encoder.encode(msgspec.structs.asdict(record)) + b"\n")
+
+def writer_to(path: Path) -> Writer:
+    """What writes the kind of file that its name asks for. Raises OSError, or `ScenarioError`."""
+    if path.suffix != PARQUET:
+        return JsonLines(path)
+    from serving.step_table import StepTable
+
+    return StepTable(path)
 
 
 def read_step_log(path: Path) -> list[StepRecord]:
-    """The records in a log, in the order in which they reached the edge."""
-    with path.open("rb") as lines:
-        return [StepRecord(**msgspec.json.decode(line)) for line in lines]
+    """The records in a log, in the order in which they reached the edge. Raises `StepLogError`."""
+    return list(steps_of(path))
+
+
+def steps_of(path: Path) -> Iterator[StepRecord]:
+    """The records in a log, one after the other, whatever its length. Raises `StepLogError`."""
+    try:
+        if path.suffix == PARQUET:
+            from serving.step_table import rows_of
+
+            lines = enumerate(rows_of(path), 1)
+            yield from (_record(path, f"row {number}", msgspec.convert, row, Line) for number, row in lines)
+        else:
+            decode = msgspec.json.Decoder(Line).decode
+            with path.open("rb") as file:
+                yield from (_record(path, f"line {number}", decode, line) for number, line in enumerate(file, 1))
+    except OSError as error:
+        raise StepLogError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _record(path: Path, where: str, decode: Any, *what: Any) -> StepRecord:
+    try:
+        return StepRecord(**msgspec.structs.asdict(decode(*what)))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        reason = str(error).partition(" (")[0].removesuffix(".")
+        raise StepLogError(f"{path}, {where}, is no step as `--step-log` writes them: {reason}.") from None

@@ -14,6 +14,7 @@ from vllm.entrypoints.serve.exception_handling.handlers.validation import clean_
 from vllm.exceptions import GracefulHTTPError
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
+from serving import arrival
 from serving.api.codec import NotFinite
 
 Code = grpc.StatusCode
@@ -105,6 +106,8 @@ def refusal_told(info: ErrorInfo) -> Refusal:
 
 async def refuse(context: grpc.aio.ServicerContext[Any, Any], refusal: Refusal) -> NoReturn:
     """Ends the call."""
+    if call := arrival.current():
+        call.status = refusal.code.name
     status = status_pb2.Status(code=refusal.code.value[0], message=refusal.text)
     if refusal.detail is not None:
         status.details.add().Pack(refusal.detail)

@@ -65,7 +65,7 @@ class Stamp(grpc.aio.ServerInterceptor):
 
     async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """Called by grpc for every call, in the task that then serves it."""
-        self._engine.stamp(handler_call_details.invocation_metadata or ())
+        self._engine.stamp(handler_call_details.invocation_metadata or (), handler_call_details.method)
         return await continuation(handler_call_details)
 
 

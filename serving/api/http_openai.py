@@ -32,10 +32,11 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        call = self._engine.stamp(scope["headers"])
+        call = self._engine.stamp(scope["headers"], scope["path"])
 
         async def annotate(message: Any) -> None:
             if message["type"] == "http.response.start":
+                call.status = str(message["status"])
                 if message["status"] == 429:
                     after_s = self._engine.retry_after_s() if call.retry_after_s is None else call.retry_after_s
                     call.answer["retry-after"] = str(ceil(after_s))
@@ -63,6 +64,8 @@ class HttpServer:
         outer = Edge(app, engine)
         config = uvicorn.Config(
             outer,
+            # None: to whoever listens to the root logger, as what we say ourselves.
+            log_config=None,
             log_level="warning",
             access_log=False,
             timeout_keep_alive=KEEP_ALIVE_S,

@@ -1,0 +1,79 @@
+"""How log lines look: a sentence with fields after it, or an object of JSON with the fields in it.
+
+log.info("Device %d is lost.", 1, extra=fields(device=1))
+"""
+
+import datetime
+import json
+import logging
+import math
+import os
+import sys
+from typing import Any
+
+LEVELS = ("debug", "info", "warning", "error")
+FORMATS = ("text", "json")
+FIELDS = "foreserve_fields"
+
+
+def start_logging(form: str, level: str) -> None:
+    """What is logged from now on goes to stderr in a `form`: ours from `level` on, of others from warnings on.
+
+    To be called before vLLM is imported, which would otherwise set up a log of its own.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("foreserve").setLevel(level.upper())
+    if form == "json":
+        os.environ.setdefault("VLLM_CONFIGURE_LOGGING", "0")
+        logging.getLogger("vllm").setLevel(logging.ERROR)
+        logging.captureWarnings(True)
+
+
+def fields(**said: Any) -> dict[str, Any]:
+    """What a line says beside its sentence. By a name of its own, as Ray and vLLM give each record things of theirs."""
+    return {FIELDS: said}
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """What was said so, but for what is nothing, or is a number that JSON has no word for."""
+    return {name: value for name, value in getattr(record, FIELDS, {}).items() if _is_told(value)}
+
+
+class TextLines(logging.Formatter):
+    """`2026-01-31T12:00:00.000Z INFO Device 1 is lost. device=1`"""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said = "".join(f" {name}={_shown(value)}" for name, value in fields_of(record).items())
+        line = f"{_instant(record)} {record.levelname} {record.getMessage()}{said}"
+        return line + ("\n" + self.formatException(record.exc_info) if record.exc_info else "")
+
+
+class JsonLines(logging.Formatter):
+    """An object a line: `timestamp`, `level`, `logger`, `message`, then the fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said = {
+            "timestamp": _instant(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            said["exception"] = self.formatException(record.exc_info)
+        return json.dumps(said | fields_of(record), default=str)
+
+
+def _instant(record: logging.LogRecord) -> str:
+    at = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _is_told(value: Any) -> bool:
+    return value is not None and value != "" and not (isinstance(value, float) and not math.isfinite(value))
+
+
+def _shown(value: Any) -> str:
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return json.dumps(text) if any(c.isspace() or c in '"=' for c in text) else text

@@ -1,0 +1,1 @@
+"""Step logs as traces that ui.perfetto.dev and chrome://tracing show."""
