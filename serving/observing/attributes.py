@@ -33,7 +33,7 @@ def of_call(call: Call | None) -> dict[str, Value]:
     if "." in service:
         said = {"rpc.system": "grpc", "rpc.service": service, "rpc.method": method}
     elif call.route:
-        said = {"http.request.method": "POST", "url.path": call.route}
+        said = {"url.path": call.route}
         if call.status:
             said["http.response.status_code"] = int(call.status)
     return said
@@ -48,7 +48,7 @@ def of_request(story: Story) -> dict[str, Value]:
         "gen_ai.request.max_tokens": request.max_tokens,
         "gen_ai.request.temperature": float(params.temperature),
         "gen_ai.request.top_p": float(params.top_p),
-        "gen_ai.request.n": len(story.courses),
+        "gen_ai.request.n": len(story.courses) // len(_prompts(story)),
         "foreserve.topic": request.topic,
         "foreserve.priority": request.priority,
         "foreserve.slo.class": story.courses[0].flight.slo,
@@ -62,11 +62,17 @@ def _targets(request: Request) -> dict[str, Value]:
     return {name: target for name, target in targets.items() if target != NEVER}
 
 
+def _prompts(story: Story) -> dict[str, int]:
+    """Tokens of each prompt of a call: several texts may have been asked for to one of them."""
+    flights: list[Any] = [course.flight for course in story.courses]
+    return {str(flight.core_request.external_req_id): flight.request.prompt_tokens for flight in flights}
+
+
 def of_response(story: Story, model: str) -> dict[str, Value]:
     """What came of it."""
     courses = story.courses
     made = sum(len(course.flight.tokens) for course in courses)
-    asked = courses[0].flight.request.prompt_tokens
+    asked = sum(_prompts(story).values())
     said: dict[str, Value] = {
         "gen_ai.response.model": model,
         "gen_ai.response.finish_reasons": [course.flight.finish for course in courses],

@@ -99,9 +99,9 @@ class Edge:
 
 
 def core_request(request: Request) -> Any:
-    """As much of vLLM's request as is read."""
+    """As much of vLLM's request as is read. `a-0` and `a-1` are asked for by one prompt."""
     params = SimpleNamespace(temperature=0.5, top_p=1.0)
-    return SimpleNamespace(external_req_id=f"chatcmpl-{request.id}", sampling_params=params)
+    return SimpleNamespace(external_req_id=f"chatcmpl-{request.id.partition('-')[0]}", sampling_params=params)
 
 
 def wall(speed: float) -> WallClock:

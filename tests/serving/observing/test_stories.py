@@ -139,7 +139,7 @@ def test_a_request_that_moves_says_so_and_its_prompt_is_computed_again() -> None
 def test_several_texts_of_one_call_lie_side_by_side_in_one_trace() -> None:
     edge = Edge()
     call = Call(0.0, route="/v1/completions", status="200")
-    for id in ("a", "b"):
+    for id in ("a-0", "a-1"):
         edge.submit(Request(id, 0.0, 20, 8), call)
     (story,) = edge.run().told
     root = span_of(story, "moe", 1.0)
@@ -148,7 +148,18 @@ def test_several_texts_of_one_call_lie_side_by_side_in_one_trace() -> None:
     assert names(root) == ["sequence 0", "sequence 1", "delivery"]
     assert names(root.children[0]) == ["queue", "prefill", "decode ar"]
     assert root.attributes["gen_ai.usage.output_tokens"] == 16
-    assert root.attributes["gen_ai.request.n"] == 2
+    said = root.attributes
+    assert (said["gen_ai.request.n"], said["gen_ai.usage.input_tokens"]) == (2, 20)
+
+
+def test_several_prompts_of_one_call_are_counted_each() -> None:
+    edge = Edge()
+    call = Call(0.0, route="/v1/completions", status="200")
+    for id, tokens in (("a-0", 20), ("b-0", 30)):
+        edge.submit(Request(id, 0.0, tokens, 8), call)
+    (story,) = edge.run().told
+    said = span_of(story, "moe", 1.0).attributes
+    assert (said["gen_ai.request.n"], said["gen_ai.usage.input_tokens"]) == (1, 50)
 
 
 def test_a_request_whose_client_went_away_has_failed() -> None:
