@@ -342,10 +342,3 @@ def test_systemd_has_nothing_against_the_unit(tmp_path: Path) -> None:
 def analyze(path: Path) -> str:
     done = subprocess.run(["systemd-analyze", "verify", str(path)], capture_output=True, text=True, timeout=60)
     return "\n".join(line for line in (done.stdout + done.stderr).splitlines() if path.name in line)
-
-
-@pytest.mark.skipif(not shutil.which("promtool"), reason="there is no promtool to ask")
-def test_promtool_has_nothing_against_the_configuration() -> None:
-    config = str(DEPLOY / "prometheus" / "prometheus.yml")
-    done = subprocess.run(["promtool", "check", "config", config], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr

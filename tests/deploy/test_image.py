@@ -134,6 +134,7 @@ def ends_without_a_trace(process: subprocess.Popen[Any], family: list[psutil.Pro
     return code
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_server_that_is_up_with_0() -> None:
     with server(quiet=True) as child:
         family = psutil.Process(child.process.pid).children(recursive=True)

@@ -114,6 +114,7 @@ def answer(base_url: str, tokens: int) -> str:
     return reply.choices[0].message.content or ""
 
 
+@pytest.mark.slow
 def test_tracing_and_drafting_change_when_a_text_comes_and_what_it_costs_but_not_the_text(tmp_path: Path) -> None:
     texts, steps = {}, {}
     for name, options in {"trace": ("--residency", "trace"), "sd": ("--mode", "fixed-sd")}.items():
