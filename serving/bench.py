@@ -25,6 +25,7 @@ from serving.priority import settle
 from serving.probe_bench import probes
 from serving.scheduler_bench import decisions
 from serving.step_log import read_step_log
+from serving.virtual_bench import virtual_pace
 
 HARDWARE = "elmoe3d-8gb"
 # Devices, sequences in each one's batch, and the speed that brings a step of that batch to some 5 to 30 ms.
@@ -71,6 +72,8 @@ def bench(quick: bool, token_model: str) -> dict[str, Any]:
     results["decisions"] = decisions()
     say("What metrics cost ...")
     results["metrics"] = metrics_cost()
+    say("Virtual time ...")
+    results["virtual"] = virtual_pace()
     for devices, batch, speed in PACING:
         say(f"Pacing: {devices} x batch {batch} at speed {speed:g} ...")
         results["pacing"].append(pacing(servers, (devices, batch), speed, output_len, results))
@@ -165,5 +168,5 @@ def print_table(results: dict[str, Any]) -> None:
         for row in results[name]:
             table.add_row(*(str(value) for value in row.values()))
         console.print(table)
-    for name, value in (results["metrics"] | results["stream"]).items():
-        console.print(f"{name}: {value:,}")
+    for name, value in (results["metrics"] | results["virtual"] | results["stream"]).items():
+        console.print(f"{name}: {value:,}" if isinstance(value, int | float) else f"{name}: {value}")

@@ -60,7 +60,7 @@ def compare(scenario: Scenario, requests: int, seed: int) -> dict[str, Any]:
     runs = []
     for kind, base, policies in kinds(dataclasses.replace(scenario, max_num_seqs=MAX_NUM_SEQS)):
         outcomes, _ = run(base, mixed(requests, seed, rate_per_s=float("inf")))
-        most_per_s = requests / max(outcome.tokens_s[-1] for outcome in outcomes)
+        most_per_s = requests / max(outcome.last_s for outcome in outcomes)
         for load in LOADS:
             crowd = mixed(requests, seed, load * most_per_s, hurried=kind != UNHURRIED)
             for name, changes in policies.items():
@@ -122,8 +122,8 @@ def figures(outcomes: list[Outcome], records: list[StepRecord]) -> Figures:
     ttft = np.array([each.ttft_s for each in outcomes])
     gaps = [later - one for each in outcomes for one, later in pairwise(each.tokens_s) if later > one]
     decoding = [record for record in records if record.phase == "decode"]
-    tokens = sum(len(each.tokens_s) for each in outcomes)
-    last_s = max(each.tokens_s[-1] for each in outcomes)
+    tokens = sum(each.tokens for each in outcomes)
+    last_s = max(each.last_s for each in outcomes)
     good = sum(each.good for each in outcomes)
     return Figures(
         ttft_s=float(ttft.mean()),
@@ -134,7 +134,8 @@ def figures(outcomes: list[Outcome], records: list[StepRecord]) -> Figures:
         good_share=good / len(outcomes),
         j_per_token=sum(sum(record.energy_j) for record in records) / tokens,
         hit_rate=sum(record.expert_hits for record in decoding) / sum(record.expert_lookups for record in decoding),
-        sd_share=sum(record.mode == "sd" for record in decoding) / len(decoding),
+        sd_share=sum(record.steps for record in decoding if record.mode == "sd")
+        / sum(record.steps for record in decoding),
         mode_changes=sum(one.mode != other.mode for one, other in pairwise(decoding)),
         tokens_per_s=tokens / last_s,
     )

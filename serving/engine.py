@@ -5,10 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
+from device_model.step import StepCosts
 from serving.clock import Clock
 from serving.flow import NEVER, Batch, Chunk, Done, Release, StepRecord
 from serving.pricing import Priced, Pricer
-from serving.tokens import Tokens
 
 # A device whose tokens are this far behind waits for them: beyond, what it emulates has no text to go with it, and may
 # be the decoding of what has stopped long ago.
@@ -19,6 +21,16 @@ class Planner(Protocol):
     """Composes batches: `serving.scheduler.Scheduler`, or an actor that owns one."""
 
     def plan(self, at: float, now: float, last: float, done: Done) -> Batch: ...
+
+
+class Buffers(Protocol):
+    """Has the tokens ready: `serving.tokens.Tokens`, or `serving.counted.Counted` where nobody reads them."""
+
+    def push(self, chunks: list[Chunk]) -> list[Chunk]: ...
+
+    def take(self, wanted: dict[str, int]) -> tuple[list[Chunk], int]: ...
+
+    def owed(self) -> int: ...
 
 
 class Tier(Protocol):
@@ -34,7 +46,8 @@ class Engine:
     """One emulated device in time. `sink` takes its releases; `cycle` is to be called for ever.
 
     `at` is where its emulated time has got to: the sum of modelled latencies, and of waits for arrivals and stalls.
-    `lease_s` is for how long of it a lease of the tier holds.
+    `lease_s` is for how long of it a lease of the tier holds. One that `leaps` makes all steps of an unchanged batch at
+    once: for virtual time, where nobody waits for them one by one.
     """
 
     device: int
@@ -42,10 +55,11 @@ class Engine:
     planner: Planner
     pricer: Pricer
     tier: Tier
-    tokens: Tokens
+    tokens: Buffers
     sink: Callable[[Release], None]
     at: float = 0.0
     lease_s: float = NEVER
+    leaps: bool = False
     _leased_at: float | None = None
     _lease_ends_s: float = NEVER
     _stalled_until: float = 0.0
@@ -92,6 +106,9 @@ class Engine:
         self.at = batch.start_s
         granted = self._lease()
         for step, priced in enumerate(self.pricer.price(batch, granted)):
+            if self.leaps and step == 0 and priced.run is not None and len(priced.run) > 1:
+                self._leap(batch, priced, priced.run)
+                break
             self._step(batch, priced, first=step == 0)
             if self._news or self._finished or self.at >= min(batch.until_s, self._lease_ends_s):
                 break
@@ -167,6 +184,49 @@ class Engine:
         self._traffic += cost.traffic.ext_bytes
         if underruns and self.tokens.owed() > MAX_OWED:
             self._stall()
+
+    def _leap(self, batch: Batch, priced: Priced, run: StepCosts) -> None:
+        """Make as many steps at once as would be made one by one until something is to happen."""
+        start, ends = self.at, np.add.accumulate(np.concatenate(([self.at], run.latency_s)))[1:]
+        until = min(batch.until_s, self._lease_ends_s)
+        steps = min(len(ends), int(np.searchsorted(ends, until)) + 1)
+        self.at = float(ends[steps - 1])
+        self.clock.until(self.at)
+        chunks, underruns = self.tokens.take(dict.fromkeys(batch.ids, steps))
+        draft_s, target_s, update_s = run.seconds[:steps].sum(axis=0).tolist()
+        traffic = run.traffic_bytes[:steps].sum(axis=0).tolist()
+        record = StepRecord(
+            device=self.device,
+            mode="ar",
+            phase=batch.phase,
+            start_s=start,
+            latency_s=self.at - start,
+            batch=len(batch.ids),
+            new_tokens=sum(batch.new_tokens) * steps,
+            energy_j=tuple(run.energy_j[:steps].sum(axis=0).tolist()),
+            traffic_bytes=tuple(traffic),
+            expert_lookups=float(run.expert_lookups[:steps].sum()),
+            expert_hits=float(run.expert_hits[:steps].sum()),
+            late_real_s=0.0,
+            underruns=underruns,
+            waiting=batch.waiting,
+            kv_tokens=batch.kv_tokens,
+            preemptions=batch.preemptions,
+            slips=batch.slips,
+            reason=priced.reason,
+            queried_tokens=batch.queried_tokens,
+            cached_tokens=batch.cached_tokens,
+            draft_s=draft_s,
+            target_s=target_s,
+            update_s=update_s,
+            steps=steps,
+        )
+        ends_s = ends[:steps].tolist()
+        self.sink(Release(self.device, self.at, chunks, record, batch.started, start, ends_s))
+        self._finish(chunks)
+        self._last = ends_s[-2] if steps > 1 else start
+        self._steps += steps
+        self._traffic += traffic[1]
 
     def _stall(self) -> None:
         """Wait for overdue tokens. Arrivals go on meanwhile, so emulated time does too."""

@@ -125,7 +125,8 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     HB was given other experts before it. `draft_s`, `target_s` (a prompt, plain decoding, or verifying), `update_s` (of
     the draft's experts, where it is not hidden) and `moved_s` (experts and KV between the tiers, before the step) add
     up to the latency. `accepted_by` [depth + 1] counts the sequences that drafted by how many of their drafts were
-    accepted.
+    accepted. In virtual time equal steps may be told of as one: then `steps` is how many, figures that can be added are
+    their sums, and `kv_tokens` are those of the first.
     """
 
     device: int
@@ -160,12 +161,14 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     update_s: float = 0.0
     moved_s: float = 0.0
     accepted_by: list[int] = []
+    steps: int = 1
 
 
 class Release(msgspec.Struct, frozen=True, array_like=True):
     """Tokens that the device has at emulated instant `at_s`: those of one step, or (no `record`) overdue ones.
 
-    `started` names the requests whose first step this was, begun at `start_s`.
+    `started` names the requests whose first step this was, begun at `start_s`. Where steps are told of as one, `ends_s`
+    are the instants at which each of them gave each sequence a token; the last of them is `at_s`.
     """
 
     device: int
@@ -174,3 +177,4 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
     record: StepRecord | None = None
     started: list[str] = []
     start_s: float = 0.0
+    ends_s: list[float] = []

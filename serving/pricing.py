@@ -9,7 +9,7 @@ from device_model.condition import HEALTHY, Condition
 from device_model.load import load_device, trace_experts
 from device_model.route_map import RouteMap, Routers
 from device_model.speculation import draws_at, sample_accepted
-from device_model.step import IntArray, StepCost, StepPlan
+from device_model.step import IntArray, StepCost, StepCosts, StepPlan
 from device_model.tiered import TieredDevice
 from serving.flow import Batch, Chunk
 from serving.policies.modes import Modes
@@ -25,7 +25,8 @@ class Priced(NamedTuple):
     """A step's cost, and of how many of its tokens the experts had to be guessed. If `drafts` sequences draft, to a
     `depth`, how many drafts of each sequence of the batch are `accepted`, and (`accepted_by`) how many of those that
     draft had so many accepted. `reason`: why it is in this mode. `swaps` is 1 if HB was given other experts first,
-    and `moved_s` are the seconds of the cost in which these, or keys and values, are moved."""
+    and `moved_s` are the seconds of the cost in which these, or keys and values, are moved. `run` are the costs of all
+    steps of the batch, this one first, where nothing but time tells them apart."""
 
     cost: StepCost
     unrouted: int = 0
@@ -36,10 +37,11 @@ class Priced(NamedTuple):
     swaps: int = 0
     moved_s: float = 0.0
     accepted_by: list[int] = []  # noqa: RUF012  # never written to
+    run: StepCosts | None = None
 
     def after(self, moved: StepCost) -> "Priced":
         """The same, once something was moved between the tiers."""
-        return self._replace(cost=moved.plus(self.cost), moved_s=self.moved_s + moved.latency_s)
+        return self._replace(cost=moved.plus(self.cost), moved_s=self.moved_s + moved.latency_s, run=None)
 
 
 class Pricer(Protocol):
@@ -77,7 +79,7 @@ class Modelled:
         self._depth = way.depth if way.tokens else self._depth
         if way.depth == PLAIN:
             for cost in way.costs:
-                yield Priced(cost, reason=reason)
+                yield Priced(cost, reason=reason, run=way.costs)
         else:
             # One step: only what was accepted tells how the next one begins.
             yield _drafted(batch, decoding, way, reason)

@@ -10,34 +10,49 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from serving.clock import VirtualClock
+from serving.counted import Counted
 from serving.engine import Engine
-from serving.flow import NEVER, Chunk, Release, Request, StepRecord
+from serving.flow import NEVER, Release, Request, StepRecord
 from serving.lpddr import Lpddr
 from serving.pricing import Pricer
 from serving.rules import Limits, Rules
 from serving.scheduler import Scheduler
-from serving.tokens import Tokens
-
-LENGTH = 1  # vLLM's number for a request that ended because it had all its tokens
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a request: instants in emulated seconds."""
+    """What became of a request: instants in emulated seconds. `runs` are those of its tokens, as they were released:
+    one for as many tokens as there are of it, or (of steps that were made at once) one for each."""
 
     request: Request
     device: int
     started_s: float = NEVER
-    tokens_s: list[float] = field(default_factory=list)
+    first_s: float = NEVER
+    last_s: float = NEVER
+    tokens: int = 0
+    runs: list[tuple[int, list[float]]] = field(default_factory=list)
+
+    def take(self, tokens: int, ends_s: list[float]) -> None:
+        """Tokens came out: all at one instant, or each at its own."""
+        if not self.tokens:
+            self.first_s = ends_s[0]
+        self.last_s = ends_s[-1]
+        self.tokens += tokens
+        self.runs.append((tokens, ends_s))
+
+    @property
+    def tokens_s(self) -> list[float]:
+        """The instant of each token."""
+        return [at_s for tokens, ends_s in self.runs for at_s in (ends_s if len(ends_s) > 1 else ends_s * tokens)]
 
     @property
     def ttft_s(self) -> float:
-        return self.tokens_s[0] - self.request.arrival_s
+        return self.first_s - self.request.arrival_s
 
     @property
     def tpot_s(self) -> float:
         """Mean time from one token to the next; 0 for a single one."""
-        return (self.tokens_s[-1] - self.tokens_s[0]) / max(1, len(self.tokens_s) - 1)
+        return (self.last_s - self.first_s) / max(1, self.tokens - 1)
 
     @property
     def good(self) -> bool:
@@ -48,13 +63,16 @@ class Outcome:
 class VirtualNode:
     """A device with its scheduler."""
 
-    def __init__(self, index: int, pricer: Pricer, ext_bytes_per_s: float, limits: Limits, rules: Rules) -> None:
+    def __init__(
+        self, index: int, pricer: Pricer, ext_bytes_per_s: float, limits: Limits, rules: Rules, leaps: bool = True
+    ) -> None:
+        """One that `leaps` makes equal steps at once, with the same instants, and their figures in one record."""
         self.index = index
         self.outcomes: dict[str, Outcome] = {}
         self.records: list[StepRecord] = []
         self._left = 0
         self.scheduler = Scheduler(limits, rules)
-        self._tokens = Tokens()
+        self._tokens = Counted()
         self._engine = Engine(
             device=index,
             clock=VirtualClock(),
@@ -63,13 +81,12 @@ class VirtualNode:
             tier=Lpddr(ext_bytes_per_s),
             tokens=self._tokens,
             sink=self._note,
+            leaps=leaps,
         )
 
     def submit(self, request: Request) -> None:
         """A request goes to this device."""
-        last = request.max_tokens - 1
-        self._tokens.open(request.id)
-        self._tokens.push([Chunk(request.id, i, [i], LENGTH if i == last else None) for i in range(request.max_tokens)])
+        self._tokens.open(request.id, request.released, request.max_tokens - request.released)
         self.outcomes[request.id] = Outcome(request, self.index)
         self._left += 1
         self.scheduler.submit(request)
@@ -85,8 +102,9 @@ class VirtualNode:
     def _note(self, release: Release) -> None:
         for id in release.started:
             self.outcomes[id].started_s = min(self.outcomes[id].started_s, release.start_s)
+        ends_s = release.ends_s or [release.at_s]
         for chunk in release.chunks:
-            self.outcomes[chunk.request_id].tokens_s.append(release.at_s)
+            self.outcomes[chunk.request_id].take(len(chunk.tokens), ends_s)
             self._left -= chunk.finish is not None
         if release.record is not None:
             self.records.append(release.record)

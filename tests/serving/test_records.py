@@ -1,12 +1,18 @@
-"""Does each step's record add up?"""
+"""Does each step's record add up, also where steps are made at once?"""
 
 import dataclasses
+from itertools import accumulate
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from serving.compare import mixed, run
-from serving.flow import StepRecord
+from serving.emulated import Emulated
+from serving.flow import Request, StepRecord
 from serving.scenario import Scenario
+from serving.scheduling import limits_of, rules_of
+from serving.virtual import Outcome, VirtualNode, serve_virtually
 
 SPECULATING = Scenario(mode="tau", tau=4, max_num_seqs=8, max_num_batched_tokens=8192)
 SWAPPING = dataclasses.replace(SPECULATING, placement="topic", batching="topic-aware", mode="fixed-ar")
@@ -39,3 +45,42 @@ def test_sequences_are_counted_by_what_they_had_accepted() -> None:
     for record in records:
         assert sum(record.accepted_by) == record.drafts
         assert sum(count * n for count, n in enumerate(record.accepted_by)) == record.accepted
+
+
+def served(scenario: Scenario, requests: list[Request], leaps: bool) -> tuple[list[Outcome], list[StepRecord]]:
+    emulated = Emulated.of(scenario, scenario.members[0])
+    ways = emulated.load()
+    figures = emulated.figures(ways)
+    limits, rules = limits_of(scenario, figures), rules_of(scenario, figures)
+    node = VirtualNode(0, emulated.pricer(ways), figures.ext_bytes_per_s, limits, rules, leaps)
+    return serve_virtually(requests, [node])
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10**6),
+    mode=st.sampled_from(["fixed-ar", "tau", "cost"]),
+    batching=st.sampled_from(["fcfs", "slo-aware", "topic-aware"]),
+    rate_per_s=st.sampled_from([0.3, 3.0, 300.0]),
+    seqs=st.sampled_from([1, 5, 40]),
+)
+def test_steps_made_at_once_are_those_made_one_by_one(
+    seed: int, mode: str, batching: str, rate_per_s: float, seqs: int
+) -> None:
+    scenario = Scenario(mode=mode, batching=batching, max_num_seqs=seqs)
+    requests = mixed(25, seed, rate_per_s)
+    at_once, leapt = served(scenario, requests, leaps=True)
+    one_by_one, made = served(scenario, requests, leaps=False)
+    # To the last digit.
+    assert [each.tokens_s for each in at_once] == [each.tokens_s for each in one_by_one]
+    assert [each.started_s for each in at_once] == [each.started_s for each in one_by_one]
+    assert sum(record.steps for record in leapt) == len(made)
+    assert [record.start_s for record in leapt] == [made[i].start_s for i in first_steps(leapt)]
+    for name in ("latency_s", "expert_hits", "target_s", "new_tokens", "queried_tokens", "slips"):
+        assert sum(getattr(each, name) for each in leapt) == pytest.approx(sum(getattr(each, name) for each in made))
+    assert sum(sum(each.energy_j) for each in leapt) == pytest.approx(sum(sum(each.energy_j) for each in made))
+
+
+def first_steps(leapt: list[StepRecord]) -> list[int]:
+    """Where each record's first step is among all steps."""
+    return [0, *accumulate(record.steps for record in leapt)][:-1]
