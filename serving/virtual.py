@@ -7,43 +7,45 @@ instant at which the devices have come to it, so that whoever chooses the device
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from serving.clock import VirtualClock
 from serving.counted import Counted
 from serving.engine import Engine
-from serving.flow import NEVER, Release, Request, StepRecord
+from serving.flow import NEVER, Chunk, Release, Request, StepRecord
 from serving.lpddr import Lpddr
 from serving.pricing import Pricer
 from serving.rules import Limits, Rules
 from serving.scheduler import Scheduler
 
+Timeline = list[tuple[dict[str, int], list[float]]]
+"""What a device released, step by step or in steps made at once: tokens by request, and the instants: one for all of a
+request's tokens, or one for each."""
+
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a request: instants in emulated seconds. `runs` are those of its tokens, as they were released:
-    one for as many tokens as there are of it, or (of steps that were made at once) one for each."""
+    """What became of a request: instants in emulated seconds. Its tokens are in the device's `timeline`, of which it
+    has entries from `begins` to `ends`."""
 
     request: Request
     device: int
+    timeline: "Timeline"
     started_s: float = NEVER
     first_s: float = NEVER
     last_s: float = NEVER
     tokens: int = 0
-    runs: list[tuple[int, list[float]]] = field(default_factory=list)
-
-    def take(self, tokens: int, ends_s: list[float]) -> None:
-        """Tokens came out: all at one instant, or each at its own."""
-        if not self.tokens:
-            self.first_s = ends_s[0]
-        self.last_s = ends_s[-1]
-        self.tokens += tokens
-        self.runs.append((tokens, ends_s))
+    begins: int = 0
+    ends: int = 0
 
     @property
     def tokens_s(self) -> list[float]:
         """The instant of each token."""
-        return [at_s for tokens, ends_s in self.runs for at_s in (ends_s if len(ends_s) > 1 else ends_s * tokens)]
+        instants: list[float] = []
+        for given, ends_s in self.timeline[self.begins : self.ends]:
+            if count := given.get(self.request.id):
+                instants += ends_s if len(ends_s) > 1 else ends_s * count
+        return instants
 
     @property
     def ttft_s(self) -> float:
@@ -70,6 +72,7 @@ class VirtualNode:
         self.index = index
         self.outcomes: dict[str, Outcome] = {}
         self.records: list[StepRecord] = []
+        self._timeline: Timeline = []
         self._left = 0
         self.scheduler = Scheduler(limits, rules)
         self._tokens = Counted()
@@ -87,7 +90,7 @@ class VirtualNode:
     def submit(self, request: Request) -> None:
         """A request goes to this device."""
         self._tokens.open(request.id, request.released, request.max_tokens - request.released)
-        self.outcomes[request.id] = Outcome(request, self.index)
+        self.outcomes[request.id] = Outcome(request, self.index, self._timeline)
         self._left += 1
         self.scheduler.submit(request)
 
@@ -103,11 +106,20 @@ class VirtualNode:
         for id in release.started:
             self.outcomes[id].started_s = min(self.outcomes[id].started_s, release.start_s)
         ends_s = release.ends_s or [release.at_s]
+        self._timeline.append((self._tokens.given, ends_s))
         for chunk in release.chunks:
-            self.outcomes[chunk.request_id].take(len(chunk.tokens), ends_s)
-            self._left -= chunk.finish is not None
+            self._note_edge(chunk, ends_s)
         if release.record is not None:
             self.records.append(release.record)
+
+    def _note_edge(self, chunk: Chunk, ends_s: list[float]) -> None:
+        """The first or the last token of a request."""
+        outcome = self.outcomes[chunk.request_id]
+        if not outcome.tokens:
+            outcome.first_s, outcome.begins = ends_s[0], len(self._timeline) - 1
+        outcome.last_s, outcome.ends = ends_s[-1], len(self._timeline)
+        outcome.tokens = chunk.first + len(chunk.tokens)
+        self._left -= chunk.finish is not None
 
 
 def serve_virtually(
