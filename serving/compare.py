@@ -17,9 +17,9 @@ from serving.flow import Request, StepRecord
 from serving.policies.modes import POLICIES as MODES
 from serving.rules import BATCHING, PREFILL
 from serving.scenario import Scenario
-from serving.scheduling import limits_of, rules_of
+from serving.simulated import Simulated
 from serving.slo import SloClass, parse_classes
-from serving.virtual import Outcome, VirtualNode, serve_virtually
+from serving.virtual import Outcome
 from serving.ways import PLAIN
 
 LOADS = (0.5, 0.9, 1.3)
@@ -108,13 +108,8 @@ def mixed(count: int, seed: int, rate_per_s: float, hurried: bool = True) -> lis
 
 
 def run(scenario: Scenario, requests: list[Request]) -> tuple[list[Outcome], list[StepRecord]]:
-    """A scenario's device, fed with the requests."""
-    emulated = Emulated.of(scenario, scenario.members[0])
-    ways = emulated.load()
-    figures = emulated.figures(ways)
-    limits, rules = limits_of(scenario, figures), rules_of(scenario, figures)
-    node = VirtualNode(0, emulated.pricer(ways), ways.device.ext_bytes_per_s, limits, rules)
-    return serve_virtually(requests, [node])
+    """A scenario's devices, fed with the requests."""
+    return Simulated(scenario).serve(requests)
 
 
 def figures(outcomes: list[Outcome], records: list[StepRecord]) -> Figures:

@@ -62,7 +62,7 @@ class Engine:
     leaps: bool = False
     _leased_at: float | None = None
     _lease_ends_s: float = NEVER
-    _stalled_until: float = 0.0
+    stalled_until: float = 0.0
     _last: float = -1.0
     _steps: int = 0
     _accepted: list[int] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Engine:
     def stall(self, until_s: float) -> None:
         """Stand still from the end of the step at hand until an emulated instant, from any thread. Said once more it
         can be later, or sooner: one that is over ends the stall."""
-        self._stalled_until = until_s
+        self.stalled_until = until_s
         self.poke()
 
     def push(self, chunks: list[Chunk]) -> None:
@@ -127,12 +127,12 @@ class Engine:
 
     def _stand_still(self) -> None:
         """Let a stall pass. A clock's wait may end sooner than it is asked to."""
-        if self._stalled_until > self.at:
+        if self.stalled_until > self.at:
             self._release_tier()
-            while self.clock.now() < self._stalled_until:
-                self.clock.wait(self._stalled_until)
+            while self.clock.now() < self.stalled_until:
+                self.clock.wait(self.stalled_until)
             # If it was ended before its time, it is now.
-            self.at = max(self.at, self._stalled_until if self._stalled_until > self.at else self.clock.now())
+            self.at = max(self.at, self.stalled_until if self.stalled_until > self.at else self.clock.now())
 
     def _step(self, batch: Batch, priced: Priced, first: bool) -> None:
         cost = priced.cost

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from serving.clock import VirtualClock
 from serving.counted import Counted
-from serving.engine import Engine
+from serving.engine import Engine, Tier
 from serving.flow import NEVER, Chunk, Release, Request, StepRecord
-from serving.lpddr import Lpddr
 from serving.pricing import Pricer
 from serving.rules import Limits, Rules
 from serving.scheduler import Scheduler
@@ -66,41 +65,60 @@ class VirtualNode:
     """A device with its scheduler."""
 
     def __init__(
-        self, index: int, pricer: Pricer, ext_bytes_per_s: float, limits: Limits, rules: Rules, leaps: bool = True
+        self, index: int, pricer: Pricer, tier: Tier, limits: Limits, rules: Rules, leaps: bool = True
     ) -> None:
         """One that `leaps` makes equal steps at once, with the same instants, and their figures in one record."""
+        self.on_end: Callable[[float, Request], None] = lambda at_s, request: None
         self.index = index
+        # Of those that have not ended.
         self.outcomes: dict[str, Outcome] = {}
         self.records: list[StepRecord] = []
         self._timeline: Timeline = []
         self._left = 0
         self.scheduler = Scheduler(limits, rules)
         self._tokens = Counted()
-        self._engine = Engine(
+        self.engine = Engine(
             device=index,
             clock=VirtualClock(),
             planner=self.scheduler,
             pricer=pricer,
-            tier=Lpddr(ext_bytes_per_s),
+            tier=tier,
             tokens=self._tokens,
             sink=self._note,
             leaps=leaps,
         )
 
-    def submit(self, request: Request) -> None:
-        """A request goes to this device."""
+    def submit(self, request: Request) -> Outcome:
+        """A request goes to this device; what becomes of it is told in what this returns."""
         self._tokens.open(request.id, request.released, request.max_tokens - request.released)
-        self.outcomes[request.id] = Outcome(request, self.index, self._timeline)
+        outcome = self.outcomes[request.id] = Outcome(request, self.index, self._timeline)
         self._left += 1
         self.scheduler.submit(request)
+        return outcome
+
+    def change(self, pricer: Pricer, limits: Limits) -> None:
+        """Be another device from the next plan on."""
+        self.engine.pricer = pricer
+        self.scheduler.limit(limits)
+
+    @property
+    def busy(self) -> bool:
+        """Whether there are requests that have not ended."""
+        return self._left > 0
+
+    def goes_on(self, until_s: float) -> bool:
+        """Whether there is anything to do before an instant."""
+        return self._left > 0 and self.engine.at < until_s and self.engine.clock.now() < until_s
+
+    def cycle(self, until_s: float) -> None:
+        """Plan once, and make the steps of that plan, as far as they begin before an instant."""
+        self.scheduler.until_s = until_s
+        self.engine.cycle()
 
     def run(self, until_s: float) -> None:
         """Go on until instant `until_s` is reached or passed; or, without one, until nothing is left to do."""
-        self.scheduler.until_s = until_s
-        while self._left and self._engine.at < until_s:
-            self._engine.cycle()
-            if self._engine.clock.now() >= until_s:
-                break
+        while self.goes_on(until_s):
+            self.cycle(until_s)
 
     def _note(self, release: Release) -> None:
         for id in release.started:
@@ -119,7 +137,10 @@ class VirtualNode:
             outcome.first_s, outcome.begins = ends_s[0], len(self._timeline) - 1
         outcome.last_s, outcome.ends = ends_s[-1], len(self._timeline)
         outcome.tokens = chunk.first + len(chunk.tokens)
-        self._left -= chunk.finish is not None
+        if chunk.finish is not None:
+            self._left -= 1
+            del self.outcomes[chunk.request_id]
+            self.on_end(outcome.last_s, outcome.request)
 
 
 def serve_virtually(
@@ -128,14 +149,11 @@ def serve_virtually(
     choose: Callable[[Request], int] = lambda request: 0,
 ) -> tuple[list[Outcome], list[StepRecord]]:
     """Serve all `requests`, ordered by arrival; what became of each, in their order, and all steps by device."""
-    requests = list(requests)
-    homes = []
+    outcomes = []
     for request in requests:
         for node in nodes:
             node.run(request.arrival_s)
-        homes.append(choose(request))
-        nodes[homes[-1]].submit(request)
+        outcomes.append(nodes[choose(request)].submit(request))
     for node in nodes:
         node.run(NEVER)
-    outcomes = [nodes[home].outcomes[request.id] for home, request in zip(homes, requests, strict=True)]
     return outcomes, [record for node in nodes for record in node.records]

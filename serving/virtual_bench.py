@@ -1,16 +1,13 @@
 """How fast virtual time goes: steps made one by one, and requests of a fleet whose equal steps are made at once."""
 
 import time
-from itertools import count
 from typing import Any
 
 import numpy as np
 
-from serving.emulated import Emulated
 from serving.flow import Request
 from serving.scenario import Scenario
-from serving.scheduling import limits_of, rules_of
-from serving.virtual import VirtualNode, serve_virtually
+from serving.simulated import Simulated
 
 BATCH, OUTPUT = 16, 512
 FLEET = {"devices": 4, "requests": 20_000, "rate_per_s": 80.0, "prompt_tokens": 1024, "output_tokens": 128}
@@ -34,22 +31,8 @@ def virtual_pace(requests: int = int(FLEET["requests"])) -> dict[str, Any]:
 
 def _timed(requests: list[Request], devices: int, max_num_seqs: int, leaps: bool) -> tuple[float, int]:
     """Wall seconds, and the steps that were made in them."""
-    scenario = Scenario(mode="fixed-ar", max_num_seqs=max_num_seqs)
-    emulated = Emulated.of(scenario, scenario.members[0])
-    ways = emulated.load()
-    figures = emulated.figures(ways)
-    nodes = [
-        VirtualNode(
-            index,
-            emulated.pricer(ways),
-            figures.ext_bytes_per_s,
-            limits_of(scenario, figures),
-            rules_of(scenario, figures),
-            leaps,
-        )
-        for index in range(devices)
-    ]
-    turn = count()
+    scenario = Scenario(mode="fixed-ar", max_num_seqs=max_num_seqs, devices=devices, router="round-robin")
+    simulated = Simulated(scenario, leaps)
     began = time.perf_counter()
-    _, records = serve_virtually(requests, nodes, lambda request: next(turn) % devices)
+    _, records = simulated.serve(requests)
     return time.perf_counter() - began, sum(record.steps for record in records)

@@ -11,6 +11,7 @@ from serving.cli import make_parser
 from serving.compare import Figures, figures, mixed, run
 from serving.compare_report import markdown, write
 from serving.flow import Request
+from serving.lpddr import Lpddr
 from serving.policies.modes import Modes
 from serving.pricing import Modelled
 from serving.rules import Limits, Rules
@@ -73,7 +74,7 @@ def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
     ways = Ways(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"))
     limits = Limits(8, 2048, ways.device.kv_capacity_tokens)
     nodes = [
-        VirtualNode(i, Modelled(ways, Modes.of("fixed-ar", ())), ways.device.ext_bytes_per_s, limits, Rules())
+        VirtualNode(i, Modelled(ways, Modes.of("fixed-ar", ())), Lpddr(ways.device.ext_bytes_per_s), limits, Rules())
         for i in (0, 1)
     ]
     requests = [Request(str(i), 0.3 * i, 50, 20) for i in range(10)]
@@ -82,7 +83,9 @@ def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
     assert all(len(each.tokens_s) == 20 and each.started_s >= each.request.arrival_s for each in outcomes)
     assert {record.device for record in records} == {0, 1}
     # Each device by itself: the same as if the other were not there.
-    [alone] = [VirtualNode(0, Modelled(ways, Modes.of("fixed-ar", ())), ways.device.ext_bytes_per_s, limits, Rules())]
+    [alone] = [
+        VirtualNode(0, Modelled(ways, Modes.of("fixed-ar", ())), Lpddr(ways.device.ext_bytes_per_s), limits, Rules())
+    ]
     by_itself, _ = serve_virtually(requests[::2], [alone])
     assert [each.tokens_s for each in by_itself] == [each.tokens_s for each in outcomes[::2]]
 

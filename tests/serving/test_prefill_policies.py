@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from device_model.load import load_device
 from serving.flow import NEVER, Batch, Done, Request
+from serving.lpddr import Lpddr
 from serving.policies.modes import Modes
 from serving.pricing import Modelled
 from serving.rules import PREEMPTION, PREFILL, Limits, Rules
@@ -180,7 +181,7 @@ def served(**rules: object) -> list[Outcome]:
     read = [Request(f"read {i}", 1.0 + i, 1500, 2) for i in range(4)]
     limits = Limits(16, 2048, WAYS.device.kv_capacity_tokens)
     pricer = Modelled(WAYS, Modes.of("fixed-ar", ()))
-    node = VirtualNode(0, pricer, WAYS.device.ext_bytes_per_s, limits, Rules(**rules))  # type: ignore[arg-type]
+    node = VirtualNode(0, pricer, Lpddr(WAYS.device.ext_bytes_per_s), limits, Rules(**rules))  # type: ignore[arg-type]
     outcomes, _ = serve_virtually(talk + read, [node])
     return outcomes
 

@@ -8,11 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serving.compare import mixed, run
-from serving.emulated import Emulated
-from serving.flow import Request, StepRecord
+from serving.flow import StepRecord
 from serving.scenario import Scenario
-from serving.scheduling import limits_of, rules_of
-from serving.virtual import Outcome, VirtualNode, serve_virtually
+from serving.simulated import Simulated
 
 SPECULATING = Scenario(mode="tau", tau=4, max_num_seqs=8, max_num_batched_tokens=8192)
 SWAPPING = dataclasses.replace(SPECULATING, placement="topic", batching="topic-aware", mode="fixed-ar")
@@ -47,15 +45,6 @@ def test_sequences_are_counted_by_what_they_had_accepted() -> None:
         assert sum(count * n for count, n in enumerate(record.accepted_by)) == record.accepted
 
 
-def served(scenario: Scenario, requests: list[Request], leaps: bool) -> tuple[list[Outcome], list[StepRecord]]:
-    emulated = Emulated.of(scenario, scenario.members[0])
-    ways = emulated.load()
-    figures = emulated.figures(ways)
-    limits, rules = limits_of(scenario, figures), rules_of(scenario, figures)
-    node = VirtualNode(0, emulated.pricer(ways), figures.ext_bytes_per_s, limits, rules, leaps)
-    return serve_virtually(requests, [node])
-
-
 @settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6),
@@ -69,8 +58,8 @@ def test_steps_made_at_once_are_those_made_one_by_one(
 ) -> None:
     scenario = Scenario(mode=mode, batching=batching, max_num_seqs=seqs)
     requests = mixed(25, seed, rate_per_s)
-    at_once, leapt = served(scenario, requests, leaps=True)
-    one_by_one, made = served(scenario, requests, leaps=False)
+    at_once, leapt = Simulated(scenario, leaps=True).serve(requests)
+    one_by_one, made = Simulated(scenario, leaps=False).serve(requests)
     # To the last digit.
     assert [each.tokens_s for each in at_once] == [each.tokens_s for each in one_by_one]
     assert [each.started_s for each in at_once] == [each.started_s for each in one_by_one]

@@ -1,0 +1,91 @@
+"""Does a scenario in virtual time have its routers, shared tiers and faults, and the same digits each time?"""
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from serving.compare import mixed
+from serving.flow import Request
+from serving.scenario import Scenario, ScenarioError
+from serving.simulated import Simulated
+from serving.virtual import Outcome
+
+
+def crowd(count: int, gap_s: float = 0.0, output: int = 200) -> list[Request]:
+    return [Request(str(i), i * gap_s, 64, output, seed=i) for i in range(count)]
+
+
+def gaps(outcome: Outcome, begin_s: float = 0.0, end_s: float = float("inf")) -> list[float]:
+    """Times from token to token that lie within a time."""
+    return [later - one for one, later in pairwise(outcome.tokens_s) if begin_s < one and later < end_s]
+
+
+def homes(outcomes: list[Outcome]) -> Counter[int]:
+    return Counter(outcome.device for outcome in outcomes)
+
+
+def test_round_robin_takes_turns_and_least_loaded_spares_the_slow() -> None:
+    unlike = Scenario(fleet=("elmoe3d-8gb", "xpu/elmoe3d-8gb+none"), mode="fixed-ar", max_num_seqs=4)
+    requests = crowd(40, gap_s=1.0)
+    turns, _ = Simulated(Scenario(devices=2, router="round-robin", mode="fixed-ar")).serve(requests)
+    assert homes(turns) == {0: 20, 1: 20}
+    spared, _ = Simulated(unlike).serve(requests)
+    assert homes(spared)[0] > homes(spared)[1]
+
+
+def test_requests_that_have_ended_are_off_the_routers_books_and_no_others() -> None:
+    scenario = Scenario(devices=3, mode="fixed-ar", max_num_seqs=2)
+    simulated = Simulated(scenario)
+    outcomes, _ = simulated.serve(crowd(30, gap_s=0.05, output=20))
+    assert all(outcome.tokens == 20 for outcome in outcomes)
+    assert [simulated._router.in_flight(device) for device in range(3)] == [0, 0, 0]
+
+
+def test_devices_on_one_tier_slow_each_other_down() -> None:
+    apart = Scenario(devices=2, mode="fixed-ar", router="round-robin")
+    together = Scenario(devices=2, shared_ext=2, mode="fixed-ar", router="round-robin")
+    alone, shared = (np.median(gaps(Simulated(each).serve(crowd(2))[0][0])) for each in (apart, together))
+    assert 1.1 < shared / alone < 2.0
+
+
+@pytest.mark.parametrize("fault", ["lpddr: left=0.5", "hb: left=0.5", "clock: left=0.5"])
+def test_what_breaks_slows_steps_down_for_as_long_as_it_lasts(fault: str) -> None:
+    scenario = Scenario(mode="fixed-ar", faults=(f"{fault}, at=1, for=1",))
+    (outcome,), _ = Simulated(scenario).serve(crowd(1, output=800))
+    before, broken, after = (np.median(gaps(outcome, *when)) for when in ((0.3, 1.0), (1.05, 2.0), (2.05, 9.0)))
+    assert broken > 1.04 * before
+    assert after == pytest.approx(before, rel=0.05)
+
+
+def test_a_stall_is_time_in_which_no_token_comes() -> None:
+    scenario = Scenario(mode="fixed-ar", faults=("stall: at=1, for=3",))
+    (outcome,), _ = Simulated(scenario).serve(crowd(1, output=400))
+    assert max(gaps(outcome)) == max(gaps(outcome, 0.9, 4.1)) == pytest.approx(3.0, abs=0.05)
+    assert sorted(gaps(outcome))[-2] < 0.1
+
+
+FAULTY = {
+    "faults": ("lpddr: left=0.5, rate=20, for=1, device=0", "clock: left=0.7, at=2, for=3", "stall: for=0.5, rate=6"),
+    "devices": 2,
+    "max_num_seqs": 6,
+}
+
+
+@pytest.mark.parametrize("changes", [FAULTY, FAULTY | {"shared_ext": 2}, FAULTY | {"router": "score: load=1, topic=1"}])
+@pytest.mark.parametrize("mode", ["fixed-ar", "tau"])
+def test_it_is_the_same_each_time_and_whether_steps_are_made_at_once_or_not(
+    changes: dict[str, object], mode: str
+) -> None:
+    scenario = Scenario(mode=mode, **changes)  # type: ignore[arg-type]
+    requests = mixed(40, seed=7, rate_per_s=4.0)
+    runs = [Simulated(scenario, leaps).serve(requests) for leaps in (True, True, False)]
+    instants = [[(outcome.device, outcome.tokens_s) for outcome in outcomes] for outcomes, _ in runs]
+    assert instants[0] == instants[1] == instants[2]
+    assert sum(r.steps for r in runs[0][1]) == len(runs[2][1])
+
+
+def test_a_lost_device_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ScenarioError, match=r"`faults` has a device lost.*\.$"):
+        Simulated(Scenario(devices=2, faults=("lost: device=1, at=1",)))
