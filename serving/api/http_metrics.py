@@ -13,6 +13,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
+from serving.metrics.families import Family
+
 
 class _One:
     """A registry of one family, for encoders that want a registry."""
@@ -32,13 +34,25 @@ def metrics_routes(registry: CollectorRegistry, dcgm: CollectorRegistry) -> APIR
     return routes
 
 
+def in_text(family: Metric) -> bytes:
+    """A family in Prometheus's text format."""
+    if isinstance(family, Family):
+        return family.written().encode()
+    return generate_latest(_One(family))  # type: ignore[arg-type]  # of a registry, it only collects
+
+
+def written(registry: CollectorRegistry) -> bytes:
+    """All of a registry, at once."""
+    return b"".join(in_text(family) for family in registry.collect())
+
+
 def _scraper(registry: CollectorRegistry):  # type: ignore[no-untyped-def]  # FastAPI reads the types of what it makes
     async def scrape(request: Request) -> Response:
         names = request.query_params.getlist("name[]")
         families = registry.restricted_registry(names) if names else registry
         parts = []
         for family in families.collect():
-            parts.append(generate_latest(_One(family)))  # type: ignore[arg-type]  # of a registry, it only collects
+            parts.append(in_text(family))
             await asyncio.sleep(0)
         return Response(b"".join(parts), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 

@@ -20,7 +20,7 @@ from serving.emulated import Emulated
 from serving.flight import Flight
 from serving.flow import NEVER, Request, StepRecord
 from serving.metrics import Metrics, Served
-from serving.metrics.families import Tally
+from serving.metrics.families import Family, Tally
 from serving.metrics.window import Window
 from serving.scenario import Scenario
 from serving.slo import DEFAULT_CLASSES, parse_classes
@@ -295,6 +295,26 @@ def test_cardinality_is_bounded_and_every_metric_has_help_and_a_base_unit() -> N
     for family in registry.collect():
         assert len(family.documentation) > 5, family.name
         assert not any(unit in family.name for unit in ("_ms", "_mj", "_gb", "_mib", "percent")), family.name
+
+
+def test_a_scrape_writes_what_the_library_would() -> None:
+    metrics, registry = measured(2)
+    everything(metrics, 2)
+    metrics.devices.device.values[("7", 'a "quoted"\\ name\n', "gone")] = 1
+
+    def read(text: str) -> dict[str, tuple[str, str, dict[tuple[str, frozenset[tuple[str, str]]], float]]]:
+        found = {}
+        for family in text_string_to_metric_families(text):
+            values = {(sample.name, frozenset(sample.labels.items())): sample.value for sample in family.samples}
+            found[family.name] = family.type, family.documentation, values
+        return found
+
+    written = "".join(family.written() for family in registry.collect() if isinstance(family, Family))
+    theirs = read(generate_latest(registry).decode())
+    # Two read of a clock.
+    for name in ("foreserve_emulated_seconds", "foreserve_idle_energy_joules", "foreserve_power_watts"):
+        assert theirs.pop(name)[:2] == read(written)[name][:2]
+    assert {name: each for name, each in read(written).items() if name in theirs} == theirs
 
 
 def test_the_clock_is_a_metric() -> None:
