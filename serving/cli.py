@@ -139,8 +139,11 @@ def run_serve(args: argparse.Namespace) -> int:
     """`foreserve serve`: until Ctrl-C."""
     import uvloop
 
+    from serving.discovery import check_folder
     from serving.serve import serve
 
+    check_folder(args.ready_file, "--ready-file")
+    check_folder(args.discovery_file, "--discovery-file")
     with contextlib.ExitStack() as stack:
         bringup = prepare_of(args)
         stack.callback(bringup.sock.close)

@@ -15,6 +15,12 @@ NAME = "foreserve_service_discovery.json"
 EVERYWHERE = ("0.0.0.0", "::", "")
 
 
+def check_folder(path: Path | None, option: str) -> None:
+    """Raises `ScenarioError` if a file can't be written there, before anything is started."""
+    if path is not None and not os.access(path.absolute().parent, os.W_OK):
+        raise ScenarioError(f"{option} {path} cannot be written: {path.absolute().parent} is no folder to write in.")
+
+
 @contextlib.contextmanager
 def announced(scenario: Scenario, http_port: int, named: Path | None) -> Iterator[None]:
     """There is such a file beside Ray's own, in its session's folder, for as long as the context lasts, and another

@@ -15,6 +15,8 @@ from serving.pace import Pace
 
 # How much of each experience goes into what is learned: the last ten steps count for most, or the last thirty requests.
 STEPS, REQUESTS = 0.1, 0.03
+# No step says more than this of the next ones: chunks deep in a long prompt take longer than any model without context.
+MOST_SLOWER = 4.0
 
 
 @dataclass(slots=True)
@@ -73,7 +75,8 @@ class Queue:
         expected = self.pace.step_s(prefilled, self.beside, self._mean_context())
         if expected > 0:
             kind = prefilled > 0
-            self.slower[kind] += STEPS * (record.latency_s / expected - self.slower[kind])
+            ratio = min(MOST_SLOWER, record.latency_s / expected)
+            self.slower[kind] += STEPS * (ratio - self.slower[kind])
         if self.beside:
             self.gain += STEPS * (1 + record.accepted / self.beside - self.gain)
         self.steps += self.gain
@@ -180,6 +183,11 @@ class Forecast:
         """The soonest that any of the devices would have it, and which."""
         return min((self.predict_ttft_s(device, prompt_tokens, now_s), device) for device in devices)
 
+    def set_pace(self, device: int, pace: Pace) -> None:
+        """A device has become another one: slower, or as it was."""
+        queue = self._queues[device]
+        queue.pace, queue.slower, queue.beside_s = pace, [1.0, 1.0], None
+
     @property
     def devices(self) -> list[int]:
         """The devices that take requests."""
@@ -237,6 +245,10 @@ class Forecast:
             queue.beside_s = None
             left = queue.context - load.prompt_tokens - (queue.steps - load.first)
             queue.context = max(0.0, left) if queue.ends else 0.0
+        if not queue.waiting and not queue.ends:
+            # What was learned was of that crowd. Kept, it could turn everybody away from a device with nothing to do,
+            # which then makes no step that would teach it better.
+            queue.slower = [1.0, 1.0]
         return load
 
     def on_step(self, record: StepRecord) -> None:

@@ -29,12 +29,15 @@ def admission_of(scenario: Scenario, clock: WallClock) -> Admission:
 
 
 def follow(forecast: Forecast, node: Node, limits: DeviceLimits) -> None:
-    """A device has joined, or is in another state: only one that serves is forecast for."""
+    """A device has joined, or is in another state or condition: only one that serves is forecast for."""
     if node.state is not State.SERVING:
         forecast.close(node.index)
-    elif node.index not in forecast.devices:
-        seqs, tokens = limits.max_num_seqs, limits.max_num_batched_tokens
-        pace = _pace_of(node.emulated, seqs, tokens)
+        return
+    seqs, tokens = limits.max_num_seqs, limits.max_num_batched_tokens
+    pace = _pace_of(node.emulated, seqs, tokens)
+    if node.index in forecast.devices:
+        forecast.set_pace(node.index, pace)
+    else:
         forecast.add(node.index, Queue(pace, seqs, tokens, limits.kv_capacity_tokens))
 
 

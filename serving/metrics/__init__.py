@@ -4,7 +4,8 @@
 `devices.py` what only an emulator knows, as `foreserve_...`. Times are emulated seconds, but for the host's lateness.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -54,6 +55,20 @@ class Metrics:
         self.on_delivery = self.steps.on_delivery
         self.on_restart = self.devices.on_restart
         self.on_fault = self.devices.on_fault
+
+    def watch(self, flights: Callable[[], Collection[Flight]]) -> None:
+        """Where to look for requests in flight whenever somebody scrapes."""
+
+        def loads() -> dict[int, tuple[int, int]]:
+            total, unbegun = Counter[int](), Counter[int]()
+            for flight in flights():
+                total[flight.device] += 1
+                unbegun[flight.device] += flight.started_s is None
+            return {device: (count, unbegun[device]) for device, count in total.items()}
+
+        self.service.watch(flights, self.now)
+        self.requests.watch(loads)
+        self.devices.watch(lambda device: loads().get(device, (0, 0))[0])
 
     def energy_j(self, device: int) -> float:
         """All that a device has drawn: in steps, and between them."""

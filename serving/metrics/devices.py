@@ -29,6 +29,8 @@ class DeviceMetrics:
     def __init__(self, registry: CollectorRegistry, now: Callable[[], float]) -> None:
         """`now`: the emulated instant."""
         self._now = now
+        self._in_flight: Callable[[int], int] = lambda device: 0
+        self._off: set[int] = set()
         self.models: dict[int, RooflineDevice] = {}
         self.hardware: dict[int, str] = {}
         self._windows: dict[int, Window] = {}
@@ -81,6 +83,10 @@ class DeviceMetrics:
             ["actor"],
         )
 
+    def watch(self, in_flight: Callable[[int], int]) -> None:
+        """Whom to ask how many requests a device has."""
+        self._in_flight = in_flight
+
     def on_change(self, node: Node) -> None:
         """A device has joined, or is in another state or condition."""
         device, name = _device_of(node.emulated), str(node.index)
@@ -96,6 +102,7 @@ class DeviceMetrics:
         if node.state is State.GONE:
             self._forget(node.index)
             return
+        self._switch(node.index, on=node.state is not State.LOST)
         for tier, memory in (("hb", device.hb), ("ext", device.ext)):
             self.capacity.values[(name, tier)] = memory.capacity_bytes
             self.bandwidth.values[(name, tier)] = memory.bytes_per_s
@@ -137,6 +144,8 @@ class DeviceMetrics:
 
     def power_w(self, index: int) -> float:
         """Mean power of a device over the last emulated second."""
+        if index in self._off:
+            return 0.0
         return self._windows[index].power_w(self._until_s(index), self.models[index].static_w)
 
     def busy_share(self, index: int) -> float:
@@ -150,11 +159,24 @@ class DeviceMetrics:
     def used_bytes(self, index: int) -> dict[tuple[str, str], float]:
         """What a device's memory holds, by tier and kind."""
         last = self._last.get(index)
-        return self.models[index].placement.used(last.kv_tokens if last else 0)
+        used = self.models[index].placement.used(last.kv_tokens if last else 0)
+        return dict.fromkeys(used, 0.0) if index in self._off else used
 
     def _until_s(self, index: int) -> float:
         """Where its last second ends: a step that is under way is not known yet, and is no pause."""
-        return 0.0 if index in self._last else self._now()
+        return 0.0 if self._works(index) else self._now()
+
+    def _works(self, index: int) -> bool:
+        """Whether a device has anything to do: if so, the record of its next step says since when."""
+        return index in self._last or self._in_flight(index) > 0
+
+    def _switch(self, index: int, on: bool) -> None:
+        """A device that is lost draws nothing, and holds nothing."""
+        if on and index in self._off:
+            self._idle_since_s[index] = self._now()
+        elif not on and index not in self._off:
+            self._idled(index, self._now())
+        (self._off.discard if on else self._off.add)(index)
 
     def _idled(self, index: int, until_s: float) -> None:
         """A device had nothing to do since its last step, or since this was asked last."""
@@ -166,7 +188,7 @@ class DeviceMetrics:
     def _idle_energy(self) -> dict[Labels, float]:
         for index in self.models:
             self.idle.values[(str(index),)] += 0
-            if index not in self._last:
+            if not self._works(index) and index not in self._off:
                 self._idled(index, self._now())
         return self.idle.values
 

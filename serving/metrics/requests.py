@@ -4,7 +4,8 @@ So vLLM's dashboards work, and whoever picks endpoints by vLLM's metrics. `engin
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 from vllm.v1.engine import FinishReason
@@ -27,6 +28,17 @@ def finer(family: str) -> list[float]:
     return [*histogram_buckets(family), *FINE_S]
 
 
+class Load(NamedTuple):
+    """How many requests of a device run, and how many wait."""
+
+    running: int
+    waiting: int
+
+
+NO_LOAD = Load(0, 0)
+Read = Callable[[], Mapping[Labels, float]]
+
+
 class RequestMetrics:
     """vLLM's request-level metrics for the emulated devices."""
 
@@ -34,11 +46,17 @@ class RequestMetrics:
         self._registry = registry
         self._model = model
         self._labels: dict[int, Labels] = {}
+        self._last: dict[int, Load] = {}
+        self._loads: Callable[[], Mapping[int, tuple[int, int]]] | None = None
         self._cached: Counter[Labels] = Counter()
         self._make_histograms(max_model_len)
-        self.running = self._level("num_requests_running", "Requests in the devices' batches.")
-        self.waiting = self._level("num_requests_waiting", "Requests waiting to be processed.")
-        self.waiting_by_reason = self._level("num_requests_waiting_by_reason", "Waiting requests by reason.", "reason")
+        self.running = self._level("num_requests_running", "Requests in the devices' batches.", read=self._running)
+        self.waiting = self._level(
+            "num_requests_waiting", "Requests waiting to be processed: those without a first step.", read=self._waiting
+        )
+        self.waiting_by_reason = self._level(
+            "num_requests_waiting_by_reason", "Waiting requests by reason.", "reason", read=self._by_reason
+        )
         self.kv_usage = self._level("kv_cache_usage_perc", "Share of the emulated KV cache in use, 0 to 1.")
         self.preemptions = self._total("num_preemptions", "Preemptions.")
         self.prompt_tokens = self._total("prompt_tokens", "Prompt tokens processed.")
@@ -96,7 +114,6 @@ class RequestMetrics:
             self.prompt_sources.values[(*labels, source)] += 0
         self.cached_sources.values[(*labels, CacheHitSource.DEVICE.value)] += 0
         # In vLLM, for an adapter or a transfer of KV: there is none.
-        self.waiting_by_reason.values[(*labels, "deferred")] = 0
         for tallies in (self.ttft, self.itl, self.tpot, self.e2e, self.queue):
             tallies.of(labels)
         for rejection in REJECTIONS:
@@ -104,6 +121,20 @@ class RequestMetrics:
         for reason in FinishReason:
             self.success.values[(*labels, str(reason))] += 0
         self.on_idle(device)
+
+    def watch(self, loads: Callable[[], Mapping[int, tuple[int, int]]]) -> None:
+        """Whom to ask, when somebody scrapes, how many requests devices have, and how many of these have not begun: a
+        device that stands still makes no step that could tell."""
+        self._loads = loads
+
+    def load_of(self, device: int) -> Load:
+        """How many requests of a device run, and how many wait: those that have not begun, or were thrown out again."""
+        last = self._last.get(device, NO_LOAD)
+        if self._loads is None:
+            return last
+        total, unbegun = self._loads().get(device, (0, 0))
+        waiting = min(total, max(unbegun, last.waiting))
+        return Load(total - waiting, waiting)
 
     def labels_of(self, device: int) -> Labels:
         """The labels of a device."""
@@ -150,9 +181,7 @@ class RequestMetrics:
     def on_step(self, record: StepRecord, kv_capacity_tokens: int) -> None:
         """A device made a step."""
         labels = self._labels[record.device]
-        self.running.values[labels] = record.batch
-        self.waiting.values[labels] = record.waiting
-        self.waiting_by_reason.values[(*labels, "capacity")] = record.waiting
+        self._last[record.device] = Load(record.batch, record.waiting)
         # A step that was under way when its device lost memory still held more than there is now.
         self.kv_usage.values[labels] = min(1.0, record.kv_tokens / kv_capacity_tokens)
         self.iteration_tokens.of(labels).observe(record.new_tokens + record.accepted)
@@ -184,16 +213,26 @@ class RequestMetrics:
     def on_idle(self, device: int) -> None:
         """A device has nothing left to do."""
         labels = self._labels[device]
-        for level in (self.running, self.waiting, self.kv_usage):
-            level.values[labels] = 0
-        self.waiting_by_reason.values[(*labels, "capacity")] = 0
+        self._last.pop(device, None)
+        self.kv_usage.values[labels] = 0
 
     def on_rejection(self, reason: str) -> None:
         """A request was turned away."""
         self.rejections.values[(self._model, reason)] += 1
 
-    def _level(self, name: str, text: str, *labels: str) -> Levels:
-        return Levels(self._registry, f"vllm:{name}", text, ["model_name", "engine", *labels])
+    def _running(self) -> dict[Labels, float]:
+        return {labels: float(self.load_of(device).running) for device, labels in self._labels.items()}
+
+    def _waiting(self) -> dict[Labels, float]:
+        return {labels: float(self.load_of(device).waiting) for device, labels in self._labels.items()}
+
+    def _by_reason(self) -> dict[Labels, float]:
+        """Nothing is deferred here, but vLLM has that reason."""
+        capacity = {(*labels, "capacity"): count for labels, count in self._waiting().items()}
+        return capacity | {(*labels, "deferred"): 0.0 for labels in self._labels.values()}
+
+    def _level(self, name: str, text: str, *labels: str, read: Read | None = None) -> Levels:
+        return Levels(self._registry, f"vllm:{name}", text, ["model_name", "engine", *labels], read)
 
     def _total(self, name: str, text: str, *labels: str) -> Totals:
         return Totals(self._registry, f"vllm:{name}", text, ["model_name", "engine", *labels])

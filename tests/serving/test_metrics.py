@@ -334,3 +334,47 @@ def test_the_readme_has_each_metric_and_its_labels() -> None:
         labels = {label for sample in family.samples for label in sample.labels} - {"le"}
         assert labels <= set(table[name].split("|")[2].replace(" ", "").split(",")) | {""}, name
         assert family.documentation in table[name]
+
+
+def test_looking_at_a_device_that_works_does_not_make_it_idle() -> None:
+    clock, flights = Clock(), [flight()]
+    metrics, _ = measured(clock=clock)
+    metrics.watch(lambda: flights)
+    for at_s in (0.1, 0.2, 0.3):  # within its first step, of which nobody knows yet
+        clock.until(at_s)
+        assert metrics.energy_j(0) == 0
+    metrics.on_step(record(start_s=0.05, latency_s=0.3))
+    assert metrics.energy_j(0) == pytest.approx(0.05 * IDLE_W + 0.05)
+    flights.clear()
+    metrics.on_idle(0)
+    clock.until(1.35)
+    assert metrics.energy_j(0) == pytest.approx(1.05 * IDLE_W + 0.05)
+
+
+def test_requests_that_a_device_has_not_looked_at_yet_wait() -> None:
+    metrics, registry = measured()
+    begun = flight()
+    begun.started_s = 1.0
+    flights = [flight(), flight(), begun]
+    metrics.watch(lambda: flights)
+    labels = {"model_name": "m", "engine": "0"}
+    assert registry.get_sample_value("vllm:num_requests_waiting", labels) == 2
+    assert registry.get_sample_value("vllm:num_requests_running", labels) == 1
+    flights.clear()
+    assert registry.get_sample_value("vllm:num_requests_waiting", labels) == 0
+
+
+def test_a_lost_device_draws_and_holds_nothing_until_it_is_back() -> None:
+    clock = Clock()
+    metrics, registry = measured(devices=2, clock=clock)
+    clock.until(1.0)
+    metrics.on_change(node(1, State.LOST))
+    clock.until(3.0)
+    assert metrics.energy_j(1) == pytest.approx(IDLE_W)
+    assert registry.get_sample_value("foreserve_power_watts", {"device": "1"}) == 0
+    held = {"device": "1", "tier": "hb", "kind": "experts"}
+    assert registry.get_sample_value("foreserve_tier_used_bytes", held) == 0
+    metrics.on_change(node(1))
+    clock.until(4.0)
+    assert metrics.energy_j(1) == pytest.approx(2 * IDLE_W)
+    assert (registry.get_sample_value("foreserve_tier_used_bytes", held) or 0) > 0
