@@ -1,9 +1,10 @@
 """A log of steps, with the fields of `StepRecord`: a line of JSON for each, or a table in Parquet."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
@@ -11,6 +12,8 @@ from serving.flight import Flight
 from serving.flow import Chunk, Release, StepRecord
 from serving.observing.observer import Observer
 from serving.scenario import ScenarioError
+
+log = logging.getLogger("foreserve")
 
 PARQUET = ".parquet"
 
@@ -101,11 +104,22 @@ def steps_of(path: Path) -> Iterator[StepRecord]:
             lines = enumerate(rows_of(path), 1)
             yield from (_record(path, f"row {number}", msgspec.convert, row, Line) for number, row in lines)
         else:
-            decode = msgspec.json.Decoder(Line).decode
             with path.open("rb") as file:
-                yield from (_record(path, f"line {number}", decode, line) for number, line in enumerate(file, 1))
+                yield from _lines(path, file)
     except OSError as error:
         raise StepLogError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _lines(path: Path, file: BinaryIO) -> Iterator[StepRecord]:
+    """Of a log that was copied while it was written, or whose disk was full, the last line may be half a one."""
+    decode = msgspec.json.Decoder(Line).decode
+    for number, line in enumerate(file, 1):
+        try:
+            yield _record(path, f"line {number}", decode, line)
+        except StepLogError:
+            if number == 1 or line.endswith(b"\n"):
+                raise
+            log.warning("%s ends in the middle of line %d, which is left out.", path, number)
 
 
 def _record(path: Path, where: str, decode: Any, *what: Any) -> StepRecord:

@@ -69,7 +69,7 @@ def test_a_line_that_lacks_what_has_a_default_is_a_step_of_an_older_version(tmp_
         ("a.jsonl", b'{"device": 1}\n', ["a.jsonl, line 1,", "`mode`"]),
         ("a.jsonl", b"hello\n", ["a.jsonl, line 1,"]),
         ("a.jsonl", b"\xff\xfe\n", ["a.jsonl, line 1,"]),
-        ("a.jsonl", msgspec.json.encode(msgspec.structs.asdict(RECORD)) + b'\n{"dev', ["a.jsonl, line 2,"]),
+        ("a.jsonl", msgspec.json.encode(msgspec.structs.asdict(RECORD)) + b'\n{"dev\n', ["a.jsonl, line 2,"]),
         ("a.parquet", b"hello hello hello", ["a.parquet cannot be read", "Parquet"]),
         ("none.jsonl", None, ["none.jsonl cannot be read", "No such file"]),
         ("none.parquet", None, ["none.parquet cannot be read", "No such file"]),
@@ -89,3 +89,19 @@ def test_a_table_of_something_else_is_no_step_log(tmp_path: Path) -> None:
     pq.write_table(pa.table({"device": [1, 2]}), tmp_path / "other.parquet")
     with pytest.raises(StepLogError, match=r"other\.parquet, row 1,.*mode"):
         read_step_log(tmp_path / "other.parquet")
+
+
+def test_half_a_line_at_the_end_is_left_out_and_anywhere_else_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "steps.jsonl"
+    with StepLog(path) as log:
+        for _ in range(3):
+            log.write(RECORD)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-40])
+    assert read_step_log(path) == [RECORD] * 2
+    assert "line 3" in caplog.text
+    path.write_bytes(whole[:100] + b"\n" + whole)
+    with pytest.raises(StepLogError, match="line 1"):
+        read_step_log(path)
