@@ -119,6 +119,12 @@ def summarise(traces: Sequence[Trace], speed: float = 1.0) -> Summary:
     )
 
 
+def by_class(traces: Sequence[Trace], speed: float = 1.0) -> dict[str, Summary]:
+    """The figures by SLO class, if any request named one; "" for those that did not."""
+    names = sorted({trace.slo for trace in traces})
+    return {name: summarise([trace for trace in traces if trace.slo == name], speed) for name in names if any(names)}
+
+
 def goodput(traces: Sequence[Trace], slos: Slos, speed: float, duration_s: float) -> Goodput | None:
     """Goodput on the report's clock; None if no SLO is given or no request ended."""
     limits = slos.given()

@@ -1,4 +1,4 @@
-'''What arrives when, as what: a workload is a TOML file, which `foreserve load` drives live and a study virtually.
+"""What arrives when, as what: a workload is a TOML file, which `foreserve load` drives live and a study virtually.
 
     seed = 1
     duration_s = 3600
@@ -36,7 +36,7 @@ assistant said in an earlier turn is made up too, so that prompts are the same w
 `arrivals`, `distributions` and `shares` are drawn in bulk (`plans`), a chunk of sessions at a time, so that a million
 requests need no more memory than a thousand. `traces` reads what others have recorded. `table` reads TOML, and says in
 a sentence what is wrong where. README.md has all keys.
-'''
+"""
 
 from serving.workload.ask import Ask, Segment
 from serving.workload.source import Source

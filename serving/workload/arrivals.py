@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serving.workload.distributions import Distribution, always, distribution
-from serving.workload.table import AT_LEAST_0, AT_LEAST_1, POSITIVE, Table
+from serving.workload.table import AT_LEAST_0, AT_LEAST_1, POSITIVE, Allowed, Table
 
 Values = NDArray[np.float64]
 CHUNK = 4096
+SPREAD = Allowed("0, or a number from 0.01 to 100", lambda cv: cv == 0 or 0.01 <= cv <= 100)
 GRID = 4096  # Points of a diurnal period between which its rate is taken as constant: 21 s of a day.
 
 
@@ -149,7 +150,7 @@ def _poisson(table: Table) -> OpenLoop:
 
 
 def _gamma(table: Table) -> OpenLoop:
-    return OpenLoop(Steady(table.number("rate_per_s", POSITIVE)), table.number("cv", POSITIVE))
+    return OpenLoop(Steady(table.number("rate_per_s", POSITIVE)), table.number("cv", SPREAD))
 
 
 def _constant(table: Table) -> OpenLoop:
@@ -209,4 +210,4 @@ KINDS: dict[str, Callable[[Table], OpenLoop | Closed | None]] = {
 
 
 def _cv(table: Table) -> float:
-    return table.number("cv", AT_LEAST_0, 1.0)
+    return table.number("cv", SPREAD, 1.0)

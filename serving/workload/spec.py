@@ -1,6 +1,6 @@
 """A workload as its file says it; every key and what is allowed for it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +58,23 @@ class Workload:
         return finite or steps or self.requests is not None or self.duration_s is not None
 
 
-def load_workload(path: Path) -> Workload:
-    """The workload in a TOML file; raises `WorkloadError`, which names file, line and key."""
-    return workload_of(Table.load(path))
+def load_workload(
+    path: Path, seed: int | None = None, requests: int | None = None, duration_s: float | None = None
+) -> Workload:
+    """The workload in a TOML file; `seed`, `requests` and `duration_s` count instead of the file's.
+
+    Raises `WorkloadError`, which names file, line and key.
+    """
+    table = Table.load(path)
+    given = {"seed": seed, "requests": requests, "duration_s": duration_s}
+    found = replace(workload_of(table), **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    if not found.ends:
+        raise table.error("requests", "is missing, and `duration_s` too: one of them must say where it ends.")
+    return found
 
 
 def workload_of(table: Table) -> Workload:
-    """The workload that a table describes."""
+    """The workload that a table describes, which may be one without end."""
     when = table.table("arrivals")
     if when is None:
         raise table.wrong("arrivals", None, "a table with a `kind`")
@@ -86,8 +96,6 @@ def workload_of(table: Table) -> Workload:
     table.end()
     if found.arrivals is None and found.trace is None:
         raise when.error("kind", "is 'trace', and there is no table `trace` that names its file.")
-    if not found.ends:
-        raise table.error("requests", "is missing, and `duration_s` too: one of them must say where it ends.")
     return found
 
 
