@@ -35,16 +35,18 @@ class OpenLoop:
 
     def times(self, rng: np.random.Generator) -> Iterator[Values]:
         """Ascending instants, in chunks of CHUNK; the last one is shorter, if there is one."""
-        count, even = 0.0, np.arange(CHUNK, dtype=np.float64)
+        count, last_s, even = 0.0, 0.0, np.arange(CHUNK, dtype=np.float64)
         while True:
             # Even arrivals begin at 0, others a gap after it.
             counts: Values = count + (np.cumsum(self._gaps(rng)) if self.cv else even)
             count = float(counts[-1]) if self.cv else count + CHUNK
-            at_s = self.rate.when(counts)
+            # Never earlier than the one before, whatever rounding does.
+            at_s = np.maximum.accumulate(np.maximum(self.rate.when(counts), last_s))
             if np.isinf(at_s[-1]):
                 yield at_s[np.isfinite(at_s)]
                 return
             yield at_s
+            last_s = float(at_s[-1])
 
     def _gaps(self, rng: np.random.Generator) -> Values:
         if self.cv == 1:

@@ -58,14 +58,14 @@ class Table:
     def number(self, key: str, allowed: Allowed, default: Any = _NOTHING) -> float:
         """A number; the default is not checked."""
         value = self.get(key, default)
-        if value is default and value is not _NOTHING:
-            return value  # type: ignore[no-any-return]
+        if key not in self.values and default is not _NOTHING:
+            return default  # type: ignore[no-any-return]
         return self.checked(key, value, allowed)
 
     def whole(self, key: str, allowed: Allowed = COUNT, default: Any = _NOTHING) -> int:
         """A whole number, or the default."""
         value = self.number(key, allowed, default)
-        return value if value is default else int(value)  # type: ignore[return-value]
+        return int(value) if key in self.values else value  # type: ignore[return-value]
 
     def checked(self, key: str, value: Any, allowed: Allowed) -> float:
         """A value that stands somewhere under `key`, as a number."""

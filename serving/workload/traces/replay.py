@@ -83,7 +83,8 @@ class Trace:
             yield replace(row, turns=tuple(turns))
 
     def _empty(self) -> WorkloadError:
-        window = f" between {self.from_s:g} and {self.to_s:g} s" if self._has_window else ""
+        to = f" to {self.to_s:g} s" if math.isfinite(self.to_s) else " s on"
+        window = f" from {self.from_s:g}{to}" if self._has_window else ""
         return WorkloadError(f"The trace {self.source.path} ({self.source.format}) has no requests{window}.")
 
 
