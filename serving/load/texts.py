@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from tokenizers import Tokenizer
 
-from serving.corpus.corpus import prompts
+from serving.corpus.corpus import EXCHANGE, prompts
 from serving.load.workload import WORDS
 from serving.scenario import BUNDLED_MODEL
 from serving.workload import Segment
@@ -28,8 +28,9 @@ class Question(NamedTuple):
 
 @lru_cache(2048)
 def text_of(segment: Segment) -> str:
-    """The text of a segment; those of equal id begin alike, however long they are."""
-    if not segment.topic or segment.tokens <= MARK:
+    """The text of a segment; those of equal id begin alike, however long they are. A topic may be one that we have no
+    questions in."""
+    if segment.topic not in EXCHANGE or segment.tokens <= MARK:
         return " ".join(_common(segment.id, 0, segment.tokens))
     words, left = _common(segment.id, 0, MARK), segment.tokens - MARK
     asked = _questions(segment.topic)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from serving.workload.table import AT_LEAST_0, COUNT, POSITIVE, Allowed, Table
 
 Values = NDArray[np.float64]
+MOST = 2**31
 Sampler = Callable[[np.random.Generator, int], Values]
 
 
@@ -26,8 +27,8 @@ class Distribution:
         return np.clip(self.sample(rng, count), self.low, self.high)
 
     def whole(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-        """So many whole numbers of at least 1."""
-        values: NDArray[np.int64] = np.maximum(np.rint(self.draw(rng, count)), 1.0).astype(np.int64)
+        """So many whole numbers of at least 1 (and at most MOST, which is more than anything can hold)."""
+        values: NDArray[np.int64] = np.clip(np.rint(self.draw(rng, count)), 1, MOST).astype(np.int64)
         return values
 
 

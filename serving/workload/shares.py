@@ -65,7 +65,7 @@ def _row(table: Table, names: list[str], allowed: Collection[str] | None) -> dic
         raise table.error(unknown[0], f"is none of those that there are: {', '.join(allowed)}.")
     row = {name: table.number(name, AT_LEAST_0) for name in names}
     if sum(row.values()) <= 0:
-        raise table.error(next(iter(table.values), ""), "is one of shares of which none is above 0: some must be.")
+        raise table.error("", "has no share above 0: some name must have one.")
     return row
 
 

@@ -127,7 +127,7 @@ class Table:
         return WorkloadError(f"{self._where(key)}: `{self._name(key)}` {sentence}")
 
     def _name(self, *key: str) -> str:
-        return ".".join(str(part) for part in (*self._keys, *key) if not isinstance(part, int))
+        return ".".join(str(part) for part in (*self._keys, *key) if part and isinstance(part, str))
 
     def _where(self, key: str) -> str:
         return f"{self.path}, line {line_of((*self._keys, key), self._text)}"

@@ -1,14 +1,21 @@
 """Text of a workload's segments: as long as asked by the bundled vocabulary, shared where ids are, and on its topic."""
 
+from itertools import combinations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+import serving.prefix
 from serving.corpus.parts import OTHER, TOPICS
 from serving.load.texts import text_of
 from serving.scenario import BUNDLED_MODEL
-from serving.workload import Segment
+from serving.workload import Segment, Source
+from serving.workload.ask import block_hashes
+from serving.workload.spec import workload_of
+from serving.workload.table import Table
+from tests.serving.workload.files import served
 
 TOKENIZER = Tokenizer.from_file(str(BUNDLED_MODEL / "tokenizer.json"))
 segments = st.builds(
@@ -40,6 +47,27 @@ def test_equal_ids_begin_alike(segment, other_tokens):
 def test_other_ids_do_not_share_even_a_block(topic):
     begins = {tuple(tokens(text_of(Segment(id, 64, "user", topic)))[:16]) for id in range(2000)}
     assert len(begins) == 2000
+
+
+def test_a_topic_that_we_know_nothing_of_is_as_good_as_none():
+    assert text_of(Segment(7, 30, "user", "cooking")) == text_of(Segment(7, 30))
+
+
+def test_prompts_share_the_same_blocks_live_and_in_virtual_time():
+    """By their tokens, as the server hashes them, and by their segments."""
+    lengths = {"prompt": {"kind": "uniform", "min": 20, "max": 90}, "output": 30}
+    tables = {"arrivals": {"kind": "closed", "users": 2}, "sessions": {"turns": 3}, "system": {"tokens": 70}}
+    workload = workload_of(Table({"requests": 12, "topics": {"cs": 1, "math": 1}} | tables | lengths, None))
+    asks = [ask for ask, _ in served(Source(workload))]
+    texts = [" ".join(map(text_of, ask.prompt)) for ask in asks]
+    live = [serving.prefix.block_hashes(tokens(text), 16) for text in texts]
+    virtual = [block_hashes(ask.prompt, 16) for ask in asks]
+
+    def shared(hashes: list[list[int]]) -> list[int]:
+        return [len(set(one) & set(other)) for one, other in combinations(hashes, 2)]
+
+    assert shared(live) == shared(virtual)
+    assert min(shared(live)) == 70 // 16 < max(shared(live))
 
 
 def test_a_topic_is_asked_about():

@@ -53,7 +53,8 @@ def test_no_shares_are_nobody():
     [
         (3, ["`topics` is 3", "a table of shares by name, or a list"]),
         ({"a": -1}, ["`topics.a` is -1", "at least 0"]),
-        ({"a": 0}, ["`topics.a`", "none is above 0"]),
+        ({"a": 0}, ["`topics` has no share above 0"]),
+        ({}, ["`topics` has no share above 0"]),
         ({"z": 1}, ["`topics.z` is none of those that there are: a, b"]),
         ({"at_s": 1}, ["`topics.at_s` is none of those"]),
         ([{"a": 1}], ["`topics.at_s` is missing", "at least 0"]),
