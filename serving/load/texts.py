@@ -16,7 +16,7 @@ from serving.workload.mixing import MASK, mix
 
 QUESTIONS = 256  # Different ones in a topic; of daily life there are fewer.
 # Words before a text about a topic that no other text begins with: questions recur, and prefix caches are not to hit.
-MARK = 3
+MARK = 4
 
 
 class Question(NamedTuple):
@@ -45,9 +45,19 @@ def text_of(segment: Segment) -> str:
 
 
 def _common(id: int, start: int, tokens: int) -> list[str]:
-    """Words of one token each."""
-    places = mix(np.arange(start, start + tokens, dtype=np.uint64) + np.uint64(id)) % np.uint64(len(WORDS))
-    return [WORDS[place] for place in places.tolist()]
+    """Words of one token each; the first of a text has none before it, and so no space."""
+    drawn = mix(np.arange(start, start + tokens, dtype=np.uint64) + np.uint64(id))
+    words = [WORDS[place] for place in (drawn % np.uint64(len(WORDS))).tolist()]
+    if start == 0 and words:
+        first = _first_words()
+        words[0] = first[int(drawn[0]) % len(first)]
+    return words
+
+
+@cache
+def _first_words() -> list[str]:
+    encoded = _tokenizer().encode_batch(WORDS, add_special_tokens=False)
+    return [word for word, encoding in zip(WORDS, encoded, strict=True) if len(encoding.ids) == 1]
 
 
 @cache
