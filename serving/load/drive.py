@@ -12,6 +12,8 @@ from serving.load.workload import LoadRequest
 After = Callable[[LoadRequest, float], LoadRequest | None]
 Slots = asyncio.Semaphore | nullcontext[None]
 
+# Who was turned away comes back no sooner than this, in real seconds: a server that is down is not to be hammered.
+AFTER_FAILURE_S = 1.0
 LONGEST_SLEEP_S = 3600.0  # Event loops overflow on sleeps of centuries, which a very low rate can ask for.
 
 
@@ -43,10 +45,11 @@ class Drive:
         while following is not None:
             due_s = self.start_s + following.arrival_s / self.speed
             await _until(due_s)
-            await self._one(following, due_s, slots)
-            following = after(following, (monotonic() - self.start_s) * self.speed) if after else None
+            trace = await self._one(following, due_s, slots)
+            ended_s = monotonic() - self.start_s + (AFTER_FAILURE_S if trace.error else 0.0)
+            following = after(following, ended_s * self.speed) if after else None
 
-    async def _one(self, request: LoadRequest, due_s: float, slots: Slots) -> None:
+    async def _one(self, request: LoadRequest, due_s: float, slots: Slots) -> Trace:
         trace = Trace(due_s, lag_s=monotonic() - due_s, slo=request.slo)
         self.traces.append(trace)
         self.in_flight.add(trace)
@@ -61,6 +64,7 @@ class Drive:
             self.done += trace.completed
             self.failed += trace.error is not None
             self.ended_tokens += trace.tokens
+        return trace
 
     async def _send(self, request: LoadRequest, trace: Trace) -> None:
         try:

@@ -1,6 +1,6 @@
 """The requests of a workload file, as a load run sends them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from serving.load.options import LoadOptions, OptionError
@@ -27,6 +27,7 @@ class Planned:
         assert options.workload is not None
         try:
             workload = load_workload(options.workload, options.seed, options.num_requests, options.duration_s)
+            _check_sendable((*workload.slo.names, *workload.keys.names))
             planned = cls(Source(workload), workload.tell_topic)
         except WorkloadError as error:
             raise OptionError(str(error)) from error
@@ -55,10 +56,12 @@ class Planned:
         messages = tuple((role, " ".join(map(text_of, segments))) for role, segments in parts)
         topic = ask.topic if self._tell_topic else ""
         headers = tuple((name, value) for name, value in ((SLO, ask.slo), (TOPIC, topic)) if value)
-        for value in (ask.slo, topic, ask.key):
-            if not (value.isascii() and value.isprintable()):
-                raise WorkloadError(
-                    f"{value!r} cannot be sent as a header: SLO classes and keys must be printable ASCII."
-                )
+        _check_sendable((ask.slo, topic, ask.key))
         prompt = " ".join(text for _, text in messages)
         return LoadRequest(ask.arrival_s, prompt, ask.output_tokens, messages, headers, ask.key, ask)
+
+
+def _check_sendable(names: Iterable[str]) -> None:
+    for name in names:
+        if not (name.isascii() and name.isprintable()):
+            raise WorkloadError(f"{name!r} cannot be sent: SLO classes, topics and keys must be printable ASCII.")

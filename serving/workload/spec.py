@@ -94,8 +94,10 @@ def workload_of(table: Table) -> Workload:
         tell_topic=table.flag("tell_topic", True),
     )
     table.end()
-    if found.arrivals is None and found.trace is None:
+    if found.arrivals is None and replayed is None:
         raise when.error("kind", "is 'trace', and there is no table `trace` that names its file.")
+    if found.arrivals is not None and replayed is not None and "rate_scale" in replayed:
+        raise replayed.error("rate_scale", "is set, and `arrivals.kind` is not 'trace': they say at which rate.")
     return found
 
 

@@ -85,5 +85,5 @@ def _of_object(line: str) -> str:
 def check_time(found: Reader, row: Row) -> None:
     """Raises `WorkloadError` if a row has no time."""
     if row.at_s != row.at_s:
-        sentence = f"there is no time (format {found.format}): a trace without times needs another kind of `arrivals`."
+        sentence = f"there is no time (format {found.format}), so no window, and only another kind of `arrivals`."
         raise bad(found.path, row.line, sentence)

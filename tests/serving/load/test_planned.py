@@ -130,6 +130,18 @@ def test_an_open_loop_comes_when_the_file_says(file):
     assert report.summary.duration_s < 3  # One after the other would take 5 s.
 
 
+def test_a_name_that_no_header_can_carry_is_told_before_anything_is_sent(file):
+    server = StandIn()
+    with pytest.raises(OptionError, match=r"'a\\nb' cannot be sent"):
+        load(server, file(CHAT.replace("alice = 1", '"a\\nb" = 1')))
+    assert not server.seen
+
+
+def test_users_do_not_hammer_a_server_that_turns_them_away(file):
+    report = load(StandIn(), file(), model="full", duration_s=2.5)
+    assert (report.summary.completed, report.summary.failed) == (0, 6)  # Two users at 0, 1 and 2 s.
+
+
 def test_n_duration_and_seed_count_instead_of_the_files(file):
     server = StandIn()
     assert load(server, file(), num_requests=3, seed=1).summary.completed == 3

@@ -11,6 +11,7 @@ import serving.prefix
 from serving.corpus.parts import OTHER, TOPICS
 from serving.load.texts import text_of
 from serving.scenario import BUNDLED_MODEL
+from serving.topics.classifier import Classifier
 from serving.workload import Segment, Source
 from serving.workload.ask import block_hashes
 from serving.workload.spec import workload_of
@@ -69,6 +70,8 @@ def test_prompts_share_the_same_blocks_live_and_in_virtual_time():
     assert min(shared(live)) == 70 // 16 < max(shared(live))
 
 
-def test_a_topic_is_asked_about():
-    text = text_of(Segment(7, 300, "user", "math"))
-    assert any(word in text for word in ("many", "Solve", "solve", "number", "sum"))
+def test_our_own_classifier_knows_what_a_prompt_is_about():
+    classify = Classifier.load().classify
+    for topic in TOPICS:
+        found = classify([text_of(Segment(id, 100, "user", topic)) for id in range(20)])
+        assert sum(each.name == topic for each in found) >= 18

@@ -119,6 +119,11 @@ def test_scaling_the_rate_divides_all_gaps(k):
     assert [at * k for at in scaled] == pytest.approx(plain)
 
 
+def test_a_rate_is_scaled_only_where_it_is_the_traces():
+    with pytest.raises(WorkloadError, match=r"`trace\.rate_scale` is set, and `arrivals\.kind` is not 'trace'"):
+        replayed("azure_2023.csv", EVENLY, rate_scale=2.0)
+
+
 def test_a_window_is_cut_out_and_begins_at_0():
     assert figures(list(replayed("azure_2023.csv", from_s=4.75, to_s=10))) == [(0.25, 900, 60)]
     assert figures(list(replayed("azure_2023.csv", EVENLY, to_s=4.75))) == [(0, 200, 40), (1, 500, 120)]
