@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from serving.load.options import LoadOptions, OptionError
-from serving.load.texts import text_of
+from serving.load.texts import prepare, text_of
 from serving.load.workload import LoadRequest
 from serving.workload import Ask, Source, WorkloadError, load_workload
 
@@ -31,6 +31,7 @@ class Planned:
             planned = cls(Source(workload), workload.tell_topic)
         except WorkloadError as error:
             raise OptionError(str(error)) from error
+        prepare(workload.topics.names)
         return planned
 
     def __iter__(self) -> Iterator[LoadRequest]:

@@ -1,6 +1,7 @@
 """Text for the segments of a workload's prompts: as many tokens as asked, by the bundled model's vocabulary, and the
 same for the same id. What is about a topic is made of questions that people ask in it."""
 
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from itertools import count
 from typing import NamedTuple
@@ -24,6 +25,14 @@ class Question(NamedTuple):
 
     words: list[str]
     tokens: list[int]
+
+
+def prepare(topics: Iterable[str]) -> None:
+    """Do now what the first text takes longer for, so that no request has to wait for it."""
+    _first_words()
+    for topic in topics:
+        if topic in EXCHANGE:
+            _questions(topic)
 
 
 @lru_cache(2048)
