@@ -107,7 +107,7 @@ def _traced(workload: Workload, seed: int) -> Iterator[tuple[Values, Columns]]:
         prompt, output = [prompt for prompt, _ in flat], [output for _, output in flat]
         columns = Columns(first, turns, pause_s, prompt, output, think_s, drawn, [each[1:] for each in chunk])
         at_s = next(times, np.zeros(0)) if times else np.array([each[0] for each in chunk])
-        yield at_s, columns
+        yield at_s[: len(chunk)], columns
         if not len(at_s):
             return
         first += len(chunk)

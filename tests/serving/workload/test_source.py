@@ -52,6 +52,13 @@ def test_more_requests_begin_with_fewer():
     assert list(source(requests=10_000))[:100] == list(source(requests=100))
 
 
+def test_a_system_prompt_changes_nothing_else():
+    plain, prompted = list(source()), list(source(system={"tokens": 7}))
+    assert [ask.prompt for ask in plain] == [ask.prompt[1:] for ask in prompted]
+    assert [ask.arrival_s for ask in plain] == [ask.arrival_s for ask in prompted]
+    assert len({ask.prompt[0] for ask in prompted}) == 1
+
+
 @pytest.mark.parametrize("system", [None, {"tokens": 7}])
 def test_what_bounds_a_workload(system):
     tables = {"system": system} if system else {}

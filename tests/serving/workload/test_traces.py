@@ -151,6 +151,17 @@ def test_lengths_of_a_trace_can_arrive_in_another_way():
     assert len(served(replayed("azure_2023.csv", {"kind": "closed", "users": 2}))) == 4
 
 
+def test_labels_hold_for_traces_and_may_drift(tmp_path):
+    rows = "".join("5,5,\n" if place % 2 else "5,5,batch\n" for place in range(6000))
+    (tmp_path / "t.csv").write_text("prompt_tokens,output_tokens,slo\n" + rows)
+    drift = [{"at_s": 0, "interactive": 1}, {"at_s": 6000, "standard": 1}]
+    tables = {"arrivals": EVENLY, "trace": {"file": "t.csv"}, "slo": drift}
+    asks = list(Source(workload_of(Table(tables, tmp_path / "w.toml"))))
+    assert {ask.slo for ask in asks[::2]} == {"batch"}
+    drawn = [ask.slo for ask in asks[1::2]]
+    assert len(asks) == 6000 and drawn[:1000].count("interactive") > 800 and drawn[-1000:].count("standard") > 800
+
+
 def test_rows_a_little_out_of_place_are_put_in_order_and_others_are_told(tmp_path, monkeypatch):
     monkeypatch.setattr(replay, "OUT_OF_PLACE", 3)
     head = "arrival_s,prompt_tokens,output_tokens\n"
