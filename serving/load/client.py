@@ -28,6 +28,7 @@ class Trace:
     status: str | None = None  # Of a failure: HTTP status, gRPC code, or `connection`, `timeout`, `stream`, `client`.
     error: str | None = None
     cancelled: bool = False
+    slo: str = ""  # The SLO class that it named.
 
     def see(self, at_s: float, output: bool, usage: tuple[int, int] | None) -> None:
         """A chunk with a choice; `usage` is of prompt tokens and output tokens so far, if the chunk says."""

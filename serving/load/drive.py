@@ -1,13 +1,19 @@
 """Sends each request at its time, whatever became of those before it."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from time import monotonic
 
 from serving.load.client import Trace, Transport
 from serving.load.workload import LoadRequest
 
+# What is sent because a request ended at an instant, in seconds of the report's clock since the run began.
+After = Callable[[LoadRequest, float], LoadRequest | None]
+Slots = asyncio.Semaphore | nullcontext[None]
+
+# Who was turned away comes back no sooner than this, in real seconds: a server that is down is not to be hammered.
+AFTER_FAILURE_S = 1.0
 LONGEST_SLEEP_S = 3600.0  # Event loops overflow on sleeps of centuries, which a very low rate can ask for.
 
 
@@ -21,19 +27,30 @@ class Drive:
         self.in_flight: set[Trace] = set()
         self.done = self.failed = self.ended_tokens = 0
 
-    async def run(self, requests: Iterable[LoadRequest], most: int | None) -> None:
-        """Sends the requests, `most` of them at once, and waits for their ends; cancelled, it cancels them all."""
+    async def run(self, requests: Iterable[LoadRequest], most: int | None, after: After | None = None) -> None:
+        """Sends the requests, and what comes `after` each, `most` of them at once, and waits for their ends; cancelled,
+        it cancels them all."""
         slots = asyncio.Semaphore(most) if most else nullcontext()
-        start_s = monotonic()
+        self.start_s = start_s = monotonic()
         async with asyncio.TaskGroup() as sending:
             for request in requests:
                 # Absolute, so that what made this client late for one request does not delay the next.
                 due_s = start_s + request.arrival_s / self.speed
                 await _until(due_s)
-                sending.create_task(self._one(request, due_s, slots))
+                sending.create_task(self._chain(request, after, slots))
 
-    async def _one(self, request: LoadRequest, due_s: float, slots: asyncio.Semaphore | nullcontext[None]) -> None:
-        trace = Trace(due_s, lag_s=monotonic() - due_s)
+    async def _chain(self, request: LoadRequest, after: After | None, slots: Slots) -> None:
+        """A request, and those that wait for it, one after the other."""
+        following: LoadRequest | None = request
+        while following is not None:
+            due_s = self.start_s + following.arrival_s / self.speed
+            await _until(due_s)
+            trace = await self._one(following, due_s, slots)
+            ended_s = monotonic() - self.start_s + (AFTER_FAILURE_S if trace.error else 0.0)
+            following = after(following, ended_s * self.speed) if after else None
+
+    async def _one(self, request: LoadRequest, due_s: float, slots: Slots) -> Trace:
+        trace = Trace(due_s, lag_s=monotonic() - due_s, slo=request.slo)
         self.traces.append(trace)
         self.in_flight.add(trace)
         try:
@@ -47,6 +64,7 @@ class Drive:
             self.done += trace.completed
             self.failed += trace.error is not None
             self.ended_tokens += trace.tokens
+        return trace
 
     async def _send(self, request: LoadRequest, trace: Trace) -> None:
         try:

@@ -26,7 +26,7 @@ class GrpcTransport:
         else:
             self.channel = grpc.aio.insecure_channel(target)
         self.stub: Any = openai_pb2_grpc.OpenAIStub(self.channel)  # type: ignore[no-untyped-call]
-        self.metadata = [("authorization", f"Bearer {options.api_key}")] if options.api_key else []
+        self.metadata = _bearer(options.api_key)
         chat = options.endpoint == "chat"
         self.message = openai_pb2.ChatCompletionRequest if chat else openai_pb2.CompletionRequest
         self.call = self.stub.StreamChatCompletion if chat else self.stub.StreamCompletion
@@ -47,7 +47,8 @@ class GrpcTransport:
     async def stream(self, request: LoadRequest, model: str, trace: Trace) -> None:
         """Sends the request and fills the trace; a cancelled task cancels the call."""
         try:
-            async for chunk in self.call(self._message(request, model), metadata=self.metadata):
+            metadata = [*request.headers, *_bearer(request.api_key or self.options.api_key)]
+            async for chunk in self.call(self._message(request, model), metadata=metadata):
                 self._see(trace, monotonic(), chunk)
         except grpc.aio.AioRpcError as error:
             trace.fail(error.code().name, (error.details() or "")[:300])
@@ -70,6 +71,10 @@ class GrpcTransport:
             trace.see(at_s, self.is_output(chunk.choices[0]), usage)
         elif usage:
             trace.prompt_tokens, trace.output_tokens = usage
+
+
+def _bearer(api_key: str | None) -> list[tuple[str, str]]:
+    return [("authorization", f"Bearer {api_key}")] if api_key else []
 
 
 def _is_output(choice: Any) -> bool:

@@ -8,6 +8,7 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Sequence
+from functools import lru_cache
 from time import monotonic
 from typing import Any, cast
 
@@ -115,7 +116,7 @@ class HttpTransport:
         self.options, self.address = options, options.address
         self.tls = ssl.create_default_context() if self.address.scheme == "https" else None
         self.idle: deque[Connection] = deque()
-        self._head = self._request_head()
+        self._head = lru_cache(self._request_head)
         self._encode = msgspec.json.Encoder().encode
 
     async def models(self) -> Sequence[str]:
@@ -137,7 +138,8 @@ class HttpTransport:
     async def stream(self, request: LoadRequest, model: str, trace: Trace) -> None:
         """Sends the request and fills the trace."""
         content = self._encode(body(request, self.options, model))
-        message = self._head + b"%d\r\n\r\n" % len(content) + content
+        head = self._head(request.headers, request.api_key or self.options.api_key)
+        message = head + b"%d\r\n\r\n" % len(content) + content
         try:
             connection = await self._exchange(message, trace)
         except OSError as error:
@@ -176,14 +178,14 @@ class HttpTransport:
         _, connection = await loop.create_connection(Connection, self.address.host, self.address.port, ssl=self.tls)
         return connection
 
-    def _request_head(self) -> bytes:
+    def _request_head(self, headers: tuple[tuple[str, str], ...], api_key: str | None) -> bytes:
         lines = [
             f"POST {self.address.path}{ROUTES[self.options.endpoint]} HTTP/1.1",
             f"Host: {self.address.netloc}",
             "Content-Type: application/json",
             "Accept: text/event-stream",
             "User-Agent: foreserve-load",
-            *(f"{name}: {value}" for name, value in bearer(self.options.api_key).items()),
+            *(f"{name}: {value}" for name, value in (*headers, *bearer(api_key).items())),
             "Content-Length: ",
         ]
         return "\r\n".join(lines).encode()

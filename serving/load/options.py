@@ -19,6 +19,8 @@ _SAME = (
     *("url", "endpoint", "model", "metrics_url", "arrivals", "num_requests", "max_concurrency"),
     *("input_len", "output_len", "range_ratio", "seed", "respect_eos", "temperature"),
 )
+# Of those, and the rest, what a workload file says.
+_IN_WORKLOAD = ("rate", "arrivals", "input_len", "output_len", "range_ratio", "prompts")
 
 
 class OptionError(ValueError):
@@ -60,7 +62,8 @@ class LoadOptions:
     output_len: int = 64
     range_ratio: float = 0.0
     prompts: Path | None = None
-    seed: int = 0
+    workload: Path | None = None  # A file that says what arrives when, instead of rate, arrivals, lengths and prompts.
+    seed: int | None = None  # None: the workload file's, or 0.
     respect_eos: bool = False
     temperature: float | None = None
     extra_body: dict[str, Any] = field(default_factory=dict)
@@ -103,7 +106,7 @@ class LoadOptions:
             ("input-len", "at least 1", self.input_len, self.input_len >= 1),
             ("output-len", "at least 1", self.output_len, self.output_len >= 1),
             ("range-ratio", "from 0 to 1", self.range_ratio, 0 <= self.range_ratio <= 1),
-            ("seed", "at least 0", self.seed, self.seed >= 0),
+            ("seed", "at least 0", self.seed, self.seed is None or self.seed >= 0),
             ("temperature", "at least 0", self.temperature, _positive(self.temperature) or self.temperature == 0),
             ("extra-body", "without n and stream, as latencies are of one stream", extra, not extra.keys() & _OURS),
             ("timeout", "above 0 seconds, and finite", self.timeout_s, _positive(self.timeout_s)),
@@ -132,16 +135,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def options_from(args: argparse.Namespace) -> LoadOptions:
     """The options that the command line asked for; raises OptionError."""
-    return LoadOptions(
-        **{name: getattr(args, name) for name in _SAME},
-        api_key=args.api_key or os.environ.get("OPENAI_API_KEY"),
-        rate_per_s=args.rate,
-        duration_s=args.duration,
-        prompts=Path(args.prompts) if args.prompts else None,
-        extra_body=_json_object(args.extra_body),
-        timeout_s=args.timeout,
-        slos=Slos(*(_seconds(ms) for ms in (args.slo_ttft_ms, args.slo_tpot_ms, args.slo_e2e_ms))),
-    )
+    for name in _IN_WORKLOAD:
+        if args.workload and getattr(args, name) is not None:
+            option = "--" + name.replace("_", "-")
+            raise OptionError(f"{option} cannot go with --workload, whose file says that: leave one of them out.")
+    said = {name: getattr(args, name) for name in _SAME} | {
+        "api_key": args.api_key or os.environ.get("OPENAI_API_KEY"),
+        "rate_per_s": args.rate,
+        "duration_s": args.duration,
+        "prompts": Path(args.prompts) if args.prompts else None,
+        "workload": Path(args.workload) if args.workload else None,
+        "extra_body": _json_object(args.extra_body),
+        "timeout_s": args.timeout,
+        "slos": Slos(*(_seconds(ms) for ms in (args.slo_ttft_ms, args.slo_tpot_ms, args.slo_e2e_ms))),
+    }
+    return LoadOptions(**{name: value for name, value in said.items() if value is not None})
 
 
 def _add_endpoint(group: Any) -> None:
@@ -155,22 +163,22 @@ def _add_endpoint(group: Any) -> None:
 
 def _add_arrivals(group: Any) -> None:
     add, default = group.add_argument, LoadOptions()
-    rate = "requests per (emulated) second, or inf for all at once (default: %(default)s)"
-    add("--rate", type=float, default=default.rate_per_s, metavar="PER_S", help=rate)
-    add("--arrivals", default=default.arrivals, metavar="|".join(KINDS), help="(default: %(default)s)")
+    rate = f"requests per (emulated) second, or inf for all at once (default: {default.rate_per_s:g})"
+    add("--rate", type=float, metavar="PER_S", help=rate)
+    add("--arrivals", metavar="|".join(KINDS), help=f"(default: {default.arrivals})")
     add("--num-requests", "-n", type=int, metavar="N", help=f"(default: {DEFAULT_REQUESTS}, if no --duration)")
     add("--duration", type=float, metavar="S", help="stop sending after this many seconds")
     add("--max-concurrency", type=int, metavar="N", help="most requests in flight; waiting counts as latency")
-    add("--seed", type=int, default=default.seed, help="of arrivals, lengths and words (default: %(default)s)")
+    add("--seed", type=int, help="of arrivals, lengths and words (default: 0, or the workload file's)")
 
 
 def _add_workload(group: Any) -> None:
     add, default = group.add_argument, LoadOptions()
-    add("--input-len", type=int, default=default.input_len, metavar="N", help="about so many tokens (%(default)s)")
-    add("--output-len", type=int, default=default.output_len, metavar="N", help="tokens asked for (%(default)s)")
-    add(
-        "--range-ratio", type=float, default=default.range_ratio, metavar="R", help="lengths uniform within ±R of those"
-    )
+    what = "a workload file (TOML) that says what arrives when: see serving/workload/README.md"
+    add("--workload", metavar="FILE", help=what)
+    add("--input-len", type=int, metavar="N", help=f"about so many tokens ({default.input_len})")
+    add("--output-len", type=int, metavar="N", help=f"tokens asked for ({default.output_len})")
+    add("--range-ratio", type=float, metavar="R", help="lengths uniform within ±R of those (0)")
     add("--prompts", metavar="FILE", help="one prompt a line, or .jsonl with `prompt`, used in turn")
     add("--respect-eos", action="store_true", help="do not send vLLM's ignore_eos and min_tokens")
     add("--temperature", type=float, help="(default: the server's)")

@@ -1,6 +1,6 @@
 """The report of a run: a table for people, JSON for everything else."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Console
@@ -26,6 +26,8 @@ class Report:
     slos: Slos
     fidelity: Fidelity | None  # None: not our emulator.
     interrupted: bool = False
+    classes: dict[str, Summary] = field(default_factory=dict)  # By SLO class, if requests named any.
+    broken: str | None = None  # Why the workload ended before its end.
 
     @property
     def refused(self) -> str | None:
@@ -56,6 +58,7 @@ class Report:
             "output_tokens_per_s": s.output_tokens_per_s,
             **latencies,
             "goodput": self._goodput_json(),
+            "slo_classes": {name: _class_json(summary) for name, summary in self.classes.items()},
             "emulator": _fidelity_json(self.fidelity) if self.fidelity else None,
         }
 
@@ -72,6 +75,8 @@ class Report:
         console.print(Text(self._title(), "bold"), soft_wrap=True)
         if self.summary.completed:
             console.print(self._latencies())
+            if self.classes:
+                console.print(self._by_class())
         for note in [*self._notes(), *self._pace(), *self._verdict()]:
             console.print(note, soft_wrap=True)
 
@@ -82,6 +87,17 @@ class Report:
             table.add_column(column, justify="right")
         for name in ("ttft", "tpot", "itl", "e2e"):
             table.add_row(f"{name.upper()} (ms)", *_milliseconds(getattr(self.summary, f"{name}_s")))
+        return table
+
+    def _by_class(self) -> Table:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("SLO class")
+        for column in ("completed", "TTFT mean", "p99", "TPOT mean", "p99 (ms)"):
+            table.add_column(column, justify="right")
+        for name, s in self.classes.items():
+            figures = [_milliseconds(quantiles) for quantiles in (s.ttft_s, s.tpot_s)]
+            cells = [figure[place] for figure in figures for place in (0, -1)]
+            table.add_row(name or "(none)", f"{s.completed} of {s.requests}", *cells)
         return table
 
     def _title(self) -> str:
@@ -137,6 +153,11 @@ class Report:
 def _milliseconds(quantiles: Quantiles) -> list[str]:
     values = (quantiles.mean, quantiles.p50, quantiles.p90, quantiles.p99)
     return ["-" if value is None else f"{value * 1e3:,.2f}" for value in values]
+
+
+def _class_json(summary: Summary) -> dict[str, Any]:
+    counts = {name: getattr(summary, name) for name in ("requests", "completed", "failed", "cancelled")}
+    return counts | {name: asdict(getattr(summary, name)) for name in ("ttft_s", "tpot_s", "itl_s", "e2e_s")}
 
 
 def _fidelity_json(fidelity: Fidelity) -> dict[str, Any]:

@@ -5,8 +5,9 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import uvloop
@@ -19,9 +20,12 @@ from serving.load.drive import Drive
 from serving.load.options import LoadError, LoadOptions, OptionError, add_arguments, options_from
 from serving.load.progress import Meter, OnProgress, ProgressLine
 from serving.load.report import Report
-from serving.load.summary import goodput, summarise
+from serving.load.summary import by_class, goodput, summarise
 from serving.load.workload import requests
 from serving.priority import settle
+
+if TYPE_CHECKING:
+    from serving.load.planned import Planned
 
 __all__ = ["add_arguments", "main", "options_from", "run_load"]
 
@@ -44,8 +48,8 @@ async def run_load(
     was stopped before it sent anything.
     """
     stop = stop or asyncio.Event()
-    kind = KINDS[options.arrivals](options.rate_per_s, np.random.default_rng(options.seed))
-    load = requests(options, bounded(kind, options.count, options.duration_s))
+    planned = _planned(options)
+    load = planned or requests(options, _times(options))
     transport = connect(options)
     try:
         if (found := await _unless(stop, _look(options, transport))) is None:
@@ -54,13 +58,14 @@ async def run_load(
         drive = Drive(transport, model, before.speed if before else 1.0, options.timeout_s)
         ticker = asyncio.create_task(_tick(drive, on_progress)) if on_progress else None
         try:
-            await _unless(stop, drive.run(load, options.max_concurrency))
+            await _unless(stop, drive.run(load, options.max_concurrency, planned.after if planned else None))
         finally:
             if ticker:
                 ticker.cancel()
     finally:
         await transport.close()
-    return await _report(options, drive, before, stop.is_set())
+    report = await _report(options, drive, before, stop.is_set())
+    return replace(report, broken=str(planned.error)) if planned and planned.error else report
 
 
 def main(args: argparse.Namespace) -> int:
@@ -83,6 +88,19 @@ def main(args: argparse.Namespace) -> int:
     if failure:
         print(f"foreserve load: {failure}", file=sys.stderr)
     return INTERRUPTED if report.interrupted else 1 if failure else 0
+
+
+def _planned(options: LoadOptions) -> "Planned | None":
+    if options.workload is None:
+        return None
+    from serving.load.planned import Planned  # Only here: it brings the corpus and a tokenizer along.
+
+    return Planned.of(options)
+
+
+def _times(options: LoadOptions) -> Iterator[float]:
+    kind = KINDS[options.arrivals](options.rate_per_s, np.random.default_rng(options.seed or 0))
+    return bounded(kind, options.count, options.duration_s)
 
 
 async def _interruptible(options: LoadOptions, on_progress: OnProgress) -> Report:
@@ -141,10 +159,13 @@ async def _report(options: LoadOptions, drive: Drive, before: emulator.Snapshot 
         fidelity = emulator.difference(before, await emulator.settled(_metrics_url(options), options.api_key))
     summary = summarise(drive.traces, drive.speed)
     verdict = goodput(drive.traces, options.slos, drive.speed, summary.duration_s)
-    return Report(options.url, drive.model, summary, verdict, options.slos, fidelity, interrupted)
+    classes = by_class(drive.traces, drive.speed)
+    return Report(options.url, drive.model, summary, verdict, options.slos, fidelity, interrupted, classes)
 
 
 def _failure(report: Report) -> str | None:
+    if report.broken:
+        return f"The workload broke off: {report.broken}"
     if report.summary.completed or report.interrupted:
         return None
     if _unreachable(report):

@@ -12,6 +12,7 @@
 - The run lasts from its first scheduled arrival to the last chunk of the requests that completed.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Requests that failed in the same way."""
+    """Requests that failed in the same way, and what the first of them was told."""
 
     status: str
     message: str
@@ -119,6 +120,12 @@ def summarise(traces: Sequence[Trace], speed: float = 1.0) -> Summary:
     )
 
 
+def by_class(traces: Sequence[Trace], speed: float = 1.0) -> dict[str, Summary]:
+    """The figures by SLO class, if any request named one; "" for those that did not."""
+    names = sorted({trace.slo for trace in traces})
+    return {name: summarise([trace for trace in traces if trace.slo == name], speed) for name in names if any(names)}
+
+
 def goodput(traces: Sequence[Trace], slos: Slos, speed: float, duration_s: float) -> Goodput | None:
     """Goodput on the report's clock; None if no SLO is given or no request ended."""
     limits = slos.given()
@@ -177,8 +184,15 @@ def _duration_s(traces: Sequence[Trace], done: Sequence[Trace]) -> float:
 
 
 def _failures(traces: Sequence[Trace]) -> list[Failure]:
-    kinds = Counter((trace.status or "", trace.error) for trace in traces if trace.error and not trace.cancelled)
-    return [Failure(status, message, count) for (status, message), count in kinds.most_common()]
+    """Those whose messages differ in numbers only are of one kind, and the first stands for them."""
+    kinds: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], str] = {}
+    for trace in traces:
+        if trace.error and not trace.cancelled:
+            kind = trace.status or "", re.sub(r"\d+", "#", trace.error)
+            kinds[kind] += 1
+            first.setdefault(kind, trace.error)
+    return [Failure(kind[0], first[kind], count) for kind, count in kinds.most_common()]
 
 
 def _array(values: Iterable[float]) -> Values:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from serving.load.options import LoadOptions, OptionError
+from serving.workload.ask import Ask
 
 _COMMON = """
 all always another any are available been being block bound call can change client close color common complete
@@ -34,11 +35,20 @@ class LoadRequest:
     arrival_s: float
     prompt: str
     max_tokens: int
+    messages: tuple[tuple[str, str], ...] = ()  # The prompt by who says it; none: the user says all of it.
+    headers: tuple[tuple[str, str], ...] = ()  # In gRPC, metadata.
+    api_key: str = ""  # "": the run's.
+    ask: Ask | None = None  # What it is in its workload file, if there is one.
+
+    @property
+    def slo(self) -> str:
+        """The SLO class that it names, or ""."""
+        return self.ask.slo if self.ask else ""
 
 
 def requests(options: LoadOptions, times: Iterable[float]) -> Iterator[LoadRequest]:
     """The run's requests in order of arrival, made one by one so that long runs need not hold every prompt."""
-    lengths, prompts = np.random.default_rng([options.seed, 1]), _prompts(options)
+    lengths, prompts = np.random.default_rng([options.seed or 0, 1]), _prompts(options)
     return (
         LoadRequest(arrival_s, next(prompts), _length(options.output_len, options.range_ratio, lengths))
         for arrival_s in times
@@ -48,7 +58,7 @@ def requests(options: LoadOptions, times: Iterable[float]) -> Iterator[LoadReque
 def _prompts(options: LoadOptions) -> Iterator[str]:
     if options.prompts:
         return cycle(read_prompts(options.prompts))
-    rng = np.random.default_rng([options.seed, 2])
+    rng = np.random.default_rng([options.seed or 0, 2])
     return (random_prompt(_length(options.input_len, options.range_ratio, rng), rng) for _ in repeat(None))
 
 
@@ -74,7 +84,8 @@ def body(request: LoadRequest, options: LoadOptions, model: str) -> dict[str, An
     """The request in OpenAI's JSON; gRPC's messages mirror it field for field."""
     fields: dict[str, Any] = {"model": model, "max_tokens": request.max_tokens, "stream": True}
     if options.endpoint == "chat":
-        fields["messages"] = [{"role": "user", "content": request.prompt}]
+        said = request.messages or (("user", request.prompt),)
+        fields["messages"] = [{"role": role, "content": content} for role, content in said]
     else:
         fields["prompt"] = request.prompt
     fields["stream_options"] = {"include_usage": True}

@@ -17,6 +17,7 @@ class GrpcStandIn(openai_pb2_grpc.OpenAIServicer):
     def __init__(self, step_s: float = 0.0) -> None:
         self.step_s = step_s
         self.seen: list[Any] = []
+        self.metadata: list[dict[str, Any]] = []
 
     async def start(self) -> str:
         """Its URL."""
@@ -34,6 +35,7 @@ class GrpcStandIn(openai_pb2_grpc.OpenAIServicer):
 
     async def StreamCompletion(self, request: Any, context: Any) -> AsyncIterator[Any]:
         self.seen.append(request)
+        self.metadata.append(dict(context.invocation_metadata()))
         if request.model == "missing":
             await context.abort(grpc.StatusCode.NOT_FOUND, "There is no model missing.")
         for i in range(request.max_tokens):
@@ -44,6 +46,7 @@ class GrpcStandIn(openai_pb2_grpc.OpenAIServicer):
 
     async def StreamChatCompletion(self, request: Any, context: Any) -> AsyncIterator[Any]:
         self.seen.append(request)
+        self.metadata.append(dict(context.invocation_metadata()))
         yield _chat(role="assistant", content="")
         for _ in range(request.max_tokens):
             await asyncio.sleep(self.step_s)

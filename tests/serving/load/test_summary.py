@@ -98,3 +98,11 @@ def test_goodput_wants_every_slo_kept(slos, met):
     assert good.attainment == (0.5 if met else 0)
     assert good.per_s == (0.5 if met else 0)
     assert goodput([trace], Slos(), 1.0, 2.0) is None
+
+
+def test_failures_that_differ_in_numbers_only_are_one_kind():
+    traces = [Trace(0.0) for _ in range(3)]
+    for trace, error in zip(traces, ["late by 512 ms", "late by 7 ms", "too long"], strict=True):
+        trace.fail("429", error)
+    failures = summarise(traces).errors
+    assert [(each.message, each.count) for each in failures] == [("late by 512 ms", 2), ("too long", 1)]

@@ -1,0 +1,84 @@
+"""Text for the segments of a workload's prompts: as many tokens as asked, by the bundled model's vocabulary, and the
+same for the same id. What is about a topic is made of questions that people ask in it."""
+
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from serving.corpus.corpus import EXCHANGE, prompts
+from serving.load.workload import WORDS
+from serving.scenario import BUNDLED_MODEL
+from serving.workload import Segment
+from serving.workload.mixing import MASK, mix
+
+QUESTIONS = 256  # Different ones in a topic; of daily life there are fewer.
+# Words before a text about a topic that no other text begins with: questions recur, and prefix caches are not to hit.
+MARK = 4
+
+
+class Question(NamedTuple):
+    """Its words, and how many tokens each is."""
+
+    words: list[str]
+    tokens: list[int]
+
+
+def prepare(topics: Iterable[str]) -> None:
+    """Do now what the first text takes longer for, so that no request has to wait for it."""
+    _first_words()
+    for topic in topics:
+        if topic in EXCHANGE:
+            _questions(topic)
+
+
+@lru_cache(2048)
+def text_of(segment: Segment) -> str:
+    """The text of a segment; those of equal id begin alike, however long they are. A topic may be one that we have no
+    questions in."""
+    if segment.topic not in EXCHANGE or segment.tokens <= MARK:
+        return " ".join(_common(segment.id, 0, segment.tokens))
+    words, left = _common(segment.id, 0, MARK), segment.tokens - MARK
+    asked = _questions(segment.topic)
+    for place in count():
+        question = asked[mix((segment.id + place) & MASK) % len(asked)]
+        for word, tokens in zip(*question, strict=True):
+            if tokens > left:
+                return " ".join(words + _common(segment.id, MARK, left))
+            words.append(word)
+            left -= tokens
+    raise AssertionError  # There is always one more question.
+
+
+def _common(id: int, start: int, tokens: int) -> list[str]:
+    """Words of one token each; the first of a text has none before it, and so no space."""
+    drawn = mix(np.arange(start, start + tokens, dtype=np.uint64) + np.uint64(id))
+    words = [WORDS[place] for place in (drawn % np.uint64(len(WORDS))).tolist()]
+    if start == 0 and words:
+        first = _first_words()
+        words[0] = first[int(drawn[0]) % len(first)]
+    return words
+
+
+@cache
+def _first_words() -> list[str]:
+    encoded = _tokenizer().encode_batch(WORDS, add_special_tokens=False)
+    return [word for word, encoding in zip(WORDS, encoded, strict=True) if len(encoding.ids) == 1]
+
+
+@cache
+def _questions(topic: str) -> list[Question]:
+    found = [question.split() for question in prompts(topic, QUESTIONS >> 3 if topic == "other" else QUESTIONS, 0)]
+    words = list(dict.fromkeys(word for question in found for word in question))
+    # A word with the space before it is as many tokens wherever it stands.
+    encoded = _tokenizer().encode_batch([f" {word}" for word in words], add_special_tokens=False)
+    tokens = {word: len(encoding.ids) for word, encoding in zip(words, encoded, strict=True)}
+    return [Question(question, [tokens[word] for word in question]) for question in found]
+
+
+@cache
+def _tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(str(BUNDLED_MODEL / "tokenizer.json"))

@@ -1,0 +1,63 @@
+"""What comes out of a workload: one request, as numbers. Its prompt is made of segments, so that who shares what with
+whom is known without any text."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from serving.workload.mixing import MASK, POSITIVE, mix
+
+USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
+
+
+class Segment(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A piece of a prompt, `tokens` long: those of equal `id` are equal, token by token, for as long as both are.
+
+    `role` is who says it, `topic` what it is about ("": nothing in particular).
+    """
+
+    id: int
+    tokens: int
+    role: str = USER
+    topic: str = ""
+
+
+class Ask(msgspec.Struct, frozen=True, array_like=True):
+    """A request that arrives at `arrival_s` (seconds since the workload began) and wants `output_tokens` back.
+
+    It is turn `turn` (from 0) of session `session`; a request on its own is a session of one turn. `topic`, `slo` and
+    `key` are "" where the workload says nothing of them.
+    """
+
+    session: int
+    turn: int
+    arrival_s: float
+    prompt: tuple[Segment, ...]
+    output_tokens: int
+    topic: str = ""
+    slo: str = ""
+    key: str = ""
+
+    @property
+    def id(self) -> str:
+        """Its name, which no other request of the workload has."""
+        return f"{self.session}-{self.turn}"
+
+    @property
+    def prompt_tokens(self) -> int:
+        """How long the prompt is: all of its segments."""
+        return sum(segment.tokens for segment in self.prompt)
+
+
+def block_hashes(prompt: Sequence[Segment], block_tokens: int) -> list[int]:
+    """One hash of 63 bits for each whole block of a prompt, of all tokens up to the block's end, as
+    `serving.prefix.block_hashes` has them of real tokens: prompts that begin alike have the first ones in common."""
+    hashes: list[int] = []
+    before, start = 0, 0
+    for segment in prompt:
+        base, end = mix(before ^ segment.id), start + segment.tokens
+        ends = range((start // block_tokens + 1) * block_tokens, end + 1, block_tokens)
+        # A token is known by what comes before its segment, the segment, and its place in it.
+        hashes += [mix((base + at - start) & MASK) & POSITIVE for at in ends]
+        before, start = mix((base + segment.tokens) & MASK), end
+    return hashes

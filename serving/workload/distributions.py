@@ -1,0 +1,133 @@
+"""Distributions of lengths in tokens and of times in seconds: as a workload file writes them, and drawn in bulk."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log1p, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from serving.workload.table import AT_LEAST_0, COUNT, POSITIVE, Allowed, Table
+
+Values = NDArray[np.float64]
+MOST = 2**31
+Sampler = Callable[[np.random.Generator, int], Values]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """What `sample` draws, clipped to `low` and `high`."""
+
+    sample: Sampler
+    low: float = 0.0
+    high: float = float("inf")
+
+    def draw(self, rng: np.random.Generator, count: int) -> Values:
+        """So many values."""
+        return np.clip(self.sample(rng, count), self.low, self.high)
+
+    def whole(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
+        """So many whole numbers of at least 1 (and at most MOST, which is more than anything can hold)."""
+        values: NDArray[np.int64] = np.clip(np.rint(self.draw(rng, count)), 1, MOST).astype(np.int64)
+        return values
+
+
+def always(value: float) -> Distribution:
+    """The same value every time."""
+    return Distribution(lambda rng, count: np.full(count, value))
+
+
+def distribution(table: Table, key: str, least: Allowed, default: Distribution | None = None) -> Distribution:
+    """The distribution at a key: a number is that number every time. `least` is what its values may be."""
+    value = table.get(key)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, dict):
+        return always(table.checked(key, value, least._replace(words=f"{least.words}, or a table with a `kind`")))
+    below = table.below(key, value)
+    found = KINDS[below.word("kind", KINDS)](below, least)
+    below.end()
+    return found
+
+
+def _constant(table: Table, least: Allowed) -> Distribution:
+    return always(table.number("value", least))
+
+
+def _uniform(table: Table, least: Allowed) -> Distribution:
+    low = table.number("min", least)
+    high = table.number("max", _from(low))
+    # Half a token more on either side, so that of whole numbers the first and the last are as likely as the others.
+    edge = 0.5 if least is COUNT else 0.0
+    return Distribution(lambda rng, count: rng.uniform(low - edge, high + edge, count), low, high)
+
+
+def _normal(table: Table, least: Allowed) -> Distribution:
+    mean, cv = table.number("mean", POSITIVE), table.number("cv", AT_LEAST_0)
+    return _bounded(table, lambda rng, count: rng.normal(mean, cv * mean, count))
+
+
+def _lognormal(table: Table, least: Allowed) -> Distribution:
+    mean, cv = table.number("mean", POSITIVE), table.number("cv", AT_LEAST_0)
+    variance = log1p(cv * cv)
+    mu, sigma = np.log(mean) - variance / 2, sqrt(variance)
+    return _bounded(table, lambda rng, count: rng.lognormal(mu, sigma, count))
+
+
+def _exponential(table: Table, least: Allowed) -> Distribution:
+    mean = table.number("mean", POSITIVE)
+    return _bounded(table, lambda rng, count: rng.exponential(mean, count))
+
+
+def _empirical(table: Table, least: Allowed) -> Distribution:
+    values = _numbers(table, "values", least)
+    shares = _numbers(table, "shares", AT_LEAST_0) if "shares" in table else np.ones(len(values))
+    table.get("shares")
+    if len(shares) != len(values) or shares.sum() <= 0:
+        raise table.error("shares", f"has {len(shares)} numbers: it must have one for each of {len(values)} values.")
+    return _one_of(values, shares / shares.sum())
+
+
+def _file(table: Table, least: Allowed) -> Distribution:
+    path = table.file("file")
+    try:
+        values = np.loadtxt(path, dtype=np.float64, ndmin=1)
+    except ValueError as error:
+        raise table.error("file", f"is {path}: it must have one number in each line ({error}).") from error
+    if values.ndim != 1 or not len(values) or not all(least.ok(value) for value in values.tolist()):
+        raise table.error("file", f"is {path}: it must have one number in each line, {least.words}.")
+    return _one_of(values, None)
+
+
+KINDS: dict[str, Callable[[Table, Allowed], Distribution]] = {
+    "constant": _constant,
+    "uniform": _uniform,
+    "normal": _normal,
+    "lognormal": _lognormal,
+    "exponential": _exponential,
+    "empirical": _empirical,
+    "file": _file,
+}
+
+
+def _bounded(table: Table, sample: Sampler) -> Distribution:
+    low = table.number("min", AT_LEAST_0, 0.0)
+    return Distribution(sample, low, table.number("max", _from(low), float("inf")))
+
+
+def _from(low: float) -> Allowed:
+    return Allowed(f"a number of at least {low:g}, which is `min`", lambda value: value >= low)
+
+
+def _one_of(values: Values, shares: Values | None) -> Distribution:
+    if shares is None:
+        return Distribution(lambda rng, count: values[rng.integers(len(values), size=count)])
+    up_to = np.cumsum(shares)[:-1]
+    return Distribution(lambda rng, count: values[np.searchsorted(up_to, rng.random(count), side="right")])
+
+
+def _numbers(table: Table, key: str, allowed: Allowed) -> Values:
+    listed = table.get(key)
+    if not isinstance(listed, list) or not listed:
+        raise table.wrong(key, listed, "a list of numbers")
+    return np.array([table.checked(key, value, allowed) for value in listed])

@@ -1,0 +1,138 @@
+"""Sessions as they are drawn, or read from a trace: in bulk, before it is known when they begin."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from serving.workload.arrivals import CHUNK, OpenLoop
+from serving.workload.mixing import stream
+from serving.workload.spec import Workload
+from serving.workload.traces.rows import Row
+
+Values = NDArray[np.float64]
+LABELS = ("topics", "slo", "keys")
+
+
+class Turn(NamedTuple):
+    """What a user says and wants back in a turn, in tokens, `think_s` after the turn before has ended."""
+
+    prompt: int
+    output: int
+    think_s: float
+
+
+class Plan(NamedTuple):
+    """A session; `drawn` are the draws for its labels, and it begins `pause_s` after its user's last one, in a closed
+    loop. `row` is of a trace, in its `round`-th replay."""
+
+    number: int
+    turns: list[Turn]
+    pause_s: float
+    drawn: tuple[float, ...]
+    round: int = 0
+    row: Row | None = None
+
+
+class Columns(NamedTuple):
+    """Sessions from number `first` on: `turns` and `pause_s` [n] of each; `prompt`, `output`, `think_s` by turn; and
+    draws [n] for each of LABELS."""
+
+    first: int
+    turns: list[int]
+    pause_s: list[float]
+    prompt: list[int]
+    output: list[int]
+    think_s: list[float]
+    drawn: tuple[Values, ...]
+    rows: list[tuple[int, Row]] | None = None
+
+    @property
+    def single(self) -> bool:
+        """Whether all that is to be known of each session are two lengths."""
+        return self.rows is None and len(self.turns) == len(self.prompt)
+
+    def plans(self, max_tokens: int) -> Iterator[Plan]:
+        """One by one; `max_tokens` is the most that a session may come to, but for its first turn (0: any)."""
+        flat = zip(self.prompt, self.output, self.think_s, strict=True)
+        drawn = zip(*(draws.tolist() for draws in self.drawn), strict=True)
+        rows = iter(self.rows or [])
+        each = zip(self.turns, self.pause_s, drawn, strict=True)
+        for number, (turns, pause_s, draws) in enumerate(each, self.first):
+            listed = [Turn(*turn) for turn in islice(flat, turns)]
+            yield Plan(number, _fitting(listed, max_tokens), pause_s, draws, *next(rows, (0, None)))
+
+
+def chunks(workload: Workload, seed: int) -> Iterator[tuple[Values, Columns]]:
+    """Chunks of sessions, and the instants at which they begin; in a closed loop, nobody knows those yet (NaN)."""
+    if workload.trace is not None:
+        yield from _traced(workload, seed)
+        return
+    columns = _drawn(workload, seed)
+    yield from zip(_times(workload, seed), columns, strict=False)
+
+
+def _times(workload: Workload, seed: int) -> Iterator[Values]:
+    if isinstance(workload.arrivals, OpenLoop):
+        yield from workload.arrivals.times(stream(seed, "arrivals"))
+    while not isinstance(workload.arrivals, OpenLoop):
+        yield np.full(CHUNK, np.nan)
+
+
+def _drawn(workload: Workload, seed: int) -> Iterator[Columns]:
+    rng = {name: stream(seed, name) for name in ("turns", "prompt", "output")}
+    first, rest = 0, _Rest(workload, seed)
+    while True:
+        turns = workload.sessions.turns.whole(rng["turns"], CHUNK)
+        total = int(turns.sum())
+        prompt = workload.prompt.whole(rng["prompt"], total).tolist()
+        output = workload.output.whole(rng["output"], total).tolist()
+        pause_s, think_s, drawn = rest.draw(CHUNK, total)
+        yield Columns(first, turns.tolist(), pause_s, prompt, output, think_s, drawn)
+        first += CHUNK
+
+
+def _traced(workload: Workload, seed: int) -> Iterator[tuple[Values, Columns]]:
+    assert workload.trace is not None
+    own = workload.arrivals is None
+    rows = workload.trace.timed() if own else ((np.nan, *each) for each in workload.trace.untimed())
+    times = None if own else _times(workload, seed)
+    first, rest = 0, _Rest(workload, seed)
+    while chunk := list(islice(rows, CHUNK)):
+        turns = [len(row.turns) for _, _, row in chunk]
+        flat = [turn for _, _, row in chunk for turn in row.turns]
+        pause_s, think_s, drawn = rest.draw(len(chunk), len(flat))
+        prompt, output = [prompt for prompt, _ in flat], [output for _, output in flat]
+        columns = Columns(first, turns, pause_s, prompt, output, think_s, drawn, [each[1:] for each in chunk])
+        at_s = next(times, np.zeros(0)) if times else np.array([each[0] for each in chunk])
+        yield at_s[: len(chunk)], columns
+        if not len(at_s):
+            return
+        first += len(chunk)
+
+
+class _Rest:
+    """What is drawn for sessions and turns wherever their lengths come from."""
+
+    def __init__(self, workload: Workload, seed: int) -> None:
+        closed = None if isinstance(workload.arrivals, OpenLoop) or workload.arrivals is None else workload.arrivals
+        self._pause_s = closed.think_s if closed else None
+        self._think_s = workload.sessions.think_s
+        self._rng = {name: stream(seed, name) for name in ("pause", "think", *LABELS)}
+
+    def draw(self, sessions: int, turns: int) -> tuple[list[float], list[float], tuple[Values, ...]]:
+        """Pauses before so many sessions, times to think before so many turns, and draws for the labels."""
+        pause_s = self._pause_s.draw(self._rng["pause"], sessions) if self._pause_s else np.zeros(sessions)
+        think_s = self._think_s.draw(self._rng["think"], turns)
+        return pause_s.tolist(), think_s.tolist(), tuple(self._rng[name].random(sessions) for name in LABELS)
+
+
+def _fitting(turns: list[Turn], max_tokens: int) -> list[Turn]:
+    total = 0
+    for place, turn in enumerate(turns):
+        total += turn.prompt + turn.output
+        if place and max_tokens and total > max_tokens:
+            return turns[:place]
+    return turns

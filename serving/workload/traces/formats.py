@@ -1,0 +1,89 @@
+"""Which trace is of which format, and what reads it."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from serving.workload.table import COUNT, Table
+from serving.workload.traces import azure, bailian, burstgpt, mooncake, plain, sharegpt
+from serving.workload.traces.rows import Row, bad, unreadable
+from serving.workload.traces.rows import plain as plainly
+
+FORMATS = ("azure", "burstgpt", "mooncake", "bailian", "sharegpt", "csv", "jsonl", "parquet")
+BLOCK_TOKENS = 16  # Of `hash_ids` in a trace of one's own, unless it says something else.
+ENOUGH = 1 << 16  # Letters of a file by which its format is known.
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A trace, and what reads it from the beginning."""
+
+    path: Path
+    format: str
+    read: Callable[[], Iterator[Row]]
+
+
+def reader(table: Table) -> Reader:
+    """What reads the file that a table `trace` names."""
+    path = table.file("file")
+    kind = table.word("format", ("auto", *FORMATS), "auto")
+    if kind == "auto":
+        kind = _guess(path)
+    block_tokens = table.whole("block_tokens", COUNT, BLOCK_TOKENS)
+    tokenizer = table.file("tokenizer") if "tokenizer" in table else None
+    table.get("tokenizer")
+    if tokenizer and kind != "sharegpt":
+        raise table.error("tokenizer", f"is set, and the format is {kind}: only sharegpt has text to count.")
+    reads: dict[str, Callable[[], Iterator[Row]]] = {
+        "azure": partial(azure.read, path),
+        "burstgpt": partial(burstgpt.read, path),
+        "mooncake": partial(mooncake.read, path),
+        "bailian": partial(bailian.read, path),
+        "sharegpt": partial(sharegpt.read, path, tokenizer),
+        "csv": partial(plain.read_csv, path),
+        "jsonl": partial(plain.read_jsonl, path, block_tokens),
+        "parquet": partial(plain.read_parquet, path, block_tokens),
+    }
+    return Reader(path, kind, reads[kind])
+
+
+def _guess(path: Path) -> str:
+    """The format, by the file's name and by what it begins with."""
+    if path.suffix == ".parquet":
+        return "parquet"
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            begin = "".join(islice(iter(partial(file.read, 4096), ""), ENOUGH // 4096)).lstrip()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    first = begin.partition("\n")[0]
+    return "sharegpt" if begin.startswith("[") else _of_object(first) if begin.startswith("{") else _of_header(first)
+
+
+def _of_header(line: str) -> str:
+    names = {plainly(name) for name in next(csv.reader([line]), [])}
+    return "azure" if "contexttokens" in names else "burstgpt" if "requesttokens" in names else "csv"
+
+
+def _of_object(line: str) -> str:
+    try:
+        names = set(json.loads(line))
+    except ValueError:
+        # Longer than what was read, and so a conversation; or broken, as its reader will say.
+        names = {"conversations"} if '"conversations"' in line else set()
+    if names & {"conversations", "messages"}:
+        return "sharegpt"
+    if "input_length" in names:
+        return "bailian" if "chat_id" in names else "mooncake"
+    return "jsonl"
+
+
+def check_time(found: Reader, row: Row) -> None:
+    """Raises `WorkloadError` if a row has no time."""
+    if row.at_s != row.at_s:
+        sentence = f"there is no time (format {found.format}), so no window, and only another kind of `arrivals`."
+        raise bad(found.path, row.line, sentence)

@@ -1,0 +1,63 @@
+"""Traces of one's own, as CSV, JSONL or Parquet with columns of these names: `prompt_tokens` and `output_tokens`, and
+where there are any `arrival_s`, `topic`, `slo`, `key`, and (not in CSV) `hash_ids`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from serving.workload.traces.rows import NO_TIME, Row, csv_rows, hash_ids, json_rows, seconds, tokens, unreadable
+
+NEEDED = ("prompt_tokens", "output_tokens")
+OPTIONAL = ("arrival_s", "topic", "slo", "key")
+BATCH = 1024
+
+
+def read_csv(path: Path) -> Iterator[Row]:
+    """The rows of a CSV file."""
+    names = (*NEEDED, *OPTIONAL)
+    for line, fields in csv_rows(path, {name: (name,) for name in names}, NEEDED):
+        yield _row(path, line, {name: field for name, field in zip(names, fields, strict=True) if field}, 0)
+
+
+def read_jsonl(path: Path, block_tokens: int) -> Iterator[Row]:
+    """The rows of a JSONL file."""
+    for line, fields in json_rows(path):
+        yield _row(path, line, fields, block_tokens)
+
+
+def read_parquet(path: Path, block_tokens: int) -> Iterator[Row]:
+    """The rows of a table; a "line" is a row, from 1 on."""
+    for line, fields in enumerate(_table(path), 1):
+        yield _row(path, line, fields, block_tokens)
+
+
+def _row(path: Path, line: int, fields: dict[str, Any], block_tokens: int) -> Row:
+    at, ids = fields.get("arrival_s"), fields.get("hash_ids")
+    return Row(
+        line,
+        NO_TIME if at is None else seconds(at, "arrival_s", path, line),
+        ((_tokens(path, line, fields, NEEDED[0]), _tokens(path, line, fields, NEEDED[1])),),
+        () if ids is None else hash_ids(ids, path, line),
+        block_tokens,
+        *(str(fields.get(name) or "") for name in ("topic", "slo", "key")),
+    )
+
+
+def _tokens(path: Path, line: int, fields: dict[str, Any], name: str) -> int:
+    return tokens(fields.get(name), name, path, line)
+
+
+def _table(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        missing = "pyarrow is not installed: `pip install 'foreserve[parquet]'`, or bring CSV or JSONL"
+        raise unreadable(path, ImportError(missing)) from error
+    try:
+        with path.open("rb") as raw, pq.ParquetFile(raw) as file:
+            wanted = [name for name in (*NEEDED, *OPTIONAL, "hash_ids") if name in file.schema_arrow.names]
+            for batch in file.iter_batches(BATCH, columns=wanted):
+                yield from batch.to_pylist()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise unreadable(path, error) from error

@@ -1,0 +1,33 @@
+"""Asks as the scheduler takes them, for runs in virtual time."""
+
+from collections.abc import Mapping
+
+from serving.flow import Request
+from serving.slo import SloClass
+from serving.workload.ask import Ask, block_hashes
+from serving.workload.mixing import POSITIVE, named
+from serving.workload.table import WorkloadError
+
+NO_CLASS = SloClass("")
+
+
+def request_of(ask: Ask, classes: Mapping[str, SloClass], block_tokens: int) -> Request:
+    """The request, with what its SLO class promises and the hashes of its prompt's whole blocks (none if there are 0
+    `block_tokens`). Raises `WorkloadError` if there is no such class."""
+    slo = classes.get(ask.slo) if ask.slo else NO_CLASS
+    if slo is None:
+        allowed = ", ".join(classes) or "none"
+        raise WorkloadError(f"The workload has requests of SLO class {ask.slo!r}; the scenario has {allowed}.")
+    return Request(
+        ask.id,
+        ask.arrival_s,
+        ask.prompt_tokens,
+        ask.output_tokens,
+        seed=named(ask.id) & POSITIVE,
+        topic=ask.topic,
+        key=ask.key,
+        priority=slo.priority,
+        ttft_s=slo.ttft_s,
+        tpot_s=slo.tpot_s,
+        blocks=block_hashes(ask.prompt, block_tokens) if block_tokens else [],
+    )
