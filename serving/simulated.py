@@ -63,10 +63,34 @@ class Simulated:
         outcomes = []
         for request in requests:
             self._advance(request.arrival_s)
-            home = self._router.choose(request)
-            outcomes.append(self.nodes[home].submit(request))
+            outcomes.append(self.submit(request))
         self._advance(NEVER)
         return outcomes, [record for node in self.nodes for record in node.records]
+
+    def submit(self, request: Request) -> Outcome:
+        """A request arrives, now; what becomes of it."""
+        return self.nodes[self._router.choose(request)].submit(request)
+
+    def next_end(self, until_s: float) -> tuple[float, Request] | None:
+        """Go on until a request ends, and no later than an instant; which, and when. None if none ends by then.
+
+        No device goes further than the others, but for the step that it is in: for requests that follow others.
+        """
+        while True:
+            next_s = min(until_s, self._next[1].at_s if self._next else NEVER)
+            busy = [node for node in self.nodes if node.goes_on(next_s)]
+            lead_s = min((node.engine.at for node in busy), default=next_s)
+            if self._ended and self._ended[0][0] <= min(lead_s, next_s):
+                at_s, _, index, request = heapq.heappop(self._ended)
+                self._router.done([(index, request)])
+                return at_s, request
+            if busy:
+                min(busy, key=lambda node: node.engine.at).cycle(next_s)
+            elif self._next is not None and next_s < until_s and self._busy(until_s):
+                self._happen(*self._next)
+                self._next = next(self._coming, None)
+            else:
+                return None
 
     def _node(self, index: int, emulated: Emulated, figures: Figures, leaps: bool) -> VirtualNode:
         shared = emulated.sharers > 1

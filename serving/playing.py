@@ -1,0 +1,76 @@
+"""A workload in virtual time: what follows other requests (turns of sessions, users of a closed loop) comes when these
+have ended, on the emulated clock.
+
+    outcomes, records = play(load_workload(Path("examples/workloads/chat-day.toml"), requests=200), Scenario(devices=2))
+"""
+
+import heapq
+from collections.abc import Iterator
+
+from serving.flow import NEVER, StepRecord
+from serving.scenario import Scenario
+from serving.simulated import Simulated
+from serving.slo import SloClass, parse_classes
+from serving.virtual import Outcome
+from serving.workload import Ask, Source
+from serving.workload.spec import Workload
+from serving.workload.virtual import request_of
+
+
+def play(workload: Workload, scenario: Scenario, leaps: bool = True) -> tuple[list[Outcome], list[StepRecord]]:
+    """What becomes of a workload's requests, by arrival, and all steps by device. `leaps` as of `Simulated`; where
+    requests follow others on several devices, steps are made one by one all the same.
+
+    Raises `WorkloadError`, and what `Simulated` raises.
+    """
+    simulated = Simulated(scenario, leaps and len(scenario.members) == 1)
+    classes = parse_classes(scenario.slo_classes, "`slo_classes`")
+    block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
+    return Play(Source(workload), simulated, classes, block_tokens).run()
+
+
+class Play:
+    """One run: what is to arrive, and what is under way."""
+
+    def __init__(self, source: Source, simulated: Simulated, classes: dict[str, SloClass], block_tokens: int) -> None:
+        self._source, self._simulated = source, simulated
+        self._classes, self._block_tokens = classes, block_tokens
+        self._coming: Iterator[Ask] = iter(source)
+        self._next: Ask | None = next(self._coming, None)
+        self._following: list[tuple[float, int, int, Ask]] = []
+        self._under_way: dict[str, Ask] = {}
+        self._outcomes: list[Outcome] = []
+
+    def run(self) -> tuple[list[Outcome], list[StepRecord]]:
+        """To the end."""
+        while True:
+            due_s = self._due_s
+            ended = self._simulated.next_end(due_s)
+            if ended is not None:
+                at_s, request = ended
+                follower = self._source.next_after(self._under_way.pop(request.id), at_s)
+                if follower is not None:
+                    key = follower.arrival_s, follower.session, follower.turn
+                    heapq.heappush(self._following, (*key, follower))
+            elif due_s < NEVER:
+                self._submit(self._take(due_s))
+            else:
+                return self._outcomes, [record for node in self._simulated.nodes for record in node.records]
+
+    @property
+    def _due_s(self) -> float:
+        """When the next request arrives, of those that are known."""
+        following_s = self._following[0][0] if self._following else NEVER
+        return min(following_s, self._next.arrival_s if self._next is not None else NEVER)
+
+    def _take(self, due_s: float) -> Ask:
+        if self._following and self._following[0][0] <= due_s:
+            return heapq.heappop(self._following)[-1]
+        ask, self._next = self._next, next(self._coming, None)
+        assert ask is not None
+        return ask
+
+    def _submit(self, ask: Ask) -> None:
+        request = request_of(ask, self._classes, self._block_tokens)
+        self._under_way[request.id] = ask
+        self._outcomes.append(self._simulated.submit(request))
