@@ -19,6 +19,7 @@ def ray_cluster() -> Iterator[Cluster]:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False, **SMALL})
     try:
         cluster.add_node(num_cpus=0, **SMALL)
+        cluster.wait_for_nodes()
         yield cluster
     finally:
         cluster.shutdown()
