@@ -1,7 +1,5 @@
 """What metrics cost: of each step that is released, of its tokens, and of a scrape; in process."""
 
-import timeit
-from collections.abc import Callable
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -14,10 +12,11 @@ from serving.emulated import Emulated
 from serving.flight import Flight
 from serving.flow import Request, StepRecord
 from serving.metrics import Metrics, Served
+from serving.probe_bench import best_us
 from serving.scenario import Scenario
 from serving.slo import parse_classes
 
-BATCH, DEVICES, CALLS, REPEATS = 16, 8, 2000, 7
+BATCH, DEVICES, CALLS = 16, 8, 2000
 
 
 def metrics_cost() -> dict[str, Any]:
@@ -31,14 +30,14 @@ def metrics_cost() -> dict[str, Any]:
             metrics.on_step(_of(record, device))
     full = [record for record in records if record.batch == BATCH and record.phase == "decode"]
     flights = [Flight(None, Request(str(i), 0.0, 100, 99), 0, first_s=1.0, last_s=1.0) for i in range(BATCH)]
-    step_us = _best_us(lambda: metrics.on_step(full[0]))
-    tokens_us = _best_us(lambda: _release(metrics, flights))
+    step_us = best_us(lambda: metrics.on_step(full[0]), CALLS)
+    tokens_us = best_us(lambda: _release(metrics, flights), CALLS)
     return {
         "batch": BATCH,
         "step_us": step_us,
         "tokens_us": tokens_us,
         "share_of_step": round((step_us + tokens_us) / 1e6 / min(record.latency_s for record in full), 5),
-        "scrape_ms": round(_best_us(lambda: written(registry), 10) / 1e3, 1),
+        "scrape_ms": round(best_us(lambda: written(registry), 10) / 1e3, 1),
         "scrape_devices": DEVICES,
     }
 
@@ -60,8 +59,3 @@ def _metrics(scenario: Scenario) -> tuple[Metrics, CollectorRegistry]:
 
 def _of(record: StepRecord, device: int) -> StepRecord:
     return StepRecord(**{name: getattr(record, name) for name in record.__struct_fields__} | {"device": device})
-
-
-def _best_us(call: Callable[[], object], calls: int = CALLS) -> float:
-    """The best of several rounds: what others do on the machine only adds to it."""
-    return round(min(timeit.repeat(call, number=calls, repeat=REPEATS)) / calls * 1e6, 1)

@@ -60,7 +60,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def measure(self, metrics: Metrics) -> None:
         """Count with other metrics from now on."""
         self.metrics = metrics
-        metrics.watch(self._dispatcher.flights.values)
+        metrics.watch(self._dispatcher.flights.values, self.devices.in_flight)
         for node in self.devices.nodes.values():
             metrics.on_change(node)
 

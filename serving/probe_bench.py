@@ -28,15 +28,15 @@ def _probe(hardware: str, model: str, draft: str | None) -> dict[str, Any]:
     result = {
         "draft": draft or "none",
         "batch": BATCH,
-        "new_us": _best_us(lambda: device.probe(next(plans))),
-        "again_us": _best_us(lambda: device.probe(known)),
+        "new_us": best_us(lambda: device.probe(next(plans))),
+        "again_us": best_us(lambda: device.probe(known)),
     }
     if draft is None:
         horizons = iter([StepPlan(ones, ones * next(contexts)) for _ in range(CALLS * REPEATS)])
-        result["of_64_us"] = round(_best_us(lambda: device.probe(next(horizons), HORIZON)) / HORIZON, 2)
+        result["of_64_us"] = round(best_us(lambda: device.probe(next(horizons), HORIZON)) / HORIZON, 2)
     return result
 
 
-def _best_us(call: Callable[[], object]) -> float:
+def best_us(call: Callable[[], object], calls: int = CALLS) -> float:
     """The best of several rounds: what others do on the machine only adds to it."""
-    return round(min(timeit.repeat(call, number=CALLS, repeat=REPEATS)) / CALLS * 1e6, 1)
+    return round(min(timeit.repeat(call, number=calls, repeat=REPEATS)) / calls * 1e6, 1)

@@ -4,7 +4,6 @@
 `devices.py` what only an emulator knows, as `foreserve_...`. Times are emulated seconds, but for the host's lateness.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
@@ -56,19 +55,11 @@ class Metrics:
         self.on_restart = self.devices.on_restart
         self.on_fault = self.devices.on_fault
 
-    def watch(self, flights: Callable[[], Collection[Flight]]) -> None:
-        """Where to look for requests in flight whenever somebody scrapes."""
-
-        def loads() -> dict[int, tuple[int, int]]:
-            total, unbegun = Counter[int](), Counter[int]()
-            for flight in flights():
-                total[flight.device] += 1
-                unbegun[flight.device] += flight.started_s is None
-            return {device: (count, unbegun[device]) for device, count in total.items()}
-
+    def watch(self, flights: Callable[[], Collection[Flight]], in_flight: Callable[[int], int]) -> None:
+        """Where to look for requests in flight whenever somebody scrapes, and whom to ask how many a device has."""
         self.service.watch(flights, self.now)
-        self.requests.watch(loads)
-        self.devices.watch(lambda device: loads().get(device, (0, 0))[0])
+        self.requests.watch(flights, in_flight)
+        self.devices.watch(in_flight)
 
     def energy_j(self, device: int) -> float:
         """All that a device has drawn: in steps, and between them."""

@@ -4,7 +4,7 @@ So vLLM's dashboards work, and whoever picks endpoints by vLLM's metrics. `engin
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -47,7 +47,8 @@ class RequestMetrics:
         self._model = model
         self._labels: dict[int, Labels] = {}
         self._last: dict[int, Load] = {}
-        self._loads: Callable[[], Mapping[int, tuple[int, int]]] | None = None
+        self._flights: Callable[[], Collection[Flight]] = lambda: ()
+        self._in_flight: Callable[[int], int] | None = None
         self._cached: Counter[Labels] = Counter()
         self._make_histograms(max_model_len)
         self.running = self._level("num_requests_running", "Requests in the devices' batches.", read=self._running)
@@ -122,19 +123,22 @@ class RequestMetrics:
             self.success.values[(*labels, str(reason))] += 0
         self.on_idle(device)
 
-    def watch(self, loads: Callable[[], Mapping[int, tuple[int, int]]]) -> None:
-        """Whom to ask, when somebody scrapes, how many requests devices have, and how many of these have not begun: a
-        device that stands still makes no step that could tell."""
-        self._loads = loads
+    def watch(self, flights: Callable[[], Collection[Flight]], in_flight: Callable[[int], int]) -> None:
+        """Whom to ask, when somebody scrapes, for all requests and for how many a device has: one that stands still
+        makes no step that could tell."""
+        self._flights, self._in_flight = flights, in_flight
 
-    def load_of(self, device: int) -> Load:
-        """How many requests of a device run, and how many wait: those that have not begun, or were thrown out again."""
-        last = self._last.get(device, NO_LOAD)
-        if self._loads is None:
-            return last
-        total, unbegun = self._loads().get(device, (0, 0))
-        waiting = min(total, max(unbegun, last.waiting))
-        return Load(total - waiting, waiting)
+    def loads(self) -> dict[int, Load]:
+        """How many requests of each device run, and how many wait: those that have not begun, or were thrown out."""
+        if self._in_flight is None:
+            return {device: self._last.get(device, NO_LOAD) for device in self._labels}
+        unbegun = Counter(flight.device for flight in self._flights() if flight.started_s is None)
+        loads = {}
+        for device in self._labels:
+            total, last = self._in_flight(device), self._last.get(device, NO_LOAD)
+            waiting = min(total, max(unbegun[device], last.waiting))
+            loads[device] = Load(total - waiting, waiting)
+        return loads
 
     def labels_of(self, device: int) -> Labels:
         """The labels of a device."""
@@ -221,10 +225,10 @@ class RequestMetrics:
         self.rejections.values[(self._model, reason)] += 1
 
     def _running(self) -> dict[Labels, float]:
-        return {labels: float(self.load_of(device).running) for device, labels in self._labels.items()}
+        return {self._labels[device]: float(load.running) for device, load in self.loads().items()}
 
     def _waiting(self) -> dict[Labels, float]:
-        return {labels: float(self.load_of(device).waiting) for device, labels in self._labels.items()}
+        return {self._labels[device]: float(load.waiting) for device, load in self.loads().items()}
 
     def _by_reason(self) -> dict[Labels, float]:
         """Nothing is deferred here, but vLLM has that reason."""

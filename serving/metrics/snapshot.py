@@ -5,13 +5,14 @@ import numpy as np
 from serving.cluster import State
 from serving.flow import NEVER
 from serving.metrics import Metrics
+from serving.metrics.requests import Load
 from serving.metrics.service import MET, MISSED
 from serving.status import DeviceNow, Latency, SloNow, Status
 
 
 def status_of(metrics: Metrics) -> Status:
     """The status, from the metrics."""
-    queue = metrics.service.waiting_now()
+    queue, loads = metrics.service.waiting_now(), metrics.requests.loads()
     by_topic: dict[str, int] = {}
     for (_, topic, _), count in queue.items():
         by_topic[topic] = by_topic.get(topic, 0) + int(count)
@@ -19,7 +20,7 @@ def status_of(metrics: Metrics) -> Status:
     return Status(
         about=metrics.about,
         emulated_s=metrics.now(),
-        devices=[_device(metrics, index) for index in sorted(metrics.devices.models)],
+        devices=[_device(metrics, index, loads[index]) for index in sorted(metrics.devices.models)],
         slos=[_slo(metrics, name, queue) for name in metrics.service.names()],
         waiting=by_topic,
         oldest_s=max(metrics.service.oldest_now().values(), default=0.0),
@@ -30,7 +31,7 @@ def status_of(metrics: Metrics) -> Status:
     )
 
 
-def _device(metrics: Metrics, index: int) -> DeviceNow:
+def _device(metrics: Metrics, index: int, load: Load) -> DeviceNow:
     steps, devices, name = metrics.steps, metrics.devices, str(index)
     one = (name,)
     served = metrics.requests.labels_of(index)
@@ -40,8 +41,8 @@ def _device(metrics: Metrics, index: int) -> DeviceNow:
         hardware=devices.hardware[index],
         state=next((labels[2] for labels, on in devices.device.values.items() if labels[0] == name and on), State.GONE),
         mode=next((labels[1] for labels, on in steps.mode.values.items() if labels[0] == name and on), ""),
-        batch=metrics.requests.load_of(index).running,
-        waiting=metrics.requests.load_of(index).waiting,
+        batch=load.running,
+        waiting=load.waiting,
         kv_share=metrics.requests.kv_usage.values[served],
         busy_share=devices.busy_share(index),
         ext_share=devices.ext_share(index),

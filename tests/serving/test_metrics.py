@@ -339,7 +339,7 @@ def test_the_readme_has_each_metric_and_its_labels() -> None:
 def test_looking_at_a_device_that_works_does_not_make_it_idle() -> None:
     clock, flights = Clock(), [flight()]
     metrics, _ = measured(clock=clock)
-    metrics.watch(lambda: flights)
+    metrics.watch(lambda: flights, lambda device: len(flights))
     for at_s in (0.1, 0.2, 0.3):  # within its first step, of which nobody knows yet
         clock.until(at_s)
         assert metrics.energy_j(0) == 0
@@ -356,7 +356,7 @@ def test_requests_that_a_device_has_not_looked_at_yet_wait() -> None:
     begun = flight()
     begun.started_s = 1.0
     flights = [flight(), flight(), begun]
-    metrics.watch(lambda: flights)
+    metrics.watch(lambda: flights, lambda device: len(flights))
     labels = {"model_name": "m", "engine": "0"}
     assert registry.get_sample_value("vllm:num_requests_waiting", labels) == 2
     assert registry.get_sample_value("vllm:num_requests_running", labels) == 1
