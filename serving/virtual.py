@@ -1,12 +1,10 @@
 """Devices in virtual time: the same scheduler, pricer and loop as in a server, without clients, actors or text.
 
-    outcomes, records = serve_virtually(requests, [VirtualNode(...), ...])
-
-Requests have as many tokens as they may have. They are given to a device in the order of their arrival, each at the
-instant at which the devices have come to it, so that whoever chooses the device may look at all of them.
+Requests have as many tokens as they may have. Whoever gives them to devices (`serving.simulated`) does so in the order
+of their arrival, each at the instant at which the devices have come to it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from serving.clock import VirtualClock
@@ -141,19 +139,3 @@ class VirtualNode:
             self._left -= 1
             del self.outcomes[chunk.request_id]
             self.on_end(outcome.last_s, outcome.request)
-
-
-def serve_virtually(
-    requests: Iterable[Request],
-    nodes: Sequence[VirtualNode],
-    choose: Callable[[Request], int] = lambda request: 0,
-) -> tuple[list[Outcome], list[StepRecord]]:
-    """Serve all `requests`, ordered by arrival; what became of each, in their order, and all steps by device."""
-    outcomes = []
-    for request in requests:
-        for node in nodes:
-            node.run(request.arrival_s)
-        outcomes.append(nodes[choose(request)].submit(request))
-    for node in nodes:
-        node.run(NEVER)
-    return outcomes, [record for node in nodes for record in node.records]

@@ -16,8 +16,9 @@ from serving.policies.modes import Modes
 from serving.pricing import Modelled
 from serving.rules import Limits, Rules
 from serving.scenario import Scenario
-from serving.virtual import VirtualNode, serve_virtually
+from serving.virtual import VirtualNode
 from serving.ways import Ways
+from tests.serving.virtually import serve_virtually
 
 BASE = dataclasses.replace(Scenario(), max_num_seqs=16)
 

@@ -15,8 +15,9 @@ from serving.policies.modes import Modes
 from serving.pricing import Modelled
 from serving.rules import PREEMPTION, PREFILL, Limits, Rules
 from serving.scheduler import Scheduler
-from serving.virtual import Outcome, VirtualNode, serve_virtually
+from serving.virtual import Outcome, VirtualNode
 from serving.ways import Ways
+from tests.serving.virtually import serve_virtually
 
 WAYS = Ways(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"))
 ROOM = Limits(max_num_seqs=4, max_num_batched_tokens=64, kv_capacity_tokens=1000, block_tokens=4)
