@@ -161,6 +161,23 @@ class StepCosts:
     def __len__(self) -> int:
         return len(self.latency_s)
 
+    def total(self, steps: int) -> StepCost:
+        """The first `steps` together, one after the other."""
+
+        def summed(column: FloatArray) -> list[float]:
+            sums: list[float] = column[:steps].sum(axis=0).tolist()
+            return sums
+
+        return StepCost(
+            latency_s=float(self.latency_s[:steps].sum()),
+            energy=Energy(*summed(self.energy_j)),
+            traffic=Traffic(*summed(self.traffic_bytes)),
+            expert_lookups=float(self.expert_lookups[:steps].sum()),
+            expert_hits=float(self.expert_hits[:steps].sum()),
+            seconds=Seconds(*summed(self.seconds)),
+            stage_energy=StageEnergy(*summed(self.stage_energy_j)),
+        )
+
     def __iter__(self) -> Iterator[StepCost]:
         columns = (
             self.latency_s,

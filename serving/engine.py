@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,6 +15,21 @@ from serving.pricing import Priced, Pricer
 # A device whose tokens are this far behind waits for them: beyond, what it emulates has no text to go with it, and may
 # be the decoding of what has stopped long ago.
 MAX_OWED = 64
+
+
+class Made(NamedTuple):
+    """One step, or several at once, which then end at `ends_s`: when it began, how many tokens of each sequence it
+    gave, whether it was its batch's `first`, and how late it was released."""
+
+    start_s: float
+    emitted: dict[str, int]
+    first: bool = True
+    late_real_s: float = 0.0
+    ends_s: list[float] = []  # noqa: RUF012  # never written to
+
+    @property
+    def steps(self) -> int:
+        return len(self.ends_s) or 1
 
 
 class Planner(Protocol):
@@ -135,25 +150,47 @@ class Engine:
             self.at = max(self.at, self.stalled_until if self.stalled_until > self.at else self.clock.now())
 
     def _step(self, batch: Batch, priced: Priced, first: bool) -> None:
-        cost = priced.cost
-        start, self.at = self.at, self.at + cost.latency_s
+        start, self.at = self.at, self.at + priced.cost.latency_s
         late_real_s = self.clock.until(self.at)
         accepted = priced.accepted or [0] * len(batch.ids)
         emitted = {id: 1 + more for id, more, emits in zip(batch.ids, accepted, batch.emits, strict=True) if emits}
-        chunks, underruns = self.tokens.take(emitted)
+        underruns = self._tell(batch, priced, Made(start, emitted, first, late_real_s))
+        self._last = start
+        # A batch that drafts is planned anew after each step, as only now it is known how far its sequences have got.
+        self._accepted = priced.accepted
+        if underruns and self.tokens.owed() > MAX_OWED:
+            self._stall()
+
+    def _leap(self, batch: Batch, priced: Priced, run: StepCosts) -> None:
+        """Make as many steps at once as would be made one by one until something is to happen."""
+        start, ends = self.at, np.add.accumulate(np.concatenate(([self.at], run.latency_s)))[1:]
+        until = min(batch.until_s, self._lease_ends_s)
+        steps = min(len(ends), int(np.searchsorted(ends, until)) + 1)
+        ends_s = ends[:steps].tolist()
+        self.at = ends_s[-1]
+        self.clock.until(self.at)
+        cost = run.total(steps)._replace(latency_s=self.at - start)
+        made = Made(start, dict.fromkeys(batch.ids, steps), ends_s=ends_s)
+        self._tell(batch, priced._replace(cost=cost), made)
+        self._last = ends_s[-2] if steps > 1 else start
+
+    def _tell(self, batch: Batch, priced: Priced, made: Made) -> int:
+        """Release what was made, with its record, at the cost that is priced; how many tokens were not there."""
+        cost, steps, first = priced.cost, made.steps, made.first
+        chunks, underruns = self.tokens.take(made.emitted)
         record = StepRecord(
             device=self.device,
             mode="sd" if priced.drafts else "ar",
             phase=batch.phase,
-            start_s=start,
+            start_s=made.start_s,
             latency_s=cost.latency_s,
             batch=len(batch.ids),
-            new_tokens=sum(batch.new_tokens),
+            new_tokens=sum(batch.new_tokens) * steps,
             energy_j=tuple(cost.energy),
             traffic_bytes=tuple(cost.traffic),
             expert_lookups=cost.expert_lookups,
             expert_hits=cost.expert_hits,
-            late_real_s=late_real_s,
+            late_real_s=made.late_real_s,
             underruns=underruns,
             waiting=batch.waiting,
             kv_tokens=batch.kv_tokens,
@@ -162,7 +199,7 @@ class Engine:
             unrouted=priced.unrouted,
             drafts=priced.drafts,
             drafted=priced.drafts * priced.depth,
-            accepted=sum(accepted),
+            accepted=sum(priced.accepted),
             reason=priced.reason,
             swaps=priced.swaps,
             spilled_tokens=batch.spilled_tokens if first else 0,
@@ -174,59 +211,14 @@ class Engine:
             update_s=cost.seconds.update_s,
             moved_s=priced.moved_s,
             accepted_by=priced.accepted_by,
-        )
-        self.sink(Release(self.device, self.at, chunks, record, batch.started if first else [], start))
-        self._finish(chunks)
-        self._last = start
-        self._steps += 1
-        # A batch that drafts is planned anew after each step, as only now it is known how far its sequences have got.
-        self._accepted = priced.accepted
-        self._traffic += cost.traffic.ext_bytes
-        if underruns and self.tokens.owed() > MAX_OWED:
-            self._stall()
-
-    def _leap(self, batch: Batch, priced: Priced, run: StepCosts) -> None:
-        """Make as many steps at once as would be made one by one until something is to happen."""
-        start, ends = self.at, np.add.accumulate(np.concatenate(([self.at], run.latency_s)))[1:]
-        until = min(batch.until_s, self._lease_ends_s)
-        steps = min(len(ends), int(np.searchsorted(ends, until)) + 1)
-        self.at = float(ends[steps - 1])
-        self.clock.until(self.at)
-        chunks, underruns = self.tokens.take(dict.fromkeys(batch.ids, steps))
-        draft_s, target_s, update_s = run.seconds[:steps].sum(axis=0).tolist()
-        traffic = run.traffic_bytes[:steps].sum(axis=0).tolist()
-        record = StepRecord(
-            device=self.device,
-            mode="ar",
-            phase=batch.phase,
-            start_s=start,
-            latency_s=self.at - start,
-            batch=len(batch.ids),
-            new_tokens=sum(batch.new_tokens) * steps,
-            energy_j=tuple(run.energy_j[:steps].sum(axis=0).tolist()),
-            traffic_bytes=tuple(traffic),
-            expert_lookups=float(run.expert_lookups[:steps].sum()),
-            expert_hits=float(run.expert_hits[:steps].sum()),
-            late_real_s=0.0,
-            underruns=underruns,
-            waiting=batch.waiting,
-            kv_tokens=batch.kv_tokens,
-            preemptions=batch.preemptions,
-            slips=batch.slips,
-            reason=priced.reason,
-            queried_tokens=batch.queried_tokens,
-            cached_tokens=batch.cached_tokens,
-            draft_s=draft_s,
-            target_s=target_s,
-            update_s=update_s,
             steps=steps,
         )
-        ends_s = ends[:steps].tolist()
-        self.sink(Release(self.device, self.at, chunks, record, batch.started, start, ends_s))
+        started = batch.started if first else []
+        self.sink(Release(self.device, self.at, chunks, record, started, made.start_s, made.ends_s))
         self._finish(chunks)
-        self._last = ends_s[-2] if steps > 1 else start
         self._steps += steps
-        self._traffic += traffic[1]
+        self._traffic += cost.traffic.ext_bytes
+        return underruns
 
     def _stall(self) -> None:
         """Wait for overdue tokens. Arrivals go on meanwhile, so emulated time does too."""
