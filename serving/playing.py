@@ -11,28 +11,33 @@ from serving.flow import NEVER, StepRecord
 from serving.scenario import Scenario
 from serving.simulated import Simulated
 from serving.slo import SloClass, parse_classes
-from serving.virtual import Outcome
+from serving.virtual import Listener, Outcome
 from serving.workload import Ask, Source
 from serving.workload.spec import Workload
 from serving.workload.virtual import request_of
 
 
-def play(workload: Workload, scenario: Scenario, leaps: bool = True) -> tuple[list[Outcome], list[StepRecord]]:
-    """What becomes of a workload's requests, by arrival, and all steps by device. `leaps` as of `Simulated`; where
-    requests follow others on several devices, steps are made one by one all the same.
+def play(
+    workload: Workload, scenario: Scenario, leaps: bool = True, listener: Listener | None = None
+) -> tuple[list[Outcome], list[StepRecord]]:
+    """What becomes of a workload's requests, by arrival, and all steps by device; nothing, if a `listener` hears of it
+    as it comes. `leaps` as of `Simulated`; where requests follow others on several devices, steps are made one by one
+    all the same.
 
     Raises `WorkloadError`, and what `Simulated` raises.
     """
-    simulated = Simulated(scenario, leaps and len(scenario.members) == 1)
+    simulated = Simulated(scenario, leaps and len(scenario.members) == 1, listener)
     classes = parse_classes(scenario.slo_classes, "`slo_classes`")
     block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
-    return Play(Source(workload), simulated, classes, block_tokens).run()
+    return Play(Source(workload), simulated, classes, block_tokens, keep=listener is None).run()
 
 
 class Play:
     """One run: what is to arrive, and what is under way."""
 
-    def __init__(self, source: Source, simulated: Simulated, classes: dict[str, SloClass], block_tokens: int) -> None:
+    def __init__(
+        self, source: Source, simulated: Simulated, classes: dict[str, SloClass], block_tokens: int, keep: bool
+    ) -> None:
         self._source, self._simulated = source, simulated
         self._classes, self._block_tokens = classes, block_tokens
         self._coming: Iterator[Ask] = iter(source)
@@ -40,6 +45,7 @@ class Play:
         self._following: list[tuple[float, int, int, Ask]] = []
         self._under_way: dict[str, Ask] = {}
         self._outcomes: list[Outcome] = []
+        self._keep = keep
 
     def run(self) -> tuple[list[Outcome], list[StepRecord]]:
         """To the end."""
@@ -73,4 +79,6 @@ class Play:
     def _submit(self, ask: Ask) -> None:
         request = request_of(ask, self._classes, self._block_tokens)
         self._under_way[request.id] = ask
-        self._outcomes.append(self._simulated.submit(request))
+        outcome = self._simulated.submit(request)
+        if self._keep:
+            self._outcomes.append(outcome)

@@ -20,7 +20,7 @@ from serving.policies.routing import make_policy
 from serving.router import Router
 from serving.scenario import Scenario, ScenarioError
 from serving.scheduling import limits_of, rules_of
-from serving.virtual import Outcome, VirtualNode
+from serving.virtual import Listener, Outcome, VirtualNode
 
 
 @dataclass(slots=True)
@@ -42,9 +42,10 @@ class Throttled:
 class Simulated:
     """The devices of a scenario, at emulated instant 0."""
 
-    def __init__(self, scenario: Scenario, leaps: bool = True) -> None:
-        """With `leaps` equal steps are made at once. Raises SpecError, FleetError, TermError or ScenarioError."""
-        self._scenario = scenario
+    def __init__(self, scenario: Scenario, leaps: bool = True, listener: Listener | None = None) -> None:
+        """With `leaps` equal steps are made at once. A `listener` hears of steps and requests, which then are not kept.
+        Raises SpecError, FleetError, TermError or ScenarioError."""
+        self._scenario, self._listener = scenario, listener
         self._router = Router(make_policy(scenario.router))
         fleet = load_fleet(scenario)
         check_faults(scenario, [emulated for emulated, _ in fleet])
@@ -97,7 +98,8 @@ class Simulated:
         first = index - index % emulated.sharers
         self._tiers.append(Throttled(Lpddr(figures.ext_bytes_per_s) if first == index else self._tiers[first].tier))
         limits, rules = limits_of(self._scenario, figures), rules_of(self._scenario, figures)
-        node = VirtualNode(index, emulated.pricer(emulated.load()), self._tiers[index], limits, rules, leaps)
+        pricer = emulated.pricer(emulated.load())
+        node = VirtualNode(index, pricer, self._tiers[index], limits, rules, leaps, self._listener)
         node.engine.lease_s = LEASE_S if shared else NEVER
         node.on_end = lambda at_s, request: heapq.heappush(self._ended, (at_s, next(self._order), index, request))
         self._router.add(index, figures.token_s)

@@ -6,6 +6,7 @@ of their arrival, each at the instant at which the devices have come to it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from serving.clock import VirtualClock
 from serving.counted import Counted
@@ -22,12 +23,12 @@ request's tokens, or one for each."""
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a request: instants in emulated seconds. Its tokens are in the device's `timeline`, of which it
-    has entries from `begins` to `ends`."""
+    """What became of a request: instants in emulated seconds. Its tokens are in the device's `timeline`, where that is
+    kept: it has entries from `begins` to `ends`."""
 
     request: Request
     device: int
-    timeline: "Timeline"
+    timeline: "Timeline | None"
     started_s: float = NEVER
     first_s: float = NEVER
     last_s: float = NEVER
@@ -37,7 +38,8 @@ class Outcome:
 
     @property
     def tokens_s(self) -> list[float]:
-        """The instant of each token."""
+        """The instant of each token, where they are kept: if nobody listens instead."""
+        assert self.timeline is not None, "a listener hears of requests and steps, not of tokens"
         instants: list[float] = []
         for given, ends_s in self.timeline[self.begins : self.ends]:
             if count := given.get(self.request.id):
@@ -59,19 +61,37 @@ class Outcome:
         return self.ttft_s <= self.request.ttft_s and self.tpot_s <= self.request.tpot_s
 
 
+class Listener(Protocol):
+    """Hears what comes of a run as it comes, so that none of it need be kept: steps in a device's order, requests in
+    the order of their ends on it. Devices take turns; theirs may come a little before what another did earlier."""
+
+    def stepped(self, record: StepRecord) -> None: ...
+
+    def ended(self, outcome: Outcome) -> None: ...
+
+
 class VirtualNode:
     """A device with its scheduler."""
 
-    def __init__(
-        self, index: int, pricer: Pricer, tier: Tier, limits: Limits, rules: Rules, leaps: bool = True
+    def __init__(  # noqa: PLR0913  # a device is made of these
+        self,
+        index: int,
+        pricer: Pricer,
+        tier: Tier,
+        limits: Limits,
+        rules: Rules,
+        leaps: bool = True,
+        listener: Listener | None = None,
     ) -> None:
-        """One that `leaps` makes equal steps at once, with the same instants, and their figures in one record."""
+        """One that `leaps` makes equal steps at once, with the same instants, and their figures in one record. Without
+        a `listener` all steps are kept as `records`, and the instants of all tokens."""
         self.on_end: Callable[[float, Request], None] = lambda at_s, request: None
         self.index = index
         # Of those that have not ended.
         self.outcomes: dict[str, Outcome] = {}
         self.records: list[StepRecord] = []
-        self._timeline: Timeline = []
+        self._listener = listener
+        self._timeline: Timeline | None = None if listener else []
         self._left = 0
         self.scheduler = Scheduler(limits, rules)
         self._tokens = Counted()
@@ -122,20 +142,23 @@ class VirtualNode:
         for id in release.started:
             self.outcomes[id].started_s = min(self.outcomes[id].started_s, release.start_s)
         ends_s = release.ends_s or [release.at_s]
-        self._timeline.append((self._tokens.given, ends_s))
+        if self._timeline is not None:
+            self._timeline.append((self._tokens.given, ends_s))
         for chunk in release.chunks:
             self._note_edge(chunk, ends_s)
         if release.record is not None:
-            self.records.append(release.record)
+            (self._listener.stepped if self._listener else self.records.append)(release.record)
 
     def _note_edge(self, chunk: Chunk, ends_s: list[float]) -> None:
         """The first or the last token of a request."""
-        outcome = self.outcomes[chunk.request_id]
+        outcome, entries = self.outcomes[chunk.request_id], len(self._timeline or ())
         if not outcome.tokens:
-            outcome.first_s, outcome.begins = ends_s[0], len(self._timeline) - 1
-        outcome.last_s, outcome.ends = ends_s[-1], len(self._timeline)
+            outcome.first_s, outcome.begins = ends_s[0], entries - 1
+        outcome.last_s, outcome.ends = ends_s[-1], entries
         outcome.tokens = chunk.first + len(chunk.tokens)
         if chunk.finish is not None:
             self._left -= 1
             del self.outcomes[chunk.request_id]
+            if self._listener:
+                self._listener.ended(outcome)
             self.on_end(outcome.last_s, outcome.request)

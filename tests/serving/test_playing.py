@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from serving.flow import StepRecord
 from serving.playing import play
 from serving.scenario import Scenario
 from serving.virtual import Outcome
@@ -73,3 +74,29 @@ def test_the_examples_play(name: str) -> None:
     assert len(outcomes) == 60
     assert all(outcome.tokens == outcome.request.max_tokens for outcome in outcomes)
     assert records
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.records: list[StepRecord] = []
+        self.outcomes: list[Outcome] = []
+
+    def stepped(self, record: StepRecord) -> None:
+        self.records.append(record)
+
+    def ended(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+def test_a_listener_hears_all_that_would_be_kept(devices: int) -> None:
+    users, scenario, heard = (
+        workload(arrivals={"kind": "closed", "users": 5}, requests=40),
+        Scenario(devices=devices),
+        Heard(),
+    )
+    outcomes, records = play(users, scenario)
+    assert play(users, scenario, listener=heard) == ([], [])
+    assert sorted(heard.records, key=lambda each: (each.device, each.start_s)) == records
+    told = {each.request.id: (each.started_s, each.first_s, each.last_s, each.tokens) for each in heard.outcomes}
+    assert told == {each.request.id: (each.started_s, each.first_s, each.last_s, each.tokens) for each in outcomes}
