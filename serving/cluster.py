@@ -111,8 +111,9 @@ class Cluster:
         return self.scenario.speed <= MAX_REALTIME_SPEED
 
 
-def start_ray() -> None:
-    """Start a Ray of our own on loopback, or join the one that `RAY_ADDRESS` names."""
+def start_ray(cores: int | None = None) -> None:
+    """Start a Ray of our own on loopback, with as many cores as there are or as are said, or join the one that
+    `RAY_ADDRESS` names."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray makes its workers as nice as can be; ours are on a clock.
@@ -125,7 +126,8 @@ def start_ray() -> None:
     # Ray turns a loopback address that it is given into the machine's own, unless it is told (as it is on laptops that
     # would ask about their firewall) that there will be no second machine.
     ray._private.ray_constants.ENABLE_RAY_CLUSTER = False
-    ray.init(address="local", include_dashboard=False, object_store_memory=OBJECT_STORE_BYTES, **quiet)
+    own = {"num_cpus": cores, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+    ray.init(address="local", **own, **quiet)
 
 
 def placed(index: int) -> dict[str, Any]:

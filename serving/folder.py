@@ -1,7 +1,10 @@
-"""The folder that a command is to write to."""
+"""The folder that a command is to write to, and the one that our code lies in."""
 
+import hashlib
+from functools import cache
 from pathlib import Path
 
+import device_model
 from device_model.spec import SpecError
 
 
@@ -12,3 +15,13 @@ def make_folder(option: str, folder: Path) -> None:
     except OSError as error:
         what = f"{option} is {folder}; allowed is a folder that can be written to: {error.strerror}."
         raise SpecError(what) from error
+
+
+@cache
+def package_digest() -> str:
+    """Tells states of this code apart: a hash over all its files of code and data that results follow from."""
+    digest = hashlib.sha256()
+    for package in (Path(device_model.__file__).parent, Path(__file__).parent):
+        for path in sorted(path for path in package.rglob("*") if path.suffix in (".py", ".toml", ".csv")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -207,6 +207,11 @@ class Scenario:
         return dataclasses.replace(self, **{key: value for key, value in options.items() if value is not None})
 
 
+def values_of(scenario: Scenario) -> dict[str, Any]:
+    """Each key with its value."""
+    return {each.name: getattr(scenario, each.name) for each in dataclasses.fields(scenario)}
+
+
 def load_scenario(path: Path) -> Scenario:
     """The scenario in a TOML file.
 
@@ -219,19 +224,21 @@ def load_scenario(path: Path) -> Scenario:
         raise ScenarioError(f"Cannot read the scenario {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path} is not TOML: {error}.") from error
-    kinds = {f.name: type(f.default) for f in dataclasses.fields(Scenario)}
-    values = {}
-    for key, value in table.items():
-        where = f"{path}, line {_line_of(key, text)}"
-        if key not in kinds:
-            raise ScenarioError(f"{where}: there is no key `{key}`; allowed are {', '.join(kinds)}.")
-        # Of what may be a number or a word, a number is as good as its digits.
-        known = str(value) if key == "depth" and type(value) is int else value
-        values[key] = _checked(known, kinds[key], f"{where}: `{key}`")
+    values = {key: scenario_value(key, value, f"{path}, line {_line_of(key, text)}") for key, value in table.items()}
     try:
         return Scenario(**values)
     except ScenarioError as error:
         raise located(error, path) from error
+
+
+def scenario_value(key: str, value: Any, where: str) -> Any:
+    """A key's value, of its kind. Raises `ScenarioError`, which begins with `where`."""
+    kinds = {f.name: type(f.default) for f in dataclasses.fields(Scenario)}
+    if key not in kinds:
+        raise ScenarioError(f"{where}: there is no key `{key}`; allowed are {', '.join(kinds)}.")
+    # Of what may be a number or a word, a number is as good as its digits.
+    known = str(value) if key == "depth" and type(value) is int else value
+    return _checked(known, kinds[key], f"{where}: `{key}`")
 
 
 def located(error: ScenarioError, path: Path) -> ScenarioError:

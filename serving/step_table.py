@@ -10,19 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from device_model.step import Energy, Traffic
 from serving.flow import StepRecord
-from serving.scenario import ScenarioError
-
-try:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-except ImportError as error:
-    raise ScenarioError(
-        "Step logs in Parquet need pyarrow, which is not installed: `pip install 'foreserve[parquet]'`, or choose "
-        "another name, for lines of JSON."
-    ) from error
 
 # Rows in a group: the most that are held in memory, and some milliseconds to write.
 GROUP = 1024

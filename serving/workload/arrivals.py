@@ -2,7 +2,7 @@
 that may change over time. In a closed loop users begin one when they are done with the one before."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +24,10 @@ class Rate(Protocol):
         """The instants by which so many arrivals are expected; infinite for those that never are."""
         ...
 
+    def scaled(self, factor: float) -> "Rate":
+        """So many times as high, at all times."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
@@ -32,6 +36,10 @@ class OpenLoop:
 
     rate: Rate
     cv: float = 1.0
+
+    def at_load(self, factor: float) -> "OpenLoop":
+        """The same at a rate that is so many times as high."""
+        return replace(self, rate=self.rate.scaled(factor))
 
     def times(self, rng: np.random.Generator) -> Iterator[Values]:
         """Ascending instants, in chunks of CHUNK; the last one is shorter, if there is one."""
@@ -63,6 +71,10 @@ class Closed:
     think_s: Distribution
     ramp_s: float = 0.0
 
+    def at_load(self, factor: float) -> "Closed":
+        """The same with so many times as many users, at least one."""
+        return replace(self, users=max(1, round(self.users * factor)))
+
     def first_s(self) -> list[float]:
         """When each user begins."""
         return [self.ramp_s * user / self.users for user in range(self.users)]
@@ -77,6 +89,10 @@ class Steady:
     def when(self, count: Values) -> Values:
         """See `Rate`."""
         return count / self.per_s
+
+    def scaled(self, factor: float) -> "Steady":
+        """See `Rate`."""
+        return Steady(self.per_s * factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +114,10 @@ class Ramp:
         at_s: Values = 2 * within / (self.from_per_s + root) + rest
         return at_s
 
+    def scaled(self, factor: float) -> "Ramp":
+        """See `Rate`."""
+        return replace(self, from_per_s=self.from_per_s * factor, to_per_s=self.to_per_s * factor)
+
 
 @dataclass(frozen=True, slots=True)
 class Steps:
@@ -116,6 +136,10 @@ class Steps:
         # No count lies in a step of rate 0: it has no room for one.
         at_s = starts[place] + (count - counts[place]) / np.where(self.per_s > 0, self.per_s, 1.0)[place]
         return np.where(over, np.inf, at_s)
+
+    def scaled(self, factor: float) -> "Steps":
+        """See `Rate`."""
+        return replace(self, per_s=self.per_s * factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +161,10 @@ class Diurnal:
         periods, within = np.divmod(count / (self.mean_per_s * self.period_s), 1.0)
         at_s: Values = self.period_s * (periods + np.interp(within * 2 * np.pi, grid, phase) / (2 * np.pi))
         return at_s
+
+    def scaled(self, factor: float) -> "Diurnal":
+        """See `Rate`."""
+        return replace(self, mean_per_s=self.mean_per_s * factor)
 
 
 def arrivals(table: Table) -> OpenLoop | Closed | None:

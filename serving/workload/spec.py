@@ -57,6 +57,13 @@ class Workload:
         steps = isinstance(self.arrivals, OpenLoop) and isinstance(self.arrivals.rate, Steps)
         return finite or steps or self.requests is not None or self.duration_s is not None
 
+    def at_load(self, factor: float) -> "Workload":
+        """The same with so many times as many requests a second, or in a closed loop users."""
+        if self.arrivals is not None:
+            return replace(self, arrivals=self.arrivals.at_load(factor))
+        assert self.trace is not None
+        return replace(self, trace=replace(self.trace, rate_scale=self.trace.rate_scale * factor))
+
 
 def load_workload(
     path: Path, seed: int | None = None, requests: int | None = None, duration_s: float | None = None

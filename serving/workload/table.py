@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Callable, Collection
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 Keys = tuple[str | int, ...]
 
@@ -31,21 +31,24 @@ _NOTHING = object()
 class Table:
     """A table at `keys` of a file. What is asked for is allowed; `end` refuses everything else."""
 
+    what: ClassVar[str] = "workload"
+    failure: ClassVar[type[ValueError]] = WorkloadError
+
     def __init__(self, values: dict[str, Any], path: Path, text: str = "", keys: Keys = ()) -> None:
-        self.values, self.path = values, path
-        self._text, self._keys = text, keys
+        self.values, self.path, self.text = values, path, text
+        self._keys = keys
         self._known: list[str] = []
 
     @classmethod
-    def load(cls, path: Path) -> "Table":
+    def load(cls, path: Path) -> Self:
         """The whole of a file."""
         try:
             text = path.read_text(encoding="utf-8")
             return cls(tomllib.loads(text), path, text)
         except OSError as error:
-            raise WorkloadError(f"Cannot read the workload {path}: {error.strerror}.") from error
+            raise cls.failure(f"Cannot read the {cls.what} {path}: {error.strerror}.") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise WorkloadError(f"{path} is not TOML: {error}.") from error
+            raise cls.failure(f"{path} is not TOML: {error}.") from error
 
     def __contains__(self, key: str) -> bool:
         return key in self.values
@@ -96,17 +99,17 @@ class Table:
             raise self.wrong(key, value, f"a file, and there is no {path}")
         return path
 
-    def table(self, key: str) -> "Table | None":
+    def table(self, key: str) -> Self | None:
         """The table below, if there is one."""
         value = self.get(key)
         if value is not None and not isinstance(value, dict):
             raise self.wrong(key, value, "a table")
         return None if value is None else self.below(key, value)
 
-    def below(self, key: str, values: dict[str, Any], place: int | None = None) -> "Table":
+    def below(self, key: str, values: dict[str, Any], place: int | None = None) -> Self:
         """A table that stands under a key, or in the list there."""
         keys = (*self._keys, key) if place is None else (*self._keys, key, place)
-        return Table(values, self.path, self._text, keys)
+        return type(self)(values, self.path, self.text, keys)
 
     def end(self) -> None:
         """Nothing more will be asked for: what is left is a mistake."""
@@ -114,23 +117,24 @@ class Table:
             if key not in self._known:
                 place = f" in `{self._name()}`" if self._keys else ""
                 sentence = f"there is no key `{key}`{place}; allowed are {', '.join(dict.fromkeys(self._known))}."
-                raise WorkloadError(f"{self._where(key)}: {sentence}")
+                raise self.failure(f"{self.where(key)}: {sentence}")
 
-    def wrong(self, key: str, value: Any, allowed: str) -> WorkloadError:
+    def wrong(self, key: str, value: Any, allowed: str) -> ValueError:
         """The error for a value that is not allowed, or not there."""
         if value is _NOTHING or value is None:
             return self.error(key, f"is missing: it must be {allowed}.")
         return self.error(key, f"is {value!r}: it must be {allowed}.")
 
-    def error(self, key: str, sentence: str) -> WorkloadError:
+    def error(self, key: str, sentence: str) -> ValueError:
         """An error about a key: the rest of a sentence that begins with its name."""
-        return WorkloadError(f"{self._where(key)}: `{self._name(key)}` {sentence}")
+        return self.failure(f"{self.where(key)}: `{self._name(key)}` {sentence}")
 
     def _name(self, *key: str) -> str:
         return ".".join(str(part) for part in (*self._keys, *key) if part and isinstance(part, str))
 
-    def _where(self, key: str) -> str:
-        return f"{self.path}, line {line_of((*self._keys, key), self._text)}"
+    def where(self, key: str) -> str:
+        """The file, and the line on which a key is set."""
+        return f"{self.path}, line {line_of((*self._keys, key), self.text)}"
 
 
 def line_of(keys: Keys, text: str) -> int:

@@ -48,12 +48,9 @@ def _tokens(path: Path, line: int, fields: dict[str, Any], name: str) -> int:
 
 
 def _table(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        missing = "pyarrow is not installed: `pip install 'foreserve[parquet]'`, or bring CSV or JSONL"
-        raise unreadable(path, ImportError(missing)) from error
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         with path.open("rb") as raw, pq.ParquetFile(raw) as file:
             wanted = [name for name in (*NEEDED, *OPTIONAL, "hash_ids") if name in file.schema_arrow.names]

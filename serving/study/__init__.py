@@ -1,0 +1,39 @@
+"""Studies: capacity questions answered in virtual time, from the command line (`foreserve study`) or from Python.
+
+    from pathlib import Path
+    from serving.study import Scenario, load_study, load_workload, run_study, simulate
+
+    run = simulate(Scenario(devices=2), load_workload(Path("examples/workloads/burst.toml")))
+    run.summary, run.requests, run.timeline            # figures, and data frames
+
+    results = run_study(load_study(Path("examples/studies/node-sizing.toml")), Path("results/node-sizing"))
+    results.answers, results.points, results.requests  # data frames
+
+`run` carries out one scenario under one workload, which a `recorder` hears; `spec` and `axes` read a study's file,
+whose `questions` ask for `points`; `conduct` has `workers` make them on all cores and a `store` keep them.
+"""
+
+from serving.scenario import Scenario, load_scenario
+from serving.study.conduct import Progress, run_study
+from serving.study.results import Results
+from serving.study.run import Run, simulate
+from serving.study.spec import Study, StudyError, load_study
+from serving.study.targets import PRESETS, Targets
+from serving.workload import Workload, load_workload
+
+__all__ = [
+    "PRESETS",
+    "Progress",
+    "Results",
+    "Run",
+    "Scenario",
+    "Study",
+    "StudyError",
+    "Targets",
+    "Workload",
+    "load_scenario",
+    "load_study",
+    "load_workload",
+    "run_study",
+    "simulate",
+]

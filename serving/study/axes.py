@@ -1,0 +1,102 @@
+"""What a study varies: settings by their dotted names, one list of values an axis, or a table of them a variant.
+
+A name is a key of the scenario (`tau`), one of the workload after its tables (`workload.output.mean`), or `load`: how
+many times as many requests a second, or users, as the workload says.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from serving.scenario import ScenarioError, scenario_value
+from serving.workload.table import COUNT, POSITIVE, Table
+
+LOAD, WORKLOAD = "load", "workload"
+Settings = dict[str, Any]
+Axes = dict[str, list[Any]]
+MOST_VALUES = 10_000
+
+
+def axes_of(table: Table) -> Axes:
+    """The values of each axis."""
+    below = table.table("axes")
+    return {} if below is None else {name: _values(name, *place) for name, place in _leaves(below)}
+
+
+def variants_of(table: Table) -> dict[str, Settings]:
+    """The settings of each variant."""
+    below = table.table("variants")
+    found: dict[str, Settings] = {}
+    for name in below.values if below else ():
+        assert below is not None
+        of_one = below.table(name)
+        assert of_one is not None
+        found[name] = {key: _setting(key, *place) for key, place in _leaves(of_one)}
+    return found
+
+
+def combinations(axes: Axes) -> Iterator[Settings]:
+    """All of them, the last axis fastest."""
+    for values in product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
+
+
+def _leaves(table: Table, prefix: str = "") -> Iterator[tuple[str, tuple[Table, str]]]:
+    """Dotted names below a table, with where they stand. Of the workload's tables each may hold others."""
+    for key, value in table.values.items():
+        name = prefix + key
+        if isinstance(value, dict) and name.partition(".")[0] == WORKLOAD and not _is_range(value):
+            yield from _leaves(table.below(key, value), f"{name}.")
+        else:
+            yield name, (table, key)
+
+
+def _is_range(value: dict[str, Any]) -> bool:
+    return "from" in value and "to" in value
+
+
+def _values(name: str, table: Table, key: str) -> list[Any]:
+    value = table.get(key)
+    if isinstance(value, dict) and _is_range(value):
+        value = _range(table.below(key, value))
+    if not isinstance(value, list) or not value:
+        raise table.wrong(key, value, "a list of values, or a range such as { from = 1, to = 32 }")
+    return [_setting(name, table, key, each) for each in value]
+
+
+def _setting(name: str, table: Table, key: str, value: Any = None) -> Any:
+    """One value of a setting (of a variant: the one that it has), checked as far as that can be done by itself."""
+    value = table.get(key) if value is None else value
+    if name == LOAD:
+        return table.checked(key, value, POSITIVE)
+    if name.startswith(f"{WORKLOAD}."):
+        return value
+    try:
+        return scenario_value(name, value, table.where(key))
+    except ScenarioError as error:
+        beside = f" Beside these: `{LOAD}`, and `{WORKLOAD}.` with a key of the workload."
+        raise table.failure(str(error) + (beside if "no key" in str(error) else "")) from error
+
+
+def _range(table: Table) -> list[Any]:
+    """Whole numbers from one to another, or `count` numbers, evenly or (`log`) by equal factors."""
+    log = table.flag("log", False)
+    allowed = POSITIVE if log else None
+    ends = [table.get(key) for key in ("from", "to")]
+    for key, end in zip(("from", "to"), ends, strict=True):
+        if type(end) not in (int, float) or (allowed and not allowed.ok(end)):
+            raise table.wrong(key, end, "a number above 0" if log else "a number")
+    first, last = ends
+    if not first < last:
+        raise table.wrong("to", last, f"above `from`, which is {first}")
+    whole = type(first) is int and type(last) is int
+    count = table.whole("count", COUNT, last - first + 1 if whole and not log else None)
+    table.end()
+    if count is None:
+        raise table.wrong("count", None, "how many values: only whole numbers are counted one by one")
+    if count > MOST_VALUES:
+        raise table.wrong("count", count, f"at most {MOST_VALUES}")
+    points = np.geomspace(first, last, count) if log else np.linspace(first, last, count)
+    return list(dict.fromkeys(round(point) for point in points.tolist())) if whole else points.tolist()

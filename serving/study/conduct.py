@@ -1,0 +1,152 @@
+"""Carries a study out: its inquiries go on side by side, each as soon as the points that it asked for are there."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+from serving.study.points import Point
+from serving.study.questions import Finding, Inquiry
+from serving.study.results import Results
+from serving.study.spec import Study
+from serving.study.store import Store
+from serving.study.summary import Row
+from serving.study.workers import Made, Workers
+
+TICK_S = 0.5
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a study is. `expected` is a guess where what is asked next follows from what was found."""
+
+    expected: int
+    done: int = 0
+    kept: int = 0
+    failed: int = 0
+    began: float = field(default_factory=monotonic)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Real seconds since it began."""
+        return monotonic() - self.began
+
+    @property
+    def left_s(self) -> float | None:
+        """Real seconds that the rest is likely to take; None before anything is known."""
+        made = self.done - self.kept
+        return self.elapsed_s / made * max(0, self.expected - self.done) if made else None
+
+
+def run_study(
+    study: Study,
+    out: Path,
+    cores: int | None = None,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Results:
+    """Run a study on `cores` (all), keeping it in folder `out`: what was made there before, by the same code, is not
+    made again. A point that fails is told of in the results, and costs the others nothing.
+
+        results = run_study(load_study(Path("examples/studies/node-sizing.toml")), Path("results/node-sizing"))
+        results.answers, results.points, results.requests     # data frames
+
+    Raises SpecError if the folder can't be made.
+    """
+    store = Store(out, study)
+    progress = Progress(study.question.expected(study))
+    conductor = Conductor(store, progress, lambda: on_progress(progress))
+    inquiries = study.question.inquiries(study)
+    answers = conductor.conduct(inquiries, cores)
+    found = study.question.answers(study, answers, conductor.findings)
+    return Results.write(study, store, found, conductor.findings)
+
+
+class Conductor:
+    """One study under way."""
+
+    def __init__(self, store: Store, progress: Progress, tell: Callable[[], None]) -> None:
+        self._store, self._progress, self._tell = store, progress, tell
+        self._to_make: deque[Point] = deque()
+        # All points that each inquiry asked for, in order; the last of them are those that it waits for.
+        self._asked: list[list[Point]] = []
+        self._wants: list[list[Point]] = []
+        self._inquiries: list[Inquiry] = []
+        self._answers: list[Row | None] = []
+        self._known: dict[str, Finding] = {}
+        # Who waits for a point, by its key.
+        self._waiting: dict[str, list[int]] = {}
+
+    def conduct(self, inquiries: list[Inquiry], cores: int | None) -> list[Row]:
+        """The answers, in the order of the inquiries, of those that have one."""
+        self._inquiries, self._answers = inquiries, [None] * len(inquiries)
+        self._asked, self._wants = [[] for _ in inquiries], [[] for _ in inquiries]
+        for index, inquiry in enumerate(inquiries):
+            self._ask(index, next(inquiry))
+        if self._to_make:
+            workers = Workers(cores)
+            try:
+                self._make_all(workers)
+            finally:
+                workers.close()
+        return [answer for answer in self._answers if answer is not None]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found, in the order in which inquiries asked for it, whatever was made first."""
+        asked = {point.key: point for points in self._asked for point in reversed(points)}
+        order = dict.fromkeys(point.key for points in self._asked for point in points)
+        return [self._known[key]._replace(point=asked[key]) for key in order]
+
+    def _make_all(self, workers: Workers) -> None:
+        while self._to_make or workers.busy:
+            while self._to_make and workers.has_room:
+                workers.give(self._to_make.popleft())
+            if made := workers.take(TICK_S):
+                self._note(made)
+            self._tell()
+
+    def _ask(self, index: int, points: list[Point]) -> None:
+        """An inquiry wants points; it goes on at once if all of them are there."""
+        self._wants[index] = points
+        self._asked[index] += points
+        for point in points:
+            self._want(index, point)
+        self._go_on(index)
+
+    def _want(self, index: int, point: Point) -> None:
+        if point.key in self._known:
+            return
+        if point.key in self._waiting:
+            self._waiting[point.key].append(index)
+        elif (run := self._store.get(point.key)) is not None:
+            self._progress.kept += 1
+            self._find(Finding(point, run.summary))
+        else:
+            self._waiting[point.key] = [index]
+            self._to_make.append(point)
+
+    def _note(self, made: Made) -> None:
+        if made.run is not None:
+            self._store.put(made.point.key, made.run)
+        self._progress.failed += made.run is None
+        self._find(Finding(made.point, made.run.summary if made.run else {}, made.error))
+        for index in dict.fromkeys(self._waiting.pop(made.point.key)):
+            self._go_on(index)
+
+    def _find(self, finding: Finding) -> None:
+        self._known[finding.point.key] = finding
+        self._progress.done += 1
+
+    def _go_on(self, index: int) -> None:
+        points = self._wants[index]
+        if any(point.key not in self._known for point in points):
+            return
+        # Under the names by which this inquiry asked.
+        found = [self._known[point.key]._replace(point=point) for point in points]
+        try:
+            asked = self._inquiries[index].send(found)
+        except StopIteration as ending:
+            self._answers[index] = ending.value
+            return
+        self._ask(index, asked)

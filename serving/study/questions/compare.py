@@ -1,0 +1,66 @@
+"""Compare: each variant beside a baseline, under the same requests, in each place on the axes."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from serving.study.points import VARIANT
+from serving.study.questions import EveryPoint, Finding, by_settings, pooled, row_of
+from serving.study.summary import Row
+from serving.study.targets import Targets
+from serving.workload.table import Table
+
+if TYPE_CHECKING:
+    from serving.study.spec import Study
+
+FIGURES = (
+    *("ttft_mean_s", "ttft_p99_s", "tpot_mean_s", "tpot_p99_s", "attainment", "goodput_per_s", "tokens_per_s"),
+    *("j_per_token", "hit_rate"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(EveryPoint):
+    """Against the variant `baseline`; as it stands, the first."""
+
+    baseline: str
+
+    @classmethod
+    def of(cls, table: Table, targets: Targets) -> Self:
+        """See `Question`."""
+        names: dict[str, Any] = table.values.get("variants", {})
+        if not isinstance(names, dict) or len(names) < 2:
+            raise table.error("variants", "has fewer than two tables: `compare` compares variants.")
+        below = table.table("compare") or table.below("compare", {})
+        found = cls(below.word("baseline", tuple(names), next(iter(names))))
+        below.end()
+        return found
+
+    def answers(self, study: "Study", answers: list[Row], findings: list[Finding]) -> list[Row]:
+        """Each variant in each place, with each figure as so many times the baseline's; with several seeds also
+        between which multiples it lies from seed to seed."""
+        groups = {_place(settings): group for settings, group in by_settings(findings)}
+        rows = []
+        for settings, group in by_settings(findings):
+            base = groups.get(_place(settings | {VARIANT: self.baseline}))
+            if base is not None and len(base) == len(group):
+                rows.append(row_of(settings, **_against(group, base)))
+        return rows
+
+
+def _place(settings: dict[str, Any]) -> str:
+    return repr(sorted(settings.items()))
+
+
+def _against(group: list[Finding], base: list[Finding]) -> Row:
+    row: Row = {}
+    for name in FIGURES:
+        row[name] = pooled(group, name)
+        row[f"{name} /base"] = _ratio(row[name], pooled(base, name))
+        if len(group) > 1:
+            ratios = [_ratio(one.row[name], other.row[name]) for one, other in zip(group, base, strict=True)]
+            row[f"{name} /base least"], row[f"{name} /base most"] = min(ratios), max(ratios)
+    return row
+
+
+def _ratio(value: float, base: float) -> float:
+    return value / base if base else 1.0 if value == base else float("inf")

@@ -1,0 +1,191 @@
+"""Search: the best place on the axes under constraints, without trying all. Optuna's TPE sampler says where to look.
+
+It is asked for a few places at a time, always as many, so that what is found does not depend on how many cores there
+are. If the axes have no more places than `trials`, all of them are tried.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from serving.study.axes import Axes, Settings
+from serving.study.points import VARIANT, points_of
+from serving.study.questions import Finding, Inquiry, first_error, pooled, row_of, settings_of
+from serving.study.summary import COLUMNS, Row
+from serving.study.targets import Targets
+from serving.workload.table import COUNT, WHOLE, Table
+
+if TYPE_CHECKING:
+    import optuna
+
+    from serving.study.spec import Study
+
+AT_ONCE = 4
+FIGURES = (
+    *("attainment", "goodput_per_s", "ttft_p99_s", "tpot_p99_s", "tokens_per_s", "j_per_token", "power_w", "hit_rate"),
+    *("sd_share",),
+)
+CONSTRAINT = re.compile(r"\s*(\w+)\s*(<=|>=)\s*([-+.\deE]+)\s*")
+
+
+class Constraint(NamedTuple):
+    """A figure is at most (`sign` 1) or at least (-1) so much."""
+
+    name: str
+    sign: int
+    bound: float
+
+    def broken_by(self, figures: Row) -> float:
+        """By how much, relative to the bound; 0 or less if it is kept."""
+        value: float = figures[self.name]
+        return self.sign * (value - self.bound) / (abs(self.bound) or 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The most (`sign` -1) or the least (1) of a `figure` among places that keep the `constraints`."""
+
+    figure: str
+    sign: int
+    constraints: tuple[Constraint, ...]
+    trials: int
+    seed: int
+
+    @classmethod
+    def of(cls, table: Table, targets: Targets) -> Self:
+        """See `Question`."""
+        below = table.table("search")
+        if below is None:
+            raise table.wrong("search", None, "a table with `maximise` or `minimise`")
+        both = "maximise" in below, "minimise" in below
+        if all(both) or not any(both):
+            raise below.error("maximise", "or `minimise` names the figure: exactly one of them is needed.")
+        verb = "maximise" if both[0] else "minimise"
+        found = cls(
+            figure=below.word(verb, tuple(COLUMNS)),
+            sign=-1 if both[0] else 1,
+            constraints=_constraints(below),
+            trials=below.whole("trials", COUNT, 40),
+            seed=below.whole("seed", WHOLE, 0),
+        )
+        below.end()
+        return found
+
+    def check(self, study: "Study", table: Table) -> None:
+        """See `Question`."""
+        if not study.axes and len(study.variants) < 2:
+            raise table.error("axes", "is empty: there is nothing to search.")
+
+    def inquiries(self, study: "Study") -> list[Inquiry]:
+        """A single one."""
+        return [self._everywhere(study) if self._few(study) else self._look(study)]
+
+    def expected(self, study: "Study") -> int:
+        """At most."""
+        places = len(list(settings_of(study))) if self._few(study) else self.trials
+        return places * max(1, len(study.seeds))
+
+    def answers(self, study: "Study", answers: list[Row], findings: list[Finding]) -> list[Row]:
+        """The best place; or that none keeps the constraints, with the one that breaks them least."""
+        return answers
+
+    def _few(self, study: "Study") -> bool:
+        return _size(_space(study)) <= self.trials
+
+    def _everywhere(self, study: "Study") -> Inquiry:
+        places = list(settings_of(study))
+        findings = yield [point for place in places for point in points_of(study, place)]
+        return self._best(study, places, findings)
+
+    def _look(self, study: "Study") -> Inquiry:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        optimiser = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=self.seed, constraints_func=_told))
+        space, places, all_findings = _space(study), list[Settings](), list[Finding]()
+        for _ in range(0, self.trials, AT_ONCE):
+            trials = [optimiser.ask() for _ in range(min(AT_ONCE, self.trials - len(places)))]
+            chosen = [_choose(trial, space) for trial in trials]
+            findings = yield [point for place in chosen for point in points_of(study, place)]
+            for trial, group in zip(trials, _groups(findings, len(trials)), strict=True):
+                self._tell(optimiser, trial, group)
+            places, all_findings = places + chosen, all_findings + findings
+        return self._best(study, places, all_findings)
+
+    def _tell(self, optimiser: "optuna.Study", trial: "optuna.Trial", group: list[Finding]) -> None:
+        import optuna
+
+        if first_error(group):
+            optimiser.tell(trial, state=optuna.trial.TrialState.FAIL)
+            return
+        trial.set_user_attr("broken", self._broken(group))
+        optimiser.tell(trial, self.sign * pooled(group, self.figure))
+
+    def _broken(self, group: list[Finding]) -> list[float]:
+        figures = {each.name: pooled(group, each.name) for each in self.constraints}
+        return [each.broken_by(figures) for each in self.constraints]
+
+    def _best(self, study: "Study", places: list[Settings], findings: list[Finding]) -> Row:
+        of_places = zip(places, _groups(findings, len(places)), strict=True)
+        done = [(place, group) for place, group in of_places if not first_error(group)]
+        if not done:
+            return row_of({}, error=first_error(findings))
+
+        def rank(each: tuple[Settings, list[Finding]]) -> tuple[float, float]:
+            """Constraints first, by how far they are broken in all; then the figure."""
+            broken = sum(max(0.0, amount) for amount in self._broken(each[1]))
+            return broken, self.sign * pooled(each[1], self.figure)
+
+        place, group = min(done, key=rank)
+        names = dict.fromkeys((self.figure, *(each.name for each in self.constraints), *FIGURES))
+        found = {name: pooled(group, name) for name in names}
+        return row_of(place, kept=rank((place, group))[0] == 0, tried=len(places), **found)
+
+
+def _constraints(table: Table) -> tuple[Constraint, ...]:
+    texts = table.get("where", [])
+    wrong = table.wrong(
+        "where", texts, 'a list of bounds such as "tpot_p99_s <= 0.05"; figures are the columns of points'
+    )
+    if not isinstance(texts, list):
+        raise wrong
+    found = []
+    for text in texts:
+        match = CONSTRAINT.fullmatch(text) if isinstance(text, str) else None
+        if match is None or match[1] not in COLUMNS:
+            raise wrong
+        found.append(Constraint(match[1], 1 if match[2] == "<=" else -1, float(match[3])))
+    return tuple(found)
+
+
+def _space(study: "Study") -> Axes:
+    variants: Axes = {VARIANT: list(study.variants)} if study.variants else {}
+    return variants | study.axes
+
+
+def _size(space: Axes) -> int:
+    size = 1
+    for values in space.values():
+        size *= len(values)
+    return size
+
+
+def _choose(trial: "optuna.Trial", space: Axes) -> Settings:
+    """A place. Of numbers in order it is known that neighbours are alike."""
+    place: Settings = {}
+    for name, values in space.items():
+        if all(type(value) in (int, float) for value in values) and values == sorted(values):
+            place[name] = values[trial.suggest_int(name, 0, len(values) - 1)]
+        else:
+            place[name] = values[trial.suggest_categorical(name, list(range(len(values))))]
+    return place
+
+
+def _told(trial: "optuna.trial.FrozenTrial") -> list[float]:
+    broken: list[float] = trial.user_attrs.get("broken", [])
+    return broken
+
+
+def _groups(findings: list[Finding], count: int) -> list[list[Finding]]:
+    size = len(findings) // count
+    return [findings[index * size : (index + 1) * size] for index in range(count)]

@@ -1,0 +1,105 @@
+"""Hears what comes of a run, and keeps of it one row a request, a timeline, and sums over steps."""
+
+from collections import Counter, defaultdict
+from math import exp, log
+from typing import Any
+
+from serving.flow import StepRecord
+from serving.study.tables import Rows
+from serving.study.targets import Targets
+from serving.study.timeline import Timeline
+from serving.virtual import Outcome
+
+REQUEST_COLUMNS = {
+    "request": "str",
+    "device": "int",
+    "topic": "str",
+    "key": "str",
+    "priority": "int",
+    "arrival_s": "float",
+    "prompt_tokens": "int",
+    "output_tokens": "int",
+    "queue_s": "float",
+    "ttft_s": "float",
+    "tpot_s": "float",
+    "e2e_s": "float",
+    "ttft_ok": "bool",
+    "tpot_ok": "bool",
+    "judged": "bool",
+}
+STEP_SUMS = (
+    "steps",
+    "expert_lookups",
+    "expert_hits",
+    "drafts",
+    "drafted",
+    "accepted",
+    "preemptions",
+    "swaps",
+    "slips",
+    "queried_tokens",
+    "cached_tokens",
+)
+GRAIN = log(1.01)
+
+
+class Recorder:
+    """A `Listener`. Of requests that arrive from `from_s` to `to_s` the targets are judged."""
+
+    def __init__(self, targets: Targets, from_s: float, to_s: float) -> None:
+        self._targets, self._from_s, self._to_s = targets, from_s, to_s
+        self.requests = Rows(REQUEST_COLUMNS)
+        self.timeline = Timeline()
+        self.sums: Counter[str] = Counter()
+        self.joules = 0.0
+        self.busy_s: defaultdict[int, float] = defaultdict(float)
+        self.mode_s: defaultdict[str, float] = defaultdict(float)
+        self.sequence_s = 0.0
+        self.mode_changes = 0
+        self._mode: dict[int, str] = {}
+        self.last_s = 0.0
+        # Sequences by how long a step was that gave them tokens: in grains of 1 %.
+        self._itl: Counter[int] = Counter()
+
+    def ended(self, outcome: Outcome) -> None:
+        """A request has all its tokens."""
+        request = outcome.request
+        ttft_s, tpot_s, (ttft_limit_s, tpot_limit_s) = outcome.ttft_s, outcome.tpot_s, self._targets.of(outcome)
+        self.last_s = max(self.last_s, outcome.last_s)
+        row = (
+            *(request.id, outcome.device, request.topic, request.key, request.priority),
+            *(request.arrival_s, request.prompt_tokens, outcome.tokens),
+            *(outcome.started_s - request.arrival_s, ttft_s, tpot_s, outcome.last_s - request.arrival_s),
+            *(ttft_s <= ttft_limit_s, tpot_s <= tpot_limit_s),
+            self._from_s <= request.arrival_s <= self._to_s,
+        )
+        self.requests.add(row)
+
+    def stepped(self, record: StepRecord) -> None:
+        """A device made a step, or some at once."""
+        self.timeline.add(record)
+        for name in STEP_SUMS:
+            self.sums[name] += getattr(record, name)
+        self.joules += sum(record.energy_j)
+        self.busy_s[record.device] += record.latency_s
+        self.sequence_s += record.batch * record.latency_s
+        if record.phase != "prefill":
+            step_s = record.latency_s / record.steps
+            self._itl[round(log(step_s) / GRAIN)] += record.batch * record.steps
+        if record.phase == "decode":
+            self.mode_s[record.mode] += record.latency_s
+            self.mode_changes += self._mode.get(record.device, record.mode) != record.mode
+            self._mode[record.device] = record.mode
+
+    def itl_s(self, share: float) -> float:
+        """The time between tokens that so many of them stay within, to 1 %: that of the steps which gave them."""
+        left = share * self._itl.total()
+        for grain, count in sorted(self._itl.items()):
+            left -= count
+            if left <= 0:
+                return exp(grain * GRAIN)
+        return 0.0
+
+    def counts(self) -> dict[str, Any]:
+        """The sums over steps, by name."""
+        return {name: self.sums[name] for name in STEP_SUMS}

@@ -1,0 +1,73 @@
+"""What came of a study, as data frames, and as the files of its folder."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from serving.study.points import Point
+from serving.study.questions import Finding
+from serving.study.report import write_report
+from serving.study.spec import Study
+from serving.study.store import Store, point_row
+from serving.study.summary import Row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Results:
+    """`answers` to the study's question; its `points`, a row each, of those that were made; `failed`: the others, with
+    the reason; and `requests` and `timeline`, whose column `point` is that of `points`."""
+
+    study: Study
+    folder: Path
+    answer_rows: list[Row]
+    findings: list[Finding] = field(repr=False)
+
+    @classmethod
+    def write(cls, study: Study, store: Store, answers: list[Row], findings: list[Finding]) -> "Results":
+        """Write tables and report into the study's folder."""
+        store.write_tables(findings, answers)
+        results = cls(study, store.folder, answers, findings)
+        write_report(results)
+        return results
+
+    @property
+    def failed(self) -> list[tuple[Point, str]]:
+        """Points that could not be made, each with a sentence that says why."""
+        return [(finding.point, finding.error) for finding in self.findings if finding.error]
+
+    @property
+    def report(self) -> Path:
+        """A page that needs no other file."""
+        return self.folder / "report.html"
+
+    @cached_property
+    def answers(self) -> "pd.DataFrame":
+        """The answers."""
+        import pandas as pd
+
+        return pd.DataFrame(self.answer_rows)
+
+    @cached_property
+    def points(self) -> "pd.DataFrame":
+        """One row a point: what tells it from the others, and what came of it (`serving.study.summary.COLUMNS`)."""
+        import pandas as pd
+
+        return pd.DataFrame([point_row(finding) for finding in self.findings if not finding.error])
+
+    @cached_property
+    def requests(self) -> "pd.DataFrame":
+        """One row a request of each point."""
+        frame: pd.DataFrame = pq.read_table(self.folder / "requests.parquet").to_pandas()
+        return frame
+
+    @cached_property
+    def timeline(self) -> "pd.DataFrame":
+        """What the devices did over time, in each point (`serving.study.timeline`)."""
+        frame: pd.DataFrame = pq.read_table(self.folder / "timeline.parquet").to_pandas()
+        return frame

@@ -1,0 +1,90 @@
+"""One scenario under one workload, in virtual time: what came of it as numbers and tables."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from serving.emulated import Emulated
+from serving.flow import NEVER
+from serving.playing import play
+from serving.scenario import Scenario
+from serving.study.recorder import Recorder
+from serving.study.summary import Row, summary
+from serving.study.tables import table
+from serving.study.targets import Targets
+from serving.workload import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OWN = Targets(own=True)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a run: `summary` has its figures (`serving.study.summary.COLUMNS`), `requests_file` one row a
+    request as Parquet."""
+
+    summary: Row
+    requests_file: bytes
+    bins: list[Row]
+
+    @cached_property
+    def requests(self) -> "pd.DataFrame":
+        """One row a request, by the ends of requests on each device."""
+        frame: pd.DataFrame = table(self.requests_file).to_pandas()
+        return frame
+
+    @cached_property
+    def timeline(self) -> "pd.DataFrame":
+        """What the devices did in each of up to 256 spans of time (`serving.study.timeline`)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.bins)
+
+
+def simulate(
+    scenario: Scenario,
+    workload: Workload,
+    targets: Targets = OWN,
+    *,
+    from_s: float = 0.0,
+    to_s: float = NEVER,
+) -> Run:
+    """Run a workload on a scenario in virtual time, to its end. Each request is judged by `targets` (as they stand: by
+    what its SLO class promises), if it arrives from `from_s` to `to_s`.
+
+        run = simulate(Scenario(devices=2), load_workload(Path("examples/workloads/burst.toml")))
+        run.summary["ttft_p99_s"], run.requests.head()
+
+    Raises `WorkloadError`, `ScenarioError`, and SpecError, FleetError or TermError for what no device can be.
+    """
+    recorder = Recorder(targets, from_s, to_s)
+    began = perf_counter()
+    play(workload, scenario, listener=recorder)
+    wall_s = perf_counter() - began
+    requests = recorder.requests.close()
+    found = summary(recorder, requests, _static_w(scenario)) | {"wall_s": wall_s}
+    return Run(found, requests, recorder.timeline.rows())
+
+
+def _static_w(scenario: Scenario) -> list[float]:
+    """What each device draws whatever it does."""
+    watts: dict[Any, float] = {}
+    for member in scenario.members:
+        if member not in watts:
+            watts[member] = Emulated.of(scenario, member).load().device.static_w
+    return [watts[member] for member in scenario.members]
+
+
+def pack(run: Run) -> bytes:
+    """A run to be sent or kept."""
+    return msgspec.msgpack.encode((run.summary, run.requests_file, run.bins))
+
+
+def unpack(packed: bytes) -> Run:
+    """The run that was packed."""
+    return Run(*msgspec.msgpack.decode(packed))

@@ -1,0 +1,141 @@
+"""A study as its file says it: what is run, what is varied, and what is asked. README.md has every key."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from serving.flow import NEVER
+from serving.scenario import Scenario, load_scenario, scenario_value, values_of
+from serving.study.axes import Axes, Settings, axes_of, variants_of
+from serving.study.questions import Question
+from serving.study.questions.capacity import Capacity
+from serving.study.questions.compare import Compare
+from serving.study.questions.search import Search
+from serving.study.questions.sweep import Sweep
+from serving.study.targets import PRESETS, Targets
+from serving.workload.table import AT_LEAST_0, POSITIVE, WHOLE, Allowed, Table
+
+QUESTIONS: dict[str, type[Question]] = {"sweep": Sweep, "capacity": Capacity, "search": Search, "compare": Compare}
+SHARE = Allowed("a share above 0 and at most 1", lambda value: 0 < value <= 1)
+
+
+class StudyError(ValueError):
+    """A study that cannot be run: one sentence that names the file, the line and what is allowed."""
+
+
+class StudyTable(Table):
+    """A table of a study's file."""
+
+    what = "study"
+    failure = StudyError
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A base `scenario` (its keys as a file has them) under a base `workload` (as its file at `workload_path` has it),
+    in each of the `variants`, over all combinations of the `axes`, each with every one of the `seeds` (none: those of
+    scenario and workload). Requests that arrive from `from_s` to `to_s` are judged by the `targets`."""
+
+    name: str
+    title: str
+    question: Question
+    scenario: Settings
+    workload: dict[str, Any]
+    workload_path: Path
+    targets: Targets
+    axes: Axes = field(default_factory=dict)
+    variants: dict[str, Settings] = field(default_factory=dict)
+    seeds: tuple[int, ...] = ()
+    from_s: float = 0.0
+    to_s: float = NEVER
+    text: str = ""
+    requests: int | None = None
+
+
+def load_study(path: Path, requests: int | None = None) -> Study:
+    """The study in a TOML file; with `requests` each of its runs has at most so many, to try it in small.
+
+    Raises `StudyError`, `ScenarioError` or `WorkloadError`, which name file, line and key.
+    """
+    table = StudyTable.load(path)
+    scenario = _scenario(table)
+    workload, workload_path = _workload(table)
+    question = table.word("question", tuple(QUESTIONS))
+    targets = _targets(table)
+    judged = table.table("judge") or table.below("judge", {})
+    found = Study(
+        name=path.stem,
+        title=_words(table, "title", path.stem),
+        question=QUESTIONS[question].of(table, targets),
+        scenario=scenario,
+        workload=workload,
+        workload_path=workload_path,
+        targets=targets,
+        axes=axes_of(table),
+        variants=variants_of(table),
+        seeds=_seeds(table),
+        from_s=judged.number("from_s", AT_LEAST_0, 0.0),
+        to_s=judged.number("to_s", POSITIVE, NEVER),
+        text=table.text,
+        requests=requests,
+    )
+    judged.end()
+    table.end()
+    found.question.check(found, table)
+    return found
+
+
+def _scenario(table: Table) -> Settings:
+    """The scenario's keys that are not as they stand, from a table or a file of its own."""
+    if isinstance(table.get("scenario"), str):
+        found = load_scenario(table.file("scenario"))
+        return {key: value for key, value in values_of(found).items() if value != getattr(Scenario(), key)}
+    below = table.table("scenario") or table.below("scenario", {})
+    return {key: scenario_value(key, value, below.where(key)) for key, value in below.values.items()}
+
+
+def _workload(table: Table) -> tuple[dict[str, Any], Path]:
+    """The workload's tables, and the file that they stand in."""
+    value = table.get("workload")
+    if isinstance(value, str):
+        path = table.file("workload")
+        return Table.load(path).values, path
+    if not isinstance(value, dict):
+        raise table.wrong("workload", value, "a table, or the name of a file as seen from this one")
+    return value, table.path
+
+
+def _targets(table: Table) -> Targets:
+    """Its SLO: by the name of a preset, as a table, or (none) that of each request's class."""
+    value = table.get("slo")
+    if value is None:
+        return Targets(own=True)
+    if isinstance(value, str):
+        return PRESETS[table.word("slo", tuple(PRESETS))]
+    below = table.table("slo")
+    assert below is not None
+    preset = PRESETS[below.word("preset", tuple(PRESETS))] if "preset" in below else Targets()
+    found = Targets(
+        below.number("ttft_ms", POSITIVE, preset.ttft_s * 1000) / 1000,
+        below.number("tpot_ms", POSITIVE, preset.tpot_s * 1000) / 1000,
+        below.number("share", SHARE, preset.share),
+    )
+    below.end()
+    if found.ttft_s == found.tpot_s == NEVER:
+        # Neither said: the classes' own, of another share of the requests.
+        return found._replace(own=True)
+    return found
+
+
+def _seeds(table: Table) -> tuple[int, ...]:
+    value = table.get("seeds", [])
+    if not isinstance(value, list):
+        raise table.wrong("seeds", value, "a list of whole numbers")
+    return tuple(int(table.checked("seeds", each, WHOLE)) for each in value)
+
+
+def _words(table: Table, key: str, default: str) -> str:
+    value = table.get(key, default)
+    if not isinstance(value, str):
+        raise table.wrong(key, value, "a sentence")
+    return value

@@ -1,0 +1,131 @@
+"""A study's folder. Each point is kept as soon as it is made, by its key, so that a study that was ended goes on where
+it was; tables and the report are made of those at the end.
+
+    study.toml, about.json      what was asked, and by which versions it was answered
+    points/KEY.msgpack          a point that was made
+    points.csv|parquet          one row a point            answers.csv     the study's answers
+    requests.parquet            one row a request          timeline.parquet    what devices did over time
+"""
+
+import csv
+import io
+import json
+import os
+import platform
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from serving.folder import make_folder, package_digest
+from serving.study.points import shown
+from serving.study.questions import Finding
+from serving.study.run import Run, pack, unpack
+from serving.study.spec import Study
+from serving.study.summary import Row
+from serving.study.tables import table
+
+PACKAGES = ("foreserve", "numpy", "ray", "optuna", "pyarrow")
+
+
+class Store:
+    """The folder of one study."""
+
+    def __init__(self, folder: Path, study: Study) -> None:
+        """Raises SpecError if it can't be made."""
+        make_folder("--out", folder / "points")
+        self.folder = folder
+        (folder / "study.toml").write_text(study.text, encoding="utf-8")
+        (folder / "about.json").write_text(json.dumps(about(study), indent=1, default=str), encoding="utf-8")
+
+    def get(self, key: str) -> Run | None:
+        """A point that was made before; None if it was not, or not to the end."""
+        try:
+            return unpack(self._path(key).read_bytes())
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def put(self, key: str, run: Run) -> None:
+        """Keep a point: the whole of it, or (if this is killed now) none."""
+        path = self._path(key)
+        unfinished = path.with_suffix(".part")
+        unfinished.write_bytes(pack(run))
+        os.replace(unfinished, path)
+
+    def write_tables(self, findings: list[Finding], answers: list[Row]) -> list[Path]:
+        """All tables; their paths."""
+        rows = [point_row(finding) for finding in findings]
+        paths = [self.folder / name for name in ("points.csv", "answers.csv", "points.parquet")]
+        paths += [self.folder / name for name in ("requests.parquet", "timeline.parquet")]
+        _write_csv(rows, paths[0])
+        _write_csv(answers, paths[1])
+        pq.write_table(pa.Table.from_pylist(_uniform(rows)), paths[2])
+        keys = list(dict.fromkeys(finding.point.key for finding in findings if not finding.error))
+        _concatenate(((key, table(run.requests_file)) for key, run in self._runs(keys)), paths[3])
+        _concatenate(((key, pa.Table.from_pylist(run.bins)) for key, run in self._runs(keys)), paths[4])
+        return paths
+
+    def _runs(self, keys: Iterable[str]) -> Iterator[tuple[str, Run]]:
+        for key in keys:
+            if (run := self.get(key)) is not None:
+                yield key, run
+
+    def _path(self, key: str) -> Path:
+        return self.folder / "points" / f"{key}.msgpack"
+
+
+def point_row(finding: Finding) -> Row:
+    """A point in a table: its key, what tells it from others, what came of it."""
+    point = finding.point
+    names = {name: value if isinstance(value, int | float) else shown(value) for name, value in point.names.items()}
+    return {"point": point.key} | names | {"load": point.load, "error": finding.error} | finding.row
+
+
+def about(study: Study) -> dict[str, Any]:
+    """What makes a study repeatable: the scenario as it stands, the workload, and the versions of what ran it."""
+    return {
+        "name": study.name,
+        "title": study.title,
+        "scenario": study.scenario,
+        "workload": study.workload,
+        "axes": study.axes,
+        "variants": study.variants,
+        "seeds": study.seeds,
+        "targets": study.targets._asdict(),
+        "requests": study.requests,
+        "versions": {name: version(name) for name in PACKAGES} | {"python": platform.python_version()},
+        "code": package_digest(),
+    }
+
+
+def _write_csv(rows: list[Row], path: Path) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    path.write_text(text.getvalue(), encoding="utf-8")
+
+
+def _uniform(rows: list[Row]) -> list[Row]:
+    """Rows whose columns are each of one kind: numbers, or (if there is any other value) words."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    words = {name for name in names if any(isinstance(row.get(name), str) for row in rows)}
+    return [
+        {name: str(row[name]) if name in words and name in row else row.get(name) for name in names} for row in rows
+    ]
+
+
+def _concatenate(tables: Iterator[tuple[str, pa.Table]], path: Path) -> None:
+    """One table of many, each with its point's key, without having them all in memory."""
+    writer: pq.ParquetWriter | None = None
+    for key, each in tables:
+        keyed = each.add_column(0, "point", pa.array([key] * each.num_rows, pa.string()))
+        writer = writer or pq.ParquetWriter(path, keyed.schema, compression="zstd")
+        writer.write_table(keyed)
+    if writer is not None:
+        writer.close()

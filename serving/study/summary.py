@@ -1,0 +1,119 @@
+"""A run in one row: latencies, attainment and goodput, joules, and what the devices did."""
+
+from typing import Any
+
+import numpy as np
+
+from serving.study.recorder import Recorder
+from serving.study.tables import column
+
+Row = dict[str, Any]
+COLUMNS = {
+    "requests": "requests, all of which are served to their end",
+    "judged": "of these, how many arrive in the window that counts for latencies and attainment",
+    "offered_per_s": "arrivals per second, from the first to the last",
+    "attainment": "share of requests within both targets",
+    "ttft_attainment": "share of requests within the TTFT target",
+    "tpot_attainment": "share of requests within the TPOT target",
+    "ttft_mean_s": "time to first token",
+    "ttft_p50_s": "",
+    "ttft_p90_s": "",
+    "ttft_p99_s": "",
+    "tpot_mean_s": "a request's mean time per output token after the first",
+    "tpot_p50_s": "",
+    "tpot_p90_s": "",
+    "tpot_p99_s": "",
+    "e2e_mean_s": "from arrival to last token",
+    "e2e_p50_s": "",
+    "e2e_p99_s": "",
+    "queue_mean_s": "from arrival to first step",
+    "queue_p99_s": "",
+    "itl_p50_s": "time between tokens: of the step that gave one, to 1 %; tokens that SD gives at once count once",
+    "itl_p99_s": "",
+    "span_s": "from 0 to the last token",
+    "served_per_s": "requests per second of the span",
+    "goodput_per_s": "requests within both targets, per second of the span",
+    "prompt_tokens": "",
+    "output_tokens": "",
+    "tokens_per_s": "output tokens per second of the span",
+    "joules": "of all devices, working and idle, over the span",
+    "idle_joules": "of these, what devices drew that had nothing to do",
+    "power_w": "joules per second of the span",
+    "j_per_token": "joules per output token, idle ones included",
+    "step_j_per_token": "joules per output token, of steps only",
+    "busy_share": "share of device time in a step",
+    "batch_mean": "sequences in a step, over busy time",
+    "sd_share": "share of decoding time in SD mode",
+    "mode_changes": "between AR and SD, from one decode step to the next, of all devices",
+    "hit_rate": "expert reads that HB served",
+    "acceptance": "drafted tokens that were accepted",
+    "cached_share": "prompt tokens that lay in the prefix cache",
+    "steps": "",
+    "preemptions": "",
+    "swaps": "times that HB was given other experts",
+}
+"""What each figure is; where it says nothing, it is as its name says, or as the one before."""
+PERCENTILES = {"ttft_s": (50, 90, 99), "tpot_s": (50, 90, 99), "e2e_s": (50, 99), "queue_s": (99,)}
+
+
+def summary(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row:
+    """Figures of a run by name: latencies and attainment of the requests that are judged, the rest of all. `static_w`
+    is what each device draws when it has nothing to do."""
+    return _of_requests(requests) | _of_steps(recorder, requests, static_w)
+
+
+def _of_requests(requests: bytes) -> Row:
+    judged = column(requests, "judged")
+    arrival_s = column(requests, "arrival_s")
+    output = column(requests, "output_tokens")
+    ttft_ok, tpot_ok = column(requests, "ttft_ok")[judged], column(requests, "tpot_ok")[judged]
+    row: Row = {"requests": len(judged), "judged": int(judged.sum())}
+    span_s = float(np.ptp(arrival_s)) if len(arrival_s) > 1 else 0.0
+    row["offered_per_s"] = (len(arrival_s) - 1) / span_s if span_s else 0.0
+    ok = ttft_ok & tpot_ok
+    for name, met in {"attainment": ok, "ttft_attainment": ttft_ok, "tpot_attainment": tpot_ok}.items():
+        row[name] = float(met.mean()) if len(met) else 0.0
+    for name, percentiles in PERCENTILES.items():
+        # A single token has no time per output token.
+        counts = judged & (output > 1) if name == "tpot_s" else judged
+        values = column(requests, name)[counts]
+        label = name.removesuffix("_s")
+        row[f"{label}_mean_s"] = float(values.mean()) if len(values) else 0.0
+        for each in percentiles:
+            row[f"{label}_p{each}_s"] = float(np.percentile(values, each)) if len(values) else 0.0
+    return row
+
+
+def _of_steps(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row:
+    span_s = recorder.last_s or 1.0
+    judged, ok = column(requests, "judged"), column(requests, "ttft_ok") & column(requests, "tpot_ok")
+    tokens, prompt = int(column(requests, "output_tokens").sum()), int(column(requests, "prompt_tokens").sum())
+    busy_s = [min(recorder.busy_s[index], span_s) for index in range(len(static_w))]
+    idle_j = sum((span_s - busy) * watts for busy, watts in zip(busy_s, static_w, strict=True))
+    joules, sums = recorder.joules + idle_j, recorder.counts()
+    decoding_s = sum(recorder.mode_s.values())
+    good_share = float((ok & judged).sum()) / max(1, int(judged.sum()))
+    served_per_s = len(judged) / span_s
+    return {
+        "itl_p50_s": recorder.itl_s(0.5),
+        "itl_p99_s": recorder.itl_s(0.99),
+        "span_s": span_s,
+        "served_per_s": served_per_s,
+        "goodput_per_s": served_per_s * good_share,
+        "prompt_tokens": prompt,
+        "output_tokens": tokens,
+        "tokens_per_s": tokens / span_s,
+        "joules": joules,
+        "idle_joules": idle_j,
+        "power_w": joules / span_s,
+        "j_per_token": joules / max(1, tokens),
+        "step_j_per_token": recorder.joules / max(1, tokens),
+        "busy_share": sum(busy_s) / (span_s * len(static_w)),
+        "batch_mean": recorder.sequence_s / (sum(busy_s) or 1.0),
+        "sd_share": recorder.mode_s["sd"] / (decoding_s or 1.0),
+        "mode_changes": recorder.mode_changes,
+        "hit_rate": sums["expert_hits"] / (sums["expert_lookups"] or 1.0),
+        "acceptance": sums["accepted"] / (sums["drafted"] or 1),
+        "cached_share": sums["cached_tokens"] / (sums["queried_tokens"] or 1),
+        **{name: sums[name] for name in ("steps", "preemptions", "swaps")},
+    }

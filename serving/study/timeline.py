@@ -1,0 +1,84 @@
+"""What the devices did over time, in a few hundred bins whatever the length of a run."""
+
+from typing import Any
+
+from serving.flow import StepRecord
+
+BINS = 256
+FIRST_WIDTH_S = 0.25
+COLUMNS = (
+    "prefill_s",
+    "ar_s",
+    "sd_s",
+    "sequence_s",
+    "steps",
+    "computed_tokens",
+    "joules",
+    "expert_lookups",
+    "expert_hits",
+    "drafted",
+    "accepted",
+    "waiting_s",
+)
+
+
+class Timeline:
+    """Sums over bins of emulated time, all devices together; when a run outlasts the bins, two become one.
+
+    Device seconds by mode (`prefill_s`, `ar_s`, `sd_s`), `sequence_s` and `waiting_s` (sequences in a step, and
+    requests that wait for one, times its seconds), `computed_tokens` (of prompts and outputs), and other sums. What a
+    step did is spread evenly over it.
+    """
+
+    def __init__(self) -> None:
+        self.width_s = FIRST_WIDTH_S
+        self._bins = [[0.0] * len(COLUMNS) for _ in range(BINS)]
+
+    def add(self, record: StepRecord) -> None:
+        """A step, or steps made at once."""
+        start_s, latency_s = record.start_s, record.latency_s
+        while start_s + latency_s >= BINS * self.width_s:
+            self._fold()
+        first, last = int(start_s / self.width_s), int((start_s + latency_s) / self.width_s)
+        values = _values(record)
+        if first == last:
+            self._put(first, values, 1.0)
+            return
+        for index in range(first, last + 1):
+            begin_s, end_s = max(start_s, index * self.width_s), min(start_s + latency_s, (index + 1) * self.width_s)
+            self._put(index, values, (end_s - begin_s) / latency_s)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The bins up to the last in which anything was done, each with its `start_s` and `width_s`."""
+        used = [index for index, sums in enumerate(self._bins) if any(sums)]
+        return [
+            {"start_s": index * self.width_s, "width_s": self.width_s} | dict(zip(COLUMNS, sums, strict=True))
+            for index, sums in enumerate(self._bins[: max(used, default=-1) + 1])
+        ]
+
+    def _put(self, index: int, values: tuple[float, ...], share: float) -> None:
+        self._bins[index] = [total + value * share for total, value in zip(self._bins[index], values, strict=True)]
+
+    def _fold(self) -> None:
+        pairs = zip(self._bins[::2], self._bins[1::2], strict=True)
+        folded = [[a + b for a, b in zip(one, other, strict=True)] for one, other in pairs]
+        self._bins = folded + [[0.0] * len(COLUMNS) for _ in folded]
+        self.width_s *= 2
+
+
+def _values(record: StepRecord) -> tuple[float, ...]:
+    latency_s, prefill, sd = record.latency_s, record.phase != "decode", record.mode == "sd"
+    return (
+        latency_s if prefill else 0.0,
+        latency_s if not prefill and not sd else 0.0,
+        latency_s if not prefill and sd else 0.0,
+        record.batch * latency_s,
+        record.steps,
+        record.new_tokens,
+        sum(record.energy_j),
+        record.expert_lookups,
+        record.expert_hits,
+        record.drafted,
+        record.accepted,
+        record.waiting * latency_s,
+    )

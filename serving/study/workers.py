@@ -1,0 +1,82 @@
+"""Points are made by Ray, one on each core, here or all over the cluster that `RAY_ADDRESS` names."""
+
+from typing import Any, NamedTuple
+
+import ray
+
+from device_model.spec import SpecError
+from serving.cluster import start_ray
+from serving.fleet import FleetError
+from serving.scenario import ScenarioError
+from serving.study.points import Point
+from serving.study.run import Run, pack, unpack
+from serving.terms import TermError
+from serving.workload import WorkloadError
+
+SENTENCES = (ScenarioError, SpecError, FleetError, TermError, WorkloadError)
+# Ray has its next task at hand when a core is free, and not the whole study in its queue.
+AHEAD = 2
+
+
+class Made(NamedTuple):
+    """A point that was made, or the reason why it was not."""
+
+    point: Point
+    run: Run | None
+    error: str = ""
+
+
+class Workers:
+    """As many at a time as there are cores, or as `cores` says."""
+
+    def __init__(self, cores: int | None = None) -> None:
+        self._started = not ray.is_initialized()
+        if self._started:
+            start_ray(cores)
+        self.cores = cores or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        # A worker that dies has taken its point with it: the next one would die of it too.
+        self._remote = ray.remote(num_cpus=1, max_retries=0)(_make)
+        self._under_way: dict[Any, Point] = {}
+
+    def close(self) -> None:
+        """End Ray, if it was started here."""
+        if self._started:
+            ray.shutdown()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another point may be given out."""
+        return len(self._under_way) < self.cores * AHEAD
+
+    @property
+    def busy(self) -> bool:
+        """Whether any point is under way."""
+        return bool(self._under_way)
+
+    def give(self, point: Point) -> None:
+        """Have a point made."""
+        self._under_way[self._remote.remote(point)] = point
+
+    def take(self, timeout_s: float) -> Made | None:
+        """A point that was given out and has been made; None if none is by then."""
+        ready, _ = ray.wait(list(self._under_way), num_returns=1, timeout=timeout_s)
+        if not ready:
+            return None
+        point = self._under_way.pop(ready[0])
+        try:
+            packed, error = ray.get(ready[0])
+        except ray.exceptions.RayError as failure:
+            first = str(failure).strip().splitlines()[0]
+            return Made(point, None, f"The process that ran it died ({type(failure).__name__}): {first}")
+        return Made(point, unpack(packed) if packed else None, error)
+
+
+def _make(point: Point) -> tuple[bytes, str]:
+    """Its run, or why there is none."""
+    try:
+        return pack(point.run()), ""
+    except SENTENCES as error:
+        return b"", str(error)
+    except Exception as error:
+        # A mistake of ours: of one point, and not of the others.
+        return b"", f"{type(error).__name__}: {error}"
