@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from device_model.spec import SpecError
-from serving import device_model_commands, policy_commands, token_model_commands, top_commands, topic_commands
+from serving import (
+    device_model_commands,
+    policy_commands,
+    study_commands,
+    token_model_commands,
+    top_commands,
+    topic_commands,
+)
 from serving.observing import options as observing
 from serving.options import HELP, REPEATABLE, option_of
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario, located
@@ -92,8 +99,8 @@ def make_parser() -> argparse.ArgumentParser:
         help="metadata, for example 'x-foreserve-slo: interactive'; may be given more than once",
     )
     call.set_defaults(run=run_call)
-    commands_of = (device_model_commands, token_model_commands, policy_commands, topic_commands, top_commands)
-    for others in (*commands_of, step_trace_command):
+    commands_of = (device_model_commands, token_model_commands, policy_commands, study_commands)
+    for others in (*commands_of, topic_commands, top_commands, step_trace_command):
         others.add(commands)
     return parser
 

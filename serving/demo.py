@@ -10,9 +10,9 @@ from rich.console import Console
 from serving.child import Child, ServerFailed, server
 from serving.fleet import described
 from serving.load.options import LoadError, LoadOptions
-from serving.load.progress import ProgressLine
 from serving.load.run import run_load
 from serving.options import option_of
+from serving.progress_line import ProgressLine
 from serving.scenario import Scenario
 
 QUESTION = "What is a cache?"

@@ -1,16 +1,10 @@
-"""What a run says while it runs: one live line on a terminal, a line every few seconds elsewhere."""
+"""What a run says of itself while it runs."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from types import TracebackType
-from typing import TextIO
 
 from serving.load.drive import Drive
-
-PLAIN_EVERY_S = 5.0
-ERASE = "\r\x1b[K"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +40,3 @@ class Meter:
         rate = (tokens - self.last_tokens) / max(now_s - self.last_s, 1e-6)
         self.last_s, self.last_tokens = now_s, tokens
         return Progress(now_s - self.start_s, len(drive.in_flight), drive.done, drive.failed, max(0.0, rate))
-
-
-class ProgressLine:
-    """Shows progress on stderr, so that stdout is the report's alone."""
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stderr
-        self.live = self.stream.isatty()
-        self.said_s = 0.0
-
-    def __enter__(self) -> "ProgressLine":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.live:
-            self._write(ERASE)
-
-    def __call__(self, progress: Progress) -> None:
-        """Shows it."""
-        if self.live:
-            self._write(f"{ERASE}{progress}")
-        elif progress.elapsed_s - self.said_s >= PLAIN_EVERY_S:
-            self.said_s = progress.elapsed_s
-            self._write(f"{progress}\n")
-
-    def _write(self, text: str) -> None:
-        self.stream.write(text)
-        self.stream.flush()

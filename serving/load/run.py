@@ -18,11 +18,12 @@ from serving.load.arrivals import KINDS, bounded
 from serving.load.client import Transport, connect
 from serving.load.drive import Drive
 from serving.load.options import LoadError, LoadOptions, OptionError, add_arguments, options_from
-from serving.load.progress import Meter, OnProgress, ProgressLine
+from serving.load.progress import Meter, OnProgress
 from serving.load.report import Report
 from serving.load.summary import by_class, goodput, summarise
 from serving.load.workload import requests
 from serving.priority import settle
+from serving.progress_line import ProgressLine
 
 if TYPE_CHECKING:
     from serving.load.planned import Planned

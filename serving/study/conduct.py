@@ -32,11 +32,25 @@ class Progress:
         """Real seconds since it began."""
         return monotonic() - self.began
 
+    def __str__(self) -> str:
+        left = "" if self.left_s is None else f", about {_clock(self.left_s)} left"
+        kept, failed = (
+            f", {count} {word}" if count else "" for count, word in ((self.kept, "kept"), (self.failed, "failed"))
+        )
+        return (
+            f"{_clock(self.elapsed_s)}  {self.done} of about {max(self.expected, self.done)} points{kept}{failed}{left}"
+        )
+
     @property
     def left_s(self) -> float | None:
         """Real seconds that the rest is likely to take; None before anything is known."""
         made = self.done - self.kept
         return self.elapsed_s / made * max(0, self.expected - self.done) if made else None
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02}"
 
 
 def run_study(
@@ -73,6 +87,7 @@ class Conductor:
         self._wants: list[list[Point]] = []
         self._inquiries: list[Inquiry] = []
         self._answers: list[Row | None] = []
+        self._open: set[int] = set()
         self._known: dict[str, Finding] = {}
         # Who waits for a point, by its key.
         self._waiting: dict[str, list[int]] = {}
@@ -80,6 +95,7 @@ class Conductor:
     def conduct(self, inquiries: list[Inquiry], cores: int | None) -> list[Row]:
         """The answers, in the order of the inquiries, of those that have one."""
         self._inquiries, self._answers = inquiries, [None] * len(inquiries)
+        self._open = set(range(len(inquiries)))
         self._asked, self._wants = [[] for _ in inquiries], [[] for _ in inquiries]
         for index, inquiry in enumerate(inquiries):
             self._ask(index, next(inquiry))
@@ -104,6 +120,8 @@ class Conductor:
                 workers.give(self._to_make.popleft())
             if made := workers.take(TICK_S):
                 self._note(made)
+            # Whoever has no answer yet asks at least for what it waits for.
+            self._progress.expected = max(self._progress.expected, self._progress.done + len(self._open))
             self._tell()
 
     def _ask(self, index: int, points: list[Point]) -> None:
@@ -148,5 +166,6 @@ class Conductor:
             asked = self._inquiries[index].send(found)
         except StopIteration as ending:
             self._answers[index] = ending.value
+            self._open.discard(index)
             return
         self._ask(index, asked)

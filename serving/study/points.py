@@ -31,6 +31,7 @@ class Point(msgspec.Struct, frozen=True):
     scenario: Settings
     workload: dict[str, Any]
     workload_path: str
+    workload_at: tuple[str, ...]
     load: float
     seed: int | None
     requests: int | None
@@ -54,12 +55,13 @@ class Point(msgspec.Struct, frozen=True):
     def run(self) -> Run:
         """Carry it out. Raises what `simulate` raises."""
         scenario = Scenario(**self.scenario)
-        return simulate(scenario, self._workload(), self.targets, from_s=self.from_s, to_s=self.to_s)
+        return simulate(scenario, self.workload_made(), self.targets, from_s=self.from_s, to_s=self.to_s)
 
-    def _workload(self) -> Workload:
+    def workload_made(self) -> Workload:
+        """The workload of its tables, at its load. Raises `WorkloadError`."""
         path = Path(self.workload_path)
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        workload = workload_of(Table(self.workload, path, text))
+        workload = workload_of(Table(self.workload, path, text, self.workload_at))
         if self.requests is not None:
             workload = replace(workload, requests=min(self.requests, workload.requests or self.requests))
         if self.seed is not None:
@@ -86,6 +88,7 @@ def point_of(study: "Study", settings: Settings, seed: int | None) -> Point:
         scenario=study.scenario | scenario | seeds,
         workload=workload,
         workload_path=str(study.workload_path),
+        workload_at=study.workload_at,
         load=all_of.get(LOAD, 1.0),
         seed=seed,
         requests=study.requests,
@@ -106,8 +109,11 @@ def shown(value: Any) -> str:
 
 
 def _put(tree: dict[str, Any], keys: list[str], value: Any) -> None:
+    """Set what may stand in tables in tables; one that is written in short is the table that it is short for."""
     for key in keys[:-1]:
-        tree = tree.setdefault(key, {})
+        below = tree.get(key, {})
+        tree[key] = below if isinstance(below, dict) else {"kind": "constant", "value": below}
+        tree = tree[key]
     tree[keys[-1]] = value
 
 

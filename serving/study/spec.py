@@ -6,7 +6,8 @@ from typing import Any
 
 from serving.flow import NEVER
 from serving.scenario import Scenario, load_scenario, scenario_value, values_of
-from serving.study.axes import Axes, Settings, axes_of, variants_of
+from serving.study.axes import WORKLOAD, Axes, Settings, axes_of, variants_of
+from serving.study.points import VARIANT, point_of
 from serving.study.questions import Question
 from serving.study.questions.capacity import Capacity
 from serving.study.questions.compare import Compare
@@ -32,9 +33,10 @@ class StudyTable(Table):
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A base `scenario` (its keys as a file has them) under a base `workload` (as its file at `workload_path` has it),
-    in each of the `variants`, over all combinations of the `axes`, each with every one of the `seeds` (none: those of
-    scenario and workload). Requests that arrive from `from_s` to `to_s` are judged by the `targets`."""
+    """A base `scenario` (its keys as a file has them) under a base `workload` (as its file at `workload_path` has it,
+    in the table `workload_at`), in each of the `variants`, over all combinations of the `axes`, each with every one of
+    the `seeds` (none: those of scenario and workload). Requests that arrive from `from_s` to `to_s` are judged by the
+    `targets`. With `requests` each run has at most so many."""
 
     name: str
     title: str
@@ -42,6 +44,7 @@ class Study:
     scenario: Settings
     workload: dict[str, Any]
     workload_path: Path
+    workload_at: tuple[str, ...]
     targets: Targets
     axes: Axes = field(default_factory=dict)
     variants: dict[str, Settings] = field(default_factory=dict)
@@ -59,7 +62,7 @@ def load_study(path: Path, requests: int | None = None) -> Study:
     """
     table = StudyTable.load(path)
     scenario = _scenario(table)
-    workload, workload_path = _workload(table)
+    workload, workload_path, workload_at = _workload(table)
     question = table.word("question", tuple(QUESTIONS))
     targets = _targets(table)
     judged = table.table("judge") or table.below("judge", {})
@@ -70,6 +73,7 @@ def load_study(path: Path, requests: int | None = None) -> Study:
         scenario=scenario,
         workload=workload,
         workload_path=workload_path,
+        workload_at=workload_at,
         targets=targets,
         axes=axes_of(table),
         variants=variants_of(table),
@@ -82,7 +86,16 @@ def load_study(path: Path, requests: int | None = None) -> Study:
     judged.end()
     table.end()
     found.question.check(found, table)
+    _check_workloads(found)
     return found
+
+
+def _check_workloads(study: Study) -> None:
+    """Raises `WorkloadError` for a workload that no run could have, so that it is told before any other is made: that
+    of the file, with each value of each axis, and of each variant, by itself."""
+    alone = [{name: value} for name, values in study.axes.items() for value in values if name.startswith(WORKLOAD)]
+    for settings in (*([] if study.variants or alone else [{}]), *alone, *({VARIANT: name} for name in study.variants)):
+        point_of(study, settings, None).workload_made()
 
 
 def _scenario(table: Table) -> Settings:
@@ -94,15 +107,15 @@ def _scenario(table: Table) -> Settings:
     return {key: scenario_value(key, value, below.where(key)) for key, value in below.values.items()}
 
 
-def _workload(table: Table) -> tuple[dict[str, Any], Path]:
-    """The workload's tables, and the file that they stand in."""
+def _workload(table: Table) -> tuple[dict[str, Any], Path, tuple[str, ...]]:
+    """The workload's tables, the file that they stand in, and where in it."""
     value = table.get("workload")
     if isinstance(value, str):
         path = table.file("workload")
-        return Table.load(path).values, path
+        return Table.load(path).values, path, ()
     if not isinstance(value, dict):
         raise table.wrong("workload", value, "a table, or the name of a file as seen from this one")
-    return value, table.path
+    return value, table.path, (WORKLOAD,)
 
 
 def _targets(table: Table) -> Targets:

@@ -9,10 +9,11 @@ from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from serving.study.axes import LOAD, Settings
-from serving.study.points import points_of
+from serving.study.points import Point, points_of
 from serving.study.questions import Finding, Inquiry, first_error, pooled, row_of, settings_of
 from serving.study.summary import Row
 from serving.study.targets import Targets
+from serving.workload.arrivals import Closed
 from serving.workload.table import POSITIVE, Allowed, Table
 
 if TYPE_CHECKING:
@@ -27,13 +28,15 @@ FIGURES = (
 USUAL = 9  # points that it takes to find a load to 2 %, from one that is wrong by a factor of four
 # A workload that ends after so many requests arrives no faster at twice the load once all of it comes at once.
 SAME = 1.05
+SHORT = "workload too short"
 
 
 class Tried(NamedTuple):
-    """A load, and what came of it with each seed."""
+    """A load (of a closed loop: so many users), and what came of it with each seed."""
 
     load: float
     findings: list[Finding]
+    users: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +86,19 @@ class Capacity:
         above: Tried | None = None
         load: float | None = min(max(1.0, self.least), self.most)
         while load is not None:
-            findings = yield points_of(study, settings | {LOAD: load})
+            points = points_of(study, settings | {LOAD: load})
+            users = users_of(points[0])
+            if users is not None and users in (below and below.users, above and above.users):
+                break
+            findings = yield points
             if error := first_error(findings):
                 return row_of(settings, error=error)
             if pooled(findings, "attainment") < self.attainment:
-                above = Tried(load, findings)
+                above = Tried(load, findings, users)
             elif below is not None and above is None and _offered(findings) < SAME * _offered(below.findings):
-                return self._answer(settings, Tried(load, findings), None, "the workload is too short for more load")
+                return self._answer(settings, Tried(load, findings, users), None, SHORT)
             else:
-                below = Tried(load, findings)
+                below = Tried(load, findings, users)
             load = self._next(below and below.load, above and above.load)
         return self._answer(settings, below, above)
 
@@ -105,11 +112,18 @@ class Capacity:
         return None if above / below <= 1 + self.tolerance else sqrt(below * above)
 
     def _answer(self, settings: Settings, below: "Tried | None", above: "Tried | None", why: str = "") -> Row:
-        limit = _limit(above.findings) if above else f"not reached: {why or f'`most` is {self.most:g}'}"
+        limit = _limit(above.findings) if above else why or f"none up to {self.most:g}"
         if below is None:
-            return row_of(settings, load=0.0, limit=f"{limit}, even at {self.least:g} of the load")
+            return row_of(settings, load=0.0, limit=f"{limit} even at {self.least:g}")
         figures = {name: pooled(below.findings, name) for name in FIGURES}
-        return row_of(settings, load=below.load, **figures, limit=limit)
+        users = {} if below.users is None else {"users": below.users}
+        return row_of(settings, load=below.load, **users, **figures, limit=limit)
+
+
+def users_of(point: Point) -> int | None:
+    """How many users a closed loop has at a point's load; None of an open one."""
+    arrivals = point.workload_made().arrivals
+    return arrivals.users if isinstance(arrivals, Closed) else None
 
 
 def _offered(findings: list[Finding]) -> float:

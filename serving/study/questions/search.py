@@ -101,7 +101,7 @@ class Search:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        optimiser = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=self.seed, constraints_func=_told))
+        optimiser = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=self.seed))
         space, places, all_findings = _space(study), list[Settings](), list[Finding]()
         for _ in range(0, self.trials, AT_ONCE):
             trials = [optimiser.ask() for _ in range(min(AT_ONCE, self.trials - len(places)))]
@@ -118,7 +118,8 @@ class Search:
         if first_error(group):
             optimiser.tell(trial, state=optuna.trial.TrialState.FAIL)
             return
-        trial.set_user_attr("broken", self._broken(group))
+        for constraint, broken in zip(self.constraints, self._broken(group), strict=True):
+            trial.set_constraint(f"{constraint.name} {constraint.sign}", broken)
         optimiser.tell(trial, self.sign * pooled(group, self.figure))
 
     def _broken(self, group: list[Finding]) -> list[float]:
@@ -139,7 +140,7 @@ class Search:
         place, group = min(done, key=rank)
         names = dict.fromkeys((self.figure, *(each.name for each in self.constraints), *FIGURES))
         found = {name: pooled(group, name) for name in names}
-        return row_of(place, kept=rank((place, group))[0] == 0, tried=len(places), **found)
+        return row_of(place, kept=rank((place, group))[0] == 0, tried=len({repr(each) for each in places}), **found)
 
 
 def _constraints(table: Table) -> tuple[Constraint, ...]:
@@ -179,11 +180,6 @@ def _choose(trial: "optuna.Trial", space: Axes) -> Settings:
         else:
             place[name] = values[trial.suggest_categorical(name, list(range(len(values))))]
     return place
-
-
-def _told(trial: "optuna.trial.FrozenTrial") -> list[float]:
-    broken: list[float] = trial.user_attrs.get("broken", [])
-    return broken
 
 
 def _groups(findings: list[Finding], count: int) -> list[list[Finding]]:

@@ -11,10 +11,11 @@ from rich.console import Console
 from serving.load.client import Trace
 from serving.load.drive import Drive
 from serving.load.options import LoadError, LoadOptions, OptionError, Slos
-from serving.load.progress import Progress, ProgressLine
+from serving.load.progress import Progress
 from serving.load.report import Report
 from serving.load.run import Interrupted, run_load
 from serving.load.workload import LoadRequest
+from serving.progress_line import ProgressLine
 from tests.serving.load.grpc_stand_in import GrpcStandIn
 from tests.serving.load.openai_stand_in import StandIn
 from tests.serving.load.test_emulator import metrics

@@ -1,0 +1,63 @@
+"""Rows of a study as a table for a terminal, which is narrow: figures in their units, and only those that matter."""
+
+from collections.abc import Callable
+from typing import Any
+
+from rich.table import Table
+
+from serving.study.points import shown
+from serving.study.summary import COLUMNS, Row
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people."""
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
+
+
+# What a table has of a run's figures: its title and how it is written.
+FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
+    "offered_per_s": ("req/s", lambda value: f"{value:.3g}"),
+    "attainment": ("SLO", lambda value: f"{value:.1%}"),
+    "goodput_per_s": ("good/s", lambda value: f"{value:.3g}"),
+    "ttft_mean_s": ("TTFT", duration),
+    "ttft_p99_s": ("TTFT p99", duration),
+    "tpot_mean_s": ("TPOT", duration),
+    "tpot_p99_s": ("TPOT p99", duration),
+    "tokens_per_s": ("tokens/s", lambda value: f"{value:,.0f}"),
+    "j_per_token": ("mJ/tok", lambda value: f"{value * 1000:.3g}"),
+}
+BASE = " /base"
+HIDDEN = ("point", "error")
+
+
+def table_of(rows: list[Row]) -> Table:
+    """A table of answers, or of points. Of a comparison it has each figure as a multiple of the baseline's."""
+    table = Table(box=None, pad_edge=False)
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if _is_shown(name, rows)]
+    for name in names:
+        plain = name.removesuffix(BASE)
+        title = FIGURES[plain][0] if plain in FIGURES else plain
+        numbers = all(isinstance(row.get(name, 0.0), int | float) for row in rows)
+        table.add_column(title, justify="right" if numbers else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*[_cell(name, row.get(name, "")) for name in names])
+    return table
+
+
+def _is_shown(name: str, rows: list[Row]) -> bool:
+    """Of a comparison the multiples alone, of other tables the usual figures, and all that is not a figure."""
+    if name in HIDDEN and not any(row.get("error") for row in rows if name == "error"):
+        return False
+    if name.endswith(("least", "most")) and BASE in name:
+        return False
+    if any(key.endswith(BASE) for row in rows for key in row):
+        return name.endswith(BASE) or name not in COLUMNS
+    return name in FIGURES or name not in (*COLUMNS, "wall_s")
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, str) or value is None:
+        return value or ""
+    if name in FIGURES:
+        return FIGURES[name][1](value)
+    return f"x {value:.3f}" if name.endswith(BASE) else shown(value)

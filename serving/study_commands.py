@@ -1,0 +1,92 @@
+"""`foreserve study`: its arguments, and what it says."""
+
+import argparse
+import json
+import shutil
+import sys
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from serving.options import positive
+
+if TYPE_CHECKING:
+    from serving.study.results import Results
+
+RESULTS = Path("results")
+MOST_SHOWN = 40
+WIDE = 200
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add it."""
+    study = commands.add_parser("study", help="answer a capacity question in virtual time")
+    study.add_argument("study", type=Path, metavar="STUDY.toml", help="what is run, what is varied, what is asked")
+    study.add_argument("--out", type=Path, metavar="DIR", help=f"keep it there (default: {RESULTS}/NAME)")
+    study.add_argument("--cores", type=positive, metavar="N", help="use so many (default: all; or RAY_ADDRESS's)")
+    study.add_argument("--requests", type=positive, metavar="N", help="at most so many in each run, to try it in small")
+    study.add_argument("--fresh", action="store_true", help="make all points anew, also those that are kept in DIR")
+    study.add_argument("--open", action="store_true", help="open the report in a browser when done")
+    study.add_argument("--json", action="store_true", help="print answers and points as JSON on stdout")
+    study.set_defaults(run=run_study_command)
+
+
+def run_study_command(args: argparse.Namespace) -> int:
+    """`foreserve study`. 1 if any of its points failed."""
+    from serving.progress_line import ProgressLine
+    from serving.study.conduct import Progress, run_study
+    from serving.study.spec import StudyError, load_study
+    from serving.workload import WorkloadError
+
+    out = args.out or RESULTS / args.study.stem
+    shown: list[Progress] = []
+    try:
+        study = load_study(args.study, args.requests)
+        if args.fresh:
+            shutil.rmtree(out / "points", ignore_errors=True)
+        with ProgressLine() as line:
+
+            def show(progress: Progress) -> None:
+                shown[:] = [progress]
+                line(progress)
+
+            results = run_study(study, out, args.cores, show)
+    except (StudyError, WorkloadError) as error:
+        print(f"foreserve study: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        done = shown[0].done if shown else 0
+        print(f"Ended. {done} points are kept in {out}: the same command goes on from there.", file=sys.stderr)
+        return 130
+    _say(results, args.json)
+    if args.open and not webbrowser.open(results.report.resolve().as_uri()):
+        print(f"No browser was found: open {results.report} in one.", file=sys.stderr)
+    return 1 if results.failed else 0
+
+
+def _say(results: "Results", as_json: bool) -> None:
+    from serving.study.store import point_row
+
+    for point, sentence in results.failed:
+        print(f"Failed: {point}: {sentence}", file=sys.stderr)
+    points = [point_row(finding) for finding in results.findings]
+    if as_json:
+        print(json.dumps({"answers": results.answer_rows, "points": points}, indent=1))
+    else:
+        _print_answers(results, points)
+    print(f"Report: {results.report} (tables beside it)", file=sys.stderr)
+
+
+def _print_answers(results: "Results", points: list[dict[str, Any]]) -> None:
+    """The answers as a table; if there are none, the points."""
+    from rich.console import Console
+
+    from serving.study.shown import table_of
+
+    # Where nobody's window says how wide it may be, nothing is cut off.
+    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
+    rows = results.answer_rows or [row for row in points if not row["error"]][:MOST_SHOWN]
+    console.print(f"[bold]{results.study.title}[/bold]", highlight=False)
+    if not results.answer_rows:
+        console.print(f"No combination keeps its targets; of {len(points)} points:")
+    console.print(table_of(rows))

@@ -1,0 +1,160 @@
+"""Do questions find what is there to be found? Points are answered here by laws of the test's own."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from serving.study.questions import Finding, Inquiry
+from serving.study.spec import Study, load_study
+from serving.study.summary import COLUMNS, Row
+
+WORKLOAD = """
+[workload]
+requests = 100
+prompt = 10
+output = 10
+arrivals = {arrivals}
+"""
+OPEN, CLOSED = '{ kind = "poisson", rate_per_s = 2 }', '{ kind = "closed", users = 10 }'
+
+
+def study(folder: Path, text: str, arrivals: str = OPEN) -> Study:
+    path = folder / "study.toml"
+    path.write_text(text + WORKLOAD.format(arrivals=arrivals))
+    return load_study(path)
+
+
+def row(**figures: float) -> Row:
+    return dict.fromkeys(COLUMNS, 1.0) | {"judged": 100} | figures
+
+
+def ask(inquiry: Inquiry, law: Callable[[Row], Row | str]) -> tuple[Row | None, list[Finding]]:
+    """Its answer, if the world is so, and all that it asked for."""
+    findings: list[Finding] = []
+    points = next(inquiry)
+    while True:
+        made = []
+        for point in points:
+            found = law(point.names | {"load": point.load})
+            made.append(Finding(point, {}, found) if isinstance(found, str) else Finding(point, found))
+        findings += made
+        try:
+            points = inquiry.send(made)
+        except StopIteration as ending:
+            return ending.value, findings
+
+
+@settings(max_examples=40)
+@given(most=st.floats(0.01, 100.0), tolerance=st.sampled_from([0.01, 0.05, 0.3]))
+def test_capacity_is_the_highest_load_that_holds(
+    tmp_path_factory: pytest.TempPathFactory, most: float, tolerance: float
+) -> None:
+    asked = study(
+        tmp_path_factory.mktemp("study"), f'question = "capacity"\ncapacity = {{ tolerance = {tolerance} }}\n'
+    )
+    (inquiry,) = asked.question.inquiries(asked)
+    answer, findings = ask(inquiry, lambda at: row(attainment=float(at["load"] <= most), offered_per_s=at["load"]))
+    assert answer is not None
+    assert answer["load"] <= most <= answer["load"] * (1 + tolerance)
+    assert len(findings) < 26
+
+
+def test_capacity_counts_users_one_by_one(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "capacity"\ncapacity = { tolerance = 0.001 }\n', CLOSED)
+    (inquiry,) = asked.question.inquiries(asked)
+    answer, findings = ask(
+        inquiry, lambda at: row(attainment=float(round(10 * at["load"]) <= 23), offered_per_s=at["load"])
+    )
+    assert answer is not None and answer["users"] == 23
+    assert len(findings) < 12
+
+
+@pytest.mark.parametrize(
+    ("law", "load", "limit"),
+    [
+        (lambda at: row(attainment=0.0, ttft_attainment=0.2, tpot_attainment=0.9), 0.0, "TTFT even at"),
+        (lambda at: row(offered_per_s=min(at["load"], 3.0)), 8, "workload too short"),
+        (lambda at: row(offered_per_s=at["load"]), 16, "none up to 16"),
+        (lambda at: row(attainment=at["load"] <= 1, tpot_attainment=0.5, offered_per_s=at["load"]), 1.0, "TPOT"),
+    ],
+)
+def test_capacity_says_what_limits_it(tmp_path: Path, law: Callable[[Row], Row], load: float, limit: str) -> None:
+    asked = study(tmp_path, 'question = "capacity"\ncapacity = { most = 16 }\n')
+    (inquiry,) = asked.question.inquiries(asked)
+    answer, _ = ask(inquiry, law)
+    assert answer is not None and answer["load"] == load and answer["limit"].startswith(limit)
+
+
+def test_a_point_that_fails_is_the_answer_of_its_inquiry_alone(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "capacity"\naxes = { devices = [1, 2] }\n')
+    answers = [
+        ask(inquiry, lambda at: "No such thing." if at["devices"] == 1 else row(attainment=at["load"] <= 1))[0]
+        for inquiry in asked.question.inquiries(asked)
+    ]
+    assert answers[0] == {"devices": 1, "error": "No such thing."}
+    assert answers[1] is not None and answers[1]["load"] == 1
+
+
+SEARCH = """
+question = "search"
+search = {{ minimise = "j_per_token", where = ["tpot_p99_s <= 0.05"], trials = {trials} }}
+axes = {{ tau = {{ from = 1, to = {most} }}, batching = ["fcfs", "slo-aware"] }}
+"""
+
+
+def bowl(at: Row) -> Row:
+    """Cheapest at tau 12, which is too slow under fcfs."""
+    return row(
+        j_per_token=1 + (at["tau"] - 12) ** 2 / 100 + (at["batching"] != "fcfs") / 10,
+        tpot_p99_s=0.06 if at["batching"] == "fcfs" else 0.04,
+    )
+
+
+@pytest.mark.parametrize(("most", "trials"), [(16, 32), (64, 48)])
+def test_search_finds_the_best_that_keeps_its_bounds(tmp_path: Path, most: int, trials: int) -> None:
+    asked = study(tmp_path, SEARCH.format(most=most, trials=trials))
+    runs = [ask(asked.question.inquiries(asked)[0], bowl) for _ in range(2)]
+    (answer, findings), again = runs
+    assert answer is not None and answer == again[0]
+    assert [each.point for each in findings] == [each.point for each in again[1]]
+    assert answer["batching"] == "slo-aware" and answer["kept"]
+    # All places are tried if they are few; else it comes close to the best with less than half of them.
+    assert abs(answer["tau"] - 12) <= (0 if trials >= 2 * most else 3)
+    assert len(findings) <= trials
+
+
+def test_search_without_a_place_that_keeps_its_bounds_says_so(tmp_path: Path) -> None:
+    asked = study(tmp_path, SEARCH.format(most=4, trials=10))
+    answer, _ = ask(asked.question.inquiries(asked)[0], lambda at: row(tpot_p99_s=0.05 + at["tau"] / 100))
+    assert answer is not None and not answer["kept"] and answer["tau"] == 1
+
+
+COMPARE = """
+question = "compare"
+seeds = [1, 2]
+variants = { a = { tau = 4 }, b = { tau = 8 } }
+axes = { load = [1, 2] }
+"""
+
+
+def test_compare_puts_each_variant_beside_the_baseline_in_its_place(tmp_path: Path) -> None:
+    asked = study(tmp_path, COMPARE)
+    findings: list[Finding] = []
+    for inquiry in asked.question.inquiries(asked):
+        of_one = ask(inquiry, lambda at: row(ttft_mean_s=at["load"] * (2 + at["seed"] if at["variant"] == "b" else 2)))
+        findings += of_one[1]
+    answers = asked.question.answers(asked, [], findings)
+    assert [(each["variant"], each["load"]) for each in answers] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    assert [each["ttft_mean_s /base"] for each in answers] == [1, 1, 1.75, 1.75]
+    assert (answers[3]["ttft_mean_s /base least"], answers[3]["ttft_mean_s /base most"]) == (1.5, 2.0)
+
+
+def test_sweep_names_the_best_of_those_that_keep_their_targets(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "sweep"\naxes = { devices = [1, 2, 4] }\n')
+    laws = {1: row(attainment=0.5, goodput_per_s=9.0), 2: row(goodput_per_s=2.0, j_per_token=0.1), 4: row()}
+    findings = [ask(inquiry, lambda at: laws[at["devices"]])[1][0] for inquiry in asked.question.inquiries(asked)]
+    answers = asked.question.answers(asked, [], findings)
+    assert [(each["best by"], each["devices"]) for each in answers] == [("most goodput", 2), ("least energy", 2)]

@@ -1,0 +1,122 @@
+"""What does a study's file say, and what is said of a wrong one?"""
+
+from pathlib import Path
+
+import pytest
+
+from serving.scenario import ScenarioError
+from serving.study.points import point_of, points_of
+from serving.study.questions import settings_of
+from serving.study.spec import StudyError, load_study
+from serving.workload import WorkloadError
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "studies"
+WORKLOAD = """
+[workload]
+requests = 10
+prompt = 10
+output = { kind = "exponential", mean = 20 }
+arrivals = { kind = "poisson", rate_per_s = 2 }
+"""
+
+
+def write(folder: Path, text: str, workload: str = WORKLOAD) -> Path:
+    path = folder / "study.toml"
+    path.write_text(text + workload)
+    return path
+
+
+def test_points_are_all_combinations_with_every_seed(tmp_path: Path) -> None:
+    text = """
+question = "sweep"
+seeds = [3, 4]
+scenario = { max_num_seqs = 8 }
+[axes]
+tau = { from = 2, to = 4 }
+load = { from = 0.5, to = 2.0, count = 3, log = true }
+workload.output.mean = [5, 50]
+[variants.small]
+hardware = "elmoe3d-4gb"
+[variants.big]
+devices = 2
+workload.prompt.value = 99
+"""
+    study = load_study(write(tmp_path, text))
+    points = [point for settings in settings_of(study) for point in points_of(study, settings)]
+    assert len(points) == 2 * 3 * 3 * 2 * 2 == len({point.key for point in points})
+    first, last = points[0], points[-1]
+    assert first.names == {"variant": "small", "tau": 2, "load": 0.5, "workload.output.mean": 5, "seed": 3}
+    assert first.scenario == {"max_num_seqs": 8, "hardware": "elmoe3d-4gb", "tau": 2, "seed": 3}
+    assert last.scenario == {"max_num_seqs": 8, "devices": 2, "tau": 4, "seed": 4}
+    assert (last.load, last.workload_made().seed) == (2.0, 4)
+    assert last.workload["prompt"] == {"kind": "constant", "value": 99}
+    assert first.workload["output"]["mean"] == 5 and first.workload["prompt"] == 10
+
+
+def test_a_point_has_the_same_key_in_any_study(tmp_path: Path) -> None:
+    one = load_study(write(tmp_path, 'question = "sweep"\naxes = { tau = [2, 4] }\n'))
+    other = load_study(write(tmp_path, 'question = "sweep"\naxes = { tau = [4] }\ntitle = "Another"\n'))
+    judged = load_study(write(tmp_path, 'question = "sweep"\naxes = { tau = [4] }\nslo = { ttft_ms = 9 }\n'))
+    keys = [point_of(study, {"tau": 4}, None).key for study in (one, other, judged)]
+    assert keys[0] == keys[1] != keys[2]
+    assert point_of(one, {"tau": 4}, 1).key != keys[0]
+
+
+def test_files_of_their_own_are_named_from_the_studys_folder(tmp_path: Path) -> None:
+    (tmp_path / "node.toml").write_text('hardware = "elmoe3d-4gb"\ndevices = 2\n')
+    (tmp_path / "day.toml").write_text(WORKLOAD.replace("[workload]", ""))
+    study = load_study(write(tmp_path, 'question = "sweep"\nscenario = "node.toml"\nworkload = "day.toml"\n', ""))
+    point = point_of(study, {}, None)
+    assert point.scenario == {"hardware": "elmoe3d-4gb", "devices": 2}
+    assert point.workload_made().requests == 10
+
+
+@pytest.mark.parametrize("preset", ["server", "interactive"])
+def test_mlperfs_targets_are_presets(tmp_path: Path, preset: str) -> None:
+    plain = load_study(write(tmp_path, f'question = "sweep"\nslo = "mlperf-llama2-70b-{preset}"\n'))
+    fewer = f'question = "sweep"\nslo = {{ preset = "mlperf-llama2-70b-{preset}", share = 0.9 }}\n'
+    of_fewer = load_study(write(tmp_path, fewer)).targets
+    limits = {"server": (2.0, 0.2), "interactive": (0.45, 0.04)}
+    assert plain.targets[:3] == (*limits[preset], 0.99) and of_fewer[:3] == (*limits[preset], 0.9)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('question = "sweeep"\n', ("line 1", "`question`", "sweep or capacity or search or compare")),
+        ('question = "sweep"\naxes = { hardwere = ["x"] }\n', ("line 2", "`hardwere`", "hardware", "`load`")),
+        ('question = "sweep"\naxes = { tau = [1, "x"] }\n', ("line 2", "`tau`", "'x'", "whole number")),
+        ('question = "sweep"\naxes = { tau = 3 }\n', ("line 2", "`axes.tau`", "a list of values")),
+        ('question = "sweep"\naxes = { tau = { from = 3, to = 1 } }\n', ("`axes.tau.to`", "above `from`")),
+        ('question = "sweep"\naxes = { load = { from = 0.5, to = 1.5 } }\n', ("`axes.load.count`", "missing")),
+        ('question = "sweep"\naxes = { load = [0] }\n', ("`axes.load` is 0", "above 0")),
+        ('question = "sweep"\naxes = { workload.outptu.mean = [1] }\n', ("`outptu`", "output")),
+        ('question = "sweep"\naxes = { workload.output.mean = [-1] }\n', ("`workload.output.mean` is -1",)),
+        ('question = "capacity"\naxes = { load = [1] }\n', ("`question`", "no axis")),
+        ('question = "capacity"\ncapacity = { attainment = 2 }\n', ("`capacity.attainment` is 2", "share")),
+        ('question = "search"\n', ("`search` is missing",)),
+        ('question = "search"\nsearch = { minimise = "j_per_token" }\n', ("`axes`", "nothing to search")),
+        ('question = "search"\nsearch = { minimise = "joy" }\n', ("`search.minimise` is 'joy'", "j_per_token")),
+        (
+            'question = "search"\nsearch = { minimise = "joules", where = ["tpot < 1"] }\n',
+            ("`search.where`", "tpot_p99_s <= 0.05"),
+        ),
+        ('question = "compare"\n', ("`variants`", "fewer than two")),
+        ('question = "sweep"\nslo = "mlperf"\n', ("`slo` is 'mlperf'", "mlperf-llama2-70b-server")),
+        ('question = "sweep"\nslo = { ttft = 1 }\n', ("`ttft`", "ttft_ms")),
+        ('question = "sweep"\nseeds = [1.5]\n', ("`seeds` is 1.5", "whole number")),
+        ('question = "sweep"\nscenario = { tau = "x" }\n', ("`tau` is 'x'",)),
+        ('question = "sweep"\nscenario = "none.toml"\n', ("`scenario`", "none.toml")),
+    ],
+)
+def test_a_wrong_file_is_told_with_its_key(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
+    with pytest.raises((StudyError, ScenarioError, WorkloadError)) as error:
+        load_study(write(tmp_path, text))
+    assert "study.toml, line " in str(error.value)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_the_examples_are_studies_of_three_kinds() -> None:
+    studies = [load_study(path) for path in sorted(EXAMPLES.glob("*.toml"))]
+    assert {type(study.question).__name__ for study in studies} >= {"Capacity", "Search", "Compare"}

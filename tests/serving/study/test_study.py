@@ -1,0 +1,135 @@
+"""Studies as they are run: on Ray, kept as they go, by the command and from Python."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import ray
+
+from serving.cluster import start_ray
+from serving.flow import NEVER
+from serving.scenario import Scenario
+from serving.simulated import Simulated
+from serving.slo import parse_classes
+from serving.study import Results, Targets, load_study, load_workload, run_study, simulate
+from serving.study.summary import COLUMNS
+from serving.workload.source import Source
+from serving.workload.virtual import request_of
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples" / "studies"
+FORESERVE = str(Path(sys.executable).parent / "foreserve")
+SWEEP = """
+question = "sweep"
+slo = { ttft_ms = 600, tpot_ms = 60 }
+[axes]
+hardware = ["elmoe3d-8gb", "no-such"]
+load = [0.5, 1, 2]
+[workload]
+requests = 60
+arrivals = { kind = "poisson", rate_per_s = 1.5 }
+prompt = 150
+output = 60
+"""
+
+
+@pytest.fixture(scope="module")
+def cores() -> Iterator[int]:
+    """A Ray that studies of this module share."""
+    start_ray(2)
+    yield 2
+    ray.shutdown()
+
+
+def written(folder: Path, text: str = SWEEP) -> Path:
+    path = folder / "study.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_run_is_what_its_requests_and_steps_are() -> None:
+    workload = load_workload(ROOT / "examples" / "workloads" / "burst.toml", requests=80)
+    classes = ("interactive: ttft_ms=300", "standard: tpot_ms=20", "batch: priority=1")
+    scenario = Scenario(devices=2, slo_classes=classes)
+    run = simulate(scenario, workload)
+    asked = [request_of(ask, parse_classes(classes, "slo_classes"), 16) for ask in Source(workload)]
+    outcomes, records = Simulated(scenario).serve(asked)
+    by_id = run.requests.set_index("request")
+    assert set(run.summary) == {*COLUMNS, "wall_s"}
+    assert len(by_id) == 80 == run.summary["requests"]
+    for each in outcomes:
+        row = by_id.loc[each.request.id]
+        assert (row.ttft_s, row.tpot_s, row.device) == (each.ttft_s, each.tpot_s, each.device)
+        assert (row.ttft_ok and row.tpot_ok) == each.good
+    assert run.summary["attainment"] == sum(each.good for each in outcomes) / 80
+    assert run.summary["steps"] == sum(record.steps for record in records)
+    stepped_j = sum(sum(record.energy_j) for record in records)
+    assert run.summary["joules"] - run.summary["idle_joules"] == pytest.approx(stepped_j)
+    assert run.timeline.joules.sum() == pytest.approx(stepped_j)
+    assert run.summary["span_s"] == max(each.last_s for each in outcomes)
+    gaps = [latency for record in records if record.phase != "prefill" for latency in [record.latency_s / record.steps]]
+    assert min(gaps) * 0.98 <= run.summary["itl_p50_s"] <= run.summary["itl_p99_s"] <= max(gaps) * 1.02
+
+
+def test_only_requests_in_the_window_are_judged() -> None:
+    workload = load_workload(ROOT / "examples" / "workloads" / "burst.toml", requests=80)
+    run = simulate(Scenario(), workload, Targets(0.3, NEVER), from_s=20, to_s=70)
+    judged = run.requests[run.requests.judged]
+    assert 0 < len(judged) < 80 and judged.arrival_s.between(20, 70).all()
+    assert run.summary["attainment"] == (judged.ttft_s <= 0.3).mean()
+    assert run.summary["ttft_mean_s"] == pytest.approx(judged.ttft_s.mean())
+
+
+def test_a_study_keeps_its_points_and_names_those_that_fail(cores: int, tmp_path: Path) -> None:
+    study, out = load_study(written(tmp_path)), tmp_path / "out"
+    first = run_study(study, out)
+    assert [str(point) for point, _ in first.failed] == [f"hardware=no-such, load={load}" for load in ("0.5", "1", "2")]
+    assert all("no-such" in sentence and "elmoe3d-4gb" in sentence for _, sentence in first.failed)
+    assert list(first.points.load) == [0.5, 1.0, 2.0] and first.points.ttft_mean_s.is_monotonic_increasing
+    assert set(first.requests.point) == set(first.points.point) and len(first.requests) == 180
+    seen = []
+    again = run_study(study, out, on_progress=lambda progress: seen.append(progress.kept))
+    assert seen[-1] == 3  # Those that failed are tried again.
+    pd.testing.assert_frame_equal(again.points, first.points)
+    # The same to the last digit, whoever makes it, but for how long that took.
+    fresh = run_study(study, tmp_path / "fresh", cores=1)
+    pd.testing.assert_frame_equal(fresh.points.drop(columns="wall_s"), first.points.drop(columns="wall_s"))
+    assert len(pq.read_table(out / "points.parquet")) == 6 == len(pd.read_csv(out / "points.csv"))
+
+
+@pytest.mark.parametrize("name", ["node-sizing", "choosing-tau", "topic-drift"])
+def test_the_examples_answer_in_small(name: str, cores: int, tmp_path: Path) -> None:
+    results = run_study(load_study(EXAMPLES / f"{name}.toml", requests=40), tmp_path)
+    assert isinstance(results, Results) and not results.failed
+    assert len(results.answers) == {"node-sizing": 6, "choosing-tau": 1, "topic-drift": 9}[name]
+
+
+def test_the_command_goes_on_after_it_was_ended(tmp_path: Path) -> None:
+    path, out = written(tmp_path, SWEEP.replace("requests = 60", "requests = 3000")), tmp_path / "out"
+    command = [FORESERVE, "study", str(path), "--out", str(out), "--cores", "1"]
+    first = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    while not list((out / "points").glob("*.msgpack")) and first.poll() is None:
+        time.sleep(0.05)
+    first.send_signal(signal.SIGINT)
+    _, told = first.communicate(timeout=60)
+    kept = len(list((out / "points").glob("*.msgpack")))
+    assert first.returncode == 130 and "the same command goes on" in told and "Traceback" not in told
+    assert 1 <= kept < 3
+    second = subprocess.run([*command, "--json"], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert second.returncode == 1 and second.stderr.count("Failed: hardware=no-such") == 3
+    found = json.loads(second.stdout)
+    assert len(found["points"]) == 6
+
+
+def test_a_wrong_study_is_told_in_a_sentence(tmp_path: Path) -> None:
+    path = written(tmp_path, SWEEP.replace("load = ", "laod = "))
+    ended = subprocess.run([FORESERVE, "study", str(path)], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert ended.returncode == 2 and ended.stderr.count("\n") == 1
+    assert "study.toml, line 6: there is no key `laod`" in ended.stderr
