@@ -9,17 +9,19 @@ from typing import Any
 import ray
 
 from device_model.step import StepCost, StepPlan
+from serving.arriving import Arriving
 from serving.clock import WallClock
 from serving.emulated import Emulated, Figures
 from serving.engine import Engine
 from serving.flow import NEVER, Batch, Chunk, Done, Request
 from serving.lpddr import LEASE_S, Lpddr
-from serving.pricing import Pricer, Traced
+from serving.pricing import Pricer
 from serving.priority import become_realtime, become_urgent, settle
 from serving.remote import REPORT_S, Asking, Leasing, Progress, ReleaseSink, RemoteModel
 from serving.rules import Limits, Rules
 from serving.scheduler import Scheduler
 from serving.tokens import Tokens
+from serving.traced import Traced
 from serving.ways import PLAIN, Mix, Way, Ways
 from serving.wire import Receiver, Sender
 
@@ -173,7 +175,7 @@ class HbXpu:
 
     def _pricer(self) -> Pricer:
         if self._emulated.trace is not None:
-            return Traced(self._emulated.trace, self._tokens, self._clock.speed)
+            return Traced(self._emulated.trace, Arriving(self._emulated.trace, self._tokens, self._clock.speed))
         return self._emulated.pricer(self._model)
 
     @ray.method(concurrency_group="loop")

@@ -8,9 +8,9 @@ from serving.emulated import Emulated, Figures, check_shared
 from serving.faults import LOST, parse_fault
 from serving.fleet import FleetError
 from serving.observing.options import Observing
-from serving.pricing import check_trace
 from serving.scenario import Scenario, ScenarioError
 from serving.terms import TermError
+from serving.traced import check_trace
 from serving.vllm_flags import context_of
 
 

@@ -13,9 +13,10 @@ from device_model.step import StepPlan
 from device_model.usage import Usage, read_usage
 from serving.fleet import FleetError, Member
 from serving.policies.placement import LRU, Placing
-from serving.pricing import Modelled, Trace
+from serving.pricing import Modelled
 from serving.scenario import Scenario
 from serving.switching import Switching
+from serving.traced import Trace
 from serving.ways import PLAIN, Model, Ways
 
 USAGE = "experts_by_topic.json"

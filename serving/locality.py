@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -19,6 +19,7 @@ from serving.corpus.corpus import TOPICS
 from serving.folder import make_folder
 from serving.profile import Profiled, profile
 from serving.routes import format_of
+from serving.tape import record
 
 SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875)
 BATCHES = (1, 2, 4, 8, 16, 32)
@@ -33,11 +34,23 @@ Requests = Sequence[IntArray]
 Result = dict[str, Any]
 
 
-def locality(token_model: str, prompts: int, tokens: int, seed: int, out: Path | None) -> int:
-    """Profile `prompts` requests a topic, print what was found, and with `out` write it there, with pictures."""
+class Written(NamedTuple):
+    """What is written: into a folder `out` what was found, with pictures; the routes themselves as a file `record`."""
+
+    out: Path | None = None
+    record: Path | None = None
+
+
+def locality(token_model: str, prompts: int, tokens: int, seed: int, written: Written) -> int:
+    """Profile `prompts` requests a topic, and print what was found."""
+    out = written.out
     if out is not None:
         make_folder("--out", out)
+    if written.record is not None:
+        make_folder("--record", written.record.parent)
     found = profile(token_model, prompts, tokens, seed)
+    if written.record is not None:
+        record([(each.topic, each.all_routes) for each in found], written.record)
     result = measure(found, format_of(token_model).routers, seed)
     result |= {"prompts_per_topic": prompts, "tokens_per_request": tokens, "seed": seed}
     print_result(Console(width=WIDTH), result)

@@ -1,24 +1,16 @@
-"""What the steps of a batch cost: asked of the device model, or carried out on a device with a real expert cache."""
+"""What the steps of a batch cost, as the device model expects it."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from device_model.condition import HEALTHY, Condition
-from device_model.load import load_device, trace_experts
-from device_model.route_map import RouteMap, Routers
 from device_model.speculation import draws_at, sample_accepted
-from device_model.step import IntArray, StepCost, StepCosts, StepPlan
-from device_model.tiered import TieredDevice
-from serving.flow import Batch, Chunk
+from device_model.step import StepCost, StepCosts, StepPlan
+from serving.flow import Batch
 from serving.policies.modes import Modes
 from serving.policies.placement import Placed, Placing
-from serving.routes import RouteFormat, format_of
-from serving.tokens import Tokens
 from serving.ways import PLAIN, Model, Way
-
-PATIENCE = 0.5  # of the time that a step is expected to take
 
 
 class Priced(NamedTuple):
@@ -97,97 +89,3 @@ def _drafted(batch: Batch, decoding: list[bool], way: Way, reason: str) -> Price
     accepted_by = np.bincount(of_drafting, minlength=way.depth + 1).tolist()
     cost, drafts = next(iter(way.costs)), len(of_drafting)
     return Priced(cost, 0, counts, drafts, way.depth, reason, accepted_by=accepted_by)
-
-
-class Trace(NamedTuple):
-    """What to trace: the emulated device, by the names of its files, the model whose routers it follows, and the
-    condition that it is in."""
-
-    system: str
-    hardware: str
-    model: str
-    token_model: str
-    condition: Condition = HEALTHY
-
-
-class Traced:
-    """Costs of a device whose cache holds actual experts, hit or missed by what the token model's routers choose.
-
-    Its state is what HB holds. So it lives with the device, and a device that is started anew finds HB cold.
-    """
-
-    def __init__(self, trace: Trace, tokens: Tokens, speed: float) -> None:
-        """`speed`: emulated seconds per real one. Raises SpecError as `check_trace`."""
-        self._device, self._format = check_trace(trace)
-        self._expected = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
-        self._speed = speed
-        model = self._device.setup.model
-        self._as_target = RouteMap(self._format.routers, Routers(model.expert_layers, model.experts, model.top_k))
-        self._tokens = tokens
-        self._last: dict[str, IntArray] = {}
-
-    def emulate(self, trace: Trace) -> None:
-        """Go on in another condition; HB holds what it held, as far as there is room."""
-        device, _ = check_trace(trace)
-        device.cache = self._device.cache
-        self._device = device
-        self._expected = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
-
-    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
-        self._last = {id: self._last[id] for id in batch.ids if id in self._last}
-        new = np.array(batch.new_tokens, dtype=np.int64)
-        for step in range(batch.horizon):
-            context = np.array(batch.context, dtype=np.int64) + step * new
-            coming = self._tokens.coming(batch.ids, self._patience_s(new, context))
-            rows, unrouted = self._rows(batch.ids, coming, new, context)
-            plan = StepPlan(new, context, routes=self._as_target(rows))
-            cost = next(iter(self._device.probe(plan, 1, ext_bytes_per_s)))
-            self._device.commit(plan)
-            yield Priced(cost, unrouted)
-
-    def _patience_s(self, new: IntArray, context: IntArray) -> float:
-        """Real seconds that a step with a prompt may wait for its routes: vLLM begins with it just as the device does,
-        and is done sooner. The step's end is not put off by that; what decodes was made ahead, or is late anyway."""
-        if new.max() == 1:
-            return 0.0
-        expected = self._expected.probe(StepPlan(new, context)).latency_s[0]
-        return float(expected) * PATIENCE / self._speed
-
-    def _rows(
-        self, ids: list[str], coming: list[Chunk | None], new: IntArray, context: IntArray
-    ) -> tuple[IntArray, int]:
-        """The token model's routes of all tokens of a step, and how many of them are guesses."""
-        cuts, unrouted = [], 0
-        for id, chunk, count, start in zip(ids, coming, new.tolist(), context.tolist(), strict=True):
-            known = self._known(chunk, count, start)
-            if len(known) < count:
-                unrouted += count - len(known)
-                known = np.concatenate([self._guess(id, count - len(known)), known])
-            self._last[id] = known[-1:]
-            cuts.append(known)
-        return np.concatenate(cuts), unrouted
-
-    def _known(self, chunk: Chunk | None, count: int, start: int) -> IntArray:
-        """What is known of `count` tokens from position `start` on, from the chunk that they lead to: its last ones."""
-        routers = self._format.routers
-        if chunk is None or chunk.routes is None:
-            return np.empty((0, routers.layers, routers.top_k), dtype=np.int64)
-        rows = self._format.read(chunk.routes)
-        # Only with its first token a request brings those of its prompt, of which this may be a chunk.
-        return rows[start : start + count] if chunk.first == 0 else rows[-count:]
-
-    def _guess(self, id: str, count: int) -> IntArray:
-        """Where the token source is behind: as the sequence chose last; or all experts in turn, as a prompt does."""
-        layers, experts, top_k = self._format.routers
-        if id in self._last:
-            return np.repeat(self._last[id], count, axis=0)
-        in_turn = np.arange(count * top_k).reshape(count, 1, top_k) % experts
-        return np.repeat(in_turn, layers, axis=1)
-
-
-def check_trace(trace: Trace) -> tuple[TieredDevice, RouteFormat]:
-    """The device and the format of its routes. SpecError where there is nothing to trace: no experts, no cache."""
-    device = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
-    trace_experts(device)
-    assert isinstance(device, TieredDevice)  # others have been refused
-    return device, format_of(trace.token_model)

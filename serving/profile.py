@@ -1,4 +1,4 @@
-"""Runs prompts through the token model in vLLM, and keeps what its routers chose for each token that it generated."""
+"""Runs prompts through the token model in vLLM, and keeps what its routers chose for each token."""
 
 from typing import NamedTuple
 
@@ -13,13 +13,19 @@ CONTEXT = 2048
 
 
 class Profiled(NamedTuple):
-    """A request of a topic: its answer, and the routes [tokens, layers, top_k] of the tokens that led to it, without
-    those of the prompt."""
+    """A request of a topic: its answer, and the routes [tokens, layers, top_k] of its tokens, but for the last, with
+    those of the prompt first: so many."""
 
     topic: str
     prompt: str
     answer: str
-    routes: IntArray
+    all_routes: IntArray
+    prompt_tokens: int
+
+    @property
+    def routes(self) -> IntArray:
+        """Those that led to the answer: the first token of it was computed with the last one of the prompt."""
+        return self.all_routes[self.prompt_tokens - 1 :]
 
 
 def profile(token_model: str, per_topic: int, max_tokens: int, seed: int) -> list[Profiled]:
@@ -47,7 +53,6 @@ def profile(token_model: str, per_topic: int, max_tokens: int, seed: int) -> lis
     found = []
     for (topic, prompt), answer in zip(asked, answers, strict=True):
         output = answer.outputs[0]
-        # The first token that was generated was computed with the prompt's last, whose row is the first to keep.
-        kept = np.asarray(output.routed_experts)[len(answer.prompt_token_ids) - 1 :]
-        found.append(Profiled(topic, prompt, output.text, kept.astype(np.int64)))
+        routes = np.asarray(output.routed_experts).astype(np.int64)
+        found.append(Profiled(topic, prompt, output.text, routes, len(answer.prompt_token_ids)))
     return found

@@ -15,6 +15,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     locality.add_argument("--tokens", type=positive, default=64, metavar="N", help="of each answer (default: 64)")
     locality.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and sampling (default: 0)")
     locality.add_argument("--out", type=Path, metavar="DIR", help="write what was found there, with a picture")
+    locality.add_argument(
+        "--record", type=Path, metavar="FILE", help="write the routes there: for traced residency in virtual time"
+    )
     locality.set_defaults(run=run_locality)
     speculate = commands.add_parser("speculate", help="measure how many drafts the token model accepts of its own")
     speculate.add_argument("--token-model", type=Path, default=BUNDLED_MODEL, metavar="DIR", help=HELP["token_model"])
@@ -40,9 +43,10 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
 
 def run_locality(args: argparse.Namespace) -> int:
     """`foreserve locality`."""
-    from serving.locality import locality
+    from serving.locality import Written, locality
 
-    return locality(args.token_model, args.prompts, args.tokens, args.seed, args.out)
+    written = Written(args.out, args.record)
+    return locality(args.token_model, args.prompts, args.tokens, args.seed, written)
 
 
 def run_speculate(args: argparse.Namespace) -> int:

@@ -12,23 +12,29 @@ from device_model.load import load_device
 from device_model.spec import SpecError
 from device_model.speculation import mean_accepted
 from device_model.step import StepPlan
+from serving.arriving import Arriving
 from serving.clock import VirtualClock
 from serving.engine import Engine
 from serving.flow import Batch, Chunk, Request
 from serving.lpddr import Lpddr
 from serving.policies.modes import Modes
-from serving.pricing import Modelled, Trace, Traced, check_trace
+from serving.pricing import Modelled
 from serving.routes import format_of
 from serving.rules import Limits
 from serving.scenario import BUNDLED_MODEL
 from serving.scheduler import Scheduler
 from serving.tokens import Tokens
+from serving.traced import Trace, Traced, check_trace
 from serving.ways import PLAIN, Ways
 
 TRACE = Trace("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", str(BUNDLED_MODEL))
 DEVICE = load_device(*TRACE[:3])
 LAYERS, EXPERTS, TOP_K = format_of(str(BUNDLED_MODEL)).routers
 FULL_SPEED = DEVICE.ext_bytes_per_s
+
+
+def traced_by(trace: Trace, tokens: Tokens, speed: float) -> Traced:
+    return Traced(trace, Arriving(trace, tokens, speed))
 
 
 def rows(*tokens: int) -> bytes:
@@ -60,7 +66,7 @@ def run(traced: Traced, tokens: Tokens, of: Batch):
 
 def test_a_token_that_chooses_as_the_last_one_finds_its_experts_in_hb():
     tokens = source(a=[rows(0), rows(0), rows(0), rows(17)])
-    steps = run(Traced(TRACE, tokens, 1.0), tokens, batch(["a"], [1], [100], horizon=4))
+    steps = run(traced_by(TRACE, tokens, 1.0), tokens, batch(["a"], [1], [100], horizon=4))
     hits = [step.cost.expert_hits / step.cost.expert_lookups for step in steps]
     assert hits == [0.0, 1.0, 1.0, 0.0]
     times = [step.cost.latency_s for step in steps]
@@ -71,7 +77,7 @@ def test_a_token_that_chooses_as_the_last_one_finds_its_experts_in_hb():
 def test_sequences_that_choose_alike_share_reads():
     alike, apart = source(a=[rows(0)], b=[rows(0)]), source(a=[rows(0)], b=[rows(9)])
     reads = [
-        run(Traced(TRACE, tokens, 1.0), tokens, batch(["a", "b"], [1, 1], [9, 9]))[0].cost.expert_lookups
+        run(traced_by(TRACE, tokens, 1.0), tokens, batch(["a", "b"], [1, 1], [9, 9]))[0].cost.expert_lookups
         for tokens in (alike, apart)
     ]
     assert reads[1] == 2 * reads[0]
@@ -79,7 +85,7 @@ def test_sequences_that_choose_alike_share_reads():
 
 def test_a_chunk_of_a_prompt_is_priced_by_its_own_tokens():
     tokens = source(begun=False, a=[rows(0, 0, 0, 9, 9)])
-    traced = Traced(TRACE, tokens, 1.0)
+    traced = traced_by(TRACE, tokens, 1.0)
     first = next(traced.price(batch(["a"], [3], [0]), FULL_SPEED))
     second = next(traced.price(batch(["a"], [2], [3]), FULL_SPEED))
     assert first.cost.expert_lookups == second.cost.expert_lookups == 48 * 8
@@ -88,7 +94,7 @@ def test_a_chunk_of_a_prompt_is_priced_by_its_own_tokens():
 
 def test_tokens_that_are_not_there_are_guessed_and_counted():
     tokens = source(a=[rows(5)], b=[])
-    traced = Traced(TRACE, tokens, 1.0)
+    traced = traced_by(TRACE, tokens, 1.0)
     steps = run(traced, tokens, batch(["a", "b"], [1, 1], [9, 9], horizon=3))
     assert [step.unrouted for step in steps] == [1, 2, 2]
     assert steps[1].cost.expert_hits == steps[1].cost.expert_lookups  # as it chose last
@@ -96,7 +102,7 @@ def test_tokens_that_are_not_there_are_guessed_and_counted():
 
 def test_a_prompt_waits_for_its_routes_but_not_beyond_half_its_step():
     tokens = source(begun=False, a=[])
-    traced = Traced(TRACE, tokens, 1.0)
+    traced = traced_by(TRACE, tokens, 1.0)
     prompt = batch(["a"], [5], [0])
     began = time.monotonic()
     assert next(traced.price(prompt, FULL_SPEED)).unrouted == 5
@@ -137,7 +143,7 @@ def test_a_schedule_of_traced_steps_is_repeatable_and_its_time_is_that_of_its_co
             )
             scheduler.submit(request)
         tier = Lpddr(FULL_SPEED)
-        engine = Engine(0, VirtualClock(), scheduler, Traced(TRACE, tokens, 1.0), tier, tokens, found.append)
+        engine = Engine(0, VirtualClock(), scheduler, traced_by(TRACE, tokens, 1.0), tier, tokens, found.append)
         while sum(chunk.finish is not None for release in found for chunk in release.chunks) < len(requests):
             engine.cycle()
         return found
@@ -152,7 +158,7 @@ def test_a_schedule_of_traced_steps_is_repeatable_and_its_time_is_that_of_its_co
 def test_expected_and_traced_steps_agree_on_what_has_nothing_to_do_with_experts():
     tokens = source(a=[rows(0)])
     one = batch(["a"], [1], [3000])
-    traced = next(Traced(TRACE, tokens, 1.0).price(one, FULL_SPEED)).cost
+    traced = next(traced_by(TRACE, tokens, 1.0).price(one, FULL_SPEED)).cost
     expected = next(Modelled(Ways(DEVICE), Modes.of("fixed-ar", ())).price(one, FULL_SPEED)).cost
     assert traced.expert_lookups == pytest.approx(expected.expert_lookups)
     moved = [sum(cost.traffic) for cost in (traced, expected)]
@@ -167,7 +173,9 @@ def test_only_a_system_whose_experts_lie_in_tiers_can_be_traced():
 
 def test_what_has_no_hb_reads_the_experts_that_were_chosen_and_finds_none():
     tokens = source(a=[rows(0), rows(0)], b=[rows(0), rows(9)])
-    steps = run(Traced(TRACE._replace(system="xpu"), tokens, 1.0), tokens, batch(["a", "b"], [1, 1], [9, 9], horizon=2))
+    steps = run(
+        traced_by(TRACE._replace(system="xpu"), tokens, 1.0), tokens, batch(["a", "b"], [1, 1], [9, 9], horizon=2)
+    )
     assert [(step.cost.expert_lookups, step.cost.expert_hits) for step in steps] == [(48 * 8, 0), (2 * 48 * 8, 0)]
 
 

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+import serving.study
 from serving.scenario import ScenarioError
 from serving.study.points import point_of, points_of
 from serving.study.questions import settings_of
 from serving.study.spec import StudyError, load_study
+from serving.study.summary import COLUMNS
+from serving.study.targets import PRESETS
 from serving.workload import WorkloadError
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "studies"
@@ -120,3 +123,22 @@ def test_a_wrong_file_is_told_with_its_key(tmp_path: Path, text: str, words: tup
 def test_the_examples_are_studies_of_three_kinds() -> None:
     studies = [load_study(path) for path in sorted(EXAMPLES.glob("*.toml"))]
     assert {type(study.question).__name__ for study in studies} >= {"Capacity", "Search", "Compare"}
+
+
+def test_the_readme_tells_of_every_column_and_preset_and_its_studies_can_be_run(tmp_path: Path) -> None:
+    text = (Path(serving.study.__file__).parent / "README.md").read_text()
+    for name in COLUMNS:
+        assert f"`{name}`" in text
+    for name, targets in PRESETS.items():
+        short = f"`-{name.rpartition('-')[2]}`"
+        assert (f"`{name}`" in text or short in text) and f"{targets.ttft_s * 1000:g}/{targets.tpot_s * 1000:g}" in text
+    blocks = text.split("```toml\n")[1:]
+    study = write(tmp_path, blocks[0].partition("```")[0], "")
+    assert len(list(settings_of(load_study(study)))) == 8
+    for kind, block in zip(("capacity", "search"), blocks[1:], strict=True):
+        body = (
+            f'question = "{kind}"\n'
+            + block.partition("```")[0]
+            + ("[axes]\ntau = [1, 2]\n" if kind == "search" else "")
+        )
+        assert load_study(write(tmp_path, body)).question

@@ -1,0 +1,78 @@
+"""Steps on a device whose expert cache is real: it holds what was used, and hits or misses what a router chose."""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from device_model.condition import HEALTHY, Condition
+from device_model.load import load_device, trace_experts
+from device_model.step import IntArray, StepPlan
+from device_model.tiered import TieredDevice
+from serving.flow import Batch
+from serving.pricing import Priced
+from serving.routes import RouteFormat, format_of
+
+
+class Trace(NamedTuple):
+    """What to trace: the emulated device, by the names of its files, the model whose routers it follows, and the
+    condition that it is in."""
+
+    system: str
+    hardware: str
+    model: str
+    token_model: str
+    condition: Condition = HEALTHY
+
+
+class Choices(Protocol):
+    """Knows what the emulated model's routers choose: `serving.arriving.Arriving` of a server's token model, or
+    `serving.tape.Recorded` in virtual time."""
+
+    def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
+        """Expert ids [tokens, layers, top_k] of a step of `batch`, sequence by sequence: of each the `new` [n] tokens
+        after the first `context` [n]; and of how many tokens they are guesses."""
+        ...
+
+    def emulate(self, trace: Trace) -> None:
+        """The device is in another condition."""
+        ...
+
+
+class Traced:
+    """Costs of a device whose cache holds actual experts, hit or missed by what the token model's routers choose.
+
+    Its state is what HB holds. So it lives with the device, and a device that is started anew finds HB cold.
+    """
+
+    def __init__(self, trace: Trace, choices: Choices) -> None:
+        """Raises SpecError as `check_trace`."""
+        self._device, _ = check_trace(trace)
+        self._choices = choices
+
+    def emulate(self, trace: Trace) -> None:
+        """Go on in another condition; HB holds what it held, as far as there is room."""
+        device, _ = check_trace(trace)
+        device.cache = self._device.cache
+        self._device = device
+        self._choices.emulate(trace)
+
+    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
+        """See `Pricer`."""
+        new = np.array(batch.new_tokens, dtype=np.int64)
+        context = np.array(batch.context, dtype=np.int64)
+        for _ in range(batch.horizon):
+            routes, unrouted = self._choices.rows(batch, new, context)
+            plan = StepPlan(new, context, routes=routes)
+            cost = next(iter(self._device.probe(plan, 1, ext_bytes_per_s)))
+            self._device.commit(plan)
+            yield Priced(cost, unrouted)
+            context = context + new
+
+
+def check_trace(trace: Trace) -> tuple[TieredDevice, RouteFormat]:
+    """The device and the format of its routes. SpecError where there is nothing to trace: no experts, no cache."""
+    device = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
+    trace_experts(device)
+    assert isinstance(device, TieredDevice)  # others have been refused
+    return device, format_of(trace.token_model)
