@@ -25,6 +25,7 @@ from serving.priority import settle
 from serving.probe_bench import probes
 from serving.scheduler_bench import decisions
 from serving.step_log import read_step_log
+from serving.study.bench import sweep_pace
 from serving.virtual_bench import virtual_pace
 
 HARDWARE = "elmoe3d-8gb"
@@ -74,6 +75,8 @@ def bench(quick: bool, token_model: str) -> dict[str, Any]:
     results["metrics"] = metrics_cost()
     say("Virtual time ...")
     results["virtual"] = virtual_pace()
+    say("Studies ...")
+    results["study"] = sweep_pace(requests=300 if quick else 2000)
     for devices, batch, speed in PACING:
         say(f"Pacing: {devices} x batch {batch} at speed {speed:g} ...")
         results["pacing"].append(pacing(servers, (devices, batch), speed, output_len, results))
@@ -168,5 +171,5 @@ def print_table(results: dict[str, Any]) -> None:
         for row in results[name]:
             table.add_row(*(str(value) for value in row.values()))
         console.print(table)
-    for name, value in (results["metrics"] | results["virtual"] | results["stream"]).items():
+    for name, value in (results["metrics"] | results["virtual"] | results["study"] | results["stream"]).items():
         console.print(f"{name}: {value:,}" if isinstance(value, int | float) else f"{name}: {value}")

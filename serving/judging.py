@@ -1,15 +1,14 @@
 """The edge's judge, made from a scenario, and what keeps its forecast in step with the devices."""
 
-from functools import cache, partial
+from functools import partial
 
 from serving.admission import Admission
 from serving.clock import WallClock
 from serving.cluster import Node, State
 from serving.corpus.parts import OTHER, TOPICS
-from serving.emulated import Emulated
-from serving.forecast import Forecast, Queue
+from serving.expecting import expect
+from serving.forecast import Forecast
 from serving.key_limits import Keys, Limits
-from serving.pace import Pace
 from serving.rules import Limits as DeviceLimits
 from serving.scenario import Scenario
 from serving.slo import parse_classes
@@ -33,15 +32,4 @@ def follow(forecast: Forecast, node: Node, limits: DeviceLimits) -> None:
     if node.state is not State.SERVING:
         forecast.close(node.index)
         return
-    seqs, tokens = limits.max_num_seqs, limits.max_num_batched_tokens
-    pace = _pace_of(node.emulated, seqs, tokens)
-    if node.index in forecast.devices:
-        forecast.set_pace(node.index, pace)
-    else:
-        forecast.add(node.index, Queue(pace, seqs, tokens, limits.kv_capacity_tokens))
-
-
-@cache
-def _pace_of(emulated: Emulated, max_num_seqs: int, max_num_batched_tokens: int) -> Pace:
-    """The same for all devices of a kind, and it takes a hundred probes."""
-    return Pace(emulated.load().device, max_num_seqs, max_num_batched_tokens)
+    expect(forecast, node.index, node.emulated, limits)

@@ -14,7 +14,8 @@ from serving.terms import TermError
 from serving.workload import WorkloadError
 
 SENTENCES = (ScenarioError, SpecError, FleetError, TermError, WorkloadError)
-# Ray has its next task at hand when a core is free, and not the whole study in its queue.
+# A Ray of our own has its next task at hand when a core is free, and not the whole study in its queue; another may have
+# more cores than we are to use.
 AHEAD = 2
 
 
@@ -46,7 +47,7 @@ class Workers:
     @property
     def has_room(self) -> bool:
         """Whether another point may be given out."""
-        return len(self._under_way) < self.cores * AHEAD
+        return len(self._under_way) < self.cores * (AHEAD if self._started else 1)
 
     @property
     def busy(self) -> bool:

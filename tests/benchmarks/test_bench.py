@@ -19,6 +19,7 @@ def test_the_benchmark_gives_its_figures() -> None:
     assert [row["draft"] for row in figures["probe"]] == ["none", "eagle", "elastic"]
     assert {row["waiting"] for row in figures["decisions"]} == {10, 100, 1_000, 10_000}
     assert figures["virtual"]["steps_per_s_analytic"] > 0 and figures["virtual"]["requests_per_s"] > 0
+    assert figures["study"]["speedup"] > 0
     assert 0 < figures["metrics"]["share_of_step"] < 1
     assert all(row["steps"] > 0 and row["step_ms"] > 0 for row in figures["pacing"])
     assert {(row["devices"], row["batch"]) for row in figures["pacing"]} >= {(1, 1), (1, 4), (1, 16), (4, 4)}

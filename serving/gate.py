@@ -1,0 +1,86 @@
+"""Who is turned away in virtual time: by the places of the queue, the limits of keys and the same forecast as at the
+edge of a server (`serving.admission`), in the same order."""
+
+from serving.emulated import Emulated
+from serving.expecting import expect
+from serving.flow import NEVER, Release, Request
+from serving.forecast import Forecast
+from serving.key_limits import Limits
+from serving.rules import Limits as DeviceLimits
+from serving.scenario import Scenario
+from serving.slo import SloClass
+
+FULL, LATE, TOO_LARGE = "max_num_queued_reqs", "ttft", "too_large"
+
+
+class Gate:
+    """The edge of a scenario. It is told of requests, releases and devices in the order in which they come."""
+
+    def __init__(self, scenario: Scenario, forecasts: bool) -> None:
+        """One that `forecasts` turns away who would wait for longer than its SLO class promises."""
+        self._scenario, self._forecasts = scenario, forecasts
+        self._forecast = Forecast()
+        self._by_key: dict[str, Limits] = {}
+        self._in_flight = 0
+
+    def refusal(self, request: Request, now_s: float) -> str:
+        """Why a request that arrives now is turned away, in the words of metrics; "" if it is taken on, and charged for
+        then."""
+        if self._in_flight >= self._scenario.max_queue:
+            return FULL
+        limits = self._limits(request.key)
+        tokens = request.prompt_tokens + request.max_tokens
+        if limits.tokens is not None and tokens > limits.tokens.burst:
+            return TOO_LARGE
+        wait_s, reason, _ = limits.wait(True, tokens, now_s)
+        if wait_s > 0:
+            return reason
+        if self._forecasts and request.ttft_s < NEVER:
+            left_s, _ = self._forecast.best(self._forecast.devices, request.prompt_tokens, now_s)
+            if left_s > request.ttft_s:
+                return LATE
+        limits.charge(True, tokens, now_s)
+        return ""
+
+    def submitted(self, device: int, request: Request, now_s: float) -> None:
+        """A request goes to a device, or is moved there."""
+        self._in_flight += not request.released
+        if self._forecasts:
+            self._forecast.on_submit(device, request, now_s)
+
+    def released(self, release: Release) -> None:
+        """A device released what a step of it gave, or (without forecasts) several."""
+        if not self._forecasts:
+            return
+        for chunk in release.chunks:
+            if chunk.first == 0:
+                self._forecast.on_first_token(chunk.request_id)
+            if chunk.finish is not None:
+                self._forecast.on_finish(chunk.request_id, chunk.first + len(chunk.tokens))
+        if release.record is not None:
+            self._forecast.on_step(release.record)
+
+    def ended(self) -> None:
+        """A request has all its tokens."""
+        self._in_flight -= 1
+
+    def serves(self, device: int, emulated: Emulated, limits: DeviceLimits) -> None:
+        """A device takes requests, or is in another condition."""
+        if self._forecasts:
+            expect(self._forecast, device, emulated, limits)
+
+    def closes(self, device: int) -> None:
+        """A device takes no more requests."""
+        self._forecast.close(device)
+
+    def _limits(self, key: str) -> Limits:
+        # Without keys of its own a server knows all clients as one.
+        name = key if key in self._scenario.api_keys else ""
+        per_minute = self._scenario.key_requests_per_min, self._scenario.key_tokens_per_min
+        return self._by_key.get(name) or self._by_key.setdefault(name, Limits.of(*per_minute))
+
+
+def forecasts(scenario: Scenario, classes: dict[str, SloClass], asked: set[str]) -> bool:
+    """Whether any request of the `asked` classes could be turned away because it would be late."""
+    named = asked | {scenario.default_slo}
+    return scenario.early_rejection and any(each.ttft_s < NEVER for name, each in classes.items() if name in named)
