@@ -1,4 +1,8 @@
-"""The report of a study."""
+"""The report of a study: one page that opens from disk, without a network and without any other file.
+
+`page` puts it together of `answers` (what each question has to tell), of pictures (`load`, `latencies`, `pareto`,
+`overtime`), which `ink` makes into SVG, and of tables (`markup`, `units`). What they show are `combinations`.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -7,4 +11,8 @@ if TYPE_CHECKING:
 
 
 def write_report(results: "Results") -> None:
-    """As one page."""
+    """As one page. The same results make the same page, to the byte."""
+    # Matplotlib is loaded by those who draw.
+    from serving.study.report.page import page
+
+    results.report.write_text(page(results), encoding="utf-8")

@@ -1,0 +1,114 @@
+"""What a report says of a study's question: each has a sentence for what was asked, and its own way to show what was
+answered. What is the same for all of them is here."""
+
+from typing import Any, NamedTuple
+
+from serving.flow import NEVER
+from serving.study.report.combinations import At, Combination, shown_of
+from serving.study.report.units import listed, seconds, share, short
+from serving.study.results import Results
+from serving.study.targets import Targets
+
+MOST_NAMED = 4
+
+
+class Chosen(NamedTuple):
+    """A combination at the one load at which it is looked at more closely."""
+
+    combination: Combination
+    at: At
+
+
+class Teller:
+    """Tells of a study. `combinations` are all that were tried, `shown` those that have a look of their own,
+    `others` those that there was no room for."""
+
+    def __init__(self, results: Results, combinations: list[Combination]) -> None:
+        self.results, self.study = results, results.study
+        self.combinations = combinations
+        self.shown = shown_of(combinations, self.rank)
+        known = [each.settings for each in self.shown]
+        self.others = [each for each in combinations if each.settings not in known]
+
+    @property
+    def asked(self) -> str:
+        """The question, in a sentence."""
+        raise NotImplementedError
+
+    @property
+    def answer(self) -> str:
+        """The answers, as HTML."""
+        raise NotImplementedError
+
+    @property
+    def share(self) -> float:
+        """Of how many requests the targets are to be kept."""
+        return self.study.targets.share
+
+    @property
+    def promise(self) -> str:
+        """What is to be kept, in words."""
+        return f"{share(self.share)} of the requests {within(self.study.targets)}"
+
+    @property
+    def why(self) -> str:
+        """At which load combinations are looked at more closely; "" if there is one load."""
+        common = self._common()
+        if not common or len(common) == 1:
+            return ""
+        at = self._at(self.shown[0], self._load())
+        if not self._any_keeps(at.load):
+            return f"at {at.load_label}, the lowest, as the targets are kept at none"
+        which = "it" if len(self.shown) == 1 else "any of them"
+        return f"at {at.load_label}, the highest at which {which} keeps the targets"
+
+    def keeps(self, at: At) -> bool:
+        """Whether it does as is asked."""
+        return at["attainment"] >= self.share
+
+    def rank(self, combination: Combination) -> Any:
+        """The less, the sooner a combination is shown where there is no room for all."""
+        kept = [at["goodput_per_s"] for at in combination.ats if self.keeps(at)]
+        return -max(kept, default=0.0), -max(at["attainment"] for at in combination.ats)
+
+    def choose(self) -> list[Chosen]:
+        """Those that are shown, all at the same load if they have one in common."""
+        return [Chosen(each, self._at(each, self._load())) for each in self.shown]
+
+    def few(self, chosen: list[Chosen], most: int) -> list[Chosen]:
+        """The best of them, where there is room for so many."""
+        best = sorted(chosen, key=lambda each: self.rank(each.combination))[:most]
+        return [each for each in chosen if any(each is one for one in best)]
+
+    def _at(self, combination: Combination, load: Any) -> At:
+        kept = [at for at in combination.ats if self.keeps(at)]
+        otherwise = kept[-1] if kept else combination.ats[0]
+        return next((at for at in combination.ats if at.load == load), otherwise)
+
+    def _common(self) -> list[Any]:
+        """The loads that all of them were tried at, from the lowest."""
+        if not self.shown:
+            return []
+        first, *others = self.shown
+        of_others = [[at.load for at in each.ats] for each in others]
+        return [at.load for at in first.ats if all(at.load in loads for loads in of_others)]
+
+    def _load(self) -> Any:
+        common = self._common()
+        return next((load for load in reversed(common) if self._any_keeps(load)), common[0] if common else None)
+
+    def _any_keeps(self, load: Any) -> bool:
+        return any(self.keeps(at) for each in self.shown for at in each.ats if at.load == load)
+
+
+def within(targets: Targets) -> str:
+    """... have TTFT ≤ 1 s and TPOT ≤ 50 ms."""
+    if targets.own:
+        return "are served as their SLO class promises"
+    names = {"TTFT": targets.ttft_s, "TPOT": targets.tpot_s}
+    return "have " + listed(f"{name} ≤ {seconds(limit)}" for name, limit in names.items() if limit != NEVER)
+
+
+def varied(names: list[str]) -> str:
+    """What a study varies."""
+    return listed(short(name) for name in names)

@@ -1,0 +1,63 @@
+"""Compare: how many times the baseline's each figure of a variant is, and how far that differs from seed to seed."""
+
+from html import escape
+from typing import Any
+
+from serving.study.points import VARIANT
+from serving.study.questions.compare import FIGURES, Compare
+from serving.study.report.answers import Teller
+from serving.study.report.answers.ratios import place, ratios_picture, settings_of
+from serving.study.report.combinations import Combination
+from serving.study.report.markup import figure, table
+from serving.study.report.units import listed, scale, setting, times, words
+from serving.study.summary import Row
+
+
+class CompareTeller(Teller):
+    """See `Teller`."""
+
+    @property
+    def _baseline(self) -> str:
+        assert isinstance(self.study.question, Compare)
+        return self.study.question.baseline
+
+    @property
+    def asked(self) -> str:
+        """See `Teller`."""
+        others = listed(name for name in self.study.variants if name != self._baseline)
+        seeds = f", with seeds {listed(map(str, self.study.seeds))}" if self.study.seeds else ""
+        return f"Compare: {others} beside {self._baseline}, under the same requests{seeds}."
+
+    def rank(self, combination: Combination) -> Any:
+        """See `Teller`: all variants of a place, before those of the next."""
+        places = [place(each.settings) for each in self.combinations]
+        order = [each.settings for each in self.combinations]
+        return places.index(place(combination.settings)), order.index(combination.settings)
+
+    @property
+    def answer(self) -> str:
+        """See `Teller`."""
+        rows = self.results.answer_rows
+        if not any(row[VARIANT] != self._baseline for row in rows):
+            return "<p>Nothing can be compared: points that it takes have failed.</p>"
+        seeds = len(self.study.seeds) > 1
+        return figure(ratios_picture(rows, self._baseline, list(self.study.variants), seeds)) + self._table(rows)
+
+    def _table(self, rows: list[Row]) -> str:
+        names = list(settings_of(rows[0]))
+        scales = {name: scale(name, [row[name] for row in rows]) for name in FIGURES}
+        heads = [escape(name) for name in names]
+        heads += [f"{escape(words(name))} <small>{of.unit}</small>" for name, of in scales.items()]
+        cells = [
+            [f"<td>{escape(setting('', row[name]))}</td>" for name in names]
+            + [f"<td class=n>{of.number(row[name])}{self._ratio(row, name)}</td>" for name, of in scales.items()]
+            for row in rows
+        ]
+        return table(heads, cells)
+
+    def _ratio(self, row: Row, name: str) -> str:
+        if row[VARIANT] == self._baseline:
+            return ""
+        least, most = (row.get(f"{name} /base {end}") for end in ("least", "most"))
+        seeds = "" if least is None or most is None else f"<br><small>{times(least)} to {times(most)}</small>"
+        return f"<br>&times;{times(row[f'{name} /base'])}{seeds}"

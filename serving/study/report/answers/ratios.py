@@ -1,0 +1,79 @@
+"""The picture of a comparison: each figure of each variant as so many times the baseline's, in each place."""
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from serving.study.points import VARIANT
+from serving.study.questions.compare import FIGURES
+from serving.study.report.combinations import LOOKS, Look
+from serving.study.report.ink import DIM, by_factors, drawn, handle, wide
+from serving.study.report.markup import Picture
+from serving.study.report.units import less_is_better, setting, words
+from serving.study.summary import Row
+
+MOST_PLACES = 4
+APART = 0.6
+
+
+def ratios_picture(rows: list[Row], baseline: str, variants: list[str], seeds: bool) -> Picture:
+    """Of the answers; with several `seeds` each has a least and a most."""
+    places: dict[str, list[Row]] = {}
+    for row in rows:
+        if row[VARIANT] != baseline:
+            places.setdefault(place(settings_of(row)), []).append(row)
+    shown = list(places.values())[:MOST_PLACES]
+    # What is 0 with the baseline can't be compared.
+    figures = [name for name in FIGURES if all(0 < row[f"{name} /base"] < float("inf") for row in rows)]
+    # By the order of the study, as in the other pictures.
+    looks = {name: LOOKS[index % len(LOOKS)] for index, name in enumerate(variants) if name != baseline}
+    title = f"How many times that of {baseline}"
+    left = f" The first {len(shown)} of {len(places)} places on the axes." if len(places) > len(shown) else ""
+    spans = " A line spans what lies between seeds." if seeds else ""
+    caption = (
+        f"Right of 1, a figure is larger than that of {baseline}; of those with ↓ less is better, of those with "
+        f"↑ more.{spans}{left}"
+    )
+    height_in = 0.75 + (0.14 + 0.07 * len(looks)) * len(figures) * (-(-len(shown) // 2))
+    svg = drawn("ratios", title, height_in, lambda canvas: _draw(canvas, shown, figures, looks))
+    return Picture("ratios", title, caption, svg)
+
+
+def settings_of(row: Row) -> Row:
+    """What an answer is about, without its figures."""
+    return {name: value for name, value in row.items() if name.partition(" ")[0] not in FIGURES}
+
+
+def place(settings: Row) -> str:
+    """Where it lies on the axes, whatever the variant."""
+    return repr(sorted((name, value) for name, value in settings.items() if name != VARIANT))
+
+
+def _draw(canvas: Figure, places: list[list[Row]], figures: list[str], looks: dict[str, Look]) -> None:
+    columns = min(2, len(places))
+    canvas.subplots(-(-len(places) // columns), columns, squeeze=False, sharex=True, sharey=True)
+    for panel, rows in zip(canvas.axes, places, strict=False):
+        panel.axvline(1, color=DIM, linewidth=0.8)
+        where = {name: value for name, value in settings_of(rows[0]).items() if name != VARIANT}
+        panel.set_title(", ".join(setting(*each) for each in where.items()))
+        for row in rows:
+            shift = APART * (list(looks).index(row[VARIANT]) - (len(looks) - 1) / 2) / len(looks)
+            _dots(panel, row, figures, looks[row[VARIANT]], shift)
+        arrows = ["↓" if less_is_better(name) else "↑" for name in figures]
+        labels = [f"{words(name)} {arrow}" for name, arrow in zip(figures, arrows, strict=True)]
+        panel.set_yticks(range(len(figures)), labels)
+        panel.set_ylim(len(figures) - 0.5, -0.5)
+    ratios = [row[f"{name} /base"] for rows in places for row in rows for name in figures]
+    if wide(ratios):
+        by_factors(canvas.axes[0], "x", ratios)
+    for panel in canvas.axes[len(places) :]:
+        panel.set_visible(False)
+    handles = [handle(look._replace(dash="-"), name) for name, look in looks.items()]
+    canvas.legend(handles=handles, loc="outside lower left", ncols=4)
+
+
+def _dots(panel: Axes, row: Row, figures: list[str], look: Look, shift: float) -> None:
+    for index, name in enumerate(figures):
+        middle: float = row[f"{name} /base"]
+        ends: list[float] = [row.get(f"{name} /base {end}", middle) for end in ("least", "most")]
+        panel.plot(ends, [index + shift] * 2, color=look.colour, linewidth=1.2)
+        panel.plot([middle], [index + shift], color=look.colour, marker=look.marker)

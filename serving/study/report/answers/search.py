@@ -1,0 +1,101 @@
+"""Search: the best place, and how what was looked for lies over all places that were tried."""
+
+from itertools import accumulate
+from typing import Any
+
+from serving.study.points import VARIANT
+from serving.study.questions import by_settings
+from serving.study.questions.search import FIGURES, Search
+from serving.study.report.answers import Chosen, Teller, varied
+from serving.study.report.answers.trials import Trial, trials_picture
+from serving.study.report.combinations import At, Combination
+from serving.study.report.markup import figure, paragraph, points_table
+from serving.study.report.units import bound, listed, scale, setting, words
+from serving.study.summary import Row
+
+BEST = 4
+
+
+class SearchTeller(Teller):
+    """See `Teller`."""
+
+    @property
+    def _search(self) -> Search:
+        assert isinstance(self.study.question, Search)
+        return self.study.question
+
+    @property
+    def _names(self) -> list[str]:
+        return [VARIANT] * bool(self.study.variants) + list(self.study.axes)
+
+    @property
+    def asked(self) -> str:
+        """See `Teller`."""
+        what = "most" if self._search.sign < 0 else "least"
+        bounds = f" with {self.promise}" if self._search.constraints else ""
+        return f"Search: the {what} {words(self._search.figure)}{bounds}, over {varied(self._names)}."
+
+    @property
+    def promise(self) -> str:
+        """See `Teller`."""
+        bounds = [
+            f"{words(name)} {'≤' if sign > 0 else '≥'} {bound(name, limit)}"
+            for name, sign, limit in self._search.constraints
+        ]
+        return listed(bounds) if bounds else "all that is asked: there are no constraints"
+
+    @property
+    def why(self) -> str:
+        """See `Teller`."""
+        return "the best places"
+
+    def keeps(self, at: At) -> bool:
+        """See `Teller`: whether all constraints are."""
+        return self._broken(at) == 0
+
+    def _broken(self, at: At) -> float:
+        return sum(max(0.0, each.broken_by({each.name: at[each.name]})) for each in self._search.constraints)
+
+    def _order(self, at: At) -> tuple[float, float]:
+        return self._broken(at), self._search.sign * at[self._search.figure]
+
+    def rank(self, combination: Combination) -> Any:
+        """See `Teller`: by the best of its places."""
+        return min(map(self._order, combination.ats))
+
+    def choose(self) -> list[Chosen]:
+        """See `Teller`: a few, each where it is best."""
+        best = sorted(map(self.rank, self.shown))[:BEST]
+        return [Chosen(each, min(each.ats, key=self._order)) for each in self.shown if self.rank(each) in best]
+
+    @property
+    def answer(self) -> str:
+        """See `Teller`."""
+        rows = self.results.answer_rows
+        row: Row = rows[0] if rows else {"error": "nothing was tried."}
+        if row.get("error"):
+            return paragraph(f"There is no answer: {row['error']}")
+        best, name = ", ".join(setting(name, row[name]) for name in self._names), self._search.figure
+        value = scale(name, [row[name]]).text(row[name])
+        kept = "It keeps" if row["kept"] else "No place that was tried does; it is nearest to keeping"
+        names = [*self._names, name, *(each.name for each in self._search.constraints)]
+        return (
+            paragraph(f"{best}: {words(name)} {value}, of {row['tried']} trials. {kept} {self.promise}.", "best")
+            + points_table([row], [*names, *FIGURES])
+            + figure(trials_picture(name, self._trials(), [each for each in self._names if self._differs(each)]))
+        )
+
+    def _better(self, one: At, other: At) -> At:
+        return min(one, other, key=self._order)
+
+    def _differs(self, name: str) -> bool:
+        return len({repr(finding.point.names[name]) for finding in self.results.findings if not finding.error}) > 1
+
+    def _trials(self) -> list[Trial]:
+        tried = [At(settings, group) for settings, group in by_settings(self.results.findings)]
+        best = accumulate(tried, self._better)
+        name = self._search.figure
+        return [
+            Trial(at.settings, at[name], self.keeps(at), so_far[name] if self.keeps(so_far) else None)
+            for at, so_far in zip(tried, best, strict=True)
+        ]

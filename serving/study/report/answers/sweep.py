@@ -1,0 +1,26 @@
+"""Sweep: the best of the combinations that keep their targets."""
+
+from serving.study.points import VARIANT
+from serving.study.questions.sweep import SHOWN
+from serving.study.report.answers import Teller, varied
+from serving.study.report.markup import paragraph, points_table
+
+
+class SweepTeller(Teller):
+    """See `Teller`."""
+
+    @property
+    def asked(self) -> str:
+        """See `Teller`."""
+        of = varied(list(self.study.axes) + [VARIANT] * bool(self.study.variants))
+        each = f"what comes of each combination of {of}" if of else "what comes of the scenario as it stands"
+        return f"Sweep: {each}, and which of them keep their targets: {self.promise}."
+
+    @property
+    def answer(self) -> str:
+        """See `Teller`."""
+        rows = self.results.answer_rows
+        if not rows:
+            return paragraph(f"No combination keeps the targets: {self.promise}.")
+        settings = dict.fromkeys(name for row in rows for name in row if name not in SHOWN)
+        return points_table(rows, [*settings, *SHOWN])

@@ -1,0 +1,43 @@
+"""Requests and timelines of single points, read from the study's tables without reading those of the others."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from serving.scenario import Scenario
+from serving.study.questions import Finding
+from serving.study.timeline import COLUMNS
+
+Columns = dict[str, Any]
+
+
+def requests_of(folder: Path, findings: Iterable[Finding], columns: Iterable[str]) -> Columns:
+    """Columns of the requests that are judged, of these runs together."""
+    names = [*columns, "judged"]
+    found = _read(folder / "requests.parquet", [finding.point.key for finding in findings], names)
+    return {name: values[found["judged"]] for name, values in found.items()}
+
+
+def bins_of(folder: Path, finding: Finding, most: int) -> Columns:
+    """What the devices of a run did over time, in at most so many bins: where each begins (`start_s`), where the last
+    ends (`end_s`), what there was of devices (`device_s`), and sums as in `serving.study.timeline`."""
+    names = ["start_s", "width_s", *COLUMNS]
+    found = _read(folder / "timeline.parquet", [finding.point.key], names)
+    fold = max(1, -(-len(found["start_s"]) // most))
+    ends_s = np.minimum(found["start_s"] + found["width_s"], finding.row["span_s"])
+    found["device_s"] = np.maximum(ends_s - found["start_s"], 0) * devices_of(finding)
+    sums = {name: np.add.reduceat(found[name], np.arange(0, len(ends_s), fold)) for name in (*COLUMNS, "device_s")}
+    return sums | {"start_s": found["start_s"][::fold], "end_s": float(ends_s[-1])}
+
+
+def devices_of(finding: Finding) -> int:
+    """How many there are."""
+    return len(Scenario(**finding.point.scenario).members)
+
+
+def _read(path: Path, keys: list[str], names: list[str]) -> Columns:
+    table = pq.read_table(path, columns=names, filters=[("point", "in", keys)])
+    return {name: table[name].to_numpy() for name in names}

@@ -1,0 +1,148 @@
+"""What the devices did over time: in which mode, with which batch, and how often experts lay in HB."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from serving.study.report.answers import Chosen, Teller
+from serving.study.report.frames import Columns, bins_of
+from serving.study.report.ink import DIM, drawn, legend, percent
+from serving.study.report.markup import Picture
+
+# What a device does, from the bottom: column, words, colour, hatch. AR is blue and SD orange wherever they appear.
+MODES = (
+    ("sd_s", "SD", "#e69f00", "...."),
+    ("ar_s", "AR", "#0072b2", ""),
+    ("prefill_s", "prefill, alone or with decoding", "#ffffff", "//////"),
+    ("idle_s", "idle", "#eef0f3", ""),
+)
+MOST = 4
+FINE, COARSE = 128, 40
+UNITS = ((7200.0, "h", 3600.0), (600.0, "min", 60.0), (0.0, "s", 1.0))
+
+
+def modes_picture(teller: Teller, chosen: list[Chosen]) -> Picture | None:
+    """How device time was spent; None if nothing was run."""
+    chosen = teller.few(chosen, MOST)
+    if not chosen:
+        return None
+    of_each = [bins_of(teller.results.folder, each.at.findings[0], FINE) for each in chosen]
+    title = "What devices did over time"
+    svg = drawn("modes", title, 0.75 + 0.95 * len(chosen), lambda canvas: _draw_modes(canvas, chosen, of_each))
+    none = "" if any(bins["sd_s"].any() for bins in of_each) else " There is no SD: no step was speculative."
+    caption = f"Of the devices' time, the share that each mode takes.{_whose(teller, chosen)}{none}"
+    return Picture("modes", title, caption, svg)
+
+
+def experts_picture(teller: Teller, chosen: list[Chosen]) -> Picture | None:
+    """Batch and expert hits; None if nothing was run. Without experts there are no hits."""
+    chosen = teller.few(chosen, MOST)
+    if not chosen:
+        return None
+    of_each = [bins_of(teller.results.folder, each.at.findings[0], COARSE) for each in chosen]
+    hits = any(bins["expert_lookups"].any() for bins in of_each)
+    title = "Expert hit rate and batch over time" if hits else "Batch over time"
+    lines = [_Lines("sequences in a step", _batch, False)]
+    lines = ([_Lines("expert reads that HB served", _hits, True)] if hits else []) + lines
+    height = 0.6 + 1.45 * len(lines) + 0.13 * len(chosen)
+    svg = drawn("experts", title, height, lambda canvas: _draw_lines(canvas, chosen, of_each, lines))
+    up = "Above, the higher, the fewer experts had to be read from outside HB; below, how" if hits else "How"
+    caption = f"{up} many sequences shared a step.{_whose(teller, chosen)}"
+    return Picture("experts", title, caption, svg)
+
+
+class _Lines:
+    """A panel of lines over time: what they are, and how they follow from a run's bins."""
+
+    def __init__(self, label: str, of: Callable[[Columns], Any], share: bool) -> None:
+        self.label, self.of, self.share = label, of, share
+
+
+def _hits(bins: Columns) -> Any:
+    return _over(bins["expert_hits"], bins["expert_lookups"])
+
+
+def _batch(bins: Columns) -> Any:
+    return _over(bins["sequence_s"], bins["prefill_s"] + bins["ar_s"] + bins["sd_s"])
+
+
+def _over(above: Any, below: Any) -> Any:
+    """Nothing where there was nothing."""
+    return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+
+
+def _whose(teller: Teller, chosen: list[Chosen]) -> str:
+    """Which runs are shown."""
+    seeds = [f"with seed {chosen[0].at.findings[0].point.seed}"] if len(teller.study.seeds) > 1 else []
+    left = len(teller.shown) - len(chosen)
+    best = [f"the best {len(chosen)} of those above"] if left > 0 else []
+    told = [each for each in (*best, teller.why, *seeds) if each]
+    return f" Shown: {', '.join(told)}." if told else ""
+
+
+def _draw_modes(canvas: Figure, chosen: list[Chosen], of_each: list[Columns]) -> None:
+    panels = canvas.subplots(len(chosen), 1, squeeze=False, sharex=_alike(of_each))[:, 0]
+    unit, factor = _unit(of_each)
+    for panel, each, bins in zip(panels, chosen, of_each, strict=True):
+        idle_s = np.maximum(bins["device_s"] - bins["sd_s"] - bins["ar_s"] - bins["prefill_s"], 0)
+        parts = np.array([(bins | {"idle_s": idle_s})[name] for name, *_ in MODES])
+        shares = parts / np.maximum(parts.sum(axis=0), 1e-12)
+        _stack(panel, _edges(bins) / factor, shares)
+        load = f", {each.at.load_label}" if each.at.load_label else ""
+        panel.set_title(each.combination.label + load)
+        panel.set(ylim=(0, 1), yticks=(0, 0.5, 1))
+        panel.set_xlim(0, _edges(bins)[-1] / factor)
+        percent(panel.yaxis)
+        panel.grid(False)
+    panels[-1].set_xlabel(f"emulated time, {unit}")
+    used = [mode for mode in MODES if mode[0] == "idle_s" or any(bins[mode[0]].any() for bins in of_each)]
+    looks = [Patch(facecolor=colour, hatch=hatch, edgecolor=DIM, label=label) for _, label, colour, hatch in used]
+    canvas.legend(handles=looks, loc="outside lower left", ncols=len(looks))
+
+
+def _stack(panel: Axes, edges: Any, shares: Any) -> None:
+    floor = np.zeros(shares.shape[1])
+    for (_, _, colour, hatch), share in zip(MODES, shares, strict=True):
+        top = floor + share
+        if share.any():
+            panel.stairs(
+                top, edges, baseline=floor, fill=True, facecolor=colour, edgecolor=DIM, hatch=hatch, linewidth=0
+            )
+        floor = top
+
+
+def _draw_lines(canvas: Figure, chosen: list[Chosen], of_each: list[Columns], lines: list[_Lines]) -> None:
+    panels = canvas.subplots(len(lines), 1, squeeze=False, sharex=True)[:, 0]
+    unit, factor = _unit(of_each)
+    for panel, line in zip(panels, lines, strict=True):
+        for each, bins in zip(chosen, of_each, strict=True):
+            look, edges = each.combination.look, _edges(bins)
+            x = (edges[:-1] + edges[1:]) / 2 / factor
+            panel.plot(x, line.of(bins), color=look.colour, linestyle=look.dash)
+        panel.set_title(line.label)
+        if line.share:
+            percent(panel.yaxis)
+        else:
+            panel.set_ylim(bottom=0)
+        panel.set_xlim(left=0)
+    panels[-1].set_xlabel(f"emulated time, {unit}")
+    legend(canvas, [each.combination for each in chosen], markers=False)
+
+
+def _edges(bins: Columns) -> Any:
+    return np.append(bins["start_s"], bins["end_s"])
+
+
+def _unit(of_each: list[Columns]) -> tuple[str, float]:
+    most = max(bins["end_s"] for bins in of_each)
+    return next((unit, factor) for least, unit, factor in UNITS if most >= least)
+
+
+def _alike(of_each: list[Columns]) -> bool:
+    """Whether all runs took about as long."""
+    ends = [bins["end_s"] for bins in of_each]
+    return bool(max(ends) < 1.5 * min(ends))

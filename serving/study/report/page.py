@@ -1,0 +1,90 @@
+"""The page: the question, its answer, the pictures that make sense for this study, tables, and how to repeat it."""
+
+from collections.abc import Iterator
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from serving.study.points import SEED
+from serving.study.questions.capacity import Capacity
+from serving.study.questions.compare import Compare
+from serving.study.questions.search import Search
+from serving.study.questions.sweep import Sweep
+from serving.study.report.answers import Teller
+from serving.study.report.answers.capacity import CapacityTeller
+from serving.study.report.answers.compare import CompareTeller
+from serving.study.report.answers.search import SearchTeller
+from serving.study.report.answers.sweep import SweepTeller
+from serving.study.report.combinations import LOADS, combinations_of
+from serving.study.report.latencies import latencies_picture
+from serving.study.report.load import load_picture
+from serving.study.report.markup import Picture, figure, paragraph, points_table
+from serving.study.report.overtime import experts_picture, modes_picture
+from serving.study.report.pareto import pareto_picture
+from serving.study.report.repeat import repeat
+from serving.study.results import Results
+from serving.study.store import point_row
+
+TELLERS: dict[type, type[Teller]] = {
+    Capacity: CapacityTeller,
+    Compare: CompareTeller,
+    Search: SearchTeller,
+    Sweep: SweepTeller,
+}
+COLUMNS = (
+    *("offered_per_s", "attainment", "goodput_per_s", "ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s"),
+    *("e2e_p99_s", "tokens_per_s", "j_per_token", "batch_mean", "sd_share", "hit_rate"),
+)
+MOST_ROWS = 500
+MOST_FAILED = 20
+
+
+def page(results: Results) -> str:
+    """All of it."""
+    teller = TELLERS[type(results.study.question)](results, combinations_of(results.findings))
+    sections = {
+        "title": escape(results.study.title),
+        "asked": escape(teller.asked),
+        "failed": _failed(results),
+        "answer": teller.answer,
+        "figures": "\n".join(figure(picture) for picture in _pictures(teller)),
+        "points": _points(teller),
+        "repeat": repeat(results),
+    }
+    template = files("serving.study.report").joinpath("page.html").read_text(encoding="utf-8")
+    return Template(template).substitute(sections)
+
+
+def _pictures(teller: Teller) -> Iterator[Picture]:
+    chosen = teller.choose()
+    found = (
+        load_picture(teller),
+        latencies_picture(teller, chosen),
+        pareto_picture(teller),
+        modes_picture(teller, chosen),
+        experts_picture(teller, chosen),
+    )
+    return (picture for picture in found if picture)
+
+
+def _failed(results: Results) -> str:
+    """What could not be made, where nobody overlooks it."""
+    if not results.failed:
+        return ""
+    lines = [f"<li><b>{escape(str(point))}</b>: {escape(error)}</li>" for point, error in results.failed[:MOST_FAILED]]
+    more = len(results.failed) - len(lines)
+    rest = paragraph(f"And {more} more: column `error` of points.csv names them.") if more else ""
+    count = f"{len(results.failed)} of {len(results.findings)} points failed"
+    return f'<section class="failed"><h2>{count}</h2><ul>{"".join(lines)}</ul>{rest}</section>'
+
+
+def _points(teller: Teller) -> str:
+    """A row each, by combination and load; those that failed at the end."""
+    made = [finding for each in teller.combinations for at in each.ats for finding in at.findings]
+    failed = [finding for finding in teller.results.findings if finding.error]
+    rows = [point_row(finding) for finding in [*made, *failed][:MOST_ROWS]]
+    names = dict.fromkeys(name for finding in [*made, *failed] for name in finding.point.names)
+    settings = sorted(names, key=lambda name: (name in LOADS) + 2 * (name == SEED))
+    first = f"The first {MOST_ROWS} of {len(made) + len(failed)}. " if len(made) + len(failed) > MOST_ROWS else ""
+    told = paragraph(f"{first}All figures of all points are in points.csv, in the folder that this page was made in.")
+    return told + points_table(rows, [*settings, *COLUMNS, *(["error"] if failed else [])], "sort")

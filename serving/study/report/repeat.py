@@ -1,0 +1,30 @@
+"""All that it takes to run the study again: its file, what it comes to, and the versions of what ran it."""
+
+import json
+from html import escape
+
+from serving.study.report.markup import paragraph, verbatim
+from serving.study.results import Results
+from serving.study.store import about
+
+SECRET = "api_keys"
+
+
+def repeat(results: Results) -> str:
+    """As HTML."""
+    study = results.study
+    told = about(study)
+    # A report is passed on: no key goes with it that a scenario may have.
+    told["scenario"] = {name: value for name, value in told["scenario"].items() if name != SECRET}
+    in_small = f" --requests {study.requests}" if study.requests else ""
+    version = told["versions"]["foreserve"]
+    command = f"foreserve study {study.name}.toml{in_small}"
+    lines = [f"{name} = {json.dumps(value, default=str, ensure_ascii=False)}" for name, value in told.items()]
+    return (
+        "<h2>The exact scenario</h2>"
+        + paragraph(f"{command} runs it again; what is not said is as foreserve {version} has it.")
+        + f"<h3>{escape(study.name)}.toml</h3>"
+        + verbatim(study.text)
+        + "<h3>What it comes to, and the versions that ran it</h3>"
+        + verbatim("\n".join(lines))
+    )
