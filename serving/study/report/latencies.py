@@ -29,9 +29,8 @@ def latencies_picture(teller: Teller, chosen: list[Chosen]) -> Picture | None:
     targets = teller.study.targets
     lines = "what is asked is that of each request's SLO class" if targets.own else "the vertical line is the target"
     seeds = " Requests of all seeds together." if len(teller.study.seeds) > 1 else ""
-    at = f" Shown: {teller.why}." if teller.why else ""
-    caption = f"How many of the requests (up) have to wait at most so long (right); {lines}.{at}{seeds}"
-    return Picture("latencies", TITLE, caption, svg)
+    caption = f"How many of the requests (up) have to wait at most so long (right); {lines}."
+    return Picture("latencies", TITLE, caption + teller.note(chosen) + seeds, svg)
 
 
 def _samples(teller: Teller, chosen: Chosen) -> dict[str, Any]:

@@ -76,12 +76,9 @@ def _over(above: Any, below: Any) -> Any:
 
 
 def _whose(teller: Teller, chosen: list[Chosen]) -> str:
-    """Which runs are shown."""
-    seeds = [f"with seed {chosen[0].at.findings[0].point.seed}"] if len(teller.study.seeds) > 1 else []
-    left = len(teller.shown) - len(chosen)
-    best = [f"the best {len(chosen)} of those above"] if left > 0 else []
-    told = [each for each in (*best, teller.why, *seeds) if each]
-    return f" Shown: {', '.join(told)}." if told else ""
+    """Which runs are shown: of several seeds, one."""
+    seed = chosen[0].at.findings[0].point.seed
+    return teller.note(chosen, f"with seed {seed}" if len(teller.study.seeds) > 1 else "")
 
 
 def _draw_modes(canvas: Figure, chosen: list[Chosen], of_each: list[Columns]) -> None:

@@ -104,6 +104,8 @@ def times(value: float) -> str:
 def bound(name: str, value: float) -> str:
     """A figure that somebody has set, as they have: 50 ms."""
     of = scale(name, [value])
+    if of.unit in ("ms", "s"):
+        return seconds(value)
     return f"{value * of.factor:.6g} {of.unit}".strip()
 
 

@@ -80,6 +80,12 @@ class Teller:
         best = sorted(chosen, key=lambda each: self.rank(each.combination))[:most]
         return [each for each in chosen if any(each is one for one in best)]
 
+    def note(self, chosen: list[Chosen], *more: str) -> str:
+        """The end of a caption: which of them are shown, and at which load."""
+        best = [f"the best {len(chosen)}"] if len(chosen) < len(self.combinations) else []
+        told = [each for each in (*best, self.why, *more) if each]
+        return f" Shown: {', '.join(told)}." if told else ""
+
     def _at(self, combination: Combination, load: Any) -> At:
         kept = [at for at in combination.ats if self.keeps(at)]
         otherwise = kept[-1] if kept else combination.ats[0]

@@ -65,6 +65,8 @@ def _draw(canvas: Figure, places: list[list[Row]], figures: list[str], looks: di
     ratios = [row[f"{name} /base"] for rows in places for row in rows for name in figures]
     if wide(ratios):
         by_factors(canvas.axes[0], "x", ratios)
+    for panel in canvas.axes[max(0, len(places) - columns) : len(places)]:
+        panel.tick_params(labelbottom=True)
     for panel in canvas.axes[len(places) :]:
         panel.set_visible(False)
     handles = [handle(look._replace(dash="-"), name) for name, look in looks.items()]

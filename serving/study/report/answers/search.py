@@ -46,8 +46,8 @@ class SearchTeller(Teller):
 
     @property
     def why(self) -> str:
-        """See `Teller`."""
-        return "the best places"
+        """See `Teller`: each is shown where it is best."""
+        return ""
 
     def keeps(self, at: At) -> bool:
         """See `Teller`: whether all constraints are."""
@@ -79,8 +79,9 @@ class SearchTeller(Teller):
         value = scale(name, [row[name]]).text(row[name])
         kept = "It keeps" if row["kept"] else "No place that was tried does; it is nearest to keeping"
         names = [*self._names, name, *(each.name for each in self._search.constraints)]
+        found = f"{best}: {words(name)} {value}, the best of {row['tried']} places that were tried."
         return (
-            paragraph(f"{best}: {words(name)} {value}, of {row['tried']} trials. {kept} {self.promise}.", "best")
+            paragraph(f"{found} {kept} {self.promise}.", "best")
             + points_table([row], [*names, *FIGURES])
             + figure(trials_picture(name, self._trials(), [each for each in self._names if self._differs(each)]))
         )

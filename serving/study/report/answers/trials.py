@@ -29,32 +29,38 @@ class Trial(NamedTuple):
 
 def trials_picture(name: str, trials: list[Trial], axes: list[str]) -> Picture:
     """Of a search for a figure by its name over these axes."""
-    of = scale(name, [trial.value for trial in trials])
-    title = f"{words(name).capitalize()} of the places that were tried"
+    of, called = scale(name, [trial.value for trial in trials]), words(name)
+    title = f"{called[0].upper()}{called[1:]} of the places that were tried"
+    label = f"{called}, {of.unit}" if of.unit else called
     shown_axes = axes[:MOST_AXES]
-    rows = 1 + -(-len(shown_axes) // COLUMNS)
-
-    def draw(canvas: Figure) -> None:
-        grid = canvas.add_gridspec(rows, COLUMNS)
-        top = canvas.add_subplot(grid[0, :])
-        top.set(xlabel="places, in the order in which they were tried")
-        _over_trials(top, trials, of)
-        panels = [top]
-        for index, axis in enumerate(shown_axes):
-            panel = canvas.add_subplot(grid[1 + index // COLUMNS, index % COLUMNS], sharey=top)
-            _along(panel, axis, trials, of)
-            panel.tick_params(labelleft=index % COLUMNS == 0)
-            panels += [panel] if index % COLUMNS == 0 else []
-        for panel in panels:
-            panel.set_ylabel(f"{words(name)}, {of.unit}".removesuffix(", "))
-
-    hollow = "Filled: keeps the constraints; hollow: does not. " if not all(trial.kept for trial in trials) else ""
+    rows = 1 if len(axes) == 1 else 1 + -(-len(shown_axes) // COLUMNS)
+    hollow = " Filled: keeps the constraints; hollow: does not." if not all(trial.kept for trial in trials) else ""
     left = f" {len(axes) - MOST_AXES} more axes are left out." if len(axes) > MOST_AXES else ""
     caption = (
-        f"{hollow}Above, the line is the best so far; below, where the dots of an axis rise or fall together, its "
-        f"setting matters.{left}"
+        "Each dot is a place that was tried; above, the line is the best so far; below, where the dots of an axis rise "
+        "or fall together, its setting matters."
     )
-    return Picture("trials", title, caption, drawn("trials", title, 0.3 + 1.7 * rows, draw))
+    if rows == 1:
+        caption = "Each dot is a place that was tried."
+    svg = drawn("trials", title, 0.5 + 1.7 * rows, lambda canvas: _draw(canvas, trials, shown_axes, of, label))
+    return Picture("trials", title, caption + hollow + left, svg)
+
+
+def _draw(canvas: Figure, trials: list[Trial], axes: list[str], of: Scale, label: str) -> None:
+    if len(axes) == 1:
+        panel = canvas.subplots()
+        _along(panel, axes[0], trials, of)
+        panel.set_ylabel(label)
+        return
+    grid = canvas.add_gridspec(1 + -(-len(axes) // COLUMNS), COLUMNS)
+    top = canvas.add_subplot(grid[0, :])
+    top.set(xlabel="places, in the order in which they were tried", ylabel=label)
+    _over_trials(top, trials, of)
+    for index, axis in enumerate(axes):
+        panel = canvas.add_subplot(grid[1 + index // COLUMNS, index % COLUMNS], sharey=top)
+        _along(panel, axis, trials, of)
+        panel.tick_params(labelleft=index % COLUMNS == 0)
+        panel.set_ylabel("" if index % COLUMNS else label)
 
 
 def _over_trials(panel: Axes, trials: list[Trial], of: Scale) -> None:

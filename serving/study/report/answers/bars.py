@@ -1,0 +1,59 @@
+"""The picture of capacities: a bar for each combination, as long as the load that it holds."""
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from serving.study.axes import LOAD
+from serving.study.questions.capacity import FIGURES
+from serving.study.report.ink import DIM, drawn
+from serving.study.report.markup import Picture
+from serving.study.report.units import scale, setting
+from serving.study.summary import Row
+
+TITLE = "The load that each combination holds"
+USERS = "users"
+BLUE = "#0072b2"
+MOST_BARS = 40
+# What limits a load that was found; anything else says why it was not.
+LIMITS = ("TTFT", "TPOT")
+
+
+def bars_picture(held: list[Row]) -> Picture:
+    """Of the answers that hold any load."""
+    rows = held[:MOST_BARS]
+    hatched = " Hatched: not all of it was found, and it is at least so much." if not all(map(_is_found, rows)) else ""
+    left = f" The first {len(rows)} of {len(held)}." if len(held) > len(rows) else ""
+    what = "users it serves at once" if USERS in rows[0] else "requests a second it serves"
+    caption = f"The longer the bar, the more {what} as promised.{hatched}{left}"
+    return Picture(
+        "capacity", TITLE, caption, drawn("capacity", TITLE, 0.55 + 0.24 * len(rows), lambda c: _draw(c, rows))
+    )
+
+
+def _draw(canvas: Figure, rows: list[Row]) -> None:
+    panel = canvas.subplots()
+    figure = USERS if USERS in rows[0] else "offered_per_s"
+    of = scale(figure, [row[figure] for row in rows])
+    unit, at = of.unit or USERS, range(len(rows))
+    colours = [BLUE if _is_found(row) else "white" for row in rows]
+    bars = panel.barh(at, [row[figure] for row in rows], 0.62, color=colours, edgecolor=BLUE)
+    for bar, row in zip(bars, rows, strict=True):
+        bar.set_hatch("" if _is_found(row) else "////")
+    for index, row in enumerate(rows):
+        words = f"{of.number(row[figure])} {unit}"
+        words = f"{words}, then {row['limit']} is missed" if _is_found(row) else f"at least {words} ({row['limit']})"
+        panel.annotate(words, (row[figure], index), (5, 0), textcoords="offset points", va="center")
+    names = [name for name in rows[0] if name not in (*FIGURES, LOAD, USERS, "limit", "error")]
+    panel.set_yticks(list(at), [", ".join(setting(name, row[name]) for name in names) for row in rows])
+    panel.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, max(row[figure] for row in rows) * 1.45), xlabel=unit)
+    _bare(panel)
+
+
+def _bare(panel: Axes) -> None:
+    panel.grid(False, axis="y")
+    panel.tick_params(axis="y", length=0)
+    panel.spines["left"].set_color(DIM)
+
+
+def _is_found(row: Row) -> bool:
+    return str(row.get("limit", "")).startswith(LIMITS)

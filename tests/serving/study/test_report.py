@@ -1,0 +1,213 @@
+"""Is a study's report whole: all that it is to show, of each question, in one file that needs nothing else?"""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from serving.study.questions import Finding, Inquiry
+from serving.study.report import write_report
+from serving.study.report.pareto import front_of
+from serving.study.report.units import bound, scale, setting, words
+from serving.study.results import Results
+from serving.study.spec import load_study
+from serving.study.store import Store
+from serving.study.summary import COLUMNS, Row
+
+WORKLOAD = """
+[workload]
+requests = 25
+arrivals = { kind = "poisson", rate_per_s = 2 }
+prompt = 100
+output = { kind = "uniform", min = 10, max = 60 }
+"""
+SLO = "slo = { ttft_ms = 600, tpot_ms = 60, share = 0.9 }\n"
+SWEEP = f'question = "sweep"\n{SLO}seeds = [0, 1]\n[axes]\nload = [1, 3]\nhardware = ["elmoe3d-4gb", "elmoe3d-8gb"]\n'
+CAPACITY = f'question = "capacity"\n{SLO}[capacity]\ntolerance = 1\nmost = 4\n[axes]\ndevices = [1, 2]\n'
+SEARCH = """
+question = "search"
+search = { maximise = "goodput_per_s", where = ["tpot_p99_s <= 0.05"], trials = 5 }
+axes = { tau = { from = 1, to = 9 }, batching = ["fcfs", "slo-aware"] }
+"""
+COMPARE = (
+    'question = "compare"\nseeds = [0, 1]\n[variants.plain]\nmode = "fixed-ar"\n[variants.drafts]\nmode = "fixed-sd"\n'
+)
+OVER_TIME = ["modes", "experts"]
+
+
+def answer(inquiry: Inquiry, store: Store, findings: list[Finding]) -> Row | None:
+    """Its answer, of points that are made here and now."""
+    points = next(inquiry)
+    while True:
+        made = []
+        for point in points:
+            try:
+                run = point.run()
+            except ValueError as error:
+                made.append(Finding(point, {}, str(error)))
+            else:
+                store.put(point.key, run)
+                made.append(Finding(point, run.summary))
+        findings += made
+        try:
+            points = inquiry.send(made)
+        except StopIteration as ending:
+            return ending.value
+
+
+def reported(folder: Path, text: str, workload: str = WORKLOAD) -> Results:
+    path = folder / "asked.toml"
+    path.write_text(text + workload)
+    study, findings = load_study(path), list[Finding]()
+    store = Store(folder / "out", study)
+    found = [answer(inquiry, store, findings) for inquiry in study.question.inquiries(study)]
+    answers = study.question.answers(study, [each for each in found if each is not None], findings)
+    return Results.write(study, store, answers, findings)
+
+
+class Page(HTMLParser):
+    """What a page is made of: its ids, its text, what it would load, and whether each element has its end."""
+
+    VOID = ("meta", "br")
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.loads: list[str] = []
+        self.scripts, self.titled = 0, 0
+        self.words = ""
+        self._open: list[str] = []
+        self.feed(html)
+        assert not self._open
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """What it would take from anywhere but itself."""
+        return [each for each in self.loads if not re.fullmatch(r"#[\w-]+|[^(]*(url\(#[\w-]+\)[^(]*)+", each)]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script"
+        self.titled += tag == "title" and "svg" in self._open
+        for name, value in attrs:
+            self.ids += [value or ""] if name == "id" else []
+            self.loads += [value or ""] if name in ("src", "href", "xlink:href") or "url(" in (value or "") else []
+        if tag not in self.VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self._open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] not in ("style", "script"):
+            self.words += data
+
+
+def page_of(results: Results) -> Page:
+    return Page(results.report.read_text())
+
+
+@pytest.mark.parametrize(
+    ("text", "figures", "asked"),
+    [
+        (SWEEP, ["load", "latencies", "pareto", *OVER_TIME], "each combination of load and hardware"),
+        (
+            CAPACITY,
+            ["capacity", "load", "latencies", "pareto", *OVER_TIME],
+            "highest load at which 90 % of the requests",
+        ),
+        (
+            SEARCH,
+            ["trials", "latencies", "pareto", *OVER_TIME],
+            "most goodput with TPOT p99 ≤ 50 ms, over tau and batching",
+        ),
+        (COMPARE, ["ratios", "latencies", "pareto", *OVER_TIME], "drafts beside plain, under the same requests"),
+    ],
+    ids=["sweep", "capacity", "search", "compare"],
+)
+def test_each_question_has_its_page(tmp_path: Path, text: str, figures: list[str], asked: str) -> None:
+    results = reported(tmp_path, text)
+    html = results.report.read_text()
+    page = Page(html)
+    assert [each for each in page.ids if f'<figure id="{each}">' in html] == figures
+    assert asked in page.words
+    # All can be told what a picture is of, and none takes anything from another, or from elsewhere.
+    assert page.titled == len(figures) and len(page.ids) == len(set(page.ids))
+    assert page.loads and not page.elsewhere and "http" not in html
+    assert "@import" not in html and page.scripts == 1
+    # With what it takes to run it again.
+    assert results.study.text in page.words and '"foreserve": "0.1.0"' in page.words
+
+
+def test_the_same_results_are_the_same_page(tmp_path: Path) -> None:
+    results = reported(tmp_path, SWEEP.replace("seeds = [0, 1]", "seeds = [0]"))
+    first = results.report.read_bytes()
+    write_report(results)
+    assert results.report.read_bytes() == first
+
+
+def test_what_anybody_has_written_is_text(tmp_path: Path) -> None:
+    hostile = "</title><script>alert('$x$')</script> & \\\"'"
+    text = f'title = "{hostile}"\n' + COMPARE.replace("drafts", '"<img src=x>"').replace("plain", '"a$b$<i>"')
+    page = page_of(reported(tmp_path, text))
+    assert page.scripts == 1 and not page.elsewhere
+    assert page.words.count("<script>alert('$x$')</script> & \"'") >= 2 and "<img src=x>" in page.words
+    assert "a$b$<i>" in page.words
+
+
+def test_points_that_fail_are_named_before_anything_else(tmp_path: Path) -> None:
+    text = SWEEP.replace('"elmoe3d-4gb"', '"no-such"').replace("seeds = [0, 1]\n", "")
+    words = page_of(reported(tmp_path, text)).words
+    named = words.index("load=3, hardware=no-such")
+    assert "2 of 4 points failed" in words and named < words.index("SLO attainment")
+    assert words.count("There is no hardware 'no-such'") >= 4  # In the box, and in the table.
+
+
+def test_a_study_of_which_all_points_fail_has_a_page(tmp_path: Path) -> None:
+    for index, text in enumerate((SWEEP, CAPACITY, SEARCH, COMPARE)):
+        folder = tmp_path / str(index)
+        folder.mkdir()
+        page = page_of(reported(folder, text + '[scenario]\nmodel = "no-such"\n'))
+        assert "points failed" in page.words and "no-such" in page.words and not page.titled
+
+
+def test_only_what_makes_sense_is_shown(tmp_path: Path) -> None:
+    text = f'question = "sweep"\n{SLO}[scenario]\nmode = "fixed-ar"\n'
+    page = page_of(reported(tmp_path, text))
+    assert "load" not in page.ids and "pareto" not in page.ids
+    assert "There is no SD" in page.words and "Shown" not in page.words
+
+
+def test_of_many_combinations_some_are_told_apart_and_the_others_are_grey(tmp_path: Path) -> None:
+    axes = "[axes]\ntau = [1, 2, 3, 4, 5, 6, 7, 8]\nload = [1, 2]\n"
+    results = reported(tmp_path, f'question = "sweep"\n{SLO}{axes}', WORKLOAD.replace("25", "6"))
+    page = page_of(results)
+    assert "Grey, unnamed: 2 other combinations." in page.words and "the best 4" in page.words
+    assert results.report.stat().st_size < 1_000_000
+
+
+class Dot:
+    def __init__(self, x: float, y: float) -> None:
+        self.x, self.y = x, y
+
+
+def test_no_point_beats_one_of_the_front_in_both() -> None:
+    dots = [Dot(x, y) for x, y in [(3, 1), (1, 4), (2, 4), (2, 2), (3, 3), (4, 1), (1, 5)]]
+    assert [(each.x, each.y) for each in front_of(dots)] == [(1, 4), (2, 2), (3, 1)]  # type: ignore[arg-type]
+
+
+def test_figures_have_one_unit_a_column_and_as_many_decimals_as_help() -> None:
+    assert scale("ttft_p99_s", [0.5804, 0.01]).text(0.5804) == "580 ms"
+    assert scale("ttft_p99_s", [12.34, 0.58]).text(0.58) == "0.58 s"
+    assert scale("attainment", [0.9727]).text(0.9727) == "97.3 %"
+    assert scale("j_per_token", [0.0426]).text(0.0426) == "42.6 mJ/token"
+    assert scale("requests", [25, 100]).number(25) == "25" and scale("tpot_p99_s", [None]).number(None) == "-"
+    assert bound("tpot_p99_s", 0.05) == "50 ms" and bound("attainment", 0.99) == "99 %"
+    assert setting("hardware", "elmoe3d-8gb") == "elmoe3d-8gb" and setting("depth", "6") == "depth 6"
+    assert setting("workload.output.mean", 220) == "output.mean 220"
+    assert all(words(name) for name in COLUMNS) and words("tpot_p99_s") == "TPOT p99"
