@@ -28,7 +28,10 @@ from serving.study.run import Run, pack, unpack
 from serving.study.spec import Study
 from serving.study.summary import Row
 from serving.study.tables import table
+from serving.study.timeline import COLUMNS
 
+# Of a run in which nothing was done too.
+BINS = pa.schema([(name, pa.float64()) for name in ("start_s", "width_s", *COLUMNS)])
 PACKAGES = ("foreserve", "numpy", "ray", "optuna", "pyarrow")
 
 
@@ -66,7 +69,7 @@ class Store:
         pq.write_table(pa.Table.from_pylist(_uniform(rows)), paths[2])
         keys = list(dict.fromkeys(finding.point.key for finding in findings if not finding.error))
         _concatenate(((key, table(run.requests_file)) for key, run in self._runs(keys)), paths[3])
-        _concatenate(((key, pa.Table.from_pylist(run.bins)) for key, run in self._runs(keys)), paths[4])
+        _concatenate(((key, pa.Table.from_pylist(run.bins, BINS)) for key, run in self._runs(keys)), paths[4])
         return paths
 
     def _runs(self, keys: Iterable[str]) -> Iterator[tuple[str, Run]]:
