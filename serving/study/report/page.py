@@ -56,7 +56,8 @@ def page(results: Results) -> str:
 
 
 def _pictures(teller: Teller) -> Iterator[Picture]:
-    chosen = teller.choose()
+    # Where nobody asked for anything, nothing was done.
+    chosen = [each for each in teller.choose() if each.at["requests"]]
     found = (
         load_picture(teller),
         latencies_picture(teller, chosen),

@@ -183,6 +183,13 @@ def test_only_what_makes_sense_is_shown(tmp_path: Path) -> None:
     assert "There is no SD" in page.words and "Shown" not in page.words
 
 
+def test_a_run_without_a_request_has_figures_and_no_picture(tmp_path: Path) -> None:
+    workload = WORKLOAD.replace("requests = 25", "duration_s = 1")
+    results = reported(tmp_path, f'question = "sweep"\n{SLO}[axes]\nload = [0.001, 4]\n', workload)
+    assert results.points.requests[0] == 0 < results.points.requests[1] and page_of(results).titled
+    assert page_of(reported(tmp_path, f'question = "sweep"\n{SLO}[axes]\nload = [0.001]\n', workload)).titled == 0
+
+
 def test_of_many_combinations_some_are_told_apart_and_the_others_are_grey(tmp_path: Path) -> None:
     axes = "[axes]\ntau = [1, 2, 3, 4, 5, 6, 7, 8]\nload = [1, 2]\n"
     results = reported(tmp_path, f'question = "sweep"\n{SLO}{axes}', WORKLOAD.replace("25", "6"))
