@@ -17,11 +17,17 @@ def make_folder(option: str, folder: Path) -> None:
         raise SpecError(what) from error
 
 
+KINDS = (".py", ".toml", ".csv", ".json", ".npz")
+
+
 @cache
 def package_digest() -> str:
-    """Tells states of this code apart: a hash over all its files of code and data that results follow from."""
+    """Tells states of this code apart: a hash over all its files of code and data that results follow from, so without
+    those that write reports."""
     digest = hashlib.sha256()
     for package in (Path(device_model.__file__).parent, Path(__file__).parent):
-        for path in sorted(path for path in package.rglob("*") if path.suffix in (".py", ".toml", ".csv")):
+        for path in sorted(
+            path for path in package.rglob("*") if path.suffix in KINDS and path.parent.name != "report"
+        ):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

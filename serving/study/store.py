@@ -93,7 +93,7 @@ def about(study: Study) -> dict[str, Any]:
     return {
         "name": study.name,
         "title": study.title,
-        "scenario": study.scenario,
+        "scenario": {key: value for key, value in study.scenario.items() if key != "api_keys"},
         "workload": study.workload,
         "axes": study.axes,
         "variants": study.variants,

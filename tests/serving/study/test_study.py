@@ -108,6 +108,7 @@ def test_a_study_keeps_its_points_and_names_those_that_fail(cores: int, tmp_path
 def test_the_examples_answer_in_small(name: str, cores: int, tmp_path: Path) -> None:
     results = run_study(load_study(EXAMPLES / f"{name}.toml", requests=40), tmp_path)
     assert isinstance(results, Results) and not results.failed
+    assert results.report.stat().st_size > 100_000
     assert len(results.answers) == {"node-sizing": 6, "choosing-tau": 1, "topic-drift": 9}[name]
 
 
