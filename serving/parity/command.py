@@ -23,8 +23,8 @@ which is what a study would say. Live and virtual time agree
 - if device and client are within 3 % of the mean as planned, and 8 % of the p99 (or within a millisecond);
 - and if devices make the same steps as arrived, in mode, batch and new tokens. Where news of an arrival came a step
   too late live, steps are compared with that arrival a step later.
-Where arrivals are not equal, figures also differ by chance, the less, the more requests there are: how much is found
-by having requests come a little later in virtual time, and told.
+Where arrivals are not equal, figures also differ by chance, the less, the more requests there are. How much is found
+by virtual time, when all requests come as late as some did live ("if late", "by chance").
 
 The server has ports of its own, and turns nobody away: early rejection and limits of keys are off.
 Exit code 0: they agree. 1: they differ, or there is no telling. 2: wrong arguments or files."""

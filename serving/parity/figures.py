@@ -29,7 +29,8 @@ STATISTICS = ("mean", "p50", "p99")
 class Row(NamedTuple):
     """A request of the workload: its `Times` by side; on which device it was, and would be as planned; when it
     arrived, in emulated seconds since the run began; its prompt and output in tokens, as asked for and as they were;
-    whether it slipped a step; and how much longer its client waited for all of it than the device took."""
+    what it was about, and is by the workload; whether it slipped a step; and how much longer its client waited for all
+    of it than the device took."""
 
     id: str
     times: Mapping[str, Times]
@@ -41,6 +42,8 @@ class Row(NamedTuple):
     prompt_tokens_asked: int
     output_tokens: int
     output_tokens_asked: int
+    topic: str
+    topic_planned: str
     slipped: bool
     delay_s: float
 
@@ -85,6 +88,8 @@ def rows_of(
             prompt_tokens_asked=outcome.request.prompt_tokens,
             output_tokens=flight.tokens,
             output_tokens_asked=outcome.request.max_tokens,
+            topic=flight.topic,
+            topic_planned=outcome.request.topic,
             slipped=flight.id in slips,
             delay_s=e2e_s(seen[flight.name]) * speed - (flight.last_s - flight.arrival_s),
         )

@@ -32,6 +32,8 @@ def show(found: Parity, console: Console) -> None:
 
 
 def _verdict(found: Parity) -> str:
+    if found.hosts_own:
+        return "The device agrees with virtual time; the client does not, and what lies between is this host's:"
     if found.failures:
         return "Live and virtual time differ:"
     if found.doubts:
@@ -141,6 +143,11 @@ def _schedule(found: Parity) -> Iterator[str]:
     if found.slips:
         same = f"all {heard.steps:,}" if heard.identical else f"the first {heard.agree:,}"
         yield f"News of {found.slips} arrivals came a step too late live; with these a step later, {same} are the same."
+    if found.shared:
+        yield (
+            "Devices that share LPDDR are told of their shares a little later live than in virtual time, so that steps "
+            "differ in length: the schedules need not be the same."
+        )
 
 
 def _requests(found: Parity) -> Iterator[str]:
@@ -160,6 +167,12 @@ def _requests(found: Parity) -> Iterator[str]:
     elsewhere = sum(row.device != row.device_planned for row in rows)
     if elsewhere:
         yield f"{elsewhere} of {len(rows)} requests were on another device than as planned."
+    others = sum(row.topic != row.topic_planned for row in rows)
+    if others:
+        yield (
+            f"{others} of {len(rows)} requests were of another topic than in the workload, by the server's classifier: "
+            "policies that go by topic did something else."
+        )
     if len(rows) < FEW:
         yield f"Of {len(rows)} requests the p99 is hardly more than the largest value: below {FEW} it says little."
 

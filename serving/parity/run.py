@@ -8,7 +8,7 @@ from typing import Any
 from serving.flow import StepRecord
 from serving.load.options import LoadOptions
 from serving.load.report import Report
-from serving.parity.figures import Row, rows_of
+from serving.parity.figures import CLIENT, Row, rows_of
 from serving.parity.live import run_live
 from serving.parity.replay import replay
 from serving.parity.schedule import Agreement, agreement, slipped
@@ -52,12 +52,23 @@ class Parity:
             found.append("no request was served both live and in virtual time")
         found += [str(check) for check in self.checks if not (check.within or check.chance)]
         different = differs(self.arrived, self.heard)
-        return [*found, different] if different else found
+        return [*found, different] if different and not self.shared else found
+
+    @property
+    def shared(self) -> bool:
+        """Whether devices share an LPDDR tier: live they ask for their shares and go on until the answer is there."""
+        return self.scenario.shared_ext > 1
 
     @property
     def doubts(self) -> list[str]:
         """What is beyond its limit, perhaps by chance, a clause each."""
         return [str(check) for check in self.checks if check.chance]
+
+    @property
+    def hosts_own(self) -> bool:
+        """Whether all that is not as it should be is what the client saw, and not what the device did."""
+        beyond = [check for check in self.checks if not (check.within or check.chance)]
+        return 0 < len(beyond) == len(self.failures) and all(check.side == CLIENT for check in beyond)
 
     @property
     def agree(self) -> bool:

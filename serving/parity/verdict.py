@@ -49,11 +49,11 @@ class Check(NamedTuple):
 
     def __str__(self) -> str:
         name = f"{self.metric.removesuffix('_s').upper()} {self.statistic}"
-        late_s, chance_s = self.spread
+        late_ms, chance_ms = (seconds * 1e3 for seconds in self.spread)
+        perhaps = ", perhaps by chance" if self.chance else ""
         return (
-            f"{name} ({self.side}) is {self.live_s * 1e3:.4g} ms live and {self.planned_s * 1e3:.4g} ms as planned: "
-            f"{self.share:+.1%}, and the limit is {self.limit:.0%}; were requests as late in virtual time as on this "
-            f"host, it would be {late_s * 1e3:.4g} ms, or by chance {chance_s * 1e3:.3g} ms more or less"
+            f"{name} of the {self.side}: {self.live_s * 1e3:.4g} ms live, {self.planned_s * 1e3:.4g} ms as planned, "
+            f"{self.share:+.1%} (limit {self.limit:.0%}){perhaps}; if late, it is {late_ms:.4g} ± {chance_ms:.3g} ms"
         )
 
 
