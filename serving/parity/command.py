@@ -41,7 +41,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parity.add_argument("scenario", type=Path, metavar="SCENARIO.toml", help="as of `foreserve serve`")
     parity.add_argument("workload", type=Path, metavar="WORKLOAD.toml", help="as of `foreserve load --workload`")
     parity.add_argument("--requests", type=positive, metavar="N", help="no more than so many")
-    what = f"stop sending after so many emulated seconds (default: {DURATION_S:g}, if no --requests)"
+    what = (
+        f"stop sending after so many emulated seconds (if no --requests: the file's, or {DURATION_S:g} if that's less)"
+    )
     parity.add_argument("--duration", type=_seconds, metavar="S", help=what)
     parity.add_argument("--seed", type=_seed, metavar="N", help="of the workload (default: the file's)")
     parity.add_argument("--speed", type=float, metavar="FLOAT", help=f"{HELP['speed']} (default: the scenario's)")
@@ -59,10 +61,11 @@ def run(args: argparse.Namespace) -> int:
     from serving.child import ServerFailed
     from serving.discovery import check_folder
     from serving.load.options import LoadError, OptionError
-    from serving.load.run import Interrupted
     from serving.workload import WorkloadError
 
     check_folder(args.csv, "--csv")
+    if args.csv and args.csv.is_dir():
+        raise ScenarioError(f"--csv {args.csv} cannot be written: it is a folder.")
     try:
         found = _parity(args, scenario_of(args))
     except (WorkloadError, OptionError) as error:
@@ -71,8 +74,6 @@ def run(args: argparse.Namespace) -> int:
     except (ServerFailed, LoadError) as error:
         print(f"foreserve parity: {error}", file=sys.stderr)
         return 1
-    except Interrupted:
-        return 130
     return _told(args, found)
 
 
@@ -95,13 +96,24 @@ def _parity(args: argparse.Namespace, scenario: Scenario) -> "Parity":
     load = LoadOptions(
         workload=args.workload,
         num_requests=args.requests,
-        duration_s=args.duration if args.requests or args.duration else DURATION_S,
+        duration_s=_duration_s(args),
         seed=args.seed,
         endpoint=args.endpoint,
         told=True,
     )
     settle()
     return parity(scenario, load, args.grpc, say=lambda line: print(line, file=sys.stderr, flush=True))
+
+
+def _duration_s(args: argparse.Namespace) -> float | None:
+    """For how long requests come; None: as the file says, up to the number that was asked for. Raises WorkloadError."""
+    from serving.workload.spec import workload_of
+    from serving.workload.table import Table
+
+    if args.requests or args.duration:
+        duration_s: float | None = args.duration
+        return duration_s
+    return min(DURATION_S, workload_of(Table.load(args.workload)).duration_s or math.inf)
 
 
 def _told(args: argparse.Namespace, found: "Parity") -> int:

@@ -174,7 +174,7 @@ def _requests(found: Parity) -> Iterator[str]:
             "policies that go by topic did something else."
         )
     if len(rows) < FEW:
-        yield f"Of {len(rows)} requests the p99 is hardly more than the largest value: below {FEW} it says little."
+        yield f"Of {len(rows)} requests the p99 is hardly more than the largest value: below {FEW} it decides nothing."
 
 
 def _modes(records: Sequence[StepRecord]) -> dict[str, int]:

@@ -16,7 +16,7 @@ from serving.parity.spread import Key, Spread, spread
 from serving.parity.verdict import Check, checks_of, differs
 from serving.playing import play
 from serving.scenario import Scenario, ScenarioError
-from serving.workload import load_workload
+from serving.workload import WorkloadError, load_workload
 
 ANY_PORT: dict[str, Any] = {"host": "127.0.0.1", "http_port": 0, "grpc_port": 0}
 ALL_ADMITTED: dict[str, Any] = {"early_rejection": False, "key_requests_per_min": 0, "key_tokens_per_min": 0}
@@ -84,7 +84,9 @@ def parity(scenario: Scenario, load: LoadOptions, grpc: bool, say: Callable[[str
     workload = load_workload(load.workload, load.seed, load.num_requests, load.duration_s)
     # First of all, because what is wrong with the files shows here within a second.
     planned, planned_steps = play(workload, scenario, leaps=False)
-    last_s = max((outcome.last_s for outcome in planned), default=0.0)
+    if not planned:
+        raise WorkloadError(f"{load.workload} has no request within its time: let it last longer (--duration).")
+    last_s = max(outcome.last_s for outcome in planned)
     say(f"In virtual time {len(planned)} requests take {last_s:.4g} s; live, {last_s / scenario.speed:.4g} s.")
     live = run_live(scenario, load, grpc)
     arrived, arrived_steps = replay(scenario, live.flights, {})

@@ -22,7 +22,7 @@ from serving.workload import Ask, Source, Workload
 Key = tuple[str, str]
 """A metric, and a statistic."""
 
-RUNS = 8
+RUNS = 16
 SIGMAS = 2.0  # What lies further away than so many standard deviations is not chance.
 
 

@@ -109,14 +109,22 @@ def test_what_is_wrong_with_the_files_is_told_before_anything_is_started(
     assert result.stderr.startswith("foreserve parity: ") and result.stderr.count("\n") == 1
 
 
+def test_a_workload_without_requests_is_not_served(files: tuple[Path, Path]) -> None:
+    files[1].write_text('arrivals = { kind = "poisson", rate_per_s = 0.001 }\nprompt = 9\noutput = 9\nduration_s = 1\n')
+    result = command(*files)
+    assert result.returncode == 2 and "has no request" in result.stderr and "--duration" in result.stderr
+
+
 def test_files_that_are_not_there_are_named(files: tuple[Path, Path], tmp_path: Path) -> None:
     for arguments in (
         (tmp_path / "no.toml", files[1]),
         (files[0], tmp_path / "no.toml"),
         (*files, "--csv", tmp_path / "no.toml" / "x.csv"),
+        (*files, "--csv", tmp_path),
     ):
         result = command(*arguments)
-        assert result.returncode == 2 and "no.toml" in result.stderr and "Traceback" not in result.stderr
+        named = "no.toml" if "no.toml" in str(arguments) else f"--csv {tmp_path} cannot be written"
+        assert result.returncode == 2 and named in result.stderr and "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize("wrong", [("--duration", "-1"), ("--requests", "0"), ("--seed", "x"), ("--endpoint", "talk")])

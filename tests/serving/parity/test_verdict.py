@@ -52,6 +52,13 @@ def test_what_virtual_time_does_by_chance_too_is_no_failure_and_no_agreement() -
     )
 
 
+def test_the_p99_of_few_requests_decides_nothing() -> None:
+    for requests, chance in ((99, True), (100, False)):
+        found = checks_of(rows(0, 4)[:requests], 1.0, NO_CHANCE)
+        beyond = {each.statistic: each.chance for each in found if each.metric == "tpot_s" and not each.within}
+        assert beyond == {"mean": False, "p99": chance}
+
+
 def test_single_tokens_have_no_time_per_token() -> None:
     lone = [row("a", *[Times(0.1, None)] * 3, output=1)]
     assert {each.metric for each in checks_of(lone, 1.0, NO_CHANCE)} == {"ttft_s"}
