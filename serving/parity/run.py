@@ -113,8 +113,8 @@ def comparable(scenario: Scenario) -> Scenario:
     device."""
     if scenario.residency == "trace":
         raise ScenarioError(
-            "`residency` is 'trace': virtual time has no token model whose routers an expert cache could follow; "
-            "compare with 'analytic'."
+            "`residency` is 'trace': a server follows its token model's routers, and virtual time a recording of some, "
+            "so that their steps can't be the same; compare with 'analytic'."
         )
     if scenario.faults:
         raise ScenarioError(

@@ -89,7 +89,7 @@ def test_a_workload_live_and_in_virtual_time(files: tuple[Path, Path], tmp_path:
 @pytest.mark.parametrize(
     ("scenario", "workload", "said"),
     [
-        ('residency = "trace"', WORKLOAD, ["scenario.toml, line 1:", "`residency`", "no token model"]),
+        ('residency = "trace"', WORKLOAD, ["scenario.toml, line 1:", "`residency`", "a recording"]),
         ('faults = ["stall: for=1"]', WORKLOAD, ["scenario.toml, line 1:", "`faults`"]),
         ("speed = 0.0", WORKLOAD, ["scenario.toml, line 1:", "`speed`"]),
         ("spede = 1.0", WORKLOAD, ["scenario.toml, line 1:", "`spede`"]),
