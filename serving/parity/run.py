@@ -93,7 +93,8 @@ def parity(scenario: Scenario, load: LoadOptions, grpc: bool, say: Callable[[str
     late = slipped(live.records, live.flights)
     heard_steps = replay(scenario, live.flights, late)[1] if late else arrived_steps
     rows = rows_of(live.report.traces, scenario.speed, live.flights, (arrived, planned), late)
-    spreads = spread(workload, scenario, rows)
+    step_s = sum(record.latency_s for record in live.records) / max(1, len(live.records))
+    spreads = spread(workload, scenario, rows, step_s)
     return Parity(
         scenario=scenario,
         planned=len(planned),

@@ -24,6 +24,7 @@ Key = tuple[str, str]
 
 RUNS = 16
 SIGMAS = 2.0  # What lies further away than so many standard deviations is not chance.
+BOTH = 2**0.5  # What is compared, the run as planned and the live one, are two samples.
 
 
 class Spread(NamedTuple):
@@ -54,12 +55,13 @@ class Late(Source):
         return float(self._rng.choice(self._delays_s))
 
 
-def spread(workload: Workload, scenario: Scenario, rows: Sequence[Row]) -> dict[Key, Spread]:
+def spread(workload: Workload, scenario: Scenario, rows: Sequence[Row], step_s: float) -> dict[Key, Spread]:
     """Each figure over the requests of `rows`, when each is as late as one of them was live: `RUNS` runs, and `SIGMAS`
-    standard deviations of them."""
+    standard deviations of the difference between two. One that slipped was a step later, of `step_s` on average."""
     if not rows:
         return {}
-    ids, delays_s = {row.id for row in rows}, [max(0.0, row.delay_s) for row in rows]
+    ids = {row.id for row in rows}
+    delays_s = [max(0.0, row.delay_s) + (step_s if row.slipped else 0.0) for row in rows]
     runs = []
     for seed in range(RUNS):
         outcomes = _run(scenario, Late(workload, delays_s, np.random.default_rng(seed)))
@@ -67,7 +69,8 @@ def spread(workload: Workload, scenario: Scenario, rows: Sequence[Row]) -> dict[
     keys = [(metric, statistic) for metric in METRICS for statistic in STATISTICS]
     figures = {key: [_figure(run, *key) for run in runs] for key in keys}
     return {
-        key: Spread(float(np.mean(values)), SIGMAS * float(np.std(values, ddof=1))) for key, values in figures.items()
+        key: Spread(float(np.mean(values)), SIGMAS * BOTH * float(np.std(values, ddof=1)))
+        for key, values in figures.items()
     }
 
 

@@ -39,11 +39,13 @@ def test_figures_move_with_delays_and_not_without() -> None:
     for each in outcomes:
         times = dict.fromkeys((CLIENT, DEVICE, ARRIVED, PLANNED), times_of(each))
         rows.append(Row(each.request.id, times, 0, 0, 0.0, 0.0, 60, 60, each.tokens, each.tokens, "", "", False, 0.0))
-    still = spread(workload(OPEN), Scenario(), rows)
+    still = spread(workload(OPEN), Scenario(), rows, 0.05)
     assert {each.chance_s for each in still.values()} == {0.0}
     assert still["ttft_s", "mean"].late_s == quantiles(rows, PLANNED, "ttft_s").mean
     late = [row._replace(delay_s=i / 1e3) for i, row in enumerate(rows)]
-    moved = spread(workload(OPEN), Scenario(), late)
+    moved = spread(workload(OPEN), Scenario(), late, 0.05)
     assert 0.0 < moved["ttft_s", "mean"].chance_s < 0.1
-    assert moved == spread(workload(OPEN), Scenario(), late)
-    assert spread(workload(OPEN), Scenario(), []) == {}
+    assert moved == spread(workload(OPEN), Scenario(), late, 0.05)
+    assert spread(workload(OPEN), Scenario(), [], 0.05) == {}
+    slips = [row._replace(slipped=True) for row in rows]
+    assert spread(workload(OPEN), Scenario(), slips, 0.05)["ttft_s", "mean"].late_s != moved["ttft_s", "mean"].late_s
