@@ -23,6 +23,7 @@ from serving import (
 )
 from serving.observing import options as observing
 from serving.options import HELP, REPEATABLE, option_of
+from serving.parity import command as parity_command
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario, located
 from serving.step_trace import command as step_trace_command
 
@@ -100,7 +101,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     call.set_defaults(run=run_call)
     commands_of = (device_model_commands, token_model_commands, policy_commands, study_commands)
-    for others in (*commands_of, topic_commands, top_commands, step_trace_command):
+    for others in (*commands_of, topic_commands, top_commands, step_trace_command, parity_command):
         others.add(commands)
     return parser
 

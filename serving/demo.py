@@ -41,6 +41,9 @@ def options_of(scenario: Scenario) -> list[str]:
         value = getattr(scenario, field.name)
         if value == field.default:
             continue
+        if isinstance(value, bool):
+            options.append(option_of(field.name) if value else option_of(field.name).replace("--", "--no-", 1))
+            continue
         for each in value if isinstance(value, tuple) else (value,):
             options += [option_of(field.name), str(each)]
     return options

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import pickle
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -22,6 +21,7 @@ from serving.injector import Injector
 from serving.judging import follow
 from serving.metrics import Metrics
 from serving.observing.observer import Observer
+from serving.outputs import outputs_of
 from serving.prefix import block_hashes
 
 if TYPE_CHECKING:
@@ -204,14 +204,13 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             self.metrics.on_step(release.record)
             # A step that was under way when its last client left tells of a batch that is no more.
             self._note_idle(release.device)
-        outputs = []
         for flight, chunk in news:
             gap_s = flight.take(chunk.tokens, release.at_s)
             self.metrics.on_tokens(flight, len(chunk.tokens), gap_s)
             if chunk.finish is not None:
                 self._count(flight, FinishReason(chunk.finish))
-            outputs.append(to_output(chunk))
-        if outputs:
+        if news:
+            outputs = outputs_of(chunk for _, chunk in news)
             self._outputs.put_nowait((EngineCoreOutputs(release.device, outputs), release.at_s))
 
     def _foretell(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
@@ -257,12 +256,3 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def _note_idle(self, device: int) -> None:
         if not self._dispatcher.in_flight(device):
             self.metrics.on_idle(device)
-
-
-def to_output(chunk: Chunk) -> EngineCoreOutput:
-    """A chunk as vLLM's output processor takes it."""
-    if chunk.extra is not None:
-        output: EngineCoreOutput = pickle.loads(chunk.extra)
-        return output
-    finish = None if chunk.finish is None else FinishReason(chunk.finish)
-    return EngineCoreOutput(chunk.request_id, chunk.tokens, finish_reason=finish, stop_reason=chunk.stop_reason)

@@ -29,6 +29,7 @@ class Trace:
     error: str | None = None
     cancelled: bool = False
     slo: str = ""  # The SLO class that it named.
+    name: str = ""  # In the workload file, if there is one.
 
     def see(self, at_s: float, output: bool, usage: tuple[int, int] | None) -> None:
         """A chunk with a choice; `usage` is of prompt tokens and output tokens so far, if the chunk says."""
@@ -41,12 +42,13 @@ class Trace:
 
     def close(self) -> None:
         """No more chunks come."""
-        if not self.outputs_s:
-            self.fail("stream", "the stream ended without any output")
-        elif self.tokens > (self.counts[-1] or len(self.outputs_s)) and self.end_s > self.outputs_s[-1]:
+        seen = (self.counts[-1] or len(self.outputs_s)) if self.counts else 0
+        if self.end_s and self.tokens > seen and (not seen or self.end_s > self.outputs_s[-1]):
             # The chunk with the finish_reason brought no text, but a token all the same.
             self.outputs_s.append(self.end_s)
             self.counts.append(self.tokens)
+        if not self.outputs_s:
+            self.fail("stream", "the stream ended without any output")
 
     def fail(self, status: str, error: str) -> None:
         """The request's first failure stands."""

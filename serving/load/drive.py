@@ -50,7 +50,7 @@ class Drive:
             following = after(following, ended_s * self.speed) if after else None
 
     async def _one(self, request: LoadRequest, due_s: float, slots: Slots) -> Trace:
-        trace = Trace(due_s, lag_s=monotonic() - due_s, slo=request.slo)
+        trace = Trace(due_s, lag_s=monotonic() - due_s, slo=request.slo, name=request.name)
         self.traces.append(trace)
         self.in_flight.add(trace)
         try:

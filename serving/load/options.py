@@ -67,6 +67,7 @@ class LoadOptions:
     respect_eos: bool = False
     temperature: float | None = None
     extra_body: dict[str, Any] = field(default_factory=dict)
+    told: bool = False  # Each request of a workload file says its name (X-Request-Id) and its seed.
     timeout_s: float = 600.0  # Real seconds for one request.
     metrics_url: str | None = None
     slos: Slos = Slos()

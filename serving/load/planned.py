@@ -7,8 +7,9 @@ from serving.load.options import LoadOptions, OptionError
 from serving.load.texts import prepare, text_of
 from serving.load.workload import LoadRequest
 from serving.workload import Ask, Source, WorkloadError, load_workload
+from serving.workload.virtual import seed_of
 
-SLO, TOPIC = "x-foreserve-slo", "x-foreserve-topic"
+SLO, TOPIC, NAME = "x-foreserve-slo", "x-foreserve-topic", "x-request-id"
 
 
 class Planned:
@@ -17,8 +18,9 @@ class Planned:
     A trace that turns out to be wrong in its middle ends the run; `error` is why.
     """
 
-    def __init__(self, source: Source, tell_topic: bool) -> None:
-        self._source, self._tell_topic = source, tell_topic
+    def __init__(self, source: Source, tell_topic: bool, told: bool = False) -> None:
+        """Requests that are `told` say their names and seeds."""
+        self._source, self._tell_topic, self._told = source, tell_topic, told
         self.error: WorkloadError | None = None
 
     @classmethod
@@ -28,7 +30,7 @@ class Planned:
         try:
             workload = load_workload(options.workload, options.seed, options.num_requests, options.duration_s)
             _check_sendable((*workload.slo.names, *workload.keys.names))
-            planned = cls(Source(workload), workload.tell_topic)
+            planned = cls(Source(workload), workload.tell_topic, options.told)
         except WorkloadError as error:
             raise OptionError(str(error)) from error
         prepare(workload.topics.names)
@@ -55,11 +57,12 @@ class Planned:
     def _request(self, ask: Ask) -> LoadRequest:
         parts = groupby(ask.prompt, lambda segment: segment.role)
         messages = tuple((role, " ".join(map(text_of, segments))) for role, segments in parts)
-        topic = ask.topic if self._tell_topic else ""
-        headers = tuple((name, value) for name, value in ((SLO, ask.slo), (TOPIC, topic)) if value)
+        topic, name = ask.topic if self._tell_topic else "", ask.id if self._told else ""
+        headers = tuple((header, value) for header, value in ((SLO, ask.slo), (TOPIC, topic), (NAME, name)) if value)
         _check_sendable((ask.slo, topic, ask.key))
         prompt = " ".join(text for _, text in messages)
-        return LoadRequest(ask.arrival_s, prompt, ask.output_tokens, messages, headers, ask.key, ask)
+        seed = seed_of(ask) if self._told else None
+        return LoadRequest(ask.arrival_s, prompt, ask.output_tokens, messages, headers, ask.key, ask, seed)
 
 
 def _check_sendable(names: Iterable[str]) -> None:

@@ -1,5 +1,6 @@
 """The report of a run: a table for people, JSON for everything else."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -7,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from serving.load.client import Trace
 from serving.load.emulator import Fidelity
 from serving.load.options import Slos
 from serving.load.summary import Goodput, Quantiles, Summary
@@ -28,6 +30,7 @@ class Report:
     interrupted: bool = False
     classes: dict[str, Summary] = field(default_factory=dict)  # By SLO class, if requests named any.
     broken: str | None = None  # Why the workload ended before its end.
+    traces: Sequence[Trace] = ()  # Each request, as it was sent.
 
     @property
     def refused(self) -> str | None:

@@ -161,7 +161,9 @@ async def _report(options: LoadOptions, drive: Drive, before: emulator.Snapshot 
     summary = summarise(drive.traces, drive.speed)
     verdict = goodput(drive.traces, options.slos, drive.speed, summary.duration_s)
     classes = by_class(drive.traces, drive.speed)
-    return Report(options.url, drive.model, summary, verdict, options.slos, fidelity, interrupted, classes)
+    return Report(
+        options.url, drive.model, summary, verdict, options.slos, fidelity, interrupted, classes, traces=drive.traces
+    )
 
 
 def _failure(report: Report) -> str | None:

@@ -39,11 +39,17 @@ class LoadRequest:
     headers: tuple[tuple[str, str], ...] = ()  # In gRPC, metadata.
     api_key: str = ""  # "": the run's.
     ask: Ask | None = None  # What it is in its workload file, if there is one.
+    seed: int | None = None  # None: the server chooses.
 
     @property
     def slo(self) -> str:
         """The SLO class that it names, or ""."""
         return self.ask.slo if self.ask else ""
+
+    @property
+    def name(self) -> str:
+        """Its name in the workload file, or ""."""
+        return self.ask.id if self.ask else ""
 
 
 def requests(options: LoadOptions, times: Iterable[float]) -> Iterator[LoadRequest]:
@@ -92,6 +98,8 @@ def body(request: LoadRequest, options: LoadOptions, model: str) -> dict[str, An
     if not options.respect_eos:
         # vLLM's extensions: every answer has the asked length, so that runs can be compared.
         fields |= {"ignore_eos": True, "min_tokens": request.max_tokens}
+    if request.seed is not None:
+        fields["seed"] = request.seed
     if options.temperature is not None:
         fields["temperature"] = options.temperature
     return fields | options.extra_body

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from serving.flight_log import FlightLog
 from serving.observing.logs import FORMATS, LEVELS, start_logging
 from serving.observing.observer import Observer
 from serving.observing.otlp import Otlp
@@ -26,6 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write a line of JSON there for each step, or Parquet if it ends in .parquet (see `foreserve trace`)",
     )
     parser.add_argument(
+        "--flight-log",
+        type=Path,
+        metavar="FILE",
+        help="write a line of JSON there for each request once it has ended: all that its device's scheduler knew of "
+        "it, so that it can be served again in virtual time, and when it had its tokens",
+    )
+    parser.add_argument(
         "--otlp-traces-endpoint",
         metavar="URL",
         help="send a trace of each request there, such as http://localhost:4317; the protocol is gRPC unless "
@@ -43,6 +51,7 @@ class Observing:
     step_log: StepLog | None = None
     otlp: Otlp | None = None
     log_requests: bool = False
+    flight_log: FlightLog | None = None
 
     def observers(self, core: "PacedCore", model: str) -> list[Observer]:
         """Those that are to hear of what happens in `core`, which serves a model of that name."""
@@ -51,8 +60,7 @@ class Observing:
         from serving.observing.stories import Stories
 
         observers: list[Observer] = [DeviceLog(core.devices.nodes.values())]
-        if self.step_log is not None:
-            observers.append(self.step_log)
+        observers += [log for log in (self.step_log, self.flight_log) if log is not None]
         tell: list[Tell] = []
         if self.otlp is not None:
             from serving.observing.send import send
@@ -68,4 +76,5 @@ def observe(args: argparse.Namespace, stack: contextlib.ExitStack) -> Observing:
     start_logging(args.log_format, args.log_level)
     otlp = Otlp(args.otlp_traces_endpoint) if args.otlp_traces_endpoint else None
     step_log = stack.enter_context(StepLog(args.step_log)) if args.step_log else None
-    return Observing(step_log, stack.enter_context(otlp) if otlp else None, args.log_requests)
+    flight_log = stack.enter_context(FlightLog(args.flight_log)) if args.flight_log else None
+    return Observing(step_log, stack.enter_context(otlp) if otlp else None, args.log_requests, flight_log)

@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from serving.flow import Request
 from serving.slo import SloClass
 from serving.workload.ask import Ask, block_hashes
-from serving.workload.mixing import POSITIVE, named
+from serving.workload.mixing import named
 from serving.workload.table import WorkloadError
 
 NO_CLASS = SloClass("")
+# A seed is sent to servers too, and numbers of JSON, and of our gRPC service, are whole up to here.
+SEED_BITS = 53
 
 
 def request_of(ask: Ask, classes: Mapping[str, SloClass], block_tokens: int) -> Request:
@@ -23,7 +25,7 @@ def request_of(ask: Ask, classes: Mapping[str, SloClass], block_tokens: int) -> 
         ask.arrival_s,
         ask.prompt_tokens,
         ask.output_tokens,
-        seed=named(ask.id) & POSITIVE,
+        seed=seed_of(ask),
         topic=ask.topic,
         key=ask.key,
         priority=slo.priority,
@@ -31,3 +33,8 @@ def request_of(ask: Ask, classes: Mapping[str, SloClass], block_tokens: int) -> 
         tpot_s=slo.tpot_s,
         blocks=block_hashes(ask.prompt, block_tokens) if block_tokens else [],
     )
+
+
+def seed_of(ask: Ask) -> int:
+    """What is left to chance in serving it follows from this number, live and in virtual time."""
+    return named(ask.id) >> 64 - SEED_BITS

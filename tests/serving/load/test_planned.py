@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,14 @@ import pytest
 from serving.load.options import LoadOptions, OptionError
 from serving.load.report import Report
 from serving.load.run import run_load
+from serving.workload import Source, load_workload
+from serving.workload.virtual import seed_of
 from tests.serving.load.grpc_stand_in import GrpcStandIn
 from tests.serving.load.openai_stand_in import StandIn
 from tests.serving.load.test_load_command import command
 from tests.serving.load.test_load_run import shown
 from tests.serving.load.test_options import parsed
+from tests.serving.workload.files import served
 from tests.serving.workload.test_traces import SAMPLES
 
 CHAT = """
@@ -105,6 +109,28 @@ def test_the_server_is_told_class_topic_and_key(file, server):
     else:
         said = {"x-foreserve-slo": "interactive", "x-foreserve-topic": "cs", "authorization": "Bearer alice"}
         assert all(said.items() <= metadata.items() for metadata in stand_in.metadata)
+
+
+@pytest.mark.parametrize("server", [StandIn, GrpcStandIn])
+def test_requests_that_are_to_be_told_apart_say_their_names_and_seeds(file, server):
+    stand_in = server()
+    report = load(stand_in, file(), told=True)
+    asks = {ask.id: seed_of(ask) for ask, _ in served(Source(load_workload(file())))}
+    assert sorted(trace.name for trace in report.traces) == sorted(asks)
+    if server is StandIn:
+        seeds = [asked["seed"] for asked in stand_in.seen]
+        heads = [head.decode() for head in stand_in.headers if head.startswith(b"POST")]
+        names = [re.search(r"x-request-id: (\S+)", head).group(1) for head in heads]
+    else:
+        seeds, names = (
+            [int(asked.seed) for asked in stand_in.seen],
+            [each["x-request-id"] for each in stand_in.metadata],
+        )
+    assert dict(zip(names, seeds, strict=True)) == asks
+    other = StandIn()
+    load(other, file())
+    assert not any("seed" in asked for asked in other.seen)
+    assert not any(b"x-request-id" in head for head in other.headers)
 
 
 def test_a_topic_may_be_left_for_the_server_to_find_out(file):

@@ -106,3 +106,13 @@ def test_failures_that_differ_in_numbers_only_are_one_kind():
         trace.fail("429", error)
     failures = summarise(traces).errors
     assert [(each.message, each.count) for each in failures] == [("late by 512 ms", 2), ("too long", 1)]
+
+
+def test_a_lone_token_without_text_comes_with_the_end_and_nothing_at_all_is_a_failure():
+    lone, nothing = Trace(0.0), Trace(0.0)
+    for trace, tokens in ((lone, 1), (nothing, 0)):
+        trace.see(1.5, False, None)
+        trace.prompt_tokens, trace.output_tokens = 3, tokens
+        trace.close()
+    assert lone.completed and (lone.outputs_s, lone.counts) == ([1.5], [1])
+    assert not nothing.completed and "without any output" in nothing.error

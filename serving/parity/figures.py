@@ -1,0 +1,119 @@
+"""Each request as four see it, and what that comes to: the client, the device, and virtual time twice."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from serving.flight_log import Flown
+from serving.load.client import Trace
+from serving.load.summary import Quantiles, e2e_s, tpot_s, ttft_s
+from serving.virtual import Outcome
+
+CLIENT, DEVICE, ARRIVED, PLANNED = SIDES = ("client", "device", "arrived", "planned")
+"""Who tells the time: the load client (live); the device as it released tokens (live); virtual time with the arrivals
+that there were live; virtual time with those of the workload."""
+
+
+class Times(NamedTuple):
+    """Of one request, in emulated seconds: to the first token, and per token after it (None for a single token)."""
+
+    ttft_s: float
+    tpot_s: float | None
+
+
+METRICS = Times._fields
+STATISTICS = ("mean", "p50", "p99")
+
+
+class Row(NamedTuple):
+    """A request of the workload: its `Times` by side; on which device it was, and would be as planned; when it
+    arrived, in emulated seconds since the run began; its prompt and output in tokens, as asked for and as they were;
+    what it was about, and is by the workload; whether it slipped a step; and how much longer its client waited for all
+    of it than the device took."""
+
+    id: str
+    times: Mapping[str, Times]
+    device: int
+    device_planned: int
+    arrival_s: float
+    arrival_planned_s: float
+    prompt_tokens: int
+    prompt_tokens_asked: int
+    output_tokens: int
+    output_tokens_asked: int
+    topic: str
+    topic_planned: str
+    slipped: bool
+    delay_s: float
+
+    @property
+    def late_s(self) -> float:
+        """How much later it arrived than planned."""
+        return self.arrival_s - self.arrival_planned_s
+
+
+def rows_of(
+    traces: Iterable[Trace],
+    speed: float,
+    flights: Iterable[Flown],
+    virtual: tuple[Mapping[str, Outcome], Sequence[Outcome]],
+    slipped: Iterable[str],
+) -> list[Row]:
+    """The requests that all four have seen to their end, in the order in which they were planned to arrive. `virtual`:
+    the outcomes as arrived, by the server's ids, and as planned."""
+    seen = {trace.name: trace for trace in traces if trace.completed}
+    served = {each.name: each for each in flights if each.tokens}
+    arrived, planned = virtual
+    both = [(outcome, served[outcome.request.id]) for outcome in planned if outcome.request.id in seen.keys() & served]
+    if not both:
+        return []
+    # The clocks have different origins. Whoever came first waited for nobody, so its arrivals are the same.
+    began_s = both[0][1].arrival_s - both[0][0].request.arrival_s
+    slips = set(slipped)
+    return [
+        Row(
+            id=flight.name,
+            times={
+                CLIENT: _seen(seen[flight.name], speed),
+                DEVICE: _released(flight),
+                ARRIVED: times_of(arrived[flight.id]),
+                PLANNED: times_of(outcome),
+            },
+            device=flight.device,
+            device_planned=outcome.device,
+            arrival_s=flight.arrival_s - began_s,
+            arrival_planned_s=outcome.request.arrival_s,
+            prompt_tokens=flight.prompt_tokens,
+            prompt_tokens_asked=outcome.request.prompt_tokens,
+            output_tokens=flight.tokens,
+            output_tokens_asked=outcome.request.max_tokens,
+            topic=flight.topic,
+            topic_planned=outcome.request.topic,
+            slipped=flight.id in slips,
+            delay_s=e2e_s(seen[flight.name]) * speed - (flight.last_s - flight.arrival_s),
+        )
+        for outcome, flight in both
+    ]
+
+
+def quantiles(rows: Iterable[Row], side: str, metric: str) -> Quantiles:
+    """One figure over all requests that have it."""
+    values = [getattr(row.times[side], metric) for row in rows]
+    return Quantiles.of(np.array([value for value in values if value is not None]))
+
+
+def times_of(outcome: Outcome) -> Times:
+    """What a request in virtual time would have told."""
+    return Times(outcome.ttft_s, outcome.tpot_s if outcome.tokens > 1 else None)
+
+
+def _seen(trace: Trace, speed: float) -> Times:
+    real_s = tpot_s(trace)
+    return Times(ttft_s(trace) * speed, None if real_s is None else real_s * speed)
+
+
+def _released(flight: Flown) -> Times:
+    assert flight.first_s is not None  # it had tokens
+    after = flight.tokens - 1
+    return Times(flight.first_s - flight.arrival_s, (flight.last_s - flight.first_s) / after if after else None)

@@ -1,0 +1,39 @@
+"""The live side: a server of a scenario, sent a workload by the load client, and what both saw of it."""
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import uvloop
+
+from serving.child import server
+from serving.demo import options_of
+from serving.flight_log import Flown, read_flight_log
+from serving.flow import StepRecord
+from serving.load.options import LoadOptions
+from serving.load.report import Report
+from serving.load.run import run_load
+from serving.progress_line import ProgressLine
+from serving.scenario import Scenario
+from serving.step_log import read_step_log
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What the client saw, what its requests were to the devices' schedulers, and all steps."""
+
+    report: Report
+    flights: list[Flown]
+    records: list[StepRecord]
+
+
+def run_live(scenario: Scenario, load: LoadOptions, grpc: bool) -> Live:
+    """Bring the scenario up, send the load to it, and take it down. Raises ServerFailed, and what `run_load` raises."""
+    with tempfile.TemporaryDirectory(prefix="foreserve-parity-") as folder:
+        steps, flights = Path(folder) / "steps.jsonl", Path(folder) / "flights.jsonl"
+        logs = ("--step-log", str(steps), "--flight-log", str(flights))
+        with server(*options_of(scenario), *logs, quiet=True) as child, ProgressLine() as line:
+            key = scenario.api_keys[0] if scenario.api_keys else None
+            url, metrics_url = child.grpc_url if grpc else child.http_url, f"{child.http_url}/metrics"
+            report = uvloop.run(run_load(replace(load, url=url, metrics_url=metrics_url, api_key=key), line))
+        return Live(report, read_flight_log(flights), read_step_log(steps))

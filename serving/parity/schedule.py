@@ -1,0 +1,99 @@
+"""Two schedules beside each other: the steps that a device made live, and those that it makes in virtual time.
+
+Live, the news of an arrival takes its time to the device. One that came before a step and was heard of after it
+*slips*: it begins one step later than it would have, and all steps after that are other ones. A step's record says how
+many of those that began in it had slipped; with the log of requests it is known which.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise, zip_longest
+from typing import NamedTuple
+
+from serving.flight_log import Flown
+from serving.flow import StepRecord
+
+
+class Shape(NamedTuple):
+    """What a step is made of, whenever it is made: its mode, sequences in it, and tokens that are new in it."""
+
+    mode: str
+    batch: int
+    new_tokens: int
+
+    def __str__(self) -> str:
+        return f"{self.mode.upper()} of {self.batch}, {self.new_tokens} new tokens"
+
+
+class Difference(NamedTuple):
+    """The first step of a device, `place` steps from its beginning, that is not the same; None: there is none. `at_s`
+    is when it began."""
+
+    device: int
+    place: int
+    at_s: float
+    live: Shape | None
+    virtual: Shape | None
+
+
+class Agreement(NamedTuple):
+    """Of the `steps` made live, `agree` came before the first that is not the same, on each device: all, unless there
+    is a `first` difference. Those began at most `apart_s` emulated seconds apart."""
+
+    steps: int
+    agree: int
+    first: Difference | None
+    apart_s: float
+
+    @property
+    def identical(self) -> bool:
+        return self.first is None
+
+
+def agreement(live: Iterable[StepRecord], virtual: Iterable[StepRecord]) -> Agreement:
+    """How far two schedules are the same, in mode, batch and new tokens, step by step."""
+    ours, theirs = _by_device(live), _by_device(virtual)
+    differences, same = [], []
+    for device in sorted(ours.keys() | theirs.keys()):
+        pairs = list(zip_longest(ours[device], theirs[device]))
+        place = next((i for i, pair in enumerate(pairs) if _shape(pair[0]) != _shape(pair[1])), len(pairs))
+        differences += [_difference(device, place, *pair) for pair in pairs[place : place + 1]]
+        same += pairs[:place]
+    first = min(differences, key=lambda each: each.at_s, default=None)
+    apart_s = max((abs(live.start_s - virtual.start_s) for live, virtual in same), default=0.0)
+    return Agreement(sum(map(len, ours.values())), len(same), first, apart_s)
+
+
+def slipped(live: Iterable[StepRecord], flights: Iterable[Flown]) -> dict[str, float]:
+    """The requests that slipped a step, by id, and for each an instant at which it would have made the step that it
+    made: half-way between the beginnings of the step that it missed, and of its own."""
+    began: dict[tuple[int, float], list[Flown]] = defaultdict(list)
+    for flight in flights:
+        if flight.started_s is not None:
+            began[flight.device, flight.started_s].append(flight)
+    found = {}
+    for device, steps in _by_device(live).items():
+        for missed, own in pairwise(steps):
+            # Others may have waited for room and begin in the same step: news of them came before.
+            late = [each for each in began[device, own.start_s] if each.arrival_s <= missed.start_s]
+            late.sort(key=lambda each: each.place)
+            middle_s = (missed.start_s + own.start_s) / 2
+            found.update({each.id: middle_s for each in late[len(late) - own.slips :]})
+    return found
+
+
+def _by_device(records: Iterable[StepRecord]) -> dict[int, list[StepRecord]]:
+    """Each device's own, in their order. Steps that were told of as one are not taken apart."""
+    steps: dict[int, list[StepRecord]] = defaultdict(list)
+    for record in records:
+        steps[record.device].append(record)
+    return steps
+
+
+def _difference(device: int, place: int, live: StepRecord | None, virtual: StepRecord | None) -> Difference:
+    began_s = [record.start_s for record in (live, virtual) if record is not None]
+    return Difference(device, place, began_s[0], _shape(live), _shape(virtual))
+
+
+def _shape(record: StepRecord | None) -> Shape | None:
+    return None if record is None else Shape(record.mode, record.batch, record.new_tokens)

@@ -1,0 +1,19 @@
+"""Is the server of a demo the one that was asked for?"""
+
+import pytest
+
+from serving.cli import make_parser, scenario_of
+from serving.demo import options_of
+from serving.scenario import Scenario
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        Scenario(),
+        Scenario(early_rejection=False, prefix_caching=False),
+        Scenario(fleet=("2 x elmoe3d-4gb", "elmoe3d-8gb"), api_keys=("a", "b"), speed=0.25, mode="cost", depth="auto"),
+    ],
+)
+def test_the_options_of_a_scenario_make_the_same_one(scenario: Scenario) -> None:
+    assert scenario_of(make_parser().parse_args(["serve", *options_of(scenario)])) == scenario
