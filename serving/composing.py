@@ -67,10 +67,13 @@ def horizon(step: Step, together: Lockstep, alone: Many[Sequence], spare: int) -
     which each may have `spare` tokens beside those that it has."""
     if any(each.length - each.computed != 1 for each in alone):
         return 1
-    steps = [MAX_HORIZON, *[min(each.remaining, each.room - each.computed + spare) for each in alone]]
+    steps = min([MAX_HORIZON, *[min(each.remaining, each.room - each.computed + spare) for each in alone]])
     if step.together:
-        steps += together.left, together.in_hand + spare
-    return max(1, min(steps))
+        steps = min(steps, together.left)
+        # To know it takes a while, and mostly there is room enough anyway.
+        if together.least_in_hand + spare < steps:
+            steps = min(steps, together.in_hand + spare)
+    return max(1, steps)
 
 
 NOBODY = Lockstep(1, 0)

@@ -121,8 +121,13 @@ class Lockstep:
         self._more.clear()
 
     @property
+    def least_in_hand(self) -> int:
+        """Tokens that a member has room for in any case, once what was wanted was given."""
+        return self._lead + 1
+
+    @property
     def in_hand(self) -> int:
-        """Tokens that any member has room for at least, once what was wanted was given."""
+        """Tokens that each member has room for then."""
         size = self._block
         fewest = next(place for place in range(size, 0, -1) if self._classes[(place - 1 - self.count) % size])
         return size - (fewest - 1) + self._lead

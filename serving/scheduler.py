@@ -38,11 +38,17 @@ class Scheduler:
         self._fresh: set[str] = set()
         self._spilled = 0
 
-    def submit(self, request: Request) -> None:
-        """Take a request on."""
+    def submit(self, request: Request, in_time: bool = False) -> None:
+        """Take a request on, of which the news may be late if they are not surely `in_time`."""
         self._waiting[request.id] = Sequence.of(request)
         self._coming.push(request)
-        self._fresh.add(request.id)
+        if not in_time:
+            self._fresh.add(request.id)
+
+    @property
+    def full(self) -> bool:
+        """Whether as many run as may."""
+        return len(self.running) >= self.limits.max_num_seqs
 
     def abort(self, request_id: str) -> None:
         """Forget a request; one that is unknown was finished already."""
@@ -53,7 +59,7 @@ class Scheduler:
             (self._coming if sequence.request in self._coming else self._queue).remove(sequence.request)
 
     def limit(self, limits: Limits) -> None:
-        """Have other limits from the next step on: sequences that the KV cache has no room for are preempted."""
+        """Have other limits from the next step on; those whom the KV cache has no room for are preempted."""
         self.limits = limits
         self.kv.resize(limits.kv_capacity_tokens)
 
@@ -155,13 +161,12 @@ class Scheduler:
     def _go_on_all(self, step: Step) -> None:
         """All that run already."""
         together, kv = self._together, self.kv
-        if len(together):
+        if members := len(together):
             wanted = together.wanted()
-            if len(together) <= step.tokens and (wanted <= max(kv.free, 0) or len(self.running) == 1):
+            if members <= step.tokens and (wanted <= max(kv.free, 0) or len(self.running) == 1):
                 together.give()
                 kv.take(wanted)
-                step.together = len(together)
-                step.tokens -= step.together
+                step.together, step.tokens = members, step.tokens - members
             else:
                 self._part()
         self._go_on(step, list(self._apart.values()))
@@ -182,15 +187,13 @@ class Scheduler:
     def _find_room(self, sequence: Sequence, tokens: int, step: Step) -> bool:
         """Give a sequence room for so many tokens, if need be at the expense of others; False if it must leave itself.
         One that is alone has it in any case."""
-        while sequence.id in self.running and len(self.running) > 1 and self._lacks(sequence, tokens):
+        blocks, kv = self.kv.blocks(tokens), self.kv
+        while sequence.id in self.running and len(self.running) > 1 and blocks - sequence.held.blocks > max(kv.free, 0):
             self._preempt(step)
         if sequence.id not in self.running:
             return False
         self._grow(sequence, tokens)
         return True
-
-    def _lacks(self, sequence: Sequence, tokens: int) -> bool:
-        return self.kv.blocks(tokens) - sequence.held.blocks > max(self.kv.free, 0)
 
     def _grow(self, sequence: Sequence, tokens: int) -> None:
         self.kv.grow(sequence.held, tokens)
@@ -240,13 +243,12 @@ class Scheduler:
         self._topics[request.topic] += 1
 
     def _leave(self, sequence: Sequence) -> None:
-        request = sequence.request
         if self._fair is not None:
-            self._fair.end(request)
-        del self.running[request.id]
-        if self._apart.pop(request.id, None) is None:
+            self._fair.end(sequence.request)
+        del self.running[sequence.id]
+        if self._apart.pop(sequence.id, None) is None:
             self._together.leave(sequence)
-        self._topics[request.topic] -= 1
+        self._topics[sequence.request.topic] -= 1
         self.kv.release(sequence.held)
         sequence.room = 0
 
@@ -269,9 +271,8 @@ class Scheduler:
 
     def _count_slips(self, started: list[str], last: float) -> int:
         """Arrivals that would have made the step before this one, had the news of them been here in time."""
-        slips = sum(self.running[id].request.arrival_s <= last for id in started if id in self._fresh)
-        self._fresh.clear()
-        return slips
+        fresh, self._fresh = self._fresh, set()
+        return sum(self.running[id].request.arrival_s <= last for id in started if id in fresh)
 
     def _describe(self, at: float, step: Step, slips: int) -> Batch:
         coming = self._coming.first()
@@ -293,7 +294,7 @@ class Scheduler:
 
     def _horizon(self, step: Step, alone: list[Sequence]) -> int:
         sequences = step.together + len(alone)
-        if not sequences or sequences < len(self.running):
+        if sequences < max(1, len(self.running)):
             return 1
         spare = self.kv.free // sequences * self.kv.block_tokens - self.rules.lookahead
         return horizon(step, self._together, alone, spare)
