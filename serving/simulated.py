@@ -22,6 +22,7 @@ from serving.router import Router
 from serving.scenario import Scenario, ScenarioError
 from serving.scheduling import limits_of, rules_of
 from serving.virtual import ARRIVES, Listener, Outcome, VirtualNode
+from serving.ways import Ways
 
 
 @dataclass(slots=True)
@@ -52,6 +53,7 @@ class Simulated:
         check_faults(scenario, [emulated for emulated, _ in fleet])
         self._emulated = [emulated for emulated, _ in fleet]
         self._tiers: list[Throttled] = []
+        self._ways: dict[Emulated, Ways] = {}
         self.nodes = [self._node(index, *member, leaps) for index, member in enumerate(fleet)]
         # What each device does next, with what it no longer will.
         self._coming: list[tuple[float, int, int]] = []
@@ -91,12 +93,18 @@ class Simulated:
         first = index - index % emulated.sharers
         self._tiers.append(Throttled(Lpddr(figures.ext_bytes_per_s) if first == index else self._tiers[first].tier))
         limits, rules = limits_of(self._scenario, figures), rules_of(self._scenario, figures)
-        pricer = emulated.pricer(emulated.load())
+        pricer = emulated.pricer(self._load(emulated))
         node = VirtualNode(index, pricer, self._tiers[index], limits, rules, leaps, self._listener)
         node.engine.lease_s = LEASE_S if shared else NEVER
         node.on_end = partial(self._end, index)
         self._router.add(index, figures.token_s)
         return node
+
+    def _load(self, emulated: Emulated) -> Ways:
+        """What prices its steps: one for all devices that are alike, as it remembers nothing but its answers."""
+        if emulated not in self._ways:
+            self._ways[emulated] = emulated.load()
+        return self._ways[emulated]
 
     def _advance(self, until_s: float) -> None:
         """Have all happen that does before requests arrive at an instant."""
@@ -169,7 +177,7 @@ class Simulated:
             if device == index or (fault.kind == LPDDR and same_tier):
                 faults[number] = fault
         emulated = self._emulated[index].in_condition(condition_of(faults.values()))
-        ways = emulated.load()
+        ways = emulated.load()  # conditions may be many: they are not kept
         figures = emulated.figures(ways)
         self._tiers[index].left = emulated.condition.ext_share
         node = self.nodes[index]
