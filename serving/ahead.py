@@ -35,18 +35,22 @@ class Ahead:
         if len(self._ends_s) > 1 and at_s <= self._ends_s[-2]:
             self._ends_s = self._ends_s[: int(np.searchsorted(self._ends_s, at_s)) + 1]
 
-    def make(self) -> bool:
-        """Make them; whether there are more of the same plan, which are the next now."""
+    def make(self) -> None:
+        """Make them."""
         steps = len(self._ends_s)
         if self._leaps and steps > 1 and self._priced.run is not None:
             self._engine.leap(self._batch, self._priced, self._priced.run, self._ends_s)
-        else:
-            self._engine.step(self._batch, self._priced, self._first)
-            for priced in islice(self._prices, steps - 1):
-                self._engine.step(self._batch, priced, first=False)
+            return
+        self._engine.step(self._batch, self._priced, self._first)
+        for priced in islice(self._prices, steps - 1):
+            self._engine.step(self._batch, priced, first=False)
+        self._first = False
+
+    def go_on(self) -> bool:
+        """Look at the next steps of the same plan, once those before were made; False if there are none, or something
+        has changed."""
         if self._priced.run is not None or self._engine.at >= self._holds_s or self._engine.ended:
             return False
-        self._first = False
         following = next(self._prices, None)
         if following is None:
             return False

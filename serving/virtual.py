@@ -142,22 +142,30 @@ class VirtualNode:
 
     def proceed(self) -> None:
         """Do what is due."""
-        due_s, _ = self.due
+        due_s, what = self.due
         self.engine.clock.until(due_s)
-        if self._ahead is None:
-            self._plan()
-        elif self._ahead.make():
-            self.due = self._ahead.end_s, ENDS
-        else:
-            self._ahead, self.due = None, (self.engine.at, PLANS)
-            if not self._left:
-                self.engine.rest()
-                self.due = IDLE
+        (self._make if what == ENDS else self._begin)()
 
     def run(self, until_s: float) -> None:
         """Do all that is due before requests that arrive at an instant; or, without one, all that there is to do."""
         while self.due < (until_s, ARRIVES):
             self.proceed()
+
+    def _make(self) -> None:
+        assert self._ahead is not None
+        self._ahead.make()
+        self.due = self.engine.at, PLANS
+        if not self._left:
+            self.engine.rest()
+            self._ahead, self.due = None, IDLE
+
+    def _begin(self) -> None:
+        """Go on with the plan, or make another."""
+        if self._ahead is None or not self._ahead.go_on():
+            self._ahead = None
+            self._plan()
+        if self._ahead is not None:
+            self.due = self._ahead.end_s, ENDS
 
     def _plan(self) -> None:
         engine = self.engine
@@ -168,20 +176,18 @@ class VirtualNode:
             self.due = engine.at, PLANS
             return
         batch = engine.plan()
+        self.due = batch.until_s, PLANS
         if batch.ids:
             self._tokens.begin(batch)
             self._ahead = Ahead(engine, batch, self._leaps)
-            self.due = self._ahead.end_s, ENDS
-        else:
-            self.due = batch.until_s, PLANS
 
     def _change(self, at_s: float) -> None:
         """Plan anew from an instant on, or once the step then under way has ended."""
-        if self._ahead is not None:
+        if self._ahead is not None and self.due[1] == ENDS:
             self._ahead.cut(at_s)
             self.due = self._ahead.end_s, ENDS
         elif self._left:
-            self.due = max(at_s, self.engine.at), PLANS
+            self._ahead, self.due = None, (max(at_s, self.engine.at), PLANS)
 
     def _note(self, release: Release) -> None:
         for id in release.started:
