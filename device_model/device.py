@@ -152,7 +152,7 @@ def _costs(execution: Execution, steps: int, static_w: float) -> StepCosts:
     latency = draft_s + target_s + update_s
     compute_j, ext_j, hb_j, comm_j, hb_bytes, ext_bytes = sums
     target_j = compute_j + ext_j + hb_j + comm_j + latency * static_w - draft_j
-    # One table, and views of it: to make six small arrays takes longer than all the arithmetic.
+    # One table: to make seven small arrays takes longer than all the arithmetic.
     table = _table(
         steps,
         (
@@ -161,8 +161,7 @@ def _costs(execution: Execution, steps: int, static_w: float) -> StepCosts:
         ),
     )
     table.flags.writeable = False  # an answer may be given more than once
-    columns = (table[:, 0], table[:, 1:6], table[:, 6:8], table[:, 8], table[:, 9], table[:, 10:13], table[:, 13:15])
-    return StepCosts(*columns)
+    return StepCosts(table)
 
 
 def _table(steps: int, columns: tuple[Number, ...]) -> FloatArray:

@@ -59,6 +59,11 @@ class ModelSize:
         )
 
     @property
+    def sums_suffice(self) -> bool:
+        """Whether what sequences that decode ask for follows from the sum of their contexts."""
+        return not self.windowed and not self.expanded_pair_macs
+
+    @property
     def experts_bytes(self) -> float:
         """All experts of all layers."""
         return self.expert_bytes * self.experts

@@ -143,56 +143,70 @@ class StepCost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepCosts:
-    """The costs of `k` coming steps of an unchanged batch, vectorised.
+    """The costs of `k` coming steps of an unchanged batch, vectorised: a `table` [k, 15], and views of it.
 
     `latency_s` [k], `energy_j` [k, 5] in the order of `Energy`, `traffic_bytes` [k, 2] in the order of `Traffic`,
     `expert_lookups` [k], `expert_hits` [k], `seconds` [k, 3] in the order of `Seconds`, which add up to the latency,
     `stage_energy_j` [k, 2] in the order of `StageEnergy`, which add up to the energy.
     """
 
-    latency_s: FloatArray
-    energy_j: FloatArray
-    traffic_bytes: FloatArray
-    expert_lookups: FloatArray
-    expert_hits: FloatArray
-    seconds: FloatArray
-    stage_energy_j: FloatArray
+    table: FloatArray
 
     def __len__(self) -> int:
-        return len(self.latency_s)
+        return len(self.table)
+
+    @property
+    def latency_s(self) -> FloatArray:
+        return self.table[:, 0]
+
+    @property
+    def energy_j(self) -> FloatArray:
+        return self.table[:, 1:6]
+
+    @property
+    def traffic_bytes(self) -> FloatArray:
+        return self.table[:, 6:8]
+
+    @property
+    def expert_lookups(self) -> FloatArray:
+        return self.table[:, 8]
+
+    @property
+    def expert_hits(self) -> FloatArray:
+        return self.table[:, 9]
+
+    @property
+    def seconds(self) -> FloatArray:
+        return self.table[:, 10:13]
+
+    @property
+    def stage_energy_j(self) -> FloatArray:
+        return self.table[:, 13:15]
+
+    @property
+    def first(self) -> StepCost:
+        """That of the first step."""
+        return _cost(self.table[0].tolist())
 
     def total(self, steps: int) -> StepCost:
         """The first `steps` together, one after the other."""
-
-        def summed(column: FloatArray) -> list[float]:
-            sums: list[float] = column[:steps].sum(axis=0).tolist()
-            return sums
-
-        return StepCost(
-            latency_s=float(self.latency_s[:steps].sum()),
-            energy=Energy(*summed(self.energy_j)),
-            traffic=Traffic(*summed(self.traffic_bytes)),
-            expert_lookups=float(self.expert_lookups[:steps].sum()),
-            expert_hits=float(self.expert_hits[:steps].sum()),
-            seconds=Seconds(*summed(self.seconds)),
-            stage_energy=StageEnergy(*summed(self.stage_energy_j)),
-        )
+        return _cost(np.add.reduce(self.table[:steps], axis=0).tolist())
 
     def __iter__(self) -> Iterator[StepCost]:
-        columns = (
-            self.latency_s,
-            self.energy_j,
-            self.traffic_bytes,
-            self.expert_lookups,
-            self.expert_hits,
-            self.seconds,
-            self.stage_energy_j,
-        )
-        for latency, energy, traffic, lookups, hits, seconds, stages in zip(
-            *(c.tolist() for c in columns), strict=True
-        ):
-            parts = Energy(*energy), Traffic(*traffic)
-            yield StepCost(latency, *parts, lookups, hits, Seconds(*seconds), StageEnergy(*stages))
+        return map(_cost, self.table.tolist())
+
+
+def _cost(row: list[float]) -> StepCost:
+    latency, compute, ext, hb, comm, static, to_hb, to_ext, lookups, hits, draft, target, update, *stages = row
+    return StepCost(
+        latency,
+        Energy(compute, ext, hb, comm, static),
+        Traffic(to_hb, to_ext),
+        lookups,
+        hits,
+        Seconds(draft, target, update),
+        StageEnergy(*stages),
+    )
 
 
 class DeviceModel(Protocol):

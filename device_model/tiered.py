@@ -17,7 +17,8 @@ from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.slices import sliceable
 from device_model.spec import SpecError
-from device_model.step import StepPlan
+from device_model.step import StepCosts, StepPlan
+from device_model.stretches import Stretches
 from device_model.units import at_four_bits, at_share, without_price
 from device_model.work import StepWork
 
@@ -72,6 +73,13 @@ class TieredDevice(RooflineDevice):
         self.hot: HotExperts | None = None
         self._sliceable = sliceable(setup.model)
         self._in_hb = self.placement.hb_static_bytes / self.size.static_bytes
+        self._stretches = Stretches(super().probe)
+
+    def probe(self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None) -> StepCosts:
+        """As of any device."""
+        if steps > 1 and self.cache is self.expected and self.size.sums_suffice and self._stretches.cover(plan):
+            return self._stretches.probe(plan, steps, ext_bytes_per_s)
+        return super().probe(plan, steps, ext_bytes_per_s)
 
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
         held = self.held(work)

@@ -136,6 +136,12 @@ class StepWork(NamedTuple):
         return _total((after * (after + 1) - before * (before + 1)) // 2)
 
 
+def decodes(plan: StepPlan) -> bool:
+    """Whether each sequence of a plan computes one token."""
+    tokens, squares = _sums(plan.new_tokens.astype(np.int64, copy=False).tobytes())
+    return tokens == squares == len(plan.new_tokens)
+
+
 @lru_cache(maxsize=4096)
 def _sums(new_tokens: bytes) -> tuple[int, int]:
     """The sum of new tokens and that of their squares: the same at every step of a batch that decodes."""

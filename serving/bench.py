@@ -26,7 +26,7 @@ from serving.probe_bench import probes
 from serving.scheduler_bench import decisions
 from serving.step_log import read_step_log
 from serving.study.bench import sweep_pace
-from serving.virtual_bench import virtual_pace
+from serving.virtual_bench import day_pace, virtual_pace
 
 HARDWARE = "elmoe3d-8gb"
 # Devices, sequences in each one's batch, and the speed that brings a step of that batch to some 5 to 30 ms.
@@ -36,6 +36,7 @@ PACING = [(1, 1, 1.0), (1, 4, 1.0), (1, 16, 3.0), (4, 1, 1.0), (4, 4, 1.0)]
 ITL = [(16, 4, 1.1), (64, 4, 3.0), (256, 4, 12.0), (256, 4, 3.0)]
 STREAMS, STREAM_TOKENS = 64, 600
 INSTANT = 1e6
+DAY_REQUESTS = 100_000
 
 
 class Servers:
@@ -75,6 +76,8 @@ def bench(quick: bool, token_model: str) -> dict[str, Any]:
     results["metrics"] = metrics_cost()
     say("Virtual time ...")
     results["virtual"] = virtual_pace()
+    if not quick:
+        results["virtual"]["day"] = day_pace(DAY_REQUESTS)
     say("Studies ...")
     results["study"] = sweep_pace(requests=300 if quick else 2000)
     for devices, batch, speed in PACING:

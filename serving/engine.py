@@ -1,11 +1,10 @@
 """The emulation loop: plan, cost, wait, release. Written once, against `Clock`, and ignorant of actors."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import NamedTuple, Protocol
-
-import numpy as np
 
 from device_model.step import StepCosts
 from serving.clock import Clock
@@ -61,8 +60,8 @@ class Engine:
     """One emulated device in time. `sink` takes its releases; `cycle` is to be called for ever.
 
     `at` is where its emulated time has got to: the sum of modelled latencies, and of waits for arrivals and stalls.
-    `lease_s` is for how long of it a lease of the tier holds. One that `leaps` makes all steps of an unchanged batch at
-    once: for virtual time, where nobody waits for them one by one.
+    `lease_s` is for how long of it a lease of the tier holds. In virtual time, where nobody waits for steps one by one,
+    who calls has it `plan`, and make the steps when their time has come (`serving.ahead`).
     """
 
     device: int
@@ -74,7 +73,6 @@ class Engine:
     sink: Callable[[Release], None]
     at: float = 0.0
     lease_s: float = NEVER
-    leaps: bool = False
     _leased_at: float | None = None
     _lease_ends_s: float = NEVER
     stalled_until: float = 0.0
@@ -110,23 +108,34 @@ class Engine:
         # Cleared before the question: news that come while it is answered lead to another.
         self._news = False
         self._stand_still()
+        batch = self.plan()
+        if not batch.ids:
+            self.clock.wait(batch.until_s)
+            return
+        for step, priced in enumerate(self.price(batch)):
+            self.step(batch, priced, first=step == 0)
+            if self._news or self._finished or self.at >= self.holds_s(batch):
+                break
+
+    def plan(self) -> Batch:
+        """What comes next, from here on, after what was done."""
         finished = [self._finished.popleft() for _ in range(len(self._finished))]
         done = Done(self._steps, self._accepted, finished)
         self._steps, self._accepted = 0, []
         batch = self.planner.plan(self.at, self.clock.now(), self._last, done)
-        if not batch.ids:
-            self._release_tier()
-            self.clock.wait(batch.until_s)
-            return
-        self.at = batch.start_s
-        granted = self._lease()
-        for step, priced in enumerate(self.pricer.price(batch, granted)):
-            if self.leaps and step == 0 and priced.run is not None and len(priced.run) > 1:
-                self._leap(batch, priced, priced.run)
-                break
-            self._step(batch, priced, first=step == 0)
-            if self._news or self._finished or self.at >= min(batch.until_s, self._lease_ends_s):
-                break
+        if batch.ids:
+            self.at = batch.start_s
+        else:
+            self.rest()
+        return batch
+
+    def price(self, batch: Batch) -> Iterator[Priced]:
+        """What the steps of a batch that begins here cost, one after the other."""
+        return self.pricer.price(batch, self._lease())
+
+    def holds_s(self, batch: Batch) -> float:
+        """The instant from which on a batch must be planned anew."""
+        return min(batch.until_s, self._lease_ends_s)
 
     def _lease(self) -> float:
         since = self.at if self._leased_at is None else self._leased_at
@@ -134,7 +143,12 @@ class Engine:
         self._lease_ends_s = self.at + self.lease_s
         return self.tier.lease(self.device, traffic, self.at - since)
 
-    def _release_tier(self) -> None:
+    @property
+    def ended(self) -> bool:
+        """Whether a request has ended since the plan."""
+        return bool(self._finished)
+
+    def rest(self) -> None:
         """Nothing to do: the tier's other devices may have what this one had."""
         if self._leased_at is not None:
             self.tier.release(self.device, self._traffic)
@@ -143,17 +157,21 @@ class Engine:
     def _stand_still(self) -> None:
         """Let a stall pass. A clock's wait may end sooner than it is asked to."""
         if self.stalled_until > self.at:
-            self._release_tier()
+            self.rest()
             while self.clock.now() < self.stalled_until:
                 self.clock.wait(self.stalled_until)
             # If it was ended before its time, it is now.
             self.at = max(self.at, self.stalled_until if self.stalled_until > self.at else self.clock.now())
 
-    def _step(self, batch: Batch, priced: Priced, first: bool) -> None:
+    def step(self, batch: Batch, priced: Priced, first: bool) -> None:
+        """Make a step."""
         start, self.at = self.at, self.at + priced.cost.latency_s
         late_real_s = self.clock.until(self.at)
-        accepted = priced.accepted or [0] * len(batch.ids)
-        emitted = {id: 1 + more for id, more, emits in zip(batch.ids, accepted, batch.emits, strict=True) if emits}
+        if priced.accepted:
+            parts = zip(batch.ids, priced.accepted, batch.emits, strict=True)
+            emitted = {id: 1 + more for id, more, emits in parts if emits}
+        else:
+            emitted = dict.fromkeys(batch.ids if all(batch.emits) else compress(batch.ids, batch.emits), 1)
         underruns = self._tell(batch, priced, Made(start, emitted, first, late_real_s))
         self._last = start
         # A batch that drafts is planned anew after each step, as only now it is known how far its sequences have got.
@@ -161,17 +179,12 @@ class Engine:
         if underruns and self.tokens.owed() > MAX_OWED:
             self._stall()
 
-    def _leap(self, batch: Batch, priced: Priced, run: StepCosts) -> None:
-        """Make as many steps at once as would be made one by one until something is to happen."""
-        start, ends = self.at, np.add.accumulate(np.concatenate(([self.at], run.latency_s)))[1:]
-        until = min(batch.until_s, self._lease_ends_s)
-        steps = min(len(ends), int(np.searchsorted(ends, until)) + 1)
-        ends_s = ends[:steps].tolist()
-        self.at = ends_s[-1]
+    def leap(self, batch: Batch, priced: Priced, costs: StepCosts, ends_s: list[float]) -> None:
+        """Make as many first steps of a batch at once, of those that cost so much, as have ends."""
+        start, steps, self.at = self.at, len(ends_s), ends_s[-1]
         self.clock.until(self.at)
-        cost = run.total(steps)._replace(latency_s=self.at - start)
-        made = Made(start, dict.fromkeys(batch.ids, steps), ends_s=ends_s)
-        self._tell(batch, priced._replace(cost=cost), made)
+        cost = costs.total(steps)._replace(latency_s=self.at - start)
+        self._tell(batch, priced._replace(cost=cost), Made(start, dict.fromkeys(batch.ids, steps), ends_s=ends_s))
         self._last = ends_s[-2] if steps > 1 else start
 
     def _tell(self, batch: Batch, priced: Priced, made: Made) -> int:

@@ -84,9 +84,16 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
         return StepPlan(np.array(self.new_tokens, dtype=np.int64), np.array(self.context, dtype=np.int64))
 
     @property
+    def decoding(self) -> int:
+        """Sequences that compute one token, and emit one."""
+        if all(self.emits):
+            return self.new_tokens.count(1)
+        return sum(new == 1 and emits for new, emits in zip(self.new_tokens, self.emits, strict=True))
+
+    @property
     def phase(self) -> str:
         """`decode`, `prefill`, or `mixed` where one step does both."""
-        decoding = sum(n == 1 for n in self.new_tokens)
+        decoding = self.new_tokens.count(1)
         return "decode" if decoding == len(self.ids) else "mixed" if decoding else "prefill"
 
 

@@ -79,6 +79,11 @@ class KvCache:
             self._own += more
             self._evict()
 
+    def take(self, blocks: int) -> None:
+        """Sequences of which each will say itself what it holds are given so many blocks of their own."""
+        self._own += blocks
+        self._evict()
+
     def publish(self, held: Held, hashes: Sequence[Hash], tokens: int) -> None:
         """`tokens` of a sequence are computed: of its prompt, whole blocks, named by `hashes`, may now be shared."""
         whole = min(len(hashes), tokens // self.block_tokens)

@@ -21,12 +21,11 @@ def play(
     workload: Workload, scenario: Scenario, leaps: bool = True, listener: Listener | None = None
 ) -> tuple[list[Outcome], list[StepRecord]]:
     """What becomes of a workload's requests, by arrival, and all steps by device; nothing, if a `listener` hears of it
-    as it comes. `leaps` as of `Simulated`; where requests follow others on several devices, steps are made one by one
-    all the same.
+    as it comes. `leaps` as of `Simulated`.
 
     Raises `WorkloadError`, and what `Simulated` raises.
     """
-    simulated = Simulated(scenario, leaps and len(scenario.members) == 1, listener)
+    simulated = Simulated(scenario, leaps, listener)
     classes = parse_classes(scenario.slo_classes, "`slo_classes`")
     block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
     return Play(Source(workload), simulated, classes, block_tokens, keep=listener is None).run()

@@ -1,6 +1,7 @@
 """What the steps of a batch cost, as the device model expects it."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -63,21 +64,23 @@ class Modelled:
         yield from steps
 
     def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[Priced]:
-        decoding = [new == 1 and emits for new, emits in zip(batch.new_tokens, batch.emits, strict=True)]
-        depths, verdict = self._modes.candidates(sum(decoding))
+        depths, verdict = self._modes.candidates(batch.decoding)
         steps = self._modes.steps(verdict, batch.horizon)
         ways = self._model.ways(plan, steps, ext_bytes_per_s, depths)
         way, reason = self._modes.choose(ways, verdict)
         self._depth = way.depth if way.tokens else self._depth
         if way.depth == PLAIN:
-            for cost in way.costs:
+            # Who makes them all at once asks for the first only.
+            yield Priced(way.costs.first, reason=reason, run=way.costs)
+            for cost in islice(way.costs, 1, None):
                 yield Priced(cost, reason=reason, run=way.costs)
         else:
             # One step: only what was accepted tells how the next one begins.
-            yield _drafted(batch, decoding, way, reason)
+            yield _drafted(batch, way, reason)
 
 
-def _drafted(batch: Batch, decoding: list[bool], way: Way, reason: str) -> Priced:
+def _drafted(batch: Batch, way: Way, reason: str) -> Priced:
+    decoding = [new == 1 and emits for new, emits in zip(batch.new_tokens, batch.emits, strict=True)]
     draws = draws_at(np.array(batch.seeds), np.array(batch.released), way.depth)
     accepted = sample_accepted(draws, way.rate).tolist()
     # A sequence near its end drafts on, as the others do, but has no more than what is left accepted.

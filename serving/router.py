@@ -13,19 +13,24 @@ class Router:
         self._policy = policy
         self._views: dict[int, View] = {}
         self._open: set[int] = set()
+        # The views of those that are open; made anew when that has changed.
+        self._choice: list[View] = []
 
     def add(self, device: int, token_s: float) -> None:
         """A device takes requests; `token_s`: how long a token of a lone request takes there."""
         self._views[device] = View(device, token_s)
         self._open.add(device)
+        self._choice = []
 
     def open(self, device: int) -> None:
         """A device takes requests again."""
         self._open.add(device)
+        self._choice = []
 
     def close(self, device: int) -> None:
         """A device takes no more requests."""
         self._open.discard(device)
+        self._choice = []
 
     def set_speed(self, device: int, token_s: float) -> None:
         """A device has become slower, or faster."""
@@ -45,7 +50,8 @@ class Router:
         if named in self._open:
             chosen = self._views[named]
         else:
-            chosen = self._policy.choose(request, [view for i, view in self._views.items() if i in self._open])
+            self._choice = self._choice or [view for i, view in self._views.items() if i in self._open]
+            chosen = self._policy.choose(request, self._choice)
         chosen.requests += 1
         chosen.tokens += request.prompt_tokens
         return chosen.index

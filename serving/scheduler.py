@@ -2,42 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from serving.composing import Step, columns, horizon
 from serving.flow import NEVER, Batch, Done, Request
 from serving.kv_cache import KvCache
+from serving.lockstep import Lockstep
 from serving.policies.fairness import FairQueue
 from serving.policies.waiting import Line
 from serving.rules import DECODE_FIRST, MIXED, SPILL, Limits, Rules
 from serving.sequence import Sequence
-
-# Costs are asked for this many steps at a time: enough to make the question rare, few enough to stay a small answer.
-MAX_HORIZON = 256
-
-
-@dataclass(slots=True)
-class Step:
-    """A step while it is composed: tokens by sequence, who began, and what is left to give out."""
-
-    tokens: int
-    prompt_tokens: int
-    new_tokens: dict[str, int] = field(default_factory=dict)
-    started: list[str] = field(default_factory=list)
-    preemptions: int = 0
-    spilled: int = 0
-    fetched: int = 0
-    queried: int = 0
-    cached: int = 0
-
-    def grant(self, wanted: int, decodes: bool) -> int:
-        """How many of the tokens that a sequence would compute it may."""
-        return min(wanted, self.tokens) if decodes else min(wanted, self.tokens, self.prompt_tokens)
-
-    def take(self, id: str, new: int, decodes: bool) -> None:
-        """A sequence computes `new` tokens."""
-        self.new_tokens[id] = new
-        self.tokens -= new
-        self.prompt_tokens -= 0 if decodes else new
 
 
 class Scheduler:
@@ -50,6 +23,9 @@ class Scheduler:
         self.until_s = NEVER
         self.running: dict[str, Sequence] = {}
         self.kv = KvCache(limits.kv_capacity_tokens, limits.block_tokens)
+        # Of those that run: who decodes in step with others, and behind these, who goes on alone.
+        self._together = Lockstep(limits.block_tokens, self.rules.lookahead)
+        self._apart: dict[str, Sequence] = {}
         self._waiting: dict[str, Sequence] = {}
         # Not here yet: stamped for an instant that the device has not come to.
         self._coming = Line(lambda request: request.arrival_s)
@@ -57,15 +33,22 @@ class Scheduler:
         self._fair = self._queue if isinstance(self._queue, FairQueue) else None
         self._topics: Counter[str] = Counter()
         self._batch: Batch | None = None
+        self._step = Step(0, 0)
         self._order = 0
         self._fresh: set[str] = set()
         self._spilled = 0
 
-    def submit(self, request: Request) -> None:
-        """Take a request on."""
+    def submit(self, request: Request, in_time: bool = False) -> None:
+        """Take a request on, of which the news may be late if they are not surely `in_time`."""
         self._waiting[request.id] = Sequence.of(request)
         self._coming.push(request)
-        self._fresh.add(request.id)
+        if not in_time:
+            self._fresh.add(request.id)
+
+    @property
+    def full(self) -> bool:
+        """Whether as many run as may."""
+        return len(self.running) >= self.limits.max_num_seqs
 
     def abort(self, request_id: str) -> None:
         """Forget a request; one that is unknown was finished already."""
@@ -76,7 +59,7 @@ class Scheduler:
             (self._coming if sequence.request in self._coming else self._queue).remove(sequence.request)
 
     def limit(self, limits: Limits) -> None:
-        """Have other limits from the next step on: sequences that the KV cache has no room for are preempted."""
+        """Have other limits from the next step on; those whom the KV cache has no room for are preempted."""
         self.limits = limits
         self.kv.resize(limits.kv_capacity_tokens)
 
@@ -89,8 +72,7 @@ class Scheduler:
             at = max(at, first.arrival_s)
         self._arrive(at)
         step = self._compose(at)
-        slips = self._count_slips(step.started, last)
-        self._batch = self._describe(at, step, slips)
+        self._batch, self._step = self._describe(at, step, self._count_slips(step.started, last)), step
         return self._batch
 
     @property
@@ -106,12 +88,33 @@ class Scheduler:
     def _advance(self, done: Done) -> None:
         batch, self._batch = self._batch, None
         if batch is not None and done.steps:
-            accepted = done.accepted or [0] * len(batch.ids)
-            for id, new, emits, more in zip(batch.ids, batch.new_tokens, batch.emits, accepted, strict=True):
-                if sequence := self.running.get(id):
-                    self._carry_on(sequence, new * done.steps + more, (done.steps + more) if emits else 0)
+            if done.accepted:
+                self._part()
+                self._advance_each(batch.ids, batch, done)
+            else:
+                if self._step.together:
+                    self._advance_together(done.steps)
+                self._advance_each(list(self._step.new_tokens), batch, done)
+                self._gather()
         for id in done.finished:
             self.abort(id)
+
+    def _advance_together(self, steps: int) -> None:
+        together = self._together
+        together.count += steps
+        if self._fair is not None:
+            for request in together.requests():
+                self._fair.serve(request, steps)
+        for sequence in together.ended():
+            self._leave(sequence)
+
+    def _advance_each(self, ids: list[str], batch: Batch, done: Done) -> None:
+        """The last of a batch, each by what it computed."""
+        first = len(batch.ids) - len(ids)
+        accepted = done.accepted or [0] * len(ids)
+        for id, new, emits, more in zip(ids, batch.new_tokens[first:], batch.emits[first:], accepted, strict=True):
+            if sequence := self._apart.get(id):
+                self._carry_on(sequence, new * done.steps + more, (done.steps + more) if emits else 0)
 
     def _carry_on(self, sequence: Sequence, new: int, emitted: int) -> None:
         prefilled = sequence.length - sequence.computed > 1
@@ -123,24 +126,53 @@ class Scheduler:
         elif prefilled and self.rules.prefix_caching:
             self.kv.publish(sequence.held, sequence.request.blocks, sequence.computed)
 
+    def _gather(self) -> None:
+        """Have those go on together that decode, as far as nobody who does not was let in before them."""
+        for sequence in list(self._apart.values()):
+            if not sequence.decodes:
+                break
+            del self._apart[sequence.id]
+            self._together.join(sequence)
+
+    def _part(self) -> None:
+        """Have all go on alone."""
+        if len(self._together):
+            self._apart = self._together.part() | self._apart
+
     def _compose(self, at: float) -> Step:
         """The next step, by the prefill policy."""
         most = self.limits.max_num_batched_tokens
         step = Step(most, min(most, self.rules.prefill_chunk or most))
-        running = list(self.running.values())
         if self.rules.prefill == MIXED:
-            self._go_on(step, running)
+            self._go_on_all(step)
             self._admit(at, step)
             return step
-        self._go_on(step, [sequence for sequence in running if not sequence.decodes])
-        if self.rules.prefill != DECODE_FIRST or not any(sequence.decoded for sequence in running):
+        self._go_on(step, [sequence for sequence in self._apart.values() if not sequence.decodes])
+        if self.rules.prefill != DECODE_FIRST or not self._decoded():
             self._admit(at, step)
         if not step.new_tokens:
-            self._go_on(step, running)
+            self._go_on_all(step)
         return step
 
+    def _decoded(self) -> bool:
+        """Whether any that runs has had more than its first token since it was let in."""
+        return self._together.decoded or any(sequence.decoded for sequence in self._apart.values())
+
+    def _go_on_all(self, step: Step) -> None:
+        """All that run already."""
+        together, kv = self._together, self.kv
+        if members := len(together):
+            wanted = together.wanted()
+            if members <= step.tokens and (wanted <= max(kv.free, 0) or len(self.running) == 1):
+                together.give()
+                kv.take(wanted)
+                step.together, step.tokens = members, step.tokens - members
+            else:
+                self._part()
+        self._go_on(step, list(self._apart.values()))
+
     def _go_on(self, step: Step, sequences: Iterable[Sequence]) -> None:
-        """Those that run already, in the order in which they were let in, as far as there is room in the KV cache."""
+        """Of those that go on alone some, in the order in which they were let in, as far as there is room for them."""
         ahead = self.rules.lookahead
         for sequence in sequences:
             left, wanted = sequence.length - sequence.computed, sequence.computed + 1 + ahead
@@ -155,15 +187,13 @@ class Scheduler:
     def _find_room(self, sequence: Sequence, tokens: int, step: Step) -> bool:
         """Give a sequence room for so many tokens, if need be at the expense of others; False if it must leave itself.
         One that is alone has it in any case."""
-        while sequence.id in self.running and len(self.running) > 1 and self._lacks(sequence, tokens):
+        blocks, kv = self.kv.blocks(tokens), self.kv
+        while sequence.id in self.running and len(self.running) > 1 and blocks - sequence.held.blocks > max(kv.free, 0):
             self._preempt(step)
         if sequence.id not in self.running:
             return False
         self._grow(sequence, tokens)
         return True
-
-    def _lacks(self, sequence: Sequence, tokens: int) -> bool:
-        return self.kv.blocks(tokens) - sequence.held.blocks > max(self.kv.free, 0)
 
     def _grow(self, sequence: Sequence, tokens: int) -> None:
         self.kv.grow(sequence.held, tokens)
@@ -209,21 +239,24 @@ class Scheduler:
         del self._waiting[request.id]
         self._order += 1
         sequence.order = self._order
-        self.running[request.id] = sequence
+        self.running[request.id] = self._apart[request.id] = sequence
         self._topics[request.topic] += 1
 
     def _leave(self, sequence: Sequence) -> None:
-        request = sequence.request
         if self._fair is not None:
-            self._fair.end(request)
-        del self.running[request.id]
-        self._topics[request.topic] -= 1
+            self._fair.end(sequence.request)
+        del self.running[sequence.id]
+        if self._apart.pop(sequence.id, None) is None:
+            self._together.leave(sequence)
+        self._topics[sequence.request.topic] -= 1
         self.kv.release(sequence.held)
         sequence.room = 0
 
     def _preempt(self, step: Step) -> None:
         """Back to the queue with the least urgent of those that are not in this step yet, and of these the last."""
-        candidates = [each for id, each in self.running.items() if id not in step.new_tokens]
+        candidates = [each for id, each in self._apart.items() if id not in step.new_tokens]
+        if not step.together:
+            candidates += self._together.members.values()
         victim = max(candidates, key=lambda each: (each.request.priority, each.order))
         self._leave(victim)
         spill = self.rules.preemption == SPILL and self._spilled + victim.computed <= self.limits.spill_tokens
@@ -238,27 +271,16 @@ class Scheduler:
 
     def _count_slips(self, started: list[str], last: float) -> int:
         """Arrivals that would have made the step before this one, had the news of them been here in time."""
-        slips = sum(self.running[id].request.arrival_s <= last for id in started if id in self._fresh)
-        self._fresh.clear()
-        return slips
+        fresh, self._fresh = self._fresh, set()
+        return sum(self.running[id].request.arrival_s <= last for id in started if id in fresh)
 
     def _describe(self, at: float, step: Step, slips: int) -> Batch:
         coming = self._coming.first()
-        new_tokens = step.new_tokens
-        sequences = [self.running[id] for id in new_tokens]
-        lengths = zip(sequences, new_tokens.values(), strict=True)
+        alone = [self.running[id] for id in step.new_tokens]
         return Batch(
-            ids=list(new_tokens),
-            new_tokens=list(new_tokens.values()),
-            context=[each.computed for each in sequences],
-            emits=[each.computed + new >= each.length for each, new in lengths],
-            start_s=at,
-            seeds=[each.request.seed for each in sequences],
-            released=[each.released for each in sequences],
-            remaining=[each.remaining for each in sequences],
-            topics=[each.request.topic for each in sequences],
+            *columns(at, step, self._together, alone),
             until_s=min(self.until_s, coming.arrival_s if coming else NEVER, self._queue.wakes_s(at)),
-            horizon=self._horizon(sequences),
+            horizon=self._horizon(step, alone),
             started=step.started,
             waiting=len(self._queue),
             kv_tokens=self.kv_tokens,
@@ -270,14 +292,9 @@ class Scheduler:
             slips=slips,
         )
 
-    def _horizon(self, sequences: list[Sequence]) -> int:
-        """Steps for which this batch holds: a decoding one until its first sequence ends or the KV cache is full."""
-        if (
-            not sequences
-            or len(sequences) < len(self.running)
-            or any(each.length - each.computed != 1 for each in sequences)
-        ):
+    def _horizon(self, step: Step, alone: list[Sequence]) -> int:
+        sequences = step.together + len(alone)
+        if sequences < max(1, len(self.running)):
             return 1
-        in_hand = min([each.room - each.computed for each in sequences])
-        room = in_hand + self.kv.free // len(sequences) * self.kv.block_tokens - self.rules.lookahead
-        return max(1, min(MAX_HORIZON, room, *[each.remaining for each in sequences]))
+        spare = self.kv.free // sequences * self.kv.block_tokens - self.rules.lookahead
+        return horizon(step, self._together, alone, spare)

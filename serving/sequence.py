@@ -12,7 +12,8 @@ class Sequence:
     (`computed`), in which its blocks have `room`. Plain fields, as each step asks each sequence for them.
 
     While it waits, `kept` of them are still to be had: begun on another instance of the device, or `spilled` to LPDDR.
-    `decoded`: tokens that it had since it was last let in, but for the first.
+    `decoded`: tokens that it had since it was last let in, but for the first. While it decodes in step with others, all
+    this is as it was at their count `since` (`serving.lockstep`).
     """
 
     id: str
@@ -26,6 +27,7 @@ class Sequence:
     spilled: bool = False
     decoded: int = 0
     order: int = 0
+    since: int = 0
     held: Held = field(default_factory=Held)
 
     @staticmethod

@@ -7,9 +7,10 @@ requests have as many tokens as they may have, and nobody is turned away.
 """
 
 import heapq
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count, groupby
+from functools import partial
 
 from serving.bringup import check_faults, load_fleet
 from serving.emulated import Emulated, Figures
@@ -20,7 +21,8 @@ from serving.policies.routing import make_policy
 from serving.router import Router
 from serving.scenario import Scenario, ScenarioError
 from serving.scheduling import limits_of, rules_of
-from serving.virtual import Listener, Outcome, VirtualNode
+from serving.virtual import ARRIVES, Listener, Outcome, VirtualNode
+from serving.ways import Ways
 
 
 @dataclass(slots=True)
@@ -51,13 +53,15 @@ class Simulated:
         check_faults(scenario, [emulated for emulated, _ in fleet])
         self._emulated = [emulated for emulated, _ in fleet]
         self._tiers: list[Throttled] = []
-        self._order = count()
+        self._ways: dict[Emulated, Ways] = {}
         self.nodes = [self._node(index, *member, leaps) for index, member in enumerate(fleet)]
-        self._ended: list[tuple[float, int, int, Request]] = []
+        # What each device does next, with what it no longer will.
+        self._coming: list[tuple[float, int, int]] = []
+        self._ended: deque[tuple[float, Request]] = deque()
         self._faults = [parse_fault(text, "An entry of `faults`") for text in scenario.faults]
         self._active: dict[tuple[int, int], tuple[Fault, int]] = {}
-        self._coming = self._events()
-        self._next = next(self._coming, None)
+        self._breaking = self._events()
+        self._next = next(self._breaking, None)
 
     def serve(self, requests: Iterable[Request]) -> tuple[list[Outcome], list[StepRecord]]:
         """Serve requests, ordered by arrival; what became of each, in their order, and all steps by device."""
@@ -70,65 +74,71 @@ class Simulated:
 
     def submit(self, request: Request) -> Outcome:
         """A request arrives, now; what becomes of it."""
-        return self.nodes[self._router.choose(request)].submit(request)
+        node = self.nodes[self._router.choose(request)]
+        due, outcome = node.due, node.submit(request)
+        if node.due != due:
+            self._await(node)
+        return outcome
 
     def next_end(self, until_s: float) -> tuple[float, Request] | None:
-        """Go on until a request ends, and no later than an instant; which, and when. None if none ends by then.
-
-        No device goes further than the others, but for the step that it is in: for requests that follow others.
-        """
-        while True:
-            next_s = min(until_s, self._next[1].at_s if self._next else NEVER)
-            busy = [node for node in self.nodes if node.goes_on(next_s)]
-            lead_s = min((node.engine.at for node in busy), default=next_s)
-            if self._ended and self._ended[0][0] <= min(lead_s, next_s):
-                at_s, _, index, request = heapq.heappop(self._ended)
-                self._router.done([(index, request)])
-                return at_s, request
-            if busy:
-                min(busy, key=lambda node: node.engine.at).cycle(next_s)
-            elif self._next is not None and next_s < until_s and self._busy(until_s):
-                self._happen(*self._next)
-                self._next = next(self._coming, None)
-            else:
+        """Go on until a request ends, and no later than requests arrive at an instant; which, and when. None if none
+        ends by then."""
+        while not self._ended:
+            if not self._proceed(until_s):
                 return None
+        return self._ended.popleft()
 
     def _node(self, index: int, emulated: Emulated, figures: Figures, leaps: bool) -> VirtualNode:
         shared = emulated.sharers > 1
         first = index - index % emulated.sharers
         self._tiers.append(Throttled(Lpddr(figures.ext_bytes_per_s) if first == index else self._tiers[first].tier))
         limits, rules = limits_of(self._scenario, figures), rules_of(self._scenario, figures)
-        pricer = emulated.pricer(emulated.load())
+        pricer = emulated.pricer(self._load(emulated))
         node = VirtualNode(index, pricer, self._tiers[index], limits, rules, leaps, self._listener)
         node.engine.lease_s = LEASE_S if shared else NEVER
-        node.on_end = lambda at_s, request: heapq.heappush(self._ended, (at_s, next(self._order), index, request))
+        node.on_end = partial(self._end, index)
         self._router.add(index, figures.token_s)
         return node
 
+    def _load(self, emulated: Emulated) -> Ways:
+        """What prices its steps: one for all devices that are alike, as it remembers nothing but its answers."""
+        if emulated not in self._ways:
+            self._ways[emulated] = emulated.load()
+        return self._ways[emulated]
+
     def _advance(self, until_s: float) -> None:
-        """Have the devices come to an instant, and what breaks before it break."""
-        while self._next is not None and self._next[1].at_s <= until_s and self._busy(until_s):
-            self._run(self._next[1].at_s)
+        """Have all happen that does before requests arrive at an instant."""
+        while self._proceed(until_s):
+            pass
+        self._ended.clear()
+
+    def _proceed(self, until_s: float) -> bool:
+        """Have the next thing happen, if it does before requests arrive at an instant; whether it did."""
+        coming = self._coming
+        while coming and coming[0][:2] != self.nodes[coming[0][2]].due:
+            heapq.heappop(coming)  # it was put off, or is done
+        event_s = self._next[1].at_s if self._next is not None else NEVER
+        first = (min(event_s, until_s), ARRIVES)
+        if coming and coming[0][:2] < first:
+            node = self.nodes[heapq.heappop(coming)[2]]
+            node.proceed()
+            self._await(node)
+        elif self._next is not None and event_s <= until_s and (coming or until_s < NEVER):
+            # What breaks at random never ends: that goes on for as long as there is anything to do.
             self._happen(*self._next)
-            self._next = next(self._coming, None)
-        self._run(until_s)
-        # A step that is under way may have ended requests at an instant that is still to come.
-        while self._ended and self._ended[0][0] <= until_s:
-            *_, index, request = heapq.heappop(self._ended)
-            self._router.done([(index, request)])
+            self._next = next(self._breaking, None)
+        else:
+            return False
+        return True
 
-    def _busy(self, until_s: float) -> bool:
-        """Whether anything is still to be done: faults at random never end."""
-        return until_s < NEVER or any(node.busy for node in self.nodes)
+    def _await(self, node: VirtualNode) -> None:
+        """What a device does next is to happen in its turn."""
+        if node.due[0] < NEVER:
+            heapq.heappush(self._coming, (*node.due, node.index))
 
-    def _run(self, until_s: float) -> None:
-        """Devices on one tier go on in turn, whoever is behind first; others need not wait for each other."""
-        for _, group in groupby(self.nodes, key=lambda node: node.index // self._scenario.shared_ext):
-            nodes = list(group)
-            if len(nodes) == 1:
-                nodes[0].run(until_s)
-            while behind := [node for node in nodes if node.goes_on(until_s)]:
-                min(behind, key=lambda node: node.engine.at).cycle(until_s)
+    def _end(self, index: int, at_s: float, request: Request) -> None:
+        self._router.done([(index, request)])
+        self._ended.append((at_s, request))
 
     def _events(self) -> Iterator[tuple[int, Event]]:
         """All that breaks, in order of time, with the number of its fault."""
@@ -149,15 +159,16 @@ class Simulated:
             self._active.pop(key, None)
         if fault.kind == STALL:
             if event.begins:
-                engine = self.nodes[event.device].engine
-                engine.stall(max(engine.stalled_until, event.at_s + fault.for_s))
+                node = self.nodes[event.device]
+                node.stall(event.at_s, event.at_s + fault.for_s)
+                self._await(node)
             return
         sharers = self._emulated[event.device].sharers
         first = event.device - event.device % sharers
         for index in range(first, first + sharers) if fault.kind == LPDDR else [event.device]:
-            self._degrade(index)
+            self._degrade(index, event.at_s)
 
-    def _degrade(self, index: int) -> None:
+    def _degrade(self, index: int, at_s: float) -> None:
         """Put a device into the condition that it is in: by its own faults, and by those of its LPDDR tier."""
         sharers = self._emulated[index].sharers
         faults: dict[int, Fault] = {}
@@ -166,8 +177,10 @@ class Simulated:
             if device == index or (fault.kind == LPDDR and same_tier):
                 faults[number] = fault
         emulated = self._emulated[index].in_condition(condition_of(faults.values()))
-        ways = emulated.load()
+        ways = emulated.load()  # conditions may be many: they are not kept
         figures = emulated.figures(ways)
         self._tiers[index].left = emulated.condition.ext_share
-        self.nodes[index].change(emulated.pricer(ways), limits_of(self._scenario, figures))
+        node = self.nodes[index]
+        node.degrade(at_s, emulated.pricer(ways), limits_of(self._scenario, figures))
+        self._await(node)
         self._router.set_speed(index, figures.token_s)

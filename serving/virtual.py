@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from serving.ahead import Ahead
 from serving.clock import VirtualClock
 from serving.counted import Counted
 from serving.engine import Engine, Tier
@@ -15,6 +16,10 @@ from serving.flow import NEVER, Chunk, Release, Request, StepRecord
 from serving.pricing import Pricer
 from serving.rules import Limits, Rules
 from serving.scheduler import Scheduler
+
+# What happens at one instant happens in this order: steps end, what is news to a device arrives, it plans.
+ENDS, ARRIVES, PLANS = range(3)
+IDLE = (NEVER, PLANS)
 
 Timeline = list[tuple[dict[str, int], list[float]]]
 """What a device released, step by step or in steps made at once: tokens by request, and the instants: one for all of a
@@ -103,40 +108,86 @@ class VirtualNode:
             tier=tier,
             tokens=self._tokens,
             sink=self._note,
-            leaps=leaps,
         )
+        self._leaps = leaps
+        self._ahead: Ahead | None = None
+        # What it does next, and when.
+        self.due = IDLE
 
     def submit(self, request: Request) -> Outcome:
         """A request goes to this device; what becomes of it is told in what this returns."""
-        self._tokens.open(request.id, request.released, request.max_tokens - request.released)
         outcome = self.outcomes[request.id] = Outcome(request, self.index, self._timeline)
         self._left += 1
-        self.scheduler.submit(request)
+        self.scheduler.submit(request, in_time=True)
+        # As long as nobody leaves a full batch it stays as it is, whoever comes.
+        if self._ahead is None or not self.scheduler.full:
+            self._change(request.arrival_s)
         return outcome
 
-    def change(self, pricer: Pricer, limits: Limits) -> None:
+    def degrade(self, at_s: float, pricer: Pricer, limits: Limits) -> None:
         """Be another device from the next plan on."""
         self.engine.pricer = pricer
         self.scheduler.limit(limits)
+        self._change(at_s)
+
+    def stall(self, at_s: float, until_s: float) -> None:
+        """Stand still from the end of the step at hand until an instant, or for longer if that was said before."""
+        self.engine.stalled_until = max(self.engine.stalled_until, until_s)
+        self._change(at_s)
 
     @property
     def busy(self) -> bool:
         """Whether there are requests that have not ended."""
         return self._left > 0
 
-    def goes_on(self, until_s: float) -> bool:
-        """Whether there is anything to do before an instant."""
-        return self._left > 0 and self.engine.at < until_s and self.engine.clock.now() < until_s
-
-    def cycle(self, until_s: float) -> None:
-        """Plan once, and make the steps of that plan, as far as they begin before an instant."""
-        self.scheduler.until_s = until_s
-        self.engine.cycle()
+    def proceed(self) -> None:
+        """Do what is due."""
+        due_s, what = self.due
+        self.engine.clock.until(due_s)
+        (self._make if what == ENDS else self._begin)()
 
     def run(self, until_s: float) -> None:
-        """Go on until instant `until_s` is reached or passed; or, without one, until nothing is left to do."""
-        while self.goes_on(until_s):
-            self.cycle(until_s)
+        """Do all that is due before requests that arrive at an instant; or, without one, all that there is to do."""
+        while self.due < (until_s, ARRIVES):
+            self.proceed()
+
+    def _make(self) -> None:
+        assert self._ahead is not None
+        self._ahead.make()
+        self.due = self.engine.at, PLANS
+        if not self._left:
+            self.engine.rest()
+            self._ahead, self.due = None, IDLE
+
+    def _begin(self) -> None:
+        """Go on with the plan, or make another."""
+        if self._ahead is None or not self._ahead.go_on():
+            self._ahead = None
+            self._plan()
+        if self._ahead is not None:
+            self.due = self._ahead.end_s, ENDS
+
+    def _plan(self) -> None:
+        engine = self.engine
+        if engine.stalled_until > engine.at:
+            # What arrives by then is in the next plan.
+            engine.rest()
+            engine.at = engine.stalled_until
+            self.due = engine.at, PLANS
+            return
+        batch = engine.plan()
+        self.due = batch.until_s, PLANS
+        if batch.ids:
+            self._tokens.begin(batch)
+            self._ahead = Ahead(engine, batch, self._leaps)
+
+    def _change(self, at_s: float) -> None:
+        """Plan anew from an instant on, or once the step then under way has ended."""
+        if self._ahead is not None and self.due[1] == ENDS:
+            self._ahead.cut(at_s)
+            self.due = self._ahead.end_s, ENDS
+        elif self._left:
+            self._ahead, self.due = None, (max(at_s, self.engine.at), PLANS)
 
     def _note(self, release: Release) -> None:
         for id in release.started:

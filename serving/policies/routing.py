@@ -50,14 +50,16 @@ class Policy(Protocol):
 
 def loads_of(devices: Sequence[View]) -> list[float]:
     """The load that each device would have with one more request."""
-    fastest_s = min(device.token_s for device in devices)
+    fastest_s = min([device.token_s for device in devices])
     return [(device.requests + 1) * device.token_s / fastest_s for device in devices]
 
 
 def least_loaded(devices: Sequence[View]) -> View:
     """The device with the least load; among equals that with fewer prompt tokens, then that with the lower index."""
     loads = loads_of(devices)
-    return devices[min(range(len(devices)), key=lambda at: (loads[at], devices[at].tokens, devices[at].index))]
+    least = min(loads)
+    equals = [device for device, load in zip(devices, loads, strict=True) if load == least]
+    return min(equals, key=lambda device: (device.tokens, device.index))
 
 
 def with_room(devices: Sequence[View]) -> list[View]:

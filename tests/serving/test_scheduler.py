@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serving.composing import MAX_HORIZON
 from serving.flow import NEVER, Batch, Done, Request
 from serving.rules import Limits
-from serving.scheduler import MAX_HORIZON, Scheduler
+from serving.scheduler import Scheduler
 
 LIMITS = Limits(max_num_seqs=4, max_num_batched_tokens=64, kv_capacity_tokens=1000, block_tokens=1)
 

@@ -1,15 +1,22 @@
 """Does a scenario in virtual time have its routers, shared tiers and faults, and the same digits each time?"""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from serving.clock import VirtualClock
 from serving.compare import mixed
-from serving.flow import Request
+from serving.engine import Engine
+from serving.flow import Chunk, Release, Request
 from serving.scenario import Scenario, ScenarioError
+from serving.scheduler import Scheduler
 from serving.simulated import Simulated
+from serving.tokens import Tokens
 from serving.virtual import Outcome
 
 
@@ -84,6 +91,59 @@ def test_it_is_the_same_each_time_and_whether_steps_are_made_at_once_or_not(
     instants = [[(outcome.device, outcome.tokens_s) for outcome in outcomes] for outcomes, _ in runs]
     assert instants[0] == instants[1] == instants[2]
     assert sum(r.steps for r in runs[0][1]) == len(runs[2][1])
+
+
+def one_by_one(scenario: Scenario, requests: list[Request]) -> dict[str, list[float]]:
+    """The instant of each token on one device whose engine knows all requests beforehand, and plans and makes its steps
+    one after the other, as in a server."""
+    node = Simulated(replace(scenario, devices=1)).nodes[0]
+    scheduler, tokens, seen = Scheduler(node.scheduler.limits, node.scheduler.rules), Tokens(), {}
+    for each in requests:
+        scheduler.submit(each)
+        tokens.open(each.id)
+        last = each.max_tokens - 1
+        tokens.push([Chunk(each.id, i, [i], 1 if i == last else None) for i in range(each.max_tokens)])
+
+    def note(release: Release) -> None:
+        for chunk in release.chunks:
+            seen.setdefault(chunk.request_id, []).append(release.at_s)
+
+    engine = Engine(0, VirtualClock(), scheduler, node.engine.pricer, node.engine.tier, tokens, note)
+    while sum(map(len, seen.values())) < sum(each.max_tokens for each in requests):
+        engine.cycle()
+    return seen
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    mode=st.sampled_from(["fixed-ar", "tau"]),
+    prefill=st.sampled_from(["mixed", "prefill-first", "decode-first"]),
+    rate_per_s=st.sampled_from([1.0, 6.0, 300.0]),
+    seqs=st.sampled_from([1, 5, 40]),
+    leaps=st.booleans(),
+)
+def test_a_device_of_a_fleet_does_to_the_last_digit_what_it_does_alone_in_a_server(  # a scenario
+    seed: int, mode: str, prefill: str, rate_per_s: float, seqs: int, leaps: bool
+) -> None:
+    scenario = Scenario(devices=3, mode=mode, prefill=prefill, max_num_seqs=seqs, kv_tier="hb", hardware="elmoe3d-4gb")
+    outcomes, _ = Simulated(scenario, leaps).serve(mixed(40, seed, rate_per_s))
+    for device in range(3):
+        here = [each for each in outcomes if each.device == device]
+        assert {each.request.id: each.tokens_s for each in here} == one_by_one(scenario, [o.request for o in here])
+
+
+def test_what_arrives_in_a_stall_is_all_in_the_plan_after_it() -> None:
+    scenario = Scenario(mode="fixed-ar", faults=("stall: at=1, for=3",))
+    outcomes, _ = Simulated(scenario).serve([Request(str(i), at, 64, 50) for i, at in enumerate((0.9, 1.5, 2.5))])
+    assert [each.started_s for each in outcomes[1:]] == [4.0 + max(0.0, outcomes[1].started_s - 4.0)] * 2
+
+
+def test_a_device_that_has_nothing_to_do_leaves_the_tier_to_the_other() -> None:
+    scenario = Scenario(devices=2, shared_ext=2, mode="fixed-ar", router="round-robin")
+    (long, _), _ = Simulated(scenario).serve([Request("0", 0.0, 64, 400), Request("1", 0.0, 64, 40)])
+    (alone,), _ = Simulated(replace(scenario, devices=1, shared_ext=1)).serve([Request("0", 0.0, 64, 400)])
+    assert gaps(long)[-1] == pytest.approx(gaps(alone)[-1])
 
 
 def test_a_lost_device_is_refused_in_a_sentence() -> None:
