@@ -141,7 +141,7 @@ class StepCost(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StepCosts:
     """The costs of `k` coming steps of an unchanged batch, vectorised: a `table` [k, 15], and views of it.
 
@@ -154,6 +154,11 @@ class StepCosts:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StepCosts) and np.array_equal(self.table, other.table)
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def latency_s(self) -> FloatArray:
