@@ -3,25 +3,24 @@
 Until then a change can cut them short: what has begun is ended, and the next step is planned anew.
 """
 
-from itertools import islice
-
 import numpy as np
 
 from serving.engine import Engine
 from serving.flow import Batch
+from serving.pricing import Priced
 
 
 class Ahead:
     """The next steps of an engine's batch, which is not empty, to be made with their instants known beforehand."""
 
     def __init__(self, engine: Engine, batch: Batch, leaps: bool) -> None:
-        """One that `leaps` makes equal steps at once."""
+        """One that `leaps` makes equal steps at once, others make one after the other."""
         self._engine, self._batch, self._leaps = engine, batch, leaps
         self._prices = engine.price(batch)
         self._holds_s = engine.holds_s(batch)
         self._first = True
         self._ends_s: list[float] = []
-        self._priced = next(self._prices)
+        self._priced = self._alone(next(self._prices))
         self._look()
 
     @property
@@ -35,16 +34,23 @@ class Ahead:
         if len(self._ends_s) > 1 and at_s <= self._ends_s[-2]:
             self._ends_s = self._ends_s[: int(np.searchsorted(self._ends_s, at_s)) + 1]
 
+    def lose(self, at_s: float) -> None:
+        """The device is gone at an instant, and the step then under way with it: make those that have ended."""
+        self._ends_s = [end_s for end_s in self._ends_s if end_s <= at_s]
+        if self._ends_s:
+            self.make()
+
     def make(self) -> None:
         """Make them."""
-        steps = len(self._ends_s)
-        if self._leaps and steps > 1 and self._priced.run is not None:
+        if len(self._ends_s) > 1 and self._priced.run is not None:
             self._engine.leap(self._batch, self._priced, self._priced.run, self._ends_s)
-            return
-        self._engine.step(self._batch, self._priced, self._first)
-        for priced in islice(self._prices, steps - 1):
-            self._engine.step(self._batch, priced, first=False)
+        else:
+            self._engine.step(self._batch, self._priced, self._first)
         self._first = False
+
+    def _alone(self, priced: Priced) -> Priced:
+        """A step by itself, unless it may be made with those after it."""
+        return priced if self._leaps else priced._replace(run=None)
 
     def go_on(self) -> bool:
         """Look at the next steps of the same plan, once those before were made; False if there are none, or something

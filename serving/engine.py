@@ -119,15 +119,19 @@ class Engine:
 
     def plan(self) -> Batch:
         """What comes next, from here on, after what was done."""
-        finished = [self._finished.popleft() for _ in range(len(self._finished))]
-        done = Done(self._steps, self._accepted, finished)
-        self._steps, self._accepted = 0, []
-        batch = self.planner.plan(self.at, self.clock.now(), self._last, done)
+        batch = self.planner.plan(self.at, self.clock.now(), self._last, self.done())
         if batch.ids:
             self.at = batch.start_s
         else:
             self.rest()
         return batch
+
+    def done(self) -> Done:
+        """What was done of the last batch, to be told once."""
+        finished = [self._finished.popleft() for _ in range(len(self._finished))]
+        done = Done(self._steps, self._accepted, finished)
+        self._steps, self._accepted = 0, []
+        return done
 
     def price(self, batch: Batch) -> Iterator[Priced]:
         """What the steps of a batch that begins here cost, one after the other."""

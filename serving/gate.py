@@ -11,6 +11,7 @@ from serving.scenario import Scenario
 from serving.slo import SloClass
 
 FULL, LATE, TOO_LARGE = "max_num_queued_reqs", "ttft", "too_large"
+UNLIMITED = Limits(None, None)
 
 
 class Gate:
@@ -19,6 +20,7 @@ class Gate:
     def __init__(self, scenario: Scenario, forecasts: bool) -> None:
         """One that `forecasts` turns away who would wait for longer than its SLO class promises."""
         self._scenario, self._forecasts = scenario, forecasts
+        self._per_minute = scenario.key_requests_per_min, scenario.key_tokens_per_min
         self._forecast = Forecast()
         self._by_key: dict[str, Limits] = {}
         self._in_flight = 0
@@ -28,7 +30,7 @@ class Gate:
         then."""
         if self._in_flight >= self._scenario.max_queue:
             return FULL
-        limits = self._limits(request.key)
+        limits = self._limits(request.key) if any(self._per_minute) else UNLIMITED
         tokens = request.prompt_tokens + request.max_tokens
         if limits.tokens is not None and tokens > limits.tokens.burst:
             return TOO_LARGE
@@ -76,8 +78,7 @@ class Gate:
     def _limits(self, key: str) -> Limits:
         # Without keys of its own a server knows all clients as one.
         name = key if key in self._scenario.api_keys else ""
-        per_minute = self._scenario.key_requests_per_min, self._scenario.key_tokens_per_min
-        return self._by_key.get(name) or self._by_key.setdefault(name, Limits.of(*per_minute))
+        return self._by_key.get(name) or self._by_key.setdefault(name, Limits.of(*self._per_minute))
 
 
 def forecasts(scenario: Scenario, classes: dict[str, SloClass], asked: set[str]) -> bool:

@@ -8,11 +8,13 @@ import heapq
 from collections.abc import Iterator
 
 from serving.flow import NEVER, StepRecord
+from serving.gate import forecasts
 from serving.scenario import Scenario
 from serving.simulated import Simulated
 from serving.slo import SloClass, parse_classes
 from serving.virtual import Listener, Outcome
 from serving.workload import Ask, Source
+from serving.workload.source import AFTER_FAILURE_S
 from serving.workload.spec import Workload
 from serving.workload.virtual import request_of
 
@@ -25,8 +27,11 @@ def play(
 
     Raises `WorkloadError`, and what `Simulated` raises.
     """
-    simulated = Simulated(scenario, leaps, listener)
     classes = parse_classes(scenario.slo_classes, "`slo_classes`")
+    asked = set(classes) if workload.trace is not None else set(workload.slo.names)
+    simulated = Simulated(scenario, leaps, listener, forecasts(scenario, classes, asked))
+    # Who names no class has that which the scenario says.
+    classes |= {"": classes[scenario.default_slo]} if scenario.default_slo else {}
     block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
     return Play(Source(workload), simulated, classes, block_tokens, keep=listener is None).run()
 
@@ -53,10 +58,7 @@ class Play:
             ended = self._simulated.next_end(due_s)
             if ended is not None:
                 at_s, request = ended
-                follower = self._source.next_after(self._under_way.pop(request.id), at_s)
-                if follower is not None:
-                    key = follower.arrival_s, follower.session, follower.turn
-                    heapq.heappush(self._following, (*key, follower))
+                self._follow(self._under_way.pop(request.id), at_s)
             elif due_s < NEVER:
                 self._submit(self._take(due_s))
             else:
@@ -77,7 +79,16 @@ class Play:
 
     def _submit(self, ask: Ask) -> None:
         request = request_of(ask, self._classes, self._block_tokens)
-        self._under_way[request.id] = ask
         outcome = self._simulated.submit(request)
         if self._keep:
             self._outcomes.append(outcome)
+        if outcome.refused:
+            self._follow(ask, request.arrival_s + AFTER_FAILURE_S)
+        else:
+            self._under_way[request.id] = ask
+
+    def _follow(self, ask: Ask, at_s: float) -> None:
+        """A request has ended: what comes because of it is to come."""
+        follower = self._source.next_after(ask, at_s)
+        if follower is not None:
+            heapq.heappush(self._following, (follower.arrival_s, follower.session, follower.turn, follower))

@@ -75,6 +75,13 @@ class Scheduler:
         self._batch, self._step = self._describe(at, step, self._count_slips(step.started, last)), step
         return self._batch
 
+    def give_up(self, done: Done) -> dict[str, int]:
+        """Nothing more is planned, after what was `done` of the last batch: how many tokens each request has had."""
+        self._advance(done)
+        self._part()
+        there = (*self.running.values(), *self._waiting.values())
+        return {sequence.id: sequence.released for sequence in there}
+
     @property
     def kv_tokens(self) -> int:
         """Tokens that the blocks in use have room for."""

@@ -2,26 +2,31 @@
 
     outcomes, records = Simulated(Scenario(devices=2)).serve(requests)
 
-Engine, schedulers, policies, prices, router and faults are those of a server. There are no clients, actors or texts:
-requests have as many tokens as they may have, and nobody is turned away.
+Engine, schedulers, policies, prices, router, faults and the edge's judgement are those of a server. There are no
+clients, actors or texts: requests have as many tokens as they may have.
 """
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from serving.breaking import Breaking
 from serving.bringup import check_faults, load_fleet
 from serving.emulated import Emulated, Figures
-from serving.faults import LOST, LPDDR, STALL, Event, Fault, condition_of, events, parse_fault
+from serving.faults import LOST, STALL, Event, Fault
 from serving.flow import NEVER, Request, StepRecord
+from serving.gate import Gate
 from serving.lpddr import LEASE_S, Lpddr
 from serving.policies.routing import make_policy
+from serving.pricing import Pricer
 from serving.router import Router
-from serving.scenario import Scenario, ScenarioError
+from serving.scenario import Scenario
 from serving.scheduling import limits_of, rules_of
-from serving.virtual import ARRIVES, Listener, Outcome, VirtualNode
+from serving.tape import Recorded
+from serving.traced import Traced
+from serving.virtual import ARRIVES, NOWHERE, Listener, Outcome, VirtualNode
 from serving.ways import Ways
 
 
@@ -44,24 +49,31 @@ class Throttled:
 class Simulated:
     """The devices of a scenario, at emulated instant 0."""
 
-    def __init__(self, scenario: Scenario, leaps: bool = True, listener: Listener | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, leaps: bool = True, listener: Listener | None = None, forecasts: bool = False
+    ) -> None:
         """With `leaps` equal steps are made at once. A `listener` hears of steps and requests, which then are not kept.
-        Raises SpecError, FleetError, TermError or ScenarioError."""
-        self._scenario, self._listener = scenario, listener
-        self._router = Router(make_policy(scenario.router))
+        With `forecasts` a request is turned away if its first token would come later than its class promises; as each
+        step tells more of that, none are made at once then.
+
+        Raises SpecError, FleetError, TermError or ScenarioError.
+        """
+        self._scenario, self._listener, self._leaps = scenario, listener, leaps and not forecasts
+        self._router, self._gate = Router(make_policy(scenario.router)), Gate(scenario, forecasts)
         fleet = load_fleet(scenario)
         check_faults(scenario, [emulated for emulated, _ in fleet])
         self._emulated = [emulated for emulated, _ in fleet]
-        self._tiers: list[Throttled] = []
+        rates = [figures.ext_bytes_per_s for _, figures in fleet]
+        tiers = [Lpddr(rate) for rate in rates[:: scenario.shared_ext]]
+        self._tiers = [Throttled(tiers[index // scenario.shared_ext]) for index in range(len(fleet))]
         self._ways: dict[Emulated, Ways] = {}
-        self.nodes = [self._node(index, *member, leaps) for index, member in enumerate(fleet)]
+        self.nodes = [self._join(index, *member) for index, member in enumerate(fleet)]
         # What each device does next, with what it no longer will.
         self._coming: list[tuple[float, int, int]] = []
         self._ended: deque[tuple[float, Request]] = deque()
-        self._faults = [parse_fault(text, "An entry of `faults`") for text in scenario.faults]
-        self._active: dict[tuple[int, int], tuple[Fault, int]] = {}
-        self._breaking = self._events()
-        self._next = next(self._breaking, None)
+        self._breaking = Breaking(scenario, len(fleet))
+        # By which occurrence of which fault devices are lost.
+        self._lost: dict[int, tuple[Fault, int]] = {}
 
     def serve(self, requests: Iterable[Request]) -> tuple[list[Outcome], list[StepRecord]]:
         """Serve requests, ordered by arrival; what became of each, in their order, and all steps by device."""
@@ -74,11 +86,22 @@ class Simulated:
 
     def submit(self, request: Request) -> Outcome:
         """A request arrives, now; what becomes of it."""
-        node = self.nodes[self._router.choose(request)]
+        at_s = request.arrival_s
+        if reason := self._gate.refusal(request, at_s):
+            refused = Outcome(request, NOWHERE, [], refused=reason)
+            if self._listener:
+                self._listener.ended(refused)
+            return refused
+        node = self.nodes[self._router.choose(request, self.home(request))]
+        self._gate.submitted(node.index, request, at_s)
         due, outcome = node.due, node.submit(request)
         if node.due != due:
             self._await(node)
         return outcome
+
+    def home(self, request: Request) -> int | None:
+        """The device that a request names; none does, here."""
+        return None
 
     def next_end(self, until_s: float) -> tuple[float, Request] | None:
         """Go on until a request ends, and no later than requests arrive at an instant; which, and when. None if none
@@ -88,17 +111,22 @@ class Simulated:
                 return None
         return self._ended.popleft()
 
-    def _node(self, index: int, emulated: Emulated, figures: Figures, leaps: bool) -> VirtualNode:
-        shared = emulated.sharers > 1
-        first = index - index % emulated.sharers
-        self._tiers.append(Throttled(Lpddr(figures.ext_bytes_per_s) if first == index else self._tiers[first].tier))
+    def _join(self, index: int, emulated: Emulated, figures: Figures) -> VirtualNode:
+        """A device is there, with nothing in it."""
         limits, rules = limits_of(self._scenario, figures), rules_of(self._scenario, figures)
-        pricer = emulated.pricer(self._load(emulated))
-        node = VirtualNode(index, pricer, self._tiers[index], limits, rules, leaps, self._listener)
-        node.engine.lease_s = LEASE_S if shared else NEVER
-        node.on_end = partial(self._end, index)
+        pricer, tier = self._pricer(emulated), self._tiers[index]
+        node = VirtualNode(index, pricer, tier, limits, rules, self._leaps, self._listener)
+        node.engine.lease_s = LEASE_S if emulated.sharers > 1 else NEVER
+        node.on_end, node.on_release = partial(self._end, index), self._gate.released
+        tier.left = emulated.condition.ext_share
         self._router.add(index, figures.token_s)
+        self._gate.serves(index, emulated, limits)
         return node
+
+    def _pricer(self, emulated: Emulated) -> Pricer:
+        if emulated.trace is not None:
+            return Traced(emulated.trace, Recorded(emulated.trace))
+        return emulated.pricer(self._load(emulated))
 
     def _load(self, emulated: Emulated) -> Ways:
         """What prices its steps: one for all devices that are alike, as it remembers nothing but its answers."""
@@ -117,16 +145,15 @@ class Simulated:
         coming = self._coming
         while coming and coming[0][:2] != self.nodes[coming[0][2]].due:
             heapq.heappop(coming)  # it was put off, or is done
-        event_s = self._next[1].at_s if self._next is not None else NEVER
+        event_s = self._breaking.next_s
         first = (min(event_s, until_s), ARRIVES)
         if coming and coming[0][:2] < first:
             node = self.nodes[heapq.heappop(coming)[2]]
             node.proceed()
             self._await(node)
-        elif self._next is not None and event_s <= until_s and (coming or until_s < NEVER):
+        elif event_s <= until_s and event_s < NEVER and (coming or until_s < NEVER):
             # What breaks at random never ends: that goes on for as long as there is anything to do.
-            self._happen(*self._next)
-            self._next = next(self._breaking, None)
+            self._happen(*self._breaking.happen())
         else:
             return False
         return True
@@ -138,49 +165,60 @@ class Simulated:
 
     def _end(self, index: int, at_s: float, request: Request) -> None:
         self._router.done([(index, request)])
+        self._gate.ended()
         self._ended.append((at_s, request))
 
-    def _events(self) -> Iterator[tuple[int, Event]]:
-        """All that breaks, in order of time, with the number of its fault."""
-        every = range(len(self.nodes))
-        if any(fault.kind == LOST for fault in self._faults):
-            raise ScenarioError("An entry of `faults` has a device lost: virtual time knows no lost devices.")
-        streams = [self._of_fault(number, fault, every) for number, fault in enumerate(self._faults)]
-        return heapq.merge(*streams, key=lambda each: (each[1].at_s, each[1].begins, each[0]))
-
-    def _of_fault(self, number: int, fault: Fault, every: Iterable[int]) -> Iterator[tuple[int, Event]]:
-        return ((number, event) for event in events(fault, every, self._scenario.seed + number))
-
-    def _happen(self, number: int, event: Event) -> None:
-        fault, key = self._faults[number], (number, event.number)
-        if event.begins:
-            self._active[key] = fault, event.device
-        else:
-            self._active.pop(key, None)
-        if fault.kind == STALL:
-            if event.begins:
-                node = self.nodes[event.device]
-                node.stall(event.at_s, event.at_s + fault.for_s)
-                self._await(node)
-            return
-        sharers = self._emulated[event.device].sharers
-        first = event.device - event.device % sharers
-        for index in range(first, first + sharers) if fault.kind == LPDDR else [event.device]:
-            self._degrade(index, event.at_s)
+    def _happen(self, fault: Fault, event: Event) -> None:
+        if fault.kind == LOST:
+            (self._lose if event.begins else self._revive)(fault, event)
+        elif fault.kind != STALL:
+            for index in self._breaking.reached(fault, event.device):
+                self._degrade(index, event.at_s)
+        elif event.begins and event.device not in self._lost:
+            node = self.nodes[event.device]
+            node.stall(event.at_s, event.at_s + fault.for_s)
+            self._await(node)
 
     def _degrade(self, index: int, at_s: float) -> None:
-        """Put a device into the condition that it is in: by its own faults, and by those of its LPDDR tier."""
-        sharers = self._emulated[index].sharers
-        faults: dict[int, Fault] = {}
-        for (number, _), (fault, device) in self._active.items():
-            same_tier = device // sharers == index // sharers
-            if device == index or (fault.kind == LPDDR and same_tier):
-                faults[number] = fault
-        emulated = self._emulated[index].in_condition(condition_of(faults.values()))
-        ways = emulated.load()  # conditions may be many: they are not kept
-        figures = emulated.figures(ways)
+        """Put a device into the condition that it is in, if it is there."""
+        if index in self._lost:
+            return
+        emulated = self._emulated[index].in_condition(self._breaking.condition(index))
+        figures = emulated.figures(self._load(emulated))
+        limits = limits_of(self._scenario, figures)
         self._tiers[index].left = emulated.condition.ext_share
         node = self.nodes[index]
-        node.degrade(at_s, emulated.pricer(ways), limits_of(self._scenario, figures))
+        pricer = node.engine.pricer
+        if isinstance(pricer, Traced) and emulated.trace is not None:
+            pricer.emulate(emulated.trace)
+        else:
+            pricer = self._pricer(emulated)
+        node.degrade(at_s, pricer, limits)
         self._await(node)
         self._router.set_speed(index, figures.token_s)
+        self._gate.serves(index, emulated, limits)
+
+    def _lose(self, fault: Fault, event: Event) -> None:
+        """A device is gone, and its requests go on elsewhere; but not the last one that is there."""
+        index, at_s = event.device, event.at_s
+        if index in self._lost or not self._router.others_open(index):
+            return
+        self._lost[index] = fault, event.number
+        self._router.close(index)
+        self._gate.closes(index)
+        for outcome, released in self.nodes[index].lose(at_s):
+            self._router.done([(index, outcome.request)])
+            node = self.nodes[self._router.choose(outcome.request)]
+            self._gate.submitted(node.index, node.resume(outcome, released, at_s), at_s)
+            self._await(node)
+
+    def _revive(self, fault: Fault, event: Event) -> None:
+        """A device that was lost is there again, with nothing in it."""
+        index = event.device
+        if self._lost.get(index) != (fault, event.number):
+            return
+        del self._lost[index]
+        emulated = self._emulated[index].in_condition(self._breaking.condition(index))
+        gone = self.nodes[index]
+        self.nodes[index] = self._join(index, emulated, emulated.figures(self._load(emulated)))
+        self.nodes[index].begin_again(gone, event.at_s)

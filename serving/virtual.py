@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from serving.ahead import Ahead
 from serving.clock import VirtualClock
 from serving.counted import Counted
@@ -20,6 +22,8 @@ from serving.scheduler import Scheduler
 # What happens at one instant happens in this order: steps end, what is news to a device arrives, it plans.
 ENDS, ARRIVES, PLANS = range(3)
 IDLE = (NEVER, PLANS)
+NOWHERE = -1
+"""The device of a request that was turned away."""
 
 Timeline = list[tuple[dict[str, int], list[float]]]
 """What a device released, step by step or in steps made at once: tokens by request, and the instants: one for all of a
@@ -29,7 +33,8 @@ request's tokens, or one for each."""
 @dataclass(slots=True)
 class Outcome:
     """What became of a request: instants in emulated seconds. Its tokens are in the device's `timeline`, where that is
-    kept: it has entries from `begins` to `ends`."""
+    kept: it has entries from `begins` to `ends`; those that it had on a device that was lost came at `before_s`. One
+    that was turned away has a reason why, `refused`, and no instants."""
 
     request: Request
     device: int
@@ -40,12 +45,14 @@ class Outcome:
     tokens: int = 0
     begins: int = 0
     ends: int = 0
+    before_s: tuple[float, ...] = ()
+    refused: str = ""
 
     @property
     def tokens_s(self) -> list[float]:
         """The instant of each token, where they are kept: if nobody listens instead."""
         assert self.timeline is not None, "a listener hears of requests and steps, not of tokens"
-        instants: list[float] = []
+        instants = list(self.before_s)
         for given, ends_s in self.timeline[self.begins : self.ends]:
             if count := given.get(self.request.id):
                 instants += ends_s if len(ends_s) > 1 else ends_s * count
@@ -57,13 +64,15 @@ class Outcome:
 
     @property
     def tpot_s(self) -> float:
-        """Mean time from one token to the next; 0 for a single one."""
+        """Mean time from one token to the next; 0 for a single one, endless if there is none."""
+        if self.refused:
+            return NEVER
         return (self.last_s - self.first_s) / max(1, self.tokens - 1)
 
     @property
     def good(self) -> bool:
         """Whether it was served as its SLO class promises."""
-        return self.ttft_s <= self.request.ttft_s and self.tpot_s <= self.request.tpot_s
+        return not self.refused and self.ttft_s <= self.request.ttft_s and self.tpot_s <= self.request.tpot_s
 
 
 class Listener(Protocol):
@@ -91,6 +100,7 @@ class VirtualNode:
         """One that `leaps` makes equal steps at once, with the same instants, and their figures in one record. Without
         a `listener` all steps are kept as `records`, and the instants of all tokens."""
         self.on_end: Callable[[float, Request], None] = lambda at_s, request: None
+        self.on_release: Callable[[Release], None] = lambda release: None
         self.index = index
         # Of those that have not ended.
         self.outcomes: dict[str, Outcome] = {}
@@ -115,14 +125,45 @@ class VirtualNode:
         self.due = IDLE
 
     def submit(self, request: Request) -> Outcome:
-        """A request goes to this device; what becomes of it is told in what this returns."""
-        outcome = self.outcomes[request.id] = Outcome(request, self.index, self._timeline)
+        """A request arrives at this device; what becomes of it is told in what this returns."""
+        outcome = Outcome(request, self.index, self._timeline)
+        self._take(request, outcome, request.arrival_s)
+        return outcome
+
+    def resume(self, outcome: Outcome, released: int, at_s: float) -> Request:
+        """A request that was begun on a device that is lost goes on here, with so many tokens that it has had; as this
+        device's scheduler takes it."""
+        outcome.before_s = tuple(outcome.tokens_s) if self._timeline is not None else ()
+        outcome.device, outcome.timeline = self.index, self._timeline
+        resumed = msgspec.structs.replace(outcome.request, released=released, kv_lost=True)
+        self._take(resumed, outcome, at_s)
+        return resumed
+
+    def lose(self, at_s: float) -> list[tuple[Outcome, int]]:
+        """This device is gone, with all that it held: the requests that it had, with how many tokens each has had."""
+        if self._ahead is not None and self.due[1] == ENDS:
+            self._ahead.lose(at_s)
+        self._ahead, self.due = None, IDLE
+        self.engine.rest()
+        released = self.scheduler.give_up(self.engine.done())
+        for outcome in self.outcomes.values():
+            outcome.ends = len(self._timeline or ())
+        return [(outcome, released[id]) for id, outcome in self.outcomes.items()]
+
+    def begin_again(self, gone: "VirtualNode", at_s: float) -> None:
+        """Stand, from an instant on, for a device that was lost; what that one did is told here."""
+        self.engine.at = at_s
+        self.engine.clock.until(at_s)
+        self.records = gone.records
+
+    def _take(self, request: Request, outcome: Outcome, at_s: float) -> None:
+        self.outcomes[request.id] = outcome
+        outcome.begins = outcome.ends = len(self._timeline or ())
         self._left += 1
         self.scheduler.submit(request, in_time=True)
         # As long as nobody leaves a full batch it stays as it is, whoever comes.
         if self._ahead is None or not self.scheduler.full:
-            self._change(request.arrival_s)
-        return outcome
+            self._change(at_s)
 
     def degrade(self, at_s: float, pricer: Pricer, limits: Limits) -> None:
         """Be another device from the next plan on."""
@@ -197,6 +238,7 @@ class VirtualNode:
             self._timeline.append((self._tokens.given, ends_s))
         for chunk in release.chunks:
             self._note_edge(chunk, ends_s)
+        self.on_release(release)
         if release.record is not None:
             (self._listener.stepped if self._listener else self.records.append)(release.record)
 

@@ -2,6 +2,7 @@
 
 import resource
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,21 @@ DAY_S, DAY_DEVICES = 86_400.0, 64
 
 
 def virtual_pace(requests: int = int(FLEET["requests"])) -> dict[str, Any]:
-    """Steps per second of one device with a batch of 16 that decodes plainly, on one core; and requests per second of
+    """Steps per second of one device with a batch of 16 that decodes plainly, on one core, by expected and by recorded
+    choices of experts; and requests per second of
     four devices under Poisson arrivals, round-robin, with the wall seconds that all of them take."""
     full = [Request(str(i), 0.0, 64, OUTPUT, seed=i) for i in range(4 * BATCH)]
-    steps_s, steps = _timed(full, devices=1, max_num_seqs=BATCH, leaps=False)
+    one = Scenario(mode="fixed-ar", max_num_seqs=BATCH)
+    steps_s, steps = _timed(full, one, leaps=False)
+    traced_s, traced = _timed(full, replace(one, residency="trace"), leaps=False)
     at_s = np.cumsum(np.random.default_rng(0).exponential(1 / FLEET["rate_per_s"], requests)).tolist()
     prompt, output = int(FLEET["prompt_tokens"]), int(FLEET["output_tokens"])
     crowd = [Request(str(i), at, prompt, output, seed=i) for i, at in enumerate(at_s)]
-    wall_s, fleet_steps = _timed(crowd, devices=int(FLEET["devices"]), max_num_seqs=MOST_SEQS, leaps=True)
+    fleet = replace(one, devices=int(FLEET["devices"]), router="round-robin")
+    wall_s, fleet_steps = _timed(crowd, replace(fleet, max_num_seqs=MOST_SEQS, max_queue=requests), leaps=True)
     return {
         "steps_per_s_analytic": round(steps / steps_s),
+        "steps_per_s_trace": round(traced / traced_s),
         "requests_per_s": round(requests / wall_s),
         "fleet": FLEET | {"requests": requests, "wall_s": round(wall_s, 3), "steps": fleet_steps},
     }
@@ -69,9 +75,8 @@ def day_pace(requests: int) -> dict[str, Any]:
     }
 
 
-def _timed(requests: list[Request], devices: int, max_num_seqs: int, leaps: bool) -> tuple[float, int]:
+def _timed(requests: list[Request], scenario: Scenario, leaps: bool) -> tuple[float, int]:
     """Wall seconds, and the steps that were made in them."""
-    scenario = Scenario(mode="fixed-ar", max_num_seqs=max_num_seqs, devices=devices, router="round-robin")
     simulated = Simulated(scenario, leaps)
     began = time.perf_counter()
     _, records = simulated.serve(requests)

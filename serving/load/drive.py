@@ -7,13 +7,12 @@ from time import monotonic
 
 from serving.load.client import Trace, Transport
 from serving.load.workload import LoadRequest
+from serving.workload.source import AFTER_FAILURE_S
 
 # What is sent because a request ended at an instant, in seconds of the report's clock since the run began.
 After = Callable[[LoadRequest, float], LoadRequest | None]
 Slots = asyncio.Semaphore | nullcontext[None]
 
-# Who was turned away comes back no sooner than this, in real seconds: a server that is down is not to be hammered.
-AFTER_FAILURE_S = 1.0
 LONGEST_SLEEP_S = 3600.0  # Event loops overflow on sleeps of centuries, which a very low rate can ask for.
 
 

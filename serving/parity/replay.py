@@ -17,8 +17,9 @@ class Replayed(Simulated):
         super().__init__(scenario, leaps=False)
         self._homes = homes
 
-    def submit(self, request: Request) -> Outcome:
-        return self.nodes[self._router.choose(request, self._homes[request.id])].submit(request)
+    def home(self, request: Request) -> int:
+        """Where it was served."""
+        return self._homes[request.id]
 
 
 def replay(

@@ -23,6 +23,7 @@ REQUEST_COLUMNS = {
     "ttft_s": "float",
     "tpot_s": "float",
     "e2e_s": "float",
+    "refused": "str",
     "ttft_ok": "bool",
     "tpot_ok": "bool",
     "judged": "bool",
@@ -62,16 +63,20 @@ class Recorder:
         self._itl: Counter[int] = Counter()
 
     def ended(self, outcome: Outcome) -> None:
-        """A request has all its tokens."""
-        request = outcome.request
-        ttft_s, tpot_s, (ttft_limit_s, tpot_limit_s) = outcome.ttft_s, outcome.tpot_s, self._targets.of(outcome)
-        self.last_s = max(self.last_s, outcome.last_s)
+        """A request has all its tokens, or none and a reason why."""
+        request, refused = outcome.request, outcome.refused
+        at_s, ttft_limit_s, tpot_limit_s = request.arrival_s, *self._targets.of(outcome)
+        ttft_s, tpot_s = outcome.ttft_s, outcome.tpot_s
+        latencies_s: tuple[float | None, ...] = (outcome.started_s - at_s, ttft_s, tpot_s, outcome.last_s - at_s)
+        kept = (ttft_s <= ttft_limit_s, tpot_s <= tpot_limit_s)
+        if refused:
+            latencies_s, kept = (None,) * 4, (False, False)
+        else:
+            self.last_s = max(self.last_s, outcome.last_s)
         row = (
-            *(request.id, outcome.device, request.topic, request.key, request.priority),
-            *(request.arrival_s, request.prompt_tokens, outcome.tokens),
-            *(outcome.started_s - request.arrival_s, ttft_s, tpot_s, outcome.last_s - request.arrival_s),
-            *(ttft_s <= ttft_limit_s, tpot_s <= tpot_limit_s),
-            self._from_s <= request.arrival_s <= self._to_s,
+            *(request.id, outcome.device, request.topic, request.key, request.priority, at_s),
+            *(request.prompt_tokens, outcome.tokens, *latencies_s, refused, *kept),
+            self._from_s <= at_s <= self._to_s,
         )
         self.requests.add(row)
 

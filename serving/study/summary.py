@@ -9,7 +9,8 @@ from serving.study.tables import column
 
 Row = dict[str, Any]
 COLUMNS = {
-    "requests": "requests, all of which are served to their end",
+    "requests": "requests that arrived",
+    "refused": "of these, how many were turned away: they keep no target, and count for no latency",
     "judged": "of these, how many arrive in the window that counts for latencies and attainment",
     "offered_per_s": "arrivals per second, from the first to the last",
     "attainment": "share of requests within both targets",
@@ -63,11 +64,11 @@ def summary(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row:
 
 
 def _of_requests(requests: bytes) -> Row:
-    judged = column(requests, "judged")
+    judged, refused = column(requests, "judged"), column(requests, "refused") != ""
     arrival_s = column(requests, "arrival_s")
     output = column(requests, "output_tokens")
     ttft_ok, tpot_ok = column(requests, "ttft_ok")[judged], column(requests, "tpot_ok")[judged]
-    row: Row = {"requests": len(judged), "judged": int(judged.sum())}
+    row: Row = {"requests": len(judged), "refused": int(refused.sum()), "judged": int(judged.sum())}
     span_s = float(np.ptp(arrival_s)) if len(arrival_s) > 1 else 0.0
     row["offered_per_s"] = (len(arrival_s) - 1) / span_s if span_s else 0.0
     ok = ttft_ok & tpot_ok
@@ -75,7 +76,7 @@ def _of_requests(requests: bytes) -> Row:
         row[name] = float(met.mean()) if len(met) else 0.0
     for name, percentiles in PERCENTILES.items():
         # A single token has no time per output token.
-        counts = judged & (output > 1) if name == "tpot_s" else judged
+        counts = judged & ~refused & (output > 1 if name == "tpot_s" else True)
         values = column(requests, name)[counts]
         label = name.removesuffix("_s")
         row[f"{label}_mean_s"] = float(values.mean()) if len(values) else 0.0
@@ -93,13 +94,13 @@ def _of_steps(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row
     joules, sums = recorder.joules + idle_j, recorder.counts()
     decoding_s = sum(recorder.mode_s.values())
     good_share = float((ok & judged).sum()) / max(1, int(judged.sum()))
-    served_per_s = len(judged) / span_s
+    served_per_s = float((column(requests, "refused") == "").sum()) / span_s
     return {
         "itl_p50_s": recorder.itl_s(0.5),
         "itl_p99_s": recorder.itl_s(0.99),
         "span_s": span_s,
         "served_per_s": served_per_s,
-        "goodput_per_s": served_per_s * good_share,
+        "goodput_per_s": len(judged) / span_s * good_share,
         "prompt_tokens": prompt,
         "output_tokens": tokens,
         "tokens_per_s": tokens / span_s,

@@ -14,6 +14,8 @@ from serving.workload.plans import Columns, Plan, chunks
 from serving.workload.spec import Workload
 from serving.workload.traces.rows import Row
 
+# A user whose request failed goes on so many (live: real) seconds later: a server that is down is not to be hammered.
+AFTER_FAILURE_S = 1.0
 Values = NDArray[np.float64]
 Labels = tuple[str, str, str]
 

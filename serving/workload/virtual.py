@@ -16,7 +16,7 @@ SEED_BITS = 53
 def request_of(ask: Ask, classes: Mapping[str, SloClass], block_tokens: int) -> Request:
     """The request, with what its SLO class promises and the hashes of its prompt's whole blocks (none if there are 0
     `block_tokens`). Raises `WorkloadError` if there is no such class."""
-    slo = classes.get(ask.slo) if ask.slo else NO_CLASS
+    slo = classes.get(ask.slo, None if ask.slo else NO_CLASS)
     if slo is None:
         allowed = ", ".join(classes) or "none"
         raise WorkloadError(f"The workload has requests of SLO class {ask.slo!r}; the scenario has {allowed}.")

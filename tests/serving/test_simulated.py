@@ -13,7 +13,7 @@ from serving.clock import VirtualClock
 from serving.compare import mixed
 from serving.engine import Engine
 from serving.flow import Chunk, Release, Request
-from serving.scenario import Scenario, ScenarioError
+from serving.scenario import Scenario
 from serving.scheduler import Scheduler
 from serving.simulated import Simulated
 from serving.tokens import Tokens
@@ -144,8 +144,3 @@ def test_a_device_that_has_nothing_to_do_leaves_the_tier_to_the_other() -> None:
     (long, _), _ = Simulated(scenario).serve([Request("0", 0.0, 64, 400), Request("1", 0.0, 64, 40)])
     (alone,), _ = Simulated(replace(scenario, devices=1, shared_ext=1)).serve([Request("0", 0.0, 64, 400)])
     assert gaps(long)[-1] == pytest.approx(gaps(alone)[-1])
-
-
-def test_a_lost_device_is_refused_in_a_sentence() -> None:
-    with pytest.raises(ScenarioError, match=r"`faults` has a device lost.*\.$"):
-        Simulated(Scenario(devices=2, faults=("lost: device=1, at=1",)))

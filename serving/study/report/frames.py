@@ -15,10 +15,11 @@ Columns = dict[str, Any]
 
 
 def requests_of(folder: Path, findings: Iterable[Finding], columns: Iterable[str]) -> Columns:
-    """Columns of the requests that are judged, of these runs together."""
-    names = [*columns, "judged"]
+    """Columns of the requests that are judged and were served, of these runs together."""
+    names = [*columns, "judged", "refused"]
     found = _read(folder / "requests.parquet", [finding.point.key for finding in findings], names)
-    return {name: values[found["judged"]] for name, values in found.items()}
+    counts = found["judged"] & (found["refused"] == "")
+    return {name: found[name][counts] for name in columns}
 
 
 def bins_of(folder: Path, finding: Finding, most: int) -> Columns:

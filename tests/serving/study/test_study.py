@@ -57,7 +57,7 @@ def written(folder: Path, text: str = SWEEP) -> Path:
 def test_a_run_is_what_its_requests_and_steps_are() -> None:
     workload = load_workload(ROOT / "examples" / "workloads" / "burst.toml", requests=80)
     classes = ("interactive: ttft_ms=300", "standard: tpot_ms=20", "batch: priority=1")
-    scenario = Scenario(devices=2, slo_classes=classes)
+    scenario = Scenario(devices=2, slo_classes=classes, early_rejection=False)
     run = simulate(scenario, workload)
     asked = [request_of(ask, parse_classes(classes, "slo_classes"), 16) for ask in Source(workload)]
     outcomes, records = Simulated(scenario).serve(asked)
