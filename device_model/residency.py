@@ -13,7 +13,7 @@ every pass, and a loop over more than a cache holds evicts exactly what it needs
 would find nothing, even if every pass chose the same experts.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,10 @@ from device_model.step import IntArray
 BoolArray = NDArray[np.bool_]
 Routes = IntArray
 """Expert ids [tokens, layers, top_k] that the router chose for each token of a pass."""
+
+
+class Checked(np.ndarray[Any, np.dtype[np.int64]]):
+    """Routes of which it is known that each token's experts exist and differ: slices of what was checked once are."""
 
 
 class Reads(NamedTuple):
@@ -96,14 +100,21 @@ def tally(routes: Routes, layers: int, experts: int) -> IntArray:
     ValueError unless `routes` has ids from 0 to `experts` - 1 in the shape [tokens, layers, top_k], no two of a token
     the same; there may be no tokens.
     """
+    if not isinstance(routes, Checked):
+        check(routes, layers, experts)
+    flat = np.asarray(routes).astype(np.int64, copy=False) + experts * np.arange(layers)[:, None]
+    return np.bincount(flat.ravel(), minlength=layers * experts).reshape(layers, experts)
+
+
+def check(routes: Routes, layers: int, experts: int) -> Checked:
+    """Routes that `tally` need not look through again. ValueError as there."""
     if routes.ndim != 3 or routes.shape[1] != layers or not np.issubdtype(routes.dtype, np.integer):
         raise ValueError(f"Routes are whole numbers [tokens, {layers}, top_k], not {routes.dtype} {routes.shape}.")
     if routes.size and (routes.min() < 0 or routes.max() >= experts):
         raise ValueError(f"Expert ids go from 0 to {experts - 1}; these go from {routes.min()} to {routes.max()}.")
     if any((routes[..., apart:] == routes[..., :-apart]).any() for apart in range(1, routes.shape[2])):
         raise ValueError("A token chose the same expert twice in one layer.")
-    flat = routes.astype(np.int64, copy=False) + experts * np.arange(layers)[:, None]
-    return np.bincount(flat.ravel(), minlength=layers * experts).reshape(layers, experts)
+    return routes.view(Checked)
 
 
 def shares(slices: int, layers: int) -> IntArray:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device_model.load import load_setup
+from device_model.residency import Checked, check
 from device_model.route_map import RouteMap, Routers
 from device_model.spec import SpecError
 from device_model.step import IntArray
@@ -70,23 +71,32 @@ class Recorded:
             trace.token_model, Routers(model.expert_layers, model.experts, model.top_k)
         )
 
+        # Where its sequences read, which stays so for all of its steps.
+        self._batch: Batch | None = None
+        self._starts = self._lengths = self._begin = np.empty(0, dtype=np.int64)
+
     def emulate(self, trace: Trace) -> None:
         """Routers choose as they did."""
 
     def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
         """See `Choices`; none is a guess."""
-        places = [self._places.get(topic, self._places[""]) for topic in batch.topics or [""] * len(batch.ids)]
-        starts, lengths = np.array(places, dtype=np.int64).T
-        at = np.array(batch.seeds, dtype=np.int64) % lengths + context
+        if batch is not self._batch:
+            places = [self._places.get(topic, self._places[""]) for topic in batch.topics or [""] * len(batch.ids)]
+            self._batch = batch
+            self._starts, self._lengths = np.array(places, dtype=np.int64).T
+            self._begin = np.array(batch.seeds, dtype=np.int64) % self._lengths
+        starts, lengths, at = self._starts, self._lengths, self._begin + context
         if len(batch.ids) < new.sum():
             starts, lengths = np.repeat(starts, new), np.repeat(lengths, new)
             at = np.concatenate([np.arange(first, first + count) for first, count in zip(at, new, strict=True)])
-        return self._routes[starts + at % lengths], 0
+        routes: IntArray = self._routes[starts + at % lengths]
+        return routes, 0
 
 
 @lru_cache(maxsize=4)
-def _as_target(token_model: str, target: Routers) -> tuple[Ids, Mapping[str, tuple[int, int]]]:
+def _as_target(token_model: str, target: Routers) -> tuple[Checked, Mapping[str, tuple[int, int]]]:
     """A recording, once for all devices: what stands for it in the emulated model."""
     routers = format_of(token_model).routers
     tape = read(Path(token_model) / FILE, routers)
-    return RouteMap(routers, target)(tape.routes.astype(np.int64)).astype(np.int16), tape.places
+    routes = RouteMap(routers, target)(tape.routes.astype(np.int64))
+    return check(routes.astype(np.int16), target.layers, target.experts), tape.places
