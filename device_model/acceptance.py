@@ -26,6 +26,7 @@ class Acceptance(NamedTuple):
     caveat: str = ""
 
 
+@lru_cache(maxsize=4096)
 def acceptance(target: str, scheme: str, hb_gb: float, batch: int) -> Acceptance:
     """The acceptance rate of `scheme` ("EAGLE3", "SLM-SD", "Quant-SD", "Elastic-SD", "Random-SD") for a model, by the
     name of its spec file.
