@@ -1,6 +1,7 @@
 """What is known before anything is started: a wrong scenario fails here, within a second."""
 
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from device_model.spec import SpecError
@@ -30,16 +31,18 @@ def prepare(scenario: Scenario) -> Bringup:
     """Check a scenario and take its HTTP port; raises `ScenarioError`."""
     try:
         fleet = load_fleet(scenario)
-        context = min(
-            scenario.max_model_len,
-            context_of(scenario.token_model),
-            *(min(figures.max_context_tokens, figures.kv_capacity_tokens) for _, figures in fleet),
-        )
+        context = min(context_of(scenario.token_model), context_held(scenario, fleet))
         check_faults(scenario, [emulated for emulated, _ in fleet])
     except (SpecError, FleetError, TermError) as error:
         raise ScenarioError(str(error)) from error
     free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
     return Bringup(scenario, fleet, context, free_port(scenario.host, scenario.http_port, "http_port"))
+
+
+def context_held(scenario: Scenario, fleet: Iterable[tuple[Emulated, Figures]]) -> int:
+    """How many tokens a request may have, prompt and output, on any device."""
+    held = (min(figures.max_context_tokens, figures.kv_capacity_tokens) for _, figures in fleet)
+    return min(scenario.max_model_len, *held)
 
 
 def load_fleet(scenario: Scenario) -> list[tuple[Emulated, Figures]]:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -15,7 +16,7 @@ from serving.hosts import confined, hosts, wait_for_hosts
 from serving.link import Link
 from serving.priority import MAX_REALTIME_SPEED
 from serving.rules import Limits, Rules
-from serving.scenario import Scenario
+from serving.scenario import Scenario, ScenarioError
 from serving.scheduling import limits_of, rules_of
 
 # What Ray's decorator has made of these classes has no type.
@@ -27,6 +28,7 @@ TokenSource: Any = actors.TokenSource
 
 # Where the others may not have a higher priority, the token source takes a lower one: it is ahead, so it can wait.
 SOURCE_NICENESS = 5
+REACHED_S = 5.0
 OBJECT_STORE_BYTES = 100 * 2**20
 
 
@@ -119,7 +121,8 @@ def start_ray(cores: int | None = None) -> None:
     # Ray makes its workers as nice as can be; ours are on a clock.
     os.environ.setdefault("RAY_worker_niceness", "0")
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
-    if os.environ.get("RAY_ADDRESS"):
+    if address := os.environ.get("RAY_ADDRESS"):
+        _check_reachable(address)
         ray.init(**quiet)
         wait_for_hosts()
         return
@@ -128,6 +131,17 @@ def start_ray(cores: int | None = None) -> None:
     ray._private.ray_constants.ENABLE_RAY_CLUSTER = False
     own = {"num_cpus": cores, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     ray.init(address="local", **own, **quiet)
+
+
+def _check_reachable(address: str) -> None:
+    """Raises `ScenarioError` if nobody listens at an address of the form HOST:PORT, for which Ray would wait on."""
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), REACHED_S).close()
+        except OSError as error:
+            sentence = f"RAY_ADDRESS is {address}, where no Ray can be reached ({error}): start one, or unset it."
+            raise ScenarioError(sentence) from error
 
 
 def placed(index: int) -> dict[str, Any]:

@@ -10,16 +10,17 @@ from serving.rules import Limits as DeviceLimits
 from serving.scenario import Scenario
 from serving.slo import SloClass
 
-FULL, LATE, TOO_LARGE = "max_num_queued_reqs", "ttft", "too_large"
+FULL, LATE, TOO_LARGE, TOO_LONG = "max_num_queued_reqs", "ttft", "too_large", "too_long"
 UNLIMITED = Limits(None, None)
 
 
 class Gate:
     """The edge of a scenario. It is told of requests, releases and devices in the order in which they come."""
 
-    def __init__(self, scenario: Scenario, forecasts: bool) -> None:
-        """One that `forecasts` turns away who would wait for longer than its SLO class promises."""
-        self._scenario, self._forecasts = scenario, forecasts
+    def __init__(self, scenario: Scenario, context: int, forecasts: bool) -> None:
+        """A request may have `context` tokens, prompt and output. One that `forecasts` turns away who would wait for
+        longer than its SLO class promises."""
+        self._scenario, self._context, self._forecasts = scenario, context, forecasts
         self._per_minute = scenario.key_requests_per_min, scenario.key_tokens_per_min
         self._forecast = Forecast()
         self._by_key: dict[str, Limits] = {}
@@ -28,10 +29,12 @@ class Gate:
     def refusal(self, request: Request, now_s: float) -> str:
         """Why a request that arrives now is turned away, in the words of metrics; "" if it is taken on, and charged for
         then."""
+        tokens = request.prompt_tokens + request.max_tokens
+        if tokens > self._context:
+            return TOO_LONG
         if self._in_flight >= self._scenario.max_queue:
             return FULL
         limits = self._limits(request.key) if any(self._per_minute) else UNLIMITED
-        tokens = request.prompt_tokens + request.max_tokens
         if limits.tokens is not None and tokens > limits.tokens.burst:
             return TOO_LARGE
         wait_s, reason, _ = limits.wait(True, tokens, now_s)

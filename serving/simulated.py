@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from serving.breaking import Breaking
-from serving.bringup import check_faults, load_fleet
+from serving.bringup import check_faults, context_held, load_fleet
 from serving.emulated import Emulated, Figures
 from serving.faults import LOST, STALL, Event, Fault
 from serving.flow import NEVER, Request, StepRecord
@@ -59,8 +59,9 @@ class Simulated:
         Raises SpecError, FleetError, TermError or ScenarioError.
         """
         self._scenario, self._listener, self._leaps = scenario, listener, leaps and not forecasts
-        self._router, self._gate = Router(make_policy(scenario.router)), Gate(scenario, forecasts)
         fleet = load_fleet(scenario)
+        self._router = Router(make_policy(scenario.router))
+        self._gate = Gate(scenario, context_held(scenario, fleet), forecasts)
         check_faults(scenario, [emulated for emulated, _ in fleet])
         self._emulated = [emulated for emulated, _ in fleet]
         rates = [figures.ext_bytes_per_s for _, figures in fleet]
@@ -204,6 +205,8 @@ class Simulated:
         if index in self._lost or not self._router.others_open(index):
             return
         self._lost[index] = fault, event.number
+        if self._listener:
+            self._listener.lost(index, at_s)
         self._router.close(index)
         self._gate.closes(index)
         for outcome, released in self.nodes[index].lose(at_s):
@@ -222,3 +225,5 @@ class Simulated:
         gone = self.nodes[index]
         self.nodes[index] = self._join(index, emulated, emulated.figures(self._load(emulated)))
         self.nodes[index].begin_again(gone, event.at_s)
+        if self._listener:
+            self._listener.back(index, event.at_s)

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import shutil
 import sys
 import webbrowser
 from pathlib import Path
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from serving.study.results import Results
 
 RESULTS = Path("results")
-MOST_SHOWN = 40
+MOST_SHOWN, MOST_NAMED = 40, 3
 WIDE = 200
 
 
@@ -42,15 +41,13 @@ def run_study_command(args: argparse.Namespace) -> int:
     shown: list[Progress] = []
     try:
         study = load_study(args.study, args.requests)
-        if args.fresh:
-            shutil.rmtree(out / "points", ignore_errors=True)
         with ProgressLine() as line:
 
             def show(progress: Progress) -> None:
                 shown[:] = [progress]
                 line(progress)
 
-            results = run_study(study, out, args.cores, show)
+            results = run_study(study, out, args.cores, show, args.fresh)
     except (StudyError, WorkloadError) as error:
         print(f"foreserve study: {error}", file=sys.stderr)
         return 2
@@ -67,14 +64,23 @@ def run_study_command(args: argparse.Namespace) -> int:
 def _say(results: "Results", as_json: bool) -> None:
     from serving.study.store import point_row
 
-    for point, sentence in results.failed:
-        print(f"Failed: {point}: {sentence}", file=sys.stderr)
+    _say_failed(results)
     points = [point_row(finding) for finding in results.findings]
     if as_json:
         print(json.dumps({"answers": results.answer_rows, "points": points}, indent=1))
     else:
         _print_answers(results, points)
     print(f"Report: {results.report} (tables beside it)", file=sys.stderr)
+
+
+def _say_failed(results: "Results") -> None:
+    """Each reason once, with the points that it holds for."""
+    by_reason: dict[str, list[str]] = {}
+    for point, sentence in results.failed:
+        by_reason.setdefault(sentence, []).append(str(point))
+    for sentence, points in by_reason.items():
+        more = f"; and {len(points) - MOST_NAMED} more" if len(points) > MOST_NAMED else ""
+        print(f"Failed: {'; '.join(points[:MOST_NAMED])}{more}: {sentence}", file=sys.stderr)
 
 
 def _print_answers(results: "Results", points: list[dict[str, Any]]) -> None:
@@ -85,8 +91,15 @@ def _print_answers(results: "Results", points: list[dict[str, Any]]) -> None:
 
     # Where nobody's window says how wide it may be, nothing is cut off.
     console = Console() if sys.stdout.isatty() else Console(width=WIDE)
-    rows = results.answer_rows or [row for row in points if not row["error"]][:MOST_SHOWN]
-    console.print(f"[bold]{results.study.title}[/bold]", highlight=False)
+    made = [row for row in points if not row["error"]]
+    console.print(results.study.title, style="bold", highlight=False, markup=False)
+    if not made:
+        console.print(f"None of {len(points)} points could be made.")
+        return
     if not results.answer_rows:
-        console.print(f"No combination keeps its targets; of {len(points)} points:")
-    console.print(table_of(rows))
+        console.print(f"No combination keeps its targets. The first of {len(made)} points:")
+    if not results.study.has_targets:
+        console.print("There are no targets (`slo`, or classes that requests name), so every request keeps them.")
+    console.print(table_of(results.answer_rows or made[:MOST_SHOWN]))
+    if any(row.get("kept") is False for row in results.answer_rows):
+        console.print("No place keeps all bounds (`where`): this is the one that is closest.")

@@ -6,7 +6,6 @@ of their arrival, each at the instant at which the devices have come to it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import msgspec
 
@@ -75,13 +74,22 @@ class Outcome:
         return not self.refused and self.ttft_s <= self.request.ttft_s and self.tpot_s <= self.request.tpot_s
 
 
-class Listener(Protocol):
+class Listener:
     """Hears what comes of a run as it comes, so that none of it need be kept: steps in a device's order, requests in
-    the order of their ends on it. Devices take turns; theirs may come a little before what another did earlier."""
+    the order of their ends on it. Devices take turns; theirs may come a little before what another did earlier.
+    Does nothing about it; made to be extended."""
 
-    def stepped(self, record: StepRecord) -> None: ...
+    def stepped(self, record: StepRecord) -> None:
+        """A device made a step, or some at once."""
 
-    def ended(self, outcome: Outcome) -> None: ...
+    def ended(self, outcome: Outcome) -> None:
+        """A request has all its tokens, or was turned away."""
+
+    def lost(self, device: int, at_s: float) -> None:
+        """A device is gone."""
+
+    def back(self, device: int, at_s: float) -> None:
+        """A device that was lost is there again."""
 
 
 class VirtualNode:

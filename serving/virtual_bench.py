@@ -12,7 +12,7 @@ from serving.flow import Request, StepRecord
 from serving.playing import play
 from serving.scenario import Scenario
 from serving.simulated import Simulated
-from serving.virtual import Outcome
+from serving.virtual import Listener, Outcome
 from serving.workload.spec import workload_of
 from serving.workload.table import Table
 
@@ -42,7 +42,7 @@ def virtual_pace(requests: int = int(FLEET["requests"])) -> dict[str, Any]:
     }
 
 
-class Counts:
+class Counts(Listener):
     """Counts what it hears of."""
 
     def __init__(self) -> None:

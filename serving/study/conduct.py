@@ -15,6 +15,7 @@ from serving.study.summary import Row
 from serving.study.workers import Made, Workers
 
 TICK_S = 0.5
+ENOUGH = 4  # Points, the first of which wait for workers that are only starting.
 
 
 @dataclass(slots=True)
@@ -43,9 +44,9 @@ class Progress:
 
     @property
     def left_s(self) -> float | None:
-        """Real seconds that the rest is likely to take; None before anything is known."""
+        """Real seconds that the rest is likely to take; None before enough is known."""
         made = self.done - self.kept
-        return self.elapsed_s / made * max(0, self.expected - self.done) if made else None
+        return self.elapsed_s / made * max(0, self.expected - self.done) if made >= ENOUGH else None
 
 
 def _clock(seconds: float) -> str:
@@ -55,19 +56,22 @@ def _clock(seconds: float) -> str:
 
 def run_study(
     study: Study,
-    out: Path,
+    out: Path | str,
     cores: int | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
+    fresh: bool = False,
 ) -> Results:
     """Run a study on `cores` (all), keeping it in folder `out`: what was made there before, by the same code, is not
-    made again. A point that fails is told of in the results, and costs the others nothing.
+    made again, unless it is to be `fresh`. A point that fails is told of in the results, and costs the others nothing.
 
         results = run_study(load_study(Path("examples/studies/node-sizing.toml")), Path("results/node-sizing"))
         results.answers, results.points, results.requests     # data frames
 
     Raises SpecError if the folder can't be made.
     """
-    store = Store(out, study)
+    store = Store(Path(out), study)
+    if fresh:
+        store.forget()
     progress = Progress(study.question.expected(study))
     conductor = Conductor(store, progress, lambda: on_progress(progress))
     inquiries = study.question.inquiries(study)
@@ -110,9 +114,9 @@ class Conductor:
     @property
     def findings(self) -> list[Finding]:
         """What was found, in the order in which inquiries asked for it, whatever was made first."""
-        asked = {point.key: point for points in self._asked for point in reversed(points)}
-        order = dict.fromkeys(point.key for points in self._asked for point in points)
-        return [self._known[key]._replace(point=asked[key]) for key in order]
+        # The same run may have several names, and each of them is looked for.
+        asked = {(point.key, str(point)): point for points in self._asked for point in points}
+        return [self._known[key]._replace(point=point) for (key, _), point in asked.items()]
 
     def _make_all(self, workers: Workers) -> None:
         while self._to_make or workers.busy:

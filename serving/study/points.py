@@ -3,7 +3,6 @@
 import copy
 import hashlib
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from serving.study.spec import Study
 
 VARIANT, SEED = "variant", "seed"
+# Keys of a workload that name another file.
+FILES = ("file", "tokenizer")
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -55,7 +56,11 @@ class Point(msgspec.Struct, frozen=True):
     def run(self) -> Run:
         """Carry it out. Raises what `simulate` raises."""
         scenario = Scenario(**self.scenario)
-        return simulate(scenario, self.workload_made(), self.targets, from_s=self.from_s, to_s=self.to_s)
+        run = simulate(scenario, self.workload_made(), self.targets, from_s=self.from_s, to_s=self.to_s)
+        if run.summary["requests"] and not run.summary["judged"]:
+            last_s = run.requests.arrival_s.max()
+            raise WorkloadError(f"No request arrives in the window of `judge`; the last one arrives at {last_s:g} s.")
+        return run
 
     def workload_made(self) -> Workload:
         """The workload of its tables, at its load. Raises `WorkloadError`."""
@@ -117,7 +122,6 @@ def _put(tree: dict[str, Any], keys: list[str], value: Any) -> None:
     tree[keys[-1]] = value
 
 
-@cache
 def _stamp(path: Path) -> bytes:
     """Which state of a file this is."""
     found = path.stat()
@@ -126,7 +130,7 @@ def _stamp(path: Path) -> bytes:
 
 def _trace(point: Point) -> bytes:
     """What a workload reads beside its own file decides too."""
-    names = [value["file"] for value in _tables(point.workload) if isinstance(value.get("file"), str)]
+    names = [value[key] for value in _tables(point.workload) for key in FILES if isinstance(value.get(key), str)]
     paths = [Path(point.workload_path).parent / name for name in names]
     return b"".join(_stamp(path) for path in paths if path.is_file())
 

@@ -4,11 +4,11 @@ from collections import Counter, defaultdict
 from math import exp, log
 from typing import Any
 
-from serving.flow import StepRecord
+from serving.flow import NEVER, StepRecord
 from serving.study.tables import Rows
 from serving.study.targets import Targets
 from serving.study.timeline import Timeline
-from serving.virtual import Outcome
+from serving.virtual import Listener, Outcome
 
 REQUEST_COLUMNS = {
     "request": "str",
@@ -44,11 +44,12 @@ STEP_SUMS = (
 GRAIN = log(1.01)
 
 
-class Recorder:
+class Recorder(Listener):
     """A `Listener`. Of requests that arrive from `from_s` to `to_s` the targets are judged."""
 
     def __init__(self, targets: Targets, from_s: float, to_s: float) -> None:
-        self._targets, self._from_s, self._to_s = targets, from_s, to_s
+        self._targets, self.from_s, self.to_s = targets, from_s, to_s
+        self._gone: list[tuple[int, float, float]] = []
         self.requests = Rows(REQUEST_COLUMNS)
         self.timeline = Timeline()
         self.sums: Counter[str] = Counter()
@@ -76,7 +77,7 @@ class Recorder:
         row = (
             *(request.id, outcome.device, request.topic, request.key, request.priority, at_s),
             *(request.prompt_tokens, outcome.tokens, *latencies_s, refused, *kept),
-            self._from_s <= at_s <= self._to_s,
+            self.from_s <= at_s <= self.to_s,
         )
         self.requests.add(row)
 
@@ -95,6 +96,22 @@ class Recorder:
             self.mode_s[record.mode] += record.latency_s
             self.mode_changes += self._mode.get(record.device, record.mode) != record.mode
             self._mode[record.device] = record.mode
+
+    def lost(self, device: int, at_s: float) -> None:
+        """A device is gone: for ever, as far as is known."""
+        self._gone.append((device, at_s, NEVER))
+
+    def back(self, device: int, at_s: float) -> None:
+        """It is there again."""
+        self._gone = [
+            (index, since_s, at_s if index == device and until_s == NEVER else until_s)
+            for index, since_s, until_s in self._gone
+        ]
+
+    def there_s(self, device: int) -> float:
+        """Of the whole run, how long a device was there."""
+        gone_s = [min(until_s, self.last_s) - since_s for index, since_s, until_s in self._gone if index == device]
+        return self.last_s - sum(max(0.0, each) for each in gone_s)
 
     def itl_s(self, share: float) -> float:
         """The time between tokens that so many of them stay within, to 1 %: that of the steps which gave them."""

@@ -54,6 +54,12 @@ class Study:
     text: str = ""
     requests: int | None = None
 
+    @property
+    def has_targets(self) -> bool:
+        """Whether anything is asked of any request: by the study, or by classes that requests name."""
+        said = self.scenario.get("default_slo"), self.workload.get("slo"), self.workload.get("trace")
+        return not self.targets.own or any(said)
+
 
 def load_study(path: Path, requests: int | None = None) -> Study:
     """The study in a TOML file; with `requests` each of its runs has at most so many, to try it in small.
@@ -83,11 +89,26 @@ def load_study(path: Path, requests: int | None = None) -> Study:
         text=table.text,
         requests=requests,
     )
+    if found.to_s <= found.from_s:
+        raise judged.wrong("to_s", found.to_s, f"after `from_s`, which is {found.from_s:g}")
     judged.end()
     table.end()
+    _check_settings(found, table)
     found.question.check(found, table)
     _check_workloads(found)
     return found
+
+
+def _check_settings(study: Study, table: Table) -> None:
+    """Raises `StudyError` if something is said twice."""
+    for variant, settings in study.variants.items():
+        for name in settings:
+            if name in study.axes:
+                raise table.error(f"variants.{variant}", f"sets `{name}`, which is an axis too: choose one.")
+    for what, values in (*study.axes.items(), ("seeds", list(study.seeds))):
+        twice = [value for place, value in enumerate(values) if value in values[:place]]
+        if twice:
+            raise table.error(what if what == "seeds" else f"axes.{what}", f"has {twice[0]!r} twice: once is enough.")
 
 
 def _check_workloads(study: Study) -> None:

@@ -52,6 +52,11 @@ class Store:
         except (OSError, msgspec.DecodeError):
             return None
 
+    def forget(self) -> None:
+        """Keep none of the points."""
+        for path in (*self.folder.glob("points/*.msgpack"), *self.folder.glob("points/*.part")):
+            path.unlink()
+
     def put(self, key: str, run: Run) -> None:
         """Keep a point: the whole of it, or (if this is killed now) none."""
         path = self._path(key)
@@ -125,6 +130,7 @@ def _uniform(rows: list[Row]) -> list[Row]:
 
 def _concatenate(tables: Iterator[tuple[str, pa.Table]], path: Path) -> None:
     """One table of many, each with its point's key, without having them all in memory."""
+    path.unlink(missing_ok=True)
     writer: pq.ParquetWriter | None = None
     for key, each in tables:
         keyed = each.add_column(0, "point", pa.array([key] * each.num_rows, pa.string()))

@@ -33,16 +33,16 @@ COLUMNS = {
     "itl_p99_s": "",
     "span_s": "from 0 to the last token",
     "served_per_s": "requests per second of the span",
-    "goodput_per_s": "requests within both targets, per second of the span",
+    "goodput_per_s": "judged requests within both targets, per second of the window in which they arrive, or the span",
     "prompt_tokens": "",
     "output_tokens": "",
     "tokens_per_s": "output tokens per second of the span",
     "joules": "of all devices, working and idle, over the span",
-    "idle_joules": "of these, what devices drew that had nothing to do",
+    "idle_joules": "of these, what devices drew that were there and had nothing to do",
     "power_w": "joules per second of the span",
     "j_per_token": "joules per output token, idle ones included",
     "step_j_per_token": "joules per output token, of steps only",
-    "busy_share": "share of device time in a step",
+    "busy_share": "share of the time that devices were there in which they were in a step",
     "batch_mean": "sequences in a step, over busy time",
     "sd_share": "share of decoding time in SD mode",
     "mode_changes": "between AR and SD, from one decode step to the next, of all devices",
@@ -89,18 +89,19 @@ def _of_steps(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row
     span_s = recorder.last_s or 1.0
     judged, ok = column(requests, "judged"), column(requests, "ttft_ok") & column(requests, "tpot_ok")
     tokens, prompt = int(column(requests, "output_tokens").sum()), int(column(requests, "prompt_tokens").sum())
-    busy_s = [min(recorder.busy_s[index], span_s) for index in range(len(static_w))]
-    idle_j = sum((span_s - busy) * watts for busy, watts in zip(busy_s, static_w, strict=True))
+    there_s = [recorder.there_s(index) for index in range(len(static_w))]
+    busy_s = [min(recorder.busy_s[index], there) for index, there in enumerate(there_s)]
+    idle_j = sum((there - busy) * watts for there, busy, watts in zip(there_s, busy_s, static_w, strict=True))
     joules, sums = recorder.joules + idle_j, recorder.counts()
     decoding_s = sum(recorder.mode_s.values())
-    good_share = float((ok & judged).sum()) / max(1, int(judged.sum()))
+    window_s = min(recorder.to_s, span_s) - recorder.from_s
     served_per_s = float((column(requests, "refused") == "").sum()) / span_s
     return {
         "itl_p50_s": recorder.itl_s(0.5),
         "itl_p99_s": recorder.itl_s(0.99),
         "span_s": span_s,
         "served_per_s": served_per_s,
-        "goodput_per_s": len(judged) / span_s * good_share,
+        "goodput_per_s": float((ok & judged).sum()) / window_s if window_s > 0 else 0.0,
         "prompt_tokens": prompt,
         "output_tokens": tokens,
         "tokens_per_s": tokens / span_s,
@@ -109,7 +110,7 @@ def _of_steps(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row
         "power_w": joules / span_s,
         "j_per_token": joules / max(1, tokens),
         "step_j_per_token": recorder.joules / max(1, tokens),
-        "busy_share": sum(busy_s) / (span_s * len(static_w)),
+        "busy_share": sum(busy_s) / (sum(there_s) or 1.0),
         "batch_mean": recorder.sequence_s / (sum(busy_s) or 1.0),
         "sd_share": recorder.mode_s["sd"] / (decoding_s or 1.0),
         "mode_changes": recorder.mode_changes,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from serving.compare import mixed
 from serving.flow import Request
-from serving.gate import FULL, LATE, TOO_LARGE
+from serving.gate import FULL, LATE, TOO_LARGE, TOO_LONG
 from serving.playing import play
 from serving.scenario import Scenario
 from serving.simulated import Simulated
@@ -85,6 +85,12 @@ def test_a_full_queue_turns_away_and_takes_on_again() -> None:
     assert all(each.device == NOWHERE and not each.tokens_s and not each.good for each in outcomes[10:])
     later = [Request("later", 1000.0, 10, 10)]
     assert not Simulated(Scenario(max_queue=10)).serve(crowd(30, 0.0) + later)[0][-1].refused
+
+
+def test_what_no_device_has_room_for_is_turned_away() -> None:
+    requests = [Request("fits", 0.0, 3000, 96), Request("too long", 0.0, 3001, 96)]
+    outcomes, _ = Simulated(Scenario(max_model_len=3096)).serve(requests)
+    assert [each.refused for each in outcomes] == ["", TOO_LONG]
 
 
 def test_keys_have_their_limits_by_the_minute() -> None:

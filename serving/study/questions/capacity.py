@@ -1,15 +1,18 @@
 """Capacity: for each combination, the highest load at which so many requests are still served as promised.
 
 The load is doubled (or halved) until it is known within a factor of two, and then halved in between, by factors, down
-to the `tolerance`. Attainment is taken to fall with load: if it falls, rises and falls again, one fall is found.
+to the `tolerance`. Attainment need not fall all the way: a device that goes over to speculation may serve more users
+better. So a load that misses the target by little is doubled on, up to twice; if a higher one holds, that counts, and
+the answer says that a lower one does not.
 """
 
 from dataclasses import dataclass
+from itertools import takewhile
 from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from serving.study.axes import LOAD, Settings
-from serving.study.points import Point, points_of
+from serving.study.points import Point, points_of, shown
 from serving.study.questions import Finding, Inquiry, first_error, pooled, row_of, settings_of
 from serving.study.summary import Row
 from serving.study.targets import Targets
@@ -25,16 +28,20 @@ FIGURES = (
     *("offered_per_s", "attainment", "ttft_p99_s", "tpot_p99_s", "goodput_per_s", "tokens_per_s", "j_per_token"),
     *("power_w", "batch_mean", "sd_share", "busy_share"),
 )
-USUAL = 9  # points that it takes to find a load to 2 %, from one that is wrong by a factor of four
+USUAL = 10  # points that it takes to find a load to 2 %, from one that is wrong by a factor of four
 # A workload that ends after so many requests arrives no faster at twice the load once all of it comes at once.
 SAME = 1.05
 SHORT = "workload too short"
+# How many doublings a dip may last, and what of the attainment is left in one at least.
+DIP, NOT_FAR = 2, 0.6
 
 
 class Tried(NamedTuple):
-    """A load (of a closed loop: so many users), and what came of it with each seed."""
+    """A load (of a closed loop: so many users), whether it holds, and what came of it with each seed."""
 
     load: float
+    holds: bool
+    attainment: float
     findings: list[Finding]
     users: int | None
 
@@ -82,42 +89,63 @@ class Capacity:
         return answers
 
     def _climb(self, study: "Study", settings: Settings) -> Inquiry:
-        below: Tried | None = None
-        above: Tried | None = None
+        """Up as long as it holds, and on beyond a fall that may be a dip; else down; then in between."""
+        tried: list[Tried] = []
         load: float | None = min(max(1.0, self.least), self.most)
         while load is not None:
             points = points_of(study, settings | {LOAD: load})
             users = users_of(points[0])
-            if users is not None and users in (below and below.users, above and above.users):
+            if users is not None and any(each.users == users for each in tried):
                 break
             findings = yield points
             if error := first_error(findings):
                 return row_of(settings, error=error)
-            if pooled(findings, "attainment") < self.attainment:
-                above = Tried(load, findings, users)
-            elif below is not None and above is None and _offered(findings) < SAME * _offered(below.findings):
-                return self._answer(settings, Tried(load, findings, users), None, SHORT)
-            else:
-                below = Tried(load, findings, users)
-            load = self._next(below and below.load, above and above.load)
-        return self._answer(settings, below, above)
+            share, before = pooled(findings, "attainment"), max(tried, default=None)
+            tried.append(Tried(load, share >= self.attainment, share, findings, users))
+            if before is not None and tried[-1].holds and _is_as_much(before, tried[-1]):
+                return self._answer(settings, tried, SHORT)
+            load = self._next(tried)
+        return self._answer(settings, tried)
 
-    def _next(self, below: float | None, above: float | None) -> float | None:
-        """The load to try, between one that holds and one that does not; None if that is known well enough."""
-        if above is None:
-            assert below is not None
-            return None if below >= self.most else min(below * 2, self.most)
+    def _next(self, tried: list["Tried"]) -> float | None:
+        """The load to try; None if the highest that holds is known well enough."""
+        below, above = _edge(tried)
+        highest = max(tried)
+        if highest.holds or self._may_be_a_dip(tried):
+            return None if highest.load >= self.most else min(highest.load * 2, self.most)
+        assert above is not None
         if below is None:
-            return None if above <= self.least else max(above / 2, self.least)
-        return None if above / below <= 1 + self.tolerance else sqrt(below * above)
+            return None if above.load <= self.least else max(above.load / 2, self.least)
+        return None if above.load / below.load <= 1 + self.tolerance else sqrt(below.load * above.load)
 
-    def _answer(self, settings: Settings, below: "Tried | None", above: "Tried | None", why: str = "") -> Row:
+    def _may_be_a_dip(self, tried: list["Tried"]) -> bool:
+        """Whether the highest loads that were tried fail, but not by far, and not twice: where a device changes its
+        mode, more load can be served better."""
+        failed = list(takewhile(lambda each: not each.holds, sorted(tried, reverse=True)))
+        return len(failed) <= DIP and failed[0].attainment >= self.attainment * NOT_FAR
+
+    def _answer(self, settings: Settings, tried: list["Tried"], why: str = "") -> Row:
+        below, above = _edge(tried)
         limit = _limit(above.findings) if above else why or f"none up to {self.most:g}"
         if below is None:
             return row_of(settings, load=0.0, limit=f"{limit} even at {self.least:g}")
         figures = {name: pooled(below.findings, name) for name in FIGURES}
         users = {} if below.users is None else {"users": below.users}
-        return row_of(settings, load=below.load, **users, **figures, limit=limit)
+        dips = sorted(each.load for each in tried if each.load < below.load and not each.holds)
+        lower = f", and misses it at {shown(dips[0])} too" if dips else ""
+        return row_of(settings, load=below.load, **users, **figures, limit=limit + lower)
+
+
+def _edge(tried: list["Tried"]) -> tuple["Tried | None", "Tried | None"]:
+    """The highest load that holds, and the lowest above it that does not."""
+    below = max((each for each in tried if each.holds), default=None)
+    above = min((each for each in tried if below is None or each.load > below.load), default=None)
+    return below, above
+
+
+def _is_as_much(before: "Tried", now: "Tried") -> bool:
+    """Whether twice the load brought no more requests a second."""
+    return before.holds and now.load > before.load and _offered(now.findings) < SAME * _offered(before.findings)
 
 
 def users_of(point: Point) -> int | None:

@@ -6,9 +6,10 @@ are. If the axes have no more places than `trials`, all of them are tried.
 
 import re
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from serving.study.axes import Axes, Settings
+from serving.study.axes import Axes, Settings, combinations
 from serving.study.points import VARIANT, points_of
 from serving.study.questions import Finding, Inquiry, first_error, pooled, row_of, settings_of
 from serving.study.summary import COLUMNS, Row
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from serving.study.spec import Study
 
 AT_ONCE = 4
+PATIENCE = 20  # times that the sampler may name a place that it knows
 FIGURES = (
     *("attainment", "goodput_per_s", "ttft_p99_s", "tpot_p99_s", "tokens_per_s", "j_per_token", "power_w", "hit_rate"),
     *("sd_share",),
@@ -101,15 +103,19 @@ class Search:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        optimiser = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=self.seed))
+        optimiser = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=self.seed, constant_liar=True))
         space, places, all_findings = _space(study), list[Settings](), list[Finding]()
-        for _ in range(0, self.trials, AT_ONCE):
-            trials = [optimiser.ask() for _ in range(min(AT_ONCE, self.trials - len(places)))]
-            chosen = [_choose(trial, space) for trial in trials]
-            findings = yield [point for place in chosen for point in points_of(study, place)]
+        while len(places) < self.trials:
+            trials = []
+            for _ in range(min(AT_ONCE, self.trials - len(places))):
+                trial, place = _fresh(optimiser, space, places)
+                trials.append(trial)
+                places = [*places, place]
+            asked = places[len(places) - len(trials) :]
+            findings = yield [point for place in asked for point in points_of(study, place)]
             for trial, group in zip(trials, _groups(findings, len(trials)), strict=True):
                 self._tell(optimiser, trial, group)
-            places, all_findings = places + chosen, all_findings + findings
+            all_findings = all_findings + findings
         return self._best(study, places, all_findings)
 
     def _tell(self, optimiser: "optuna.Study", trial: "optuna.Trial", group: list[Finding]) -> None:
@@ -140,7 +146,7 @@ class Search:
         place, group = min(done, key=rank)
         names = dict.fromkeys((self.figure, *(each.name for each in self.constraints), *FIGURES))
         found = {name: pooled(group, name) for name in names}
-        return row_of(place, kept=rank((place, group))[0] == 0, tried=len({repr(each) for each in places}), **found)
+        return row_of(place, kept=rank((place, group))[0] == 0, tried=len(places), **found)
 
 
 def _constraints(table: Table) -> tuple[Constraint, ...]:
@@ -153,10 +159,17 @@ def _constraints(table: Table) -> tuple[Constraint, ...]:
     found = []
     for text in texts:
         match = CONSTRAINT.fullmatch(text) if isinstance(text, str) else None
-        if match is None or match[1] not in COLUMNS:
+        if match is None or match[1] not in COLUMNS or not _is_number(match[3]):
             raise wrong
         found.append(Constraint(match[1], 1 if match[2] == "<=" else -1, float(match[3])))
     return tuple(found)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _space(study: "Study") -> Axes:
@@ -169,6 +182,24 @@ def _size(space: Axes) -> int:
     for values in space.values():
         size *= len(values)
     return size
+
+
+def _fresh(optimiser: "optuna.Study", space: Axes, known: list[Settings]) -> tuple["optuna.Trial", Settings]:
+    """A place that was not tried before: what it is would be known already. There must be one."""
+    import optuna
+
+    for _ in range(PATIENCE):
+        trial = optimiser.ask()
+        place = _choose(trial, space)
+        if place not in known:
+            return trial, place
+        optimiser.tell(trial, state=optuna.trial.TrialState.FAIL)
+    # It would have one of those: then another in its order, each as far from the last as can be.
+    untried = [place for place in combinations(space) if place not in known]
+    place = untried[len(known) * len(untried) // (len(known) + len(untried))]
+    optimiser.enqueue_trial({name: space[name].index(value) for name, value in place.items()})
+    trial = optimiser.ask()
+    return trial, _choose(trial, space)
 
 
 def _choose(trial: "optuna.Trial", space: Axes) -> Settings:

@@ -88,6 +88,31 @@ def test_capacity_says_what_limits_it(tmp_path: Path, law: Callable[[Row], Row],
     assert answer is not None and answer["load"] == load and answer["limit"].startswith(limit)
 
 
+def dipping(at: Row) -> Row:
+    """As a device that goes over to speculation at load 5: it is late from 3 on, in time again then, and late at 40."""
+    share = 1.0 if at["load"] < 3 or 5 <= at["load"] < 40 else 0.7
+    return row(attainment=share, tpot_attainment=share, offered_per_s=at["load"])
+
+
+@pytest.mark.parametrize("users", [1, 4, 64])
+def test_capacity_looks_beyond_a_dip_and_tells_of_it(tmp_path: Path, users: int) -> None:
+    arrivals = f'{{ kind = "poisson", rate_per_s = {users} }}'
+    asked = study(tmp_path, 'question = "capacity"\ncapacity = { attainment = 0.95 }\n', arrivals)
+    (inquiry,) = asked.question.inquiries(asked)
+    answer, findings = ask(inquiry, lambda at: dipping(at | {"load": at["load"] * users}))
+    assert answer is not None
+    assert answer["load"] * users <= 40 <= answer["load"] * users * 1.02
+    missed = any(3 <= each.point.load * users < 5 for each in findings)
+    assert answer["limit"] == "TPOT" if not missed else answer["limit"].startswith("TPOT, and misses it at ")
+
+
+def test_capacity_does_not_look_for_a_dip_where_all_is_late(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "capacity"\n')
+    (inquiry,) = asked.question.inquiries(asked)
+    _, findings = ask(inquiry, lambda at: row(attainment=float(at["load"] <= 1.5), offered_per_s=at["load"]))
+    assert max(each.point.load for each in findings) == 2
+
+
 def test_a_point_that_fails_is_the_answer_of_its_inquiry_alone(tmp_path: Path) -> None:
     asked = study(tmp_path, 'question = "capacity"\naxes = { devices = [1, 2] }\n')
     answers = [
@@ -123,7 +148,7 @@ def test_search_finds_the_best_that_keeps_its_bounds(tmp_path: Path, most: int, 
     assert answer["batching"] == "slo-aware" and answer["kept"]
     # All places are tried if they are few; else it comes close to the best with less than half of them.
     assert abs(answer["tau"] - 12) <= (0 if trials >= 2 * most else 3)
-    assert len(findings) <= trials
+    assert len({str(each.point) for each in findings}) == len(findings) == trials
 
 
 def test_search_without_a_place_that_keeps_its_bounds_says_so(tmp_path: Path) -> None:

@@ -109,6 +109,17 @@ def test_mlperfs_targets_are_presets(tmp_path: Path, preset: str) -> None:
         ('question = "sweep"\nslo = { ttft = 1 }\n', ("`ttft`", "ttft_ms")),
         ('question = "sweep"\nseeds = [1.5]\n', ("`seeds` is 1.5", "whole number")),
         ('question = "sweep"\nscenario = { tau = "x" }\n', ("`tau` is 'x'",)),
+        ('question = "sweep"\naxes = { tau = [4, 2, 4] }\n', ("`axes.tau`", "has 4 twice")),
+        ('question = "sweep"\nseeds = [1, 1]\n', ("`seeds`", "has 1 twice")),
+        (
+            'question = "sweep"\naxes = { tau = [4, 2] }\nvariants = { a = { tau = 1 } }\n',
+            ("`variants.a`", "sets `tau`", "an axis too"),
+        ),
+        ('question = "sweep"\njudge = { from_s = 9, to_s = 8 }\n', ("`judge.to_s` is 8", "after `from_s`")),
+        (
+            'question = "search"\nsearch = { minimise = "joules", where = ["ttft_p99_s <= 1e"] }\n',
+            ("`search.where`",),
+        ),
         ('question = "sweep"\nscenario = "none.toml"\n', ("`scenario`", "none.toml")),
     ],
 )
