@@ -48,6 +48,8 @@ class Teller:
     @property
     def promise(self) -> str:
         """What is to be kept, in words."""
+        if not self.study.has_targets:
+            return "all requests count, as there are no targets"
         return f"{share(self.share)} of the requests {within(self.study.targets)}"
 
     @property
