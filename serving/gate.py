@@ -48,8 +48,12 @@ class Gate:
         return ""
 
     def submitted(self, device: int, request: Request, now_s: float) -> None:
-        """A request goes to a device, or is moved there."""
-        self._in_flight += not request.released
+        """A request that was taken on goes to a device."""
+        self._in_flight += 1
+        self.moved(device, request, now_s)
+
+    def moved(self, device: int, request: Request, now_s: float) -> None:
+        """A request goes on at another device, with the tokens that it has had."""
         if self._forecasts:
             self._forecast.on_submit(device, request, now_s)
 

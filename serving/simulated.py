@@ -212,7 +212,7 @@ class Simulated:
         for outcome, released in self.nodes[index].lose(at_s):
             self._router.done([(index, outcome.request)])
             node = self.nodes[self._router.choose(outcome.request)]
-            self._gate.submitted(node.index, node.resume(outcome, released, at_s), at_s)
+            self._gate.moved(node.index, node.resume(outcome, released, at_s), at_s)
             self._await(node)
 
     def _revive(self, fault: Fault, event: Event) -> None:

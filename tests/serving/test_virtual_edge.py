@@ -87,6 +87,13 @@ def test_a_full_queue_turns_away_and_takes_on_again() -> None:
     assert not Simulated(Scenario(max_queue=10)).serve(crowd(30, 0.0) + later)[0][-1].refused
 
 
+def test_requests_that_are_moved_take_one_place() -> None:
+    scenario = Scenario(devices=2, max_num_seqs=1, max_queue=12, faults=("lost: device=1, at=0.01",))
+    later = [Request(f"later {i}", 1000.0, 10, 10) for i in range(12)]
+    outcomes, _ = Simulated(scenario).serve(crowd(12, 0.0) + later)
+    assert not any(each.refused for each in outcomes)
+
+
 def test_what_no_device_has_room_for_is_turned_away() -> None:
     requests = [Request("fits", 0.0, 3000, 96), Request("too long", 0.0, 3001, 96)]
     outcomes, _ = Simulated(Scenario(max_model_len=3096)).serve(requests)
