@@ -27,13 +27,20 @@ def play(
 
     Raises `WorkloadError`, and what `Simulated` raises.
     """
+    return play_from(Source(workload), workload, scenario, leaps, listener)
+
+
+def play_from(
+    source: Source, workload: Workload, scenario: Scenario, leaps: bool = True, listener: Listener | None = None
+) -> tuple[list[Outcome], list[StepRecord]]:
+    """The same of a `source` that makes another thing of the workload."""
     classes = parse_classes(scenario.slo_classes, "`slo_classes`")
     asked = set(classes) if workload.trace is not None else set(workload.slo.names)
     simulated = Simulated(scenario, leaps, listener, forecasts(scenario, classes, asked))
     # Who names no class has that which the scenario says.
     classes |= {"": classes[scenario.default_slo]} if scenario.default_slo else {}
     block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
-    return Play(Source(workload), simulated, classes, block_tokens, keep=listener is None).run()
+    return Play(source, simulated, classes, block_tokens, keep=listener is None).run()
 
 
 class Play:

@@ -20,7 +20,7 @@ from serving.workload import WorkloadError, load_workload
 
 ANY_PORT: dict[str, Any] = {"host": "127.0.0.1", "http_port": 0, "grpc_port": 0}
 ALL_ADMITTED: dict[str, Any] = {"early_rejection": False, "key_requests_per_min": 0, "key_tokens_per_min": 0}
-"""Virtual time turns nobody away, so the server must not."""
+"""Who is turned away follows from forecasts, which a slip changes; schedules without them can be compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,8 @@ import numpy as np
 
 from serving.load.summary import Quantiles
 from serving.parity.figures import METRICS, STATISTICS, Row, Times, times_of
-from serving.playing import Play
+from serving.playing import play_from
 from serving.scenario import Scenario
-from serving.simulated import Simulated
-from serving.slo import parse_classes
-from serving.virtual import Outcome
 from serving.workload import Ask, Source, Workload
 
 Key = tuple[str, str]
@@ -64,7 +61,8 @@ def spread(workload: Workload, scenario: Scenario, rows: Sequence[Row], step_s: 
     delays_s = [max(0.0, row.delay_s) + (step_s if row.slipped else 0.0) for row in rows]
     runs = []
     for seed in range(RUNS):
-        outcomes = _run(scenario, Late(workload, delays_s, np.random.default_rng(seed)))
+        late = Late(workload, delays_s, np.random.default_rng(seed))
+        outcomes, _ = play_from(late, workload, scenario)
         runs.append([times_of(outcome) for outcome in outcomes if outcome.request.id in ids])
     keys = [(metric, statistic) for metric in METRICS for statistic in STATISTICS]
     figures = {key: [_figure(run, *key) for run in runs] for key in keys}
@@ -72,13 +70,6 @@ def spread(workload: Workload, scenario: Scenario, rows: Sequence[Row], step_s: 
         key: Spread(float(np.mean(values)), SIGMAS * BOTH * float(np.std(values, ddof=1)))
         for key, values in figures.items()
     }
-
-
-def _run(scenario: Scenario, source: Source) -> list[Outcome]:
-    simulated = Simulated(scenario, leaps=len(scenario.members) == 1)
-    classes = parse_classes(scenario.slo_classes, "`slo_classes`")
-    block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
-    return Play(source, simulated, classes, block_tokens, keep=True).run()[0]
 
 
 def _figure(run: Sequence[Times], metric: str, statistic: str) -> float:

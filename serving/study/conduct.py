@@ -86,21 +86,24 @@ class Conductor:
     def __init__(self, store: Store, progress: Progress, tell: Callable[[], None]) -> None:
         self._store, self._progress, self._tell = store, progress, tell
         self._to_make: deque[Point] = deque()
-        # All points that each inquiry asked for, in order; the last of them are those that it waits for.
-        self._asked: list[list[Point]] = []
-        self._wants: list[list[Point]] = []
+        # All points that each inquiry asked for, in order, with their keys; the last of them it waits for, until none
+        # of them is missing.
+        self._asked: list[list[tuple[str, Point]]] = []
+        self._wants: list[list[tuple[str, Point]]] = []
+        self._missing: list[set[str]] = []
         self._inquiries: list[Inquiry] = []
         self._answers: list[Row | None] = []
         self._open: set[int] = set()
         self._known: dict[str, Finding] = {}
         # Who waits for a point, by its key.
-        self._waiting: dict[str, list[int]] = {}
+        self._waiting: dict[str, set[int]] = {}
 
     def conduct(self, inquiries: list[Inquiry], cores: int | None) -> list[Row]:
         """The answers, in the order of the inquiries, of those that have one."""
         self._inquiries, self._answers = inquiries, [None] * len(inquiries)
         self._open = set(range(len(inquiries)))
         self._asked, self._wants = [[] for _ in inquiries], [[] for _ in inquiries]
+        self._missing = [set() for _ in inquiries]
         for index, inquiry in enumerate(inquiries):
             self._ask(index, next(inquiry))
         if self._to_make:
@@ -115,7 +118,7 @@ class Conductor:
     def findings(self) -> list[Finding]:
         """What was found, in the order in which inquiries asked for it, whatever was made first."""
         # The same run may have several names, and each of them is looked for.
-        asked = {(point.key, str(point)): point for points in self._asked for point in points}
+        asked = {(key, str(point)): point for points in self._asked for key, point in points}
         return [self._known[key]._replace(point=point) for (key, _), point in asked.items()]
 
     def _make_all(self, workers: Workers) -> None:
@@ -130,42 +133,44 @@ class Conductor:
 
     def _ask(self, index: int, points: list[Point]) -> None:
         """An inquiry wants points; it goes on at once if all of them are there."""
-        self._wants[index] = points
-        self._asked[index] += points
-        for point in points:
-            self._want(index, point)
+        asked = [(point.key, point) for point in points]
+        self._wants[index] = asked
+        self._asked[index] += asked
+        self._missing[index] = {key for key, point in asked if not self._has(key, point, index)}
         self._go_on(index)
 
-    def _want(self, index: int, point: Point) -> None:
-        if point.key in self._known:
-            return
-        if point.key in self._waiting:
-            self._waiting[point.key].append(index)
-        elif (run := self._store.get(point.key)) is not None:
+    def _has(self, key: str, point: Point, index: int) -> bool:
+        """Whether a point is there; if it is not, it will be, and the inquiry is told."""
+        if key not in self._known and key not in self._waiting and (run := self._store.get(key)) is not None:
             self._progress.kept += 1
-            self._find(Finding(point, run.summary))
-        else:
-            self._waiting[point.key] = [index]
+            self._find(key, Finding(point, run.summary))
+        if key in self._known:
+            return True
+        if key not in self._waiting:
+            self._waiting[key] = set()
             self._to_make.append(point)
+        self._waiting[key].add(index)
+        return False
 
     def _note(self, made: Made) -> None:
+        key = made.point.key
         if made.run is not None:
-            self._store.put(made.point.key, made.run)
+            self._store.put(key, made.run)
         self._progress.failed += made.run is None
-        self._find(Finding(made.point, made.run.summary if made.run else {}, made.error))
-        for index in dict.fromkeys(self._waiting.pop(made.point.key)):
+        self._find(key, Finding(made.point, made.run.summary if made.run else {}, made.error))
+        for index in sorted(self._waiting.pop(key)):
+            self._missing[index].discard(key)
             self._go_on(index)
 
-    def _find(self, finding: Finding) -> None:
-        self._known[finding.point.key] = finding
+    def _find(self, key: str, finding: Finding) -> None:
+        self._known[key] = finding
         self._progress.done += 1
 
     def _go_on(self, index: int) -> None:
-        points = self._wants[index]
-        if any(point.key not in self._known for point in points):
+        if self._missing[index]:
             return
         # Under the names by which this inquiry asked.
-        found = [self._known[point.key]._replace(point=point) for point in points]
+        found = [self._known[key]._replace(point=point) for key, point in self._wants[index]]
         try:
             asked = self._inquiries[index].send(found)
         except StopIteration as ending:

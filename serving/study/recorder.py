@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from math import exp, log
-from typing import Any
 
 from serving.flow import NEVER, StepRecord
 from serving.study.tables import Rows
@@ -32,12 +31,10 @@ STEP_SUMS = (
     "steps",
     "expert_lookups",
     "expert_hits",
-    "drafts",
     "drafted",
     "accepted",
     "preemptions",
     "swaps",
-    "slips",
     "queried_tokens",
     "cached_tokens",
 )
@@ -121,7 +118,3 @@ class Recorder(Listener):
             if left <= 0:
                 return exp(grain * GRAIN)
         return 0.0
-
-    def counts(self) -> dict[str, Any]:
-        """The sums over steps, by name."""
-        return {name: self.sums[name] for name in STEP_SUMS}

@@ -13,11 +13,10 @@ from serving.study.questions.capacity import Capacity
 from serving.study.questions.compare import Compare
 from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
-from serving.study.targets import PRESETS, Targets
-from serving.workload.table import AT_LEAST_0, POSITIVE, WHOLE, Allowed, Table
+from serving.study.targets import PRESETS, SHARE, Targets
+from serving.workload.table import AT_LEAST_0, POSITIVE, WHOLE, Table
 
 QUESTIONS: dict[str, type[Question]] = {"sweep": Sweep, "capacity": Capacity, "search": Search, "compare": Compare}
-SHARE = Allowed("a share above 0 and at most 1", lambda value: 0 < value <= 1)
 
 
 class StudyError(ValueError):

@@ -92,7 +92,7 @@ def _of_steps(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row
     there_s = [recorder.there_s(index) for index in range(len(static_w))]
     busy_s = [min(recorder.busy_s[index], there) for index, there in enumerate(there_s)]
     idle_j = sum((there - busy) * watts for there, busy, watts in zip(there_s, busy_s, static_w, strict=True))
-    joules, sums = recorder.joules + idle_j, recorder.counts()
+    joules, sums = recorder.joules + idle_j, recorder.sums
     decoding_s = sum(recorder.mode_s.values())
     window_s = min(recorder.to_s, span_s) - recorder.from_s
     served_per_s = float((column(requests, "refused") == "").sum()) / span_s

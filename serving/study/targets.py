@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 from serving.flow import NEVER
 from serving.virtual import Outcome
+from serving.workload.table import Allowed
+
+SHARE = Allowed("a share above 0 and at most 1", lambda value: 0 < value <= 1)
 
 
 class Targets(NamedTuple):

@@ -15,14 +15,13 @@ from serving.study.axes import LOAD, Settings
 from serving.study.points import Point, points_of, shown
 from serving.study.questions import Finding, Inquiry, first_error, pooled, row_of, settings_of
 from serving.study.summary import Row
-from serving.study.targets import Targets
+from serving.study.targets import SHARE, Targets
 from serving.workload.arrivals import Closed
 from serving.workload.table import POSITIVE, Allowed, Table
 
 if TYPE_CHECKING:
     from serving.study.spec import Study
 
-SHARE = Allowed("a share above 0 and at most 1", lambda value: 0 < value <= 1)
 TOLERANCE = Allowed("a number from 0.001 to 1", lambda value: 0.001 <= value <= 1)
 FIGURES = (
     *("offered_per_s", "attainment", "ttft_p99_s", "tpot_p99_s", "goodput_per_s", "tokens_per_s", "j_per_token"),

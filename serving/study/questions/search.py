@@ -6,7 +6,7 @@ are. If the axes have no more places than `trials`, all of them are tried.
 
 import re
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, prod
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from serving.study.axes import Axes, Settings, combinations
@@ -92,7 +92,7 @@ class Search:
         return answers
 
     def _few(self, study: "Study") -> bool:
-        return _size(_space(study)) <= self.trials
+        return prod(map(len, _space(study).values())) <= self.trials
 
     def _everywhere(self, study: "Study") -> Inquiry:
         places = list(settings_of(study))
@@ -175,13 +175,6 @@ def _is_number(text: str) -> bool:
 def _space(study: "Study") -> Axes:
     variants: Axes = {VARIANT: list(study.variants)} if study.variants else {}
     return variants | study.axes
-
-
-def _size(space: Axes) -> int:
-    size = 1
-    for values in space.values():
-        size *= len(values)
-    return size
 
 
 def _fresh(optimiser: "optuna.Study", space: Axes, known: list[Settings]) -> tuple["optuna.Trial", Settings]:
