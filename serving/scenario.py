@@ -3,16 +3,18 @@
 import dataclasses
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from serving.fleet import MOST_DEVICES, PLAIN_OR_AUTO, FleetError, Member, draft_of, parse_entry
+from serving.listen_options import ListenOptions
 from serving.policies.modes import OBJECTIVES
 from serving.policies.modes import POLICIES as MODES
 from serving.policies.placement import LRU, PLACEMENTS, TOPIC
 from serving.policies.routing import LEAST_LOADED, TOPICAL, make_policy
 from serving.rules import BATCHING, FAIRNESS, PREEMPTION, PREFILL, SPILL
+from serving.scenario_error import ScenarioError as ScenarioError
 from serving.slo import DEFAULT_CLASSES, parse_classes
 from serving.terms import TermError
 from serving.ways import ACCEPTANCES
@@ -37,12 +39,8 @@ BUNDLED = Path(__file__).parent / "bundled"
 BUNDLED_MODEL = BUNDLED / "foreserve-moe"
 
 
-class ScenarioError(ValueError):
-    """A scenario that cannot be run; the message names the file, the line and the key."""
-
-
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(ListenOptions):
     """What to emulate and how to serve it. `speed` is emulated seconds per real second."""
 
     system: str = "elmoe3d"
@@ -84,16 +82,13 @@ class Scenario:
     key_tokens_per_min: int = 0
     prefix_caching: bool = True
     block_tokens: int = 16
-    host: str = "127.0.0.1"
-    http_port: int = 8000
-    grpc_port: int = 50051
-    api_keys: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         self._check_numbers()
         self._check_choices()
         self._check_admission()
         self._check_fleet()
+        self.check_listening()
         if self.token_model and (BUNDLED / self.token_model).is_dir():
             object.__setattr__(self, "token_model", str(BUNDLED / self.token_model))
 
@@ -108,15 +103,6 @@ class Scenario:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be at least 0.")
         if not 0 < self.speed < float("inf"):
             raise ScenarioError(f"`speed` is {self.speed}: it must be above 0 (1 is real time, 0.1 ten times slower).")
-        self._check_ports()
-
-    def _check_ports(self) -> None:
-        for name in ("http_port", "grpc_port"):
-            if not 0 <= getattr(self, name) <= 65535:
-                raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must lie in 0 to 65535 (0: any free port).")
-
-        if self.http_port == self.grpc_port != 0:
-            raise ScenarioError(f"`grpc_port` is {self.grpc_port}, as `http_port` is: they must differ.")
 
     def _check_choices(self) -> None:
         for name, allowed in CHOICES.items():

@@ -1,0 +1,23 @@
+"""The part of a scenario that says where the server listens, and whom it lets in."""
+
+from dataclasses import dataclass, field
+
+from serving.scenario_error import ScenarioError
+
+
+@dataclass(frozen=True, slots=True)
+class ListenOptions:
+    """Where to listen, and the keys to ask for. A `Scenario` extends it, so that each field is an option as well."""
+
+    host: str = "127.0.0.1"
+    http_port: int = 8000
+    grpc_port: int = 50051
+    api_keys: tuple[str, ...] = field(default=(), repr=False)
+
+    def check_listening(self) -> None:
+        """Raise `ScenarioError` for what cannot be listened on."""
+        for name in ("http_port", "grpc_port"):
+            if not 0 <= getattr(self, name) <= 65535:
+                raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must lie in 0 to 65535 (0: any free port).")
+        if self.http_port == self.grpc_port != 0:
+            raise ScenarioError(f"`grpc_port` is {self.grpc_port}, as `http_port` is: they must differ.")
