@@ -227,7 +227,7 @@ class TokenSource:
 
         os.nice(niceness)
         prepare_environment(token_model)
-        from serving.vllm_source import VllmSource
+        from serving.token_source.vllm_source import VllmSource
 
         self._devices: dict[int, tuple[str, Sender[list[Chunk]]]] = {}
         self._source = VllmSource(engine_args(flags), ahead, self._deliver)

@@ -72,7 +72,7 @@ def unseen(flights: dict[str, Flight], chunks: list[Chunk]) -> list[tuple[Flight
     expected: dict[str, int] = {}
     for chunk in chunks:
         flight = flights.get(chunk.request_id)
-        if flight and chunk.first == expected.get(chunk.request_id, len(flight.tokens)):
+        if flight and (chunk.failed or chunk.first == expected.get(chunk.request_id, len(flight.tokens))):
             expected[chunk.request_id] = chunk.first + len(chunk.tokens)
             news.append((flight, chunk))
     return news

@@ -16,6 +16,8 @@ import numpy as np
 from device_model.step import StepPlan
 
 NEVER = float("inf")
+FAILED = 3
+"""vLLM's `FinishReason.ERROR`, as chunks have it."""
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
@@ -120,6 +122,11 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     stop_reason: int | str | None = None
     extra: bytes | None = None
     routes: bytes | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether it ends its request with an error: at whatever token, as nobody knows which comes next."""
+        return self.finish == FAILED
 
 
 class StepRecord(msgspec.Struct, frozen=True, array_like=True):

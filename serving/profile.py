@@ -35,7 +35,7 @@ def profile(token_model: str, per_topic: int, max_tokens: int, seed: int) -> lis
     from vllm import LLM, SamplingParams
 
     from serving.routed_worker import RoutedWorker
-    from serving.vllm_source import RunAheadScheduler
+    from serving.token_source.scheduler import RunAheadScheduler
 
     llm = LLM(
         token_model,

@@ -49,7 +49,7 @@ class Tokens:
 
     def _accept(self, chunk: Chunk) -> bool:
         buffer = self._buffers.get(chunk.request_id)
-        if buffer is None or chunk.first != buffer.received:
+        if buffer is None or (chunk.first != buffer.received and not chunk.failed):
             return False
         buffer.received += len(chunk.tokens)
         if not buffer.owed:

@@ -20,7 +20,8 @@ from transformers import AutoModelForCausalLM
 from vllm import LLM, SamplingParams
 
 llm = LLM(model, enforce_eager=True, dtype="float32", max_model_len=512, enable_prefix_caching=False,
-          worker_cls="serving.routed_worker.RoutedWorker", scheduler_cls="serving.vllm_source.RunAheadScheduler")
+          worker_cls="serving.routed_worker.RoutedWorker",
+          scheduler_cls="serving.token_source.scheduler.RunAheadScheduler")
 draw = np.random.default_rng(0)
 prompts = [{"prompt_token_ids": draw.integers(3, 2000, n).tolist()} for n in (1, 5, 17, 40)]
 # Some end sooner than others, so that the rows of the later steps move up.

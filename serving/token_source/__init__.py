@@ -1,0 +1,1 @@
+"""The token source: the only room that runs vLLM's engine."""

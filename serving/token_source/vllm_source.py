@@ -1,0 +1,258 @@
+"""The token source: vLLM's engine core, running ahead of the emulated clock into a bounded buffer per request."""
+
+import logging
+import pickle
+import queue
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from vllm import SamplingParams
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest
+from vllm.v1.engine.core import EngineCore
+from vllm.v1.executor import Executor
+
+from serving.flow import FAILED, Chunk
+from serving.replay import KNOWN_TOKENS
+from serving.token_source.clean_batch import clean_batch
+from serving.token_source.scheduler import RunAheadScheduler
+from serving.token_source.trials import Trials
+
+log = logging.getLogger("foreserve")
+
+IDLE_S = 0.005
+PROBE = "foreserve-probe"
+PROBE_STEPS = 8
+# A trial that cannot even begin for so long (a grammar that compiles, no room in the KV cache) is over.
+STUCK_TRIAL_S = 5.0
+
+
+@dataclass(slots=True)
+class Live:
+    """A request whose client still waits: all that vLLM has made of it, and how much the device has taken.
+
+    `known` are tokens that an earlier engine made, which are made again.
+    """
+
+    request: EngineCoreRequest
+    device: int
+    known: list[int] = field(default_factory=list)
+    chunks: list[Chunk] = field(default_factory=list)
+    made: int = 0
+    taken: int = 0
+    finished: bool = False
+
+    @property
+    def lead(self) -> int:
+        """Tokens ahead of the device; what is made again counts as taken: the device has it, or had it."""
+        return self.made - max(self.taken, len(self.known))
+
+    @property
+    def tokens(self) -> list[int]:
+        """All tokens that any engine has made of it."""
+        made = [token for chunk in self.chunks for token in chunk.tokens]
+        return made if len(made) > len(self.known) else self.known
+
+
+class VllmSource:
+    """Owns an `EngineCore`. Calls from any thread become commands to the one thread that runs `cycle`.
+
+    A step that fails costs nobody but its cause: those that were in it begin again, apart, and make the same tokens.
+    """
+
+    def __init__(self, args: AsyncEngineArgs, ahead: int, deliver: Callable[[int, list[Chunk]], None]) -> None:
+        """`ahead`: tokens that a request may be ahead of its device; `deliver(device, chunks)` sends them there."""
+        config = args.create_engine_config()
+        config.scheduler_config.scheduler_cls = RunAheadScheduler
+        self._core = EngineCore(config, Executor.get_class(config), log_stats=False)
+        self._scheduler: RunAheadScheduler = self._core.scheduler
+        self._scheduler.lead = lambda id: self._live[id].lead if id in self._live else 0
+        self._ahead = ahead
+        self._deliver = deliver
+        self._live: dict[str, Live] = {}
+        self._trials = Trials()
+        self._stepped_at_s = 0.0
+        self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+
+    def warm_up(self, request_id: str, device: int, tokens: int) -> None:
+        """Make some tokens that no client waits for: the first ones of a process take much longer than the rest."""
+        self.add(probe(request_id, tokens), device, [])
+
+    def add(self, request: EngineCoreRequest, device: int, known: list[int]) -> None:
+        """Begin a request; `known` are tokens of it that an earlier source made, to be made again."""
+        self.do(lambda: self._add(request, device, known))
+
+    def drop(self, request_ids: list[str]) -> None:
+        """Forget requests: done, or aborted."""
+        self.do(lambda: self._drop(request_ids))
+
+    def taken(self, positions: dict[str, int]) -> None:
+        """Learn how far a device has got with its requests."""
+        self.do(lambda: self._taken(positions))
+
+    def resend(self, request_id: str, position: int, device: int) -> None:
+        """Deliver again all tokens of a request from `position` of its output on, and those to come, to `device`."""
+        self.do(lambda: self._resend(request_id, position, device))
+
+    def do(self, command: Callable[[], None]) -> None:
+        """Have something done by the thread that runs `cycle`, before its next step."""
+        self._commands.put(command)
+
+    def cycle(self) -> None:
+        """Carry out what has been asked, then make one step of tokens; waits while there is nothing to do.
+
+        Raises what vLLM raises if it can make no step at all any more.
+        """
+        self._carry_out(wait=not self._scheduler.has_work())
+        if not self._scheduler.has_work():
+            return
+        try:
+            outputs, computed = self._core.step_fn()
+        except Exception as error:
+            self._recover(error)
+            return
+        if computed:
+            self._stepped_at_s = time.monotonic()
+        else:
+            # What waits cannot begin yet (no room in the KV cache, a grammar still compiling): no need to spin.
+            self._carry_out(wait=True, timeout_s=IDLE_S)
+            if self._trials.on_trial and time.monotonic() - self._stepped_at_s > STUCK_TRIAL_S:
+                self._trials.passed(list(self._trials.on_trial))
+                self._scheduler.allowed = self._trials.allowed
+        batches: dict[int, list[Chunk]] = defaultdict(list)
+        for core_outputs in (outputs or {}).values():
+            for output in core_outputs.outputs:
+                self._collect(output, batches)
+        for device, chunks in batches.items():
+            self._deliver(device, chunks)
+
+    def _recover(self, error: Exception) -> None:
+        """Have those that were in a failed step begin again, apart; fail the one that is known to be the cause."""
+        crashed = set(self._scheduler.in_step)
+        log.error("A step of the token source failed (%s: %s); its requests go on apart.", type(error).__name__, error)
+        self._core.abort_requests(list(crashed))
+        if not self._makes_tokens():
+            raise error
+        culprit = self._trials.crash(id for id in reversed(self._live) if id in crashed)
+        self._stepped_at_s = time.monotonic()
+        self._scheduler.allowed = self._trials.allowed
+        for id in [id for id in self._live if id in crashed]:
+            if id == culprit:
+                self._fail(self._live.pop(id), error)
+            elif not self._live[id].finished:
+                live = self._live[id]
+                self._begin(live.request, live.device, live.tokens, live.taken)
+
+    def _makes_tokens(self) -> bool:
+        """Tell whether the engine still makes tokens, once a failed step's requests are gone: tried on a probe."""
+        self._scheduler.allowed = {PROBE}
+        try:
+            clean_batch(self._core)
+            self._core.add_request(*self._core.preprocess_add_request(probe(PROBE, 2)))
+            for _ in range(PROBE_STEPS):
+                outputs, _ = self._core.step_fn()
+                if any(output.finished for core in outputs.values() for output in core.outputs):
+                    return True
+        except Exception as error:
+            log.error("The token source makes no tokens any more (%s: %s).", type(error).__name__, error)
+        return False
+
+    def _fail(self, live: Live, error: Exception) -> None:
+        """End a request with an error; every other request goes on."""
+        failed = Chunk(live.request.request_id, len(live.tokens), [], FAILED, str(error))
+        self._deliver(live.device, [failed])
+
+    def _carry_out(self, wait: bool, timeout_s: float | None = None) -> None:
+        try:
+            self._commands.get(block=wait, timeout=timeout_s)()
+            while True:
+                self._commands.get_nowait()()
+        except queue.Empty:
+            pass
+
+    def _add(self, request: EngineCoreRequest, device: int, known: list[int]) -> None:
+        self._begin(request, device, known, taken=0)
+
+    def _begin(self, request: EngineCoreRequest, device: int, known: list[int], taken: int) -> None:
+        # Which tokens are known is for us to say, whatever a client has written.
+        given = request.sampling_params.extra_args or {}
+        others = {name: value for name, value in given.items() if name != KNOWN_TOKENS}
+        request.sampling_params.extra_args = (others | {KNOWN_TOKENS: known} if known else others) or None
+        live = self._live[request.request_id] = Live(request, device, known, taken=taken)
+        try:
+            self._core.add_request(*self._core.preprocess_add_request(request))
+        except Exception as error:
+            del self._live[request.request_id]
+            self._fail(live, error)
+
+    def _drop(self, request_ids: list[str]) -> None:
+        unfinished = [id for id in request_ids if (live := self._live.pop(id, None)) and not live.finished]
+        self._scheduler.held.difference_update(request_ids)
+        self._trials.gone(request_ids)
+        self._scheduler.allowed = self._trials.allowed
+        if unfinished:
+            self._core.abort_requests(unfinished)
+
+    def _taken(self, positions: dict[str, int]) -> None:
+        for request_id, position in positions.items():
+            if live := self._live.get(request_id):
+                live.taken = max(live.taken, position)
+                if live.lead < self._ahead:
+                    self._scheduler.held.discard(request_id)
+
+    def _resend(self, request_id: str, position: int, device: int) -> None:
+        if live := self._live.get(request_id):
+            live.taken, live.device = position, device
+            self._deliver(live.device, [chunk for chunk in live.chunks if chunk.first >= position])
+
+    def _collect(self, output: EngineCoreOutput, batches: dict[int, list[Chunk]]) -> None:
+        live = self._live.get(output.request_id)
+        if live is None:
+            return
+        chunk = to_chunk(output, live.made)
+        live.chunks.append(chunk)
+        live.made += len(chunk.tokens)
+        live.finished = chunk.finish is not None
+        if self._trials.on_trial:
+            self._judge(output.request_id, live)
+        if not live.finished and live.lead >= self._ahead:
+            self._scheduler.held.add(output.request_id)
+        batches[live.device].append(chunk)
+
+    def _judge(self, request_id: str, live: Live) -> None:
+        if live.finished:
+            self._trials.gone([request_id])
+        elif live.made > len(live.known):
+            self._trials.passed([request_id])
+        self._scheduler.allowed = self._trials.allowed
+
+
+def probe(request_id: str, tokens: int) -> EngineCoreRequest:
+    """A request of ours, that no client waits for."""
+    return EngineCoreRequest(
+        request_id=request_id,
+        prompt_token_ids=list(range(1, 33)),
+        mm_features=None,
+        sampling_params=SamplingParams(max_tokens=tokens, seed=0, ignore_eos=True),
+        pooling_params=None,
+        arrival_time=0.0,
+        lora_request=None,
+        cache_salt=None,
+        data_parallel_rank=None,
+    )
+
+
+def to_chunk(output: EngineCoreOutput, position: int) -> Chunk:
+    """vLLM's output of one step of one request, without the token engine's own statistics."""
+    finish = None if output.finish_reason is None else int(output.finish_reason)
+    rich = output.new_logprobs is not None or output.new_prompt_logprobs_tensors is not None
+    extra = routes = None
+    if output.routed_experts is not None:
+        # Not among what the edge opens: the device has use for it, and clients have not.
+        routes, output.routed_experts = output.routed_experts.tobytes(), None
+    if rich:
+        output.prefill_stats = output.events = None
+        extra = pickle.dumps(output)
+    return Chunk(output.request_id, position, output.new_token_ids, finish, output.stop_reason, extra, routes)

@@ -1,0 +1,147 @@
+"""A token source of its own, with more requests than rows, with poison among them, and with too small a KV cache."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from serving.scenario import BUNDLED
+
+# In a process of its own: vLLM's settings are environment variables, and it keeps what it has initialised.
+PROGRAM = """
+import json, sys
+from collections import defaultdict
+from serving.vllm_flags import prepare_environment, engine_args
+model = sys.argv[1]
+prepare_environment(model)
+from vllm import SamplingParams
+from vllm.v1.engine import EngineCoreRequest
+from serving.token_source.vllm_source import VllmSource
+
+ROWS, AHEAD, BLOCKS = 4, 16, 40
+got, failed = defaultdict(dict), {}
+
+
+def deliver(device, chunks):
+    for chunk in chunks:
+        if chunk.finish == 3:
+            failed[chunk.request_id] = chunk.stop_reason
+        for token in chunk.tokens:
+            # What is made again must be what it was.
+            assert got[chunk.request_id].setdefault(chunk.first, token) == token, (chunk, got[chunk.request_id])
+
+
+flags = [f"--model={model}", f"--max-num-seqs={ROWS}", "--max-model-len=512", "--no-enable-chunked-prefill",
+         "--no-enable-prefix-caching", "--max-num-batched-tokens=2048", "--enforce-eager", "--dtype=float32",
+         "--logits-processors=serving.replay:Replay", f"--num-gpu-blocks-override={BLOCKS}", "--block-size=32"]
+source = VllmSource(engine_args(flags), AHEAD, deliver)
+
+
+def ask(id, tokens, prompt=8, **params):
+    source.add(EngineCoreRequest(
+        request_id=id, prompt_token_ids=list(range(5, 5 + prompt)), mm_features=None,
+        sampling_params=SamplingParams(max_tokens=tokens, seed=len(id), ignore_eos=True, temperature=1.0, **params),
+        pooling_params=None, arrival_time=0.0, lora_request=None, cache_salt=None, data_parallel_rank=None), 0, [])
+
+
+def play(ids, tokens, most=4000):
+    # A device that takes whatever is there of those requests, and of no others.
+    for _ in range(most):
+        if all(id in failed or len(got[id]) >= tokens for id in ids):
+            return True
+        source.taken({id: len(got[id]) for id in ids})
+        source._carry_out(wait=True)
+        if source._scheduler.has_work():
+            source.cycle()
+    return False
+
+
+def fresh():
+    source.drop(list(source._live))
+    source._carry_out(wait=True)
+    tokens = {id: [made for _, made in sorted(known.items())] for id, known in got.items()}
+    got.clear(), failed.clear()
+    return tokens
+
+
+results = {}
+names = ["a" * n for n in range(1, 13)]
+for name in names:
+    ask(name, 60)
+results["many"] = play(names, 60)
+reference = fresh()
+
+# A device that serves the last of them alone, while all others are far ahead of it and fill the KV cache.
+for name in names:
+    ask(name, 60, prompt=100)
+results["last alone"] = play(names[-1:], 60)
+results["then the others"] = play(names, 60)
+fresh()
+
+# Poison: an id that no vocabulary has, past every check. Early, and late, when the others have some tokens.
+for poison, when in (("early", 0), ("late", 20)):
+    for name in names:
+        ask(name, 60)
+    play(names, when)
+    ask(poison, 60, allowed_token_ids=[99_999_999])
+    results[poison] = play(names, 60) and play([poison], 60)
+    results[poison + " failed"] = sorted(failed)
+    tokens = fresh()
+    results[poison + " same"] = all(tokens[name] == reference[name] for name in names)
+
+# Two of them among the innocent, and a client's own idea of what is known.
+for name in names:
+    ask(name, 60)
+ask("poison1", 60, allowed_token_ids=[99_999_999])
+ask("poison22", 60, allowed_token_ids=[88_888_888])
+ask("dictated", 60, extra_args={"foreserve_known_tokens": [99_999_999, 1]})
+results["two"] = play([*names, "dictated"], 60) and play(["poison1", "poison22"], 60)
+results["two failed"] = sorted(failed)
+tokens = fresh()
+results["two same"] = all(tokens[name] == reference[name] for name in names)
+results["dictated"] = tokens["dictated"] == reference["a" * len("dictated")]
+results["left"] = [len(source._live), len(source._scheduler.running), len(source._scheduler.waiting),
+                   len(source._scheduler.parked), len(source._scheduler.held), len(source._trials.on_trial)]
+print("RESULTS", json.dumps(results))
+"""
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Any]:
+    model = str(BUNDLED / "foreserve-tiny")
+    done = subprocess.run([sys.executable, "-c", PROGRAM, model], capture_output=True, text=True, timeout=170)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULTS ")]
+    assert lines, done.stderr[-3000:]
+    return dict(json.loads(lines[0].removeprefix("RESULTS ")))
+
+
+def test_more_requests_than_rows_all_get_their_tokens(results: dict[str, Any]) -> None:
+    assert results["many"]
+
+
+def test_whom_the_device_serves_gets_tokens_though_others_fill_the_kv_cache(results: dict[str, Any]) -> None:
+    assert results["last alone"]
+    assert results["then the others"]
+
+
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_a_request_that_crashes_the_engine_fails_alone(results: dict[str, Any], when: str) -> None:
+    assert results[when]
+    assert results[f"{when} failed"] == [when]
+    assert results[f"{when} same"]
+
+
+def test_two_that_crash_it_fail_and_nobody_else_does(results: dict[str, Any]) -> None:
+    assert results["two"]
+    assert results["two failed"] == ["poison1", "poison22"]
+    assert results["two same"]
+
+
+def test_a_client_cannot_dictate_tokens(results: dict[str, Any]) -> None:
+    assert results["dictated"]
+
+
+def test_nothing_is_left_behind(results: dict[str, Any]) -> None:
+    assert results["left"] == [0] * 6
