@@ -22,11 +22,13 @@ lint: $(STAMP)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
+# Properties are tried with the same examples each time.
 test: lint prometheus
 	$(VENV)/bin/pytest -m "not slow"
 
+# ... and here with others each time. What failed lies in .hypothesis, and is tried first the next time.
 test-all: lint prometheus
-	$(VENV)/bin/pytest
+	$(VENV)/bin/pytest --hypothesis-profile=random
 
 # For the tests of dashboards and alerts. Where there is no apt, they are skipped.
 prometheus: $(STAMP)

@@ -5,12 +5,22 @@ from collections.abc import Iterator
 import openai
 import pytest
 from hypothesis import settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 from serving.child import Child, server
 
-# How long an example takes is the machine's business, and no test's.
-settings.register_profile("foreserve", deadline=None)
-settings.load_profile("foreserve")
+# How long an example takes is the machine's business, and no test's. `fixed`, of `make test`, tries the same examples
+# each time; `random`, of `make test-all`, others each time and more of them, and remembers those that failed.
+settings.register_profile(
+    "random",
+    deadline=None,
+    derandomize=False,
+    max_examples=1000,
+    print_blob=True,
+    database=DirectoryBasedExampleDatabase(".hypothesis/examples"),
+)
+settings.register_profile("fixed", deadline=None, derandomize=True, max_examples=100, database=None)
+settings.load_profile("fixed")
 
 MODEL = "qwen3-30b-a3b"
 SECRET = "open-sesame"

@@ -46,4 +46,5 @@ def held(dev, batch):
     kv = sum(min(new + context, dev.size.window) if dev.size.window else new + context for new, context in batch)
     whole = sum(new + context for new, context in batch)
     tokens = whole - dev.size.windowed * (whole - kv)
-    return dev.placement.at(tokens * dev.size.kv_bytes_per_token + whole * dev.draft.kv_bytes_per_token)
+    of_draft = dev.draft.kv_bytes_per_token if dev.draft is not None else 0.0
+    return dev.placement.at(tokens * dev.size.kv_bytes_per_token + whole * of_draft)

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.routing import synthetic_routes, zipf_popularity
+from tests.examples import examples
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(0, 2**32), st.integers(1, 12), st.floats(0, 2), st.floats(0, 1), st.data())
 def test_synthetic_tokens_choose_distinct_experts_and_a_seed_repeats_them(seed, experts, exponent, repeat, data):
     top_k = data.draw(st.integers(1, experts))

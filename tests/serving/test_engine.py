@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.load import load_device
@@ -18,6 +18,7 @@ from serving.rules import Limits
 from serving.scheduler import Scheduler
 from serving.tokens import Tokens
 from serving.ways import Ways
+from tests.examples import examples
 
 DEVICE = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
 LIMITS = Limits(max_num_seqs=8, max_num_batched_tokens=256, kv_capacity_tokens=DEVICE.kv_capacity_tokens)
@@ -138,7 +139,7 @@ def poke_after(bench: Bench, releases: int) -> None:
     bench.engine.sink = counting
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     st.lists(
         st.tuples(st.floats(0, 5, allow_subnormal=False), st.integers(1, 400), st.integers(1, 30)),

@@ -4,12 +4,13 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.flow import Batch, Done, Request
 from serving.rules import PREEMPTION, PREFILL, SPILL, Limits, Rules
 from serving.scheduler import Scheduler
+from tests.examples import examples
 
 
 class OneByOne(Scheduler):
@@ -63,7 +64,7 @@ def batches(scheduler: Scheduler, seed: int, drafts: bool, steps: int = 400) -> 
     return planned
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     seed=st.integers(0, 10**9),
     tokens=st.sampled_from([6, 40, 512]),

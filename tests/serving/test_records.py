@@ -4,13 +4,14 @@ import dataclasses
 from itertools import accumulate
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.compare import mixed, run
 from serving.flow import StepRecord
 from serving.scenario import Scenario
 from serving.simulated import Simulated
+from tests.examples import examples
 
 SPECULATING = Scenario(mode="tau", tau=4, max_num_seqs=8, max_num_batched_tokens=8192)
 SWAPPING = dataclasses.replace(SPECULATING, placement="topic", batching="topic-aware", mode="fixed-ar")
@@ -45,7 +46,7 @@ def test_sequences_are_counted_by_what_they_had_accepted() -> None:
         assert sum(count * n for count, n in enumerate(record.accepted_by)) == record.accepted
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     seed=st.integers(0, 10**6),
     mode=st.sampled_from(["fixed-ar", "tau", "cost"]),

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.clock import VirtualClock
@@ -18,6 +18,7 @@ from serving.scheduler import Scheduler
 from serving.simulated import Simulated
 from serving.tokens import Tokens
 from serving.virtual import Outcome
+from tests.examples import examples
 
 
 def crowd(count: int, gap_s: float = 0.0, output: int = 200) -> list[Request]:
@@ -114,7 +115,7 @@ def one_by_one(scenario: Scenario, requests: list[Request]) -> dict[str, list[fl
     return seen
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     seed=st.integers(0, 10**6),
     mode=st.sampled_from(["fixed-ar", "tau"]),

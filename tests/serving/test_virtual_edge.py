@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.compare import mixed
@@ -17,6 +17,7 @@ from serving.virtual import NOWHERE, Outcome
 from serving.workload.source import AFTER_FAILURE_S
 from serving.workload.spec import Workload, workload_of
 from serving.workload.table import Table
+from tests.examples import examples
 
 LOST = ("lost: device=1, at=10, for=20",)
 
@@ -55,7 +56,7 @@ def test_the_last_device_is_not_lost() -> None:
     assert any(record.device == 1 and 2 < record.start_s < 3 for record in records)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     seed=st.integers(0, 10**6),
     rate_per_s=st.sampled_from([1.0, 5.0, 50.0]),

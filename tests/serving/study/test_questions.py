@@ -4,12 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.study.questions import Finding, Inquiry
 from serving.study.spec import Study, load_study
 from serving.study.summary import COLUMNS, Row
+from tests.examples import examples
 
 WORKLOAD = """
 [workload]
@@ -47,7 +48,7 @@ def ask(inquiry: Inquiry, law: Callable[[Row], Row | str]) -> tuple[Row | None, 
             return ending.value, findings
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(most=st.floats(0.01, 100.0), tolerance=st.sampled_from([0.01, 0.05, 0.3]))
 def test_capacity_is_the_highest_load_that_holds(
     tmp_path_factory: pytest.TempPathFactory, most: float, tolerance: float

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from serving.topics.classifier import MOST
 from serving.topics.labelled import NAMES, read_labelled
+from tests.examples import examples
 
 BLIND = Path(__file__).parent / "blind.tsv"
 EXPECTED = {
@@ -33,7 +34,7 @@ def test_scores_are_probabilities_and_the_largest_is_the_topics(classifier):
         assert topic.confidence == topic.scores[topic.name] == max(topic.scores.values())
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.one_of(st.sampled_from(list(EXPECTED)), st.text(max_size=300)), max_size=MOST + 3))
 def test_a_batch_changes_nothing(classifier, prompts):
     together = classifier.classify(prompts)

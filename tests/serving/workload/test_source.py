@@ -4,7 +4,7 @@ from itertools import islice, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.slo import parse_classes
@@ -13,6 +13,7 @@ from serving.workload.ask import Segment, block_hashes
 from serving.workload.spec import workload_of
 from serving.workload.table import Table
 from serving.workload.virtual import request_of
+from tests.examples import examples
 from tests.serving.workload.files import LENGTHS, POISSON, served, written
 
 POISSON_10 = {"kind": "poisson", "rate_per_s": 10}
@@ -93,7 +94,7 @@ arrivals = st.one_of(
 )
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(arrivals, sessions, systems, st.integers(0, 99), st.integers(1, 60))
 def test_turns_of_a_session_share_exactly_their_history(arrivals, sessions, system, seed, count):
     tables = {"arrivals": arrivals, "sessions": sessions, "system": system, "requests": count}

@@ -1,0 +1,42 @@
+"""The law that more work is never done faster, as it holds with two tiers: but for what leaves HB.
+
+HB has more bandwidth than EXT, and is the slower of both all the same where it has most to deliver. What it has no more
+room for EXT delivers meanwhile: HB is spared those bytes, and a step the time of these at most. And drafts that are
+confined to the experts in HB (ELMoE-3D, 4.2) meet fewer in a smaller pool, down to fewer than top-k a layer: they read
+and compute less, by no larger a share than the pool has lost. (Fewer of them are accepted: see `test_acceptance`.)
+"""
+
+from tests.device_model.speculating import held, stages
+
+NEARLY = 1 - 1e-9
+POOL = "experts in the pool"
+
+
+def check_never_faster(dev, less, more, shape=None):
+    """Check each stage of a step of `less`, to which `more` adds context or a sequence."""
+    lost = 1 - pool_of(dev, more) / pool_of(dev, less) if pool_of(dev, less) else 0.0
+    for stage, before in zip(stages(dev, more, shape), stages(dev, less, shape), strict=True):
+        groups = zip(stage.groups, before.groups, strict=True)
+        spared_s = before.repeats * sum(spared(group, earlier, lost) for group, earlier in groups)
+        after, earlier = stage.totals(max), before.totals(max)
+        assert after.exposed_s == earlier.exposed_s == 0
+        assert after.plain_s >= earlier.plain_s * NEARLY - spared_s
+
+
+def spared(group, before, lost):
+    """Seconds that the group is spared at most, of what it took `before`. It asks no less of EXT and of compute, and HB
+    is spared only what EXT has to deliver instead; unless it is that of drafts in a pool that has `lost` a share."""
+    if before[0].name == POOL:
+        return max(before[0].times()) * lost
+    for part, earlier in zip(group, before, strict=True):
+        assert part.macs >= earlier.macs * NEARLY
+    hb_bytes, were_hb = (sum(part.hb_bytes for part in parts) for parts in (group, before))
+    ext_bytes, were_ext = (sum(part.ext_bytes for part in parts) for parts in (group, before))
+    assert ext_bytes >= were_ext * NEARLY
+    assert hb_bytes + ext_bytes >= (were_hb + were_ext) * NEARLY
+    return max(were_hb - hb_bytes, 0.0) / before[0].unit.hb_bytes_per_s
+
+
+def pool_of(dev, batch):
+    """The share of all experts in the pool that drafts are confined to, 0 without one."""
+    return dev.draft.pool(dev, held(dev, batch)) if dev.draft is not None and dev.draft.pooled else 0.0
