@@ -2,12 +2,14 @@
 
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from device_model.spec import SpecError
+from serving.access import Access
 from serving.emulated import Emulated, Figures, check_shared
 from serving.faults import LOST, parse_fault
 from serving.fleet import FleetError
+from serving.keys import forget
 from serving.observing.options import Observing
 from serving.scenario import Scenario, ScenarioError
 from serving.terms import TermError
@@ -17,18 +19,21 @@ from serving.vllm_flags import context_of
 
 @dataclass(slots=True)
 class Bringup:
-    """A scenario that can be: its devices, the context that all of them can hold, and the HTTP port, taken; and what is
-    to be seen of it."""
+    """A scenario that can be: its devices, the context that all of them can hold, who is let in (the keys themselves
+    are in it no more), and the HTTP port, taken; and what is to be seen of it."""
 
     scenario: Scenario
     fleet: list[tuple[Emulated, Figures]]
     max_model_len: int
+    access: Access
     sock: socket.socket
     observing: Observing = field(default_factory=Observing)
 
 
 def prepare(scenario: Scenario) -> Bringup:
-    """Check a scenario and take its HTTP port; raises `ScenarioError`."""
+    """Check a scenario, take its HTTP port and its keys, which no process that we start is to have; raises
+    `ScenarioError`."""
+    access = Access.of(scenario)
     try:
         fleet = load_fleet(scenario)
         context = min(context_of(scenario.token_model), context_held(scenario, fleet))
@@ -36,7 +41,14 @@ def prepare(scenario: Scenario) -> Bringup:
     except (SpecError, FleetError, TermError) as error:
         raise ScenarioError(str(error)) from error
     free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
-    return Bringup(scenario, fleet, context, free_port(scenario.host, scenario.http_port, "http_port"))
+    sock = free_port(scenario.host, scenario.http_port, "http_port")
+    forget()
+    return Bringup(without_keys(scenario), fleet, context, access, sock)
+
+
+def without_keys(scenario: Scenario) -> Scenario:
+    """The same, with no key, nor where one is."""
+    return replace(scenario, api_keys=(), api_key_file="", admin_keys=(), admin_key_file="")
 
 
 def context_held(scenario: Scenario, fleet: Iterable[tuple[Emulated, Figures]]) -> int:

@@ -2,12 +2,13 @@
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,9 +32,11 @@ class Child:
 
 
 @contextlib.contextmanager
-def server(*options: str, quiet: bool = False, log: Path | None = None) -> Iterator[Child]:
+def server(
+    *options: str, quiet: bool = False, log: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Iterator[Child]:
     """`foreserve serve` with these options, on free ports; stopped, as with Ctrl-C, when the context ends. What it logs
-    goes to a file, if one is named."""
+    goes to a file, if one is named; `environment` is what it has beside our own."""
     with tempfile.TemporaryDirectory(prefix="foreserve-") as folder:
         ready_file = Path(folder) / "ready.json"
         command = [sys.executable, "-m", "serving.cli", "serve", *options, "--ready-file", str(ready_file)]
@@ -45,6 +48,7 @@ def server(*options: str, quiet: bool = False, log: Path | None = None) -> Itera
                 text=True,
                 stdout=subprocess.DEVNULL if quiet else None,
                 stderr=stderr,
+                env=os.environ | dict(environment or {}),
                 # Ctrl-C is for us; we then stop the server, once.
                 start_new_session=True,
             )

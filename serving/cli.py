@@ -21,14 +21,17 @@ from serving import (
     top_commands,
     topic_commands,
 )
+from serving.hidden_arguments import hide
 from serving.observing import options as observing
-from serving.options import HELP, REPEATABLE, option_of
+from serving.options import FILES, HELP, REPEATABLE, file_name, option_of
 from serving.parity import command as parity_command
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario, located
 from serving.step_trace import command as step_trace_command
 
 if TYPE_CHECKING:
     from serving.bringup import Bringup
+
+log = logging.getLogger("foreserve")
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -37,11 +40,18 @@ SERVE_FILES = {
     "--discovery-file": "write them there for Prometheus to find (file_sd), as long as the server is up",
 }
 
+SHOWN = (
+    "A key on the command line is in the shell's history, and `ps` showed it for a moment: use --api-key-file and "
+    "--admin-key-file, or FORESERVE_API_KEYS and FORESERVE_ADMIN_KEY."
+)
+
 
 def main() -> None:
     """The entry point of the `foreserve` command."""
     logging.basicConfig(level=logging.WARNING, format="foreserve: %(message)s")
-    args = make_parser().parse_args()
+    given = sys.argv[1:]
+    hide()
+    args = make_parser().parse_args(given)
     try:
         code: int = args.run(args)
         sys.stdout.flush()
@@ -114,7 +124,7 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
     for field in dataclasses.fields(Scenario):
         kind = type(field.default)
         option = option_of(field.name)
-        quiet = kind is tuple or field.name == "token_model"
+        quiet = kind is tuple or field.name in ("token_model", *FILES)
         shown = HELP[field.name] if quiet else f"{HELP[field.name]} (default: {field.default})"
         if kind is tuple:
             metavar = REPEATABLE[field.name].rpartition("_")[2].upper()
@@ -122,7 +132,8 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         elif kind is bool:
             parser.add_argument(option, dest=field.name, action=argparse.BooleanOptionalAction, help=shown)
         else:
-            parser.add_argument(option, dest=field.name, type=kind, metavar=kind.__name__.upper(), help=shown)
+            parse, metavar = (file_name, "FILE") if field.name in FILES else (kind, kind.__name__.upper())
+            parser.add_argument(option, dest=field.name, type=parse, metavar=metavar, help=shown)
 
 
 def scenario_of(args: argparse.Namespace) -> Scenario:
@@ -152,9 +163,12 @@ def run_serve(args: argparse.Namespace) -> int:
 
     check_folder(args.ready_file, "--ready-file")
     check_folder(args.discovery_file, "--discovery-file")
+    if args.api_keys or args.admin_keys:
+        log.warning(SHOWN)
     with contextlib.ExitStack() as stack:
         bringup = prepare_of(args)
         stack.callback(bringup.sock.close)
+        args.api_keys = args.admin_keys = None
         bringup.observing = observing.observe(args, stack)
         uvloop.run(serve(bringup, args.ready_file, args.discovery_file))
     return 0

@@ -9,6 +9,8 @@ from rich.console import Console
 
 from serving.child import Child, ServerFailed, server
 from serving.fleet import described
+from serving.keys import api_keys, environment_of
+from serving.listen_options import KEYS
 from serving.load.options import LoadError, LoadOptions
 from serving.load.run import run_load
 from serving.options import option_of
@@ -24,9 +26,10 @@ def demo(scenario: Scenario) -> int:
     """Run it; 0 if every request was served."""
     try:
         print(f"Bringing up {described(scenario.members)} with {scenario.model} ...", flush=True)
-        with server(*options_of(scenario), quiet=True) as child:
+        keys = api_keys(scenario)
+        with server(*options_of(scenario), quiet=True, environment=environment_of(scenario)) as child:
             print(f"Ready in {child.ready_s:.1f} s: {child.http_url}/v1 and {child.grpc_url}")
-            key = scenario.api_keys[0] if scenario.api_keys else None
+            key = keys[0] if keys else None
             show_reply(child, scenario.model, key)
             return show_load(child, key)
     except (ServerFailed, LoadError) as error:
@@ -35,11 +38,12 @@ def demo(scenario: Scenario) -> int:
 
 
 def options_of(scenario: Scenario) -> list[str]:
-    """The command-line options of `foreserve serve` that make this scenario; a port that was not chosen is any free."""
+    """The command-line options of `foreserve serve` that make this scenario; a port that was not chosen is any free.
+    Keys are not for the command line: `environment_of` has them."""
     options = []
     for field in dataclasses.fields(Scenario):
         value = getattr(scenario, field.name)
-        if value == field.default:
+        if value == field.default or field.name in KEYS:
             continue
         if isinstance(value, bool):
             options.append(option_of(field.name) if value else option_of(field.name).replace("--", "--no-", 1))

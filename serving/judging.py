@@ -1,5 +1,6 @@
 """The edge's judge, made from a scenario, and what keeps its forecast in step with the devices."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from serving.admission import Admission
@@ -15,11 +16,12 @@ from serving.slo import parse_classes
 from serving.wishes import WishReader
 
 
-def admission_of(scenario: Scenario, clock: WallClock) -> Admission:
-    """Who is admitted, by the scenario's rules, and by what the devices are forecast to do."""
+def admission_of(scenario: Scenario, keys: Sequence[bytes], clock: WallClock) -> Admission:
+    """Who is admitted, by the scenario's rules, and by what the devices are forecast to do; `keys` are the digests of
+    those that limits are of."""
     return Admission(
         WishReader(parse_classes(scenario.slo_classes, "`slo_classes`"), scenario.default_slo, (*TOPICS, OTHER)),
-        Keys(scenario.api_keys),
+        Keys(keys),
         partial(Limits.of, scenario.key_requests_per_min, scenario.key_tokens_per_min),
         Forecast(),
         clock,

@@ -4,19 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from serving.arrival import Call
+from serving.keys import digest
 from serving.policies.rate_limit import TokenBucket
 
 
 class Keys:
     """The API keys, each known by its place among them; a name that says nothing of the key itself."""
 
-    def __init__(self, api_keys: Sequence[str]) -> None:
-        self._names = {key: str(place) for place, key in enumerate(api_keys)}
+    def __init__(self, digests: Sequence[bytes]) -> None:
+        self._names = {each: str(place) for place, each in enumerate(digests)}
 
     def name_of(self, call: Call) -> str:
         """Whose call it is; "" where no keys are asked for. Whether the key is right has been seen to before."""
-        token = call.header("authorization").partition(" ")[2]
-        return self._names.get(token, "") if self._names else ""
+        if not self._names:
+            return ""
+        return self._names.get(digest(call.header("authorization").partition(" ")[2]), "")
 
 
 @dataclass(slots=True)

@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 from serving.scenario_error import ScenarioError
 
+KEYS = ("api_keys", "api_key_file", "admin_keys", "admin_key_file")
+"""What says keys, or where they are: nobody's business but the server's."""
+
 
 @dataclass(frozen=True, slots=True)
 class ListenOptions:
@@ -13,6 +16,9 @@ class ListenOptions:
     http_port: int = 8000
     grpc_port: int = 50051
     api_keys: tuple[str, ...] = field(default=(), repr=False)
+    api_key_file: str = ""
+    admin_keys: tuple[str, ...] = field(default=(), repr=False)
+    admin_key_file: str = ""
 
     def check_listening(self) -> None:
         """Raise `ScenarioError` for what cannot be listened on."""

@@ -52,13 +52,28 @@ HELP = {
     "host": "address to listen on",
     "http_port": "port of the OpenAI HTTP API and /metrics (0: any free one)",
     "grpc_port": "port of the gRPC API (0: any free one)",
-    "api_keys": "key that clients must show; may be given more than once",
+    "api_keys": "key that clients must show; may be given more than once. `ps` may show it: rather use a file, or "
+    "FORESERVE_API_KEYS (several, with commas or spaces between them)",
+    "api_key_file": "file with such keys, one a line; lines that begin with # say nothing",
+    "admin_keys": "key for /foreserve/v1/devices, /faults, foreserve.v1.Admin and what of vLLM is no inference. `ps` "
+    "may show it: rather use a file, or FORESERVE_ADMIN_KEY; may be given more than once",
+    "admin_key_file": "file with such keys, one a line; without any the admin is refused, but on loopback (where an "
+    "API key will do)",
 }
 
 """What each key of a scenario says, on the command line too."""
 
-REPEATABLE = {"api_keys": "api_key", "fleet": "device", "faults": "fault", "slo_classes": "slo_class"}
+REPEATABLE = {
+    "api_keys": "api_key",
+    "admin_keys": "admin_key",
+    "fleet": "device",
+    "faults": "fault",
+    "slo_classes": "slo_class",
+}
 """Options that may be given more than once: each of them is an entry of the scenario's list."""
+
+FILES = ("api_key_file", "admin_key_file")
+"""Keys of a scenario that name a file."""
 
 MOST = 1_000_000  # of whatever the command line counts
 
@@ -66,6 +81,13 @@ MOST = 1_000_000  # of whatever the command line counts
 def option_of(key: str) -> str:
     """The option that stands for a key of a scenario."""
     return "--" + REPEATABLE.get(key, key).replace("_", "-")
+
+
+def file_name(text: str) -> str:
+    """A name of a file, from the command line, where an empty one is a variable that wasn't set."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty; it must name a file")
+    return text
 
 
 def positive(text: str) -> int:

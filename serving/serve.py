@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 
 from serving import cluster
+from serving.access import concerns
 from serving.bringup import Bringup
 from serving.clock import WallClock
 from serving.discovery import announced
@@ -47,6 +48,7 @@ class Serving:
     grpc_port: int
     ready_s: float
     realtime: bool
+    keyed: bool
 
 
 @contextlib.asynccontextmanager
@@ -73,7 +75,7 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
             await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
         become_urgent()
         settle()
-        yield Serving(scenario, http_port, grpc_port, time.monotonic() - began, realtime)
+        yield Serving(scenario, http_port, grpc_port, time.monotonic() - began, realtime, bool(bringup.access.api))
 
 
 async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tuple[PacedEngine, PacedCore]":
@@ -99,7 +101,7 @@ async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tupl
 
     dispatcher = Dispatcher(actors, nodes, inbox)
     injector = Injector(dispatcher.devices, dispatcher.clock, scenario.seed)
-    admission = admission_of(scenario, dispatcher.clock)
+    admission = admission_of(scenario, bringup.access.api, dispatcher.clock)
     metrics = metrics_of(bringup, CollectorRegistry(), dispatcher.clock)
     core = PacedCore(dispatcher, injector, admission, metrics)
     return PacedEngine(config, core), core
@@ -123,7 +125,7 @@ async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore",
         core.topics = open_topics(engine.renderer.tokenizer)
     app = await make_app(engine, parse_flags(flags))
     app.state.admin = Admin(core.devices, core.injector)
-    app.include_router(admin_routes(app.state.admin, bringup.scenario.api_keys))
+    app.include_router(admin_routes(app.state.admin))
     await core.start()
     await warm_up(app.state, bringup.scenario.model)
     core.measure(metrics_of(bringup, REGISTRY, core.clock))
@@ -169,11 +171,9 @@ async def open_edge(
     from serving.api.http_openai import HttpServer
 
     scenario = bringup.scenario
-    grpc_server, grpc_port = await start_grpc(
-        engine, app.state, scenario.host, scenario.grpc_port, list(scenario.api_keys)
-    )
+    grpc_server, grpc_port = await start_grpc(engine, app.state, scenario.host, scenario.grpc_port, bringup.access)
     stack.push_async_callback(grpc_server.stop, 0.5)
-    http = HttpServer(app, engine, bringup.sock)
+    http = HttpServer(app, engine, bringup.sock, bringup.access)
     stack.push_async_callback(http.stop)
     stack.push_async_callback(engine.abort_all)
     await http.start()
@@ -192,6 +192,8 @@ async def until_interrupted() -> None:
 async def serve(bringup: Bringup, ready_file: Path | None, discovery_file: Path | None = None) -> None:
     """`foreserve serve`: up until interrupted."""
     scenario = bringup.scenario
+    for sentence in concerns(bringup.access, scenario.host, encrypted=False):
+        log.warning(sentence)
     print(f"foreserve: {scenario.model} on {described(scenario.members)}, speed {scenario.speed:g}")
     async with contextlib.AsyncExitStack() as stack:
         up = await stack.enter_async_context(serving(bringup, say=lambda line: print(line, flush=True)))
@@ -209,7 +211,7 @@ def greeting(up: Serving) -> str:
     scenario, host = up.scenario, up.scenario.host
     question = {"model": scenario.model, "max_tokens": 32, "messages": [{"role": "user", "content": "Hello!"}]}
     streamed = json.dumps(question | {"stream": True})
-    key = ' -H "Authorization: Bearer $OPENAI_API_KEY"' if scenario.api_keys else ""
+    key = ' -H "Authorization: Bearer $OPENAI_API_KEY"' if up.keyed else ""
     priority = "real-time priority" if up.realtime else "no real-time priority (not permitted here): expect more jitter"
     return f"""
 Ready in {up.ready_s:.1f} s; devices run with {priority}.

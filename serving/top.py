@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import httpx
@@ -11,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from serving.load.bearer import bearer
 from serving.pulse import Beat, Pulse, attained
 from serving.status import DeviceNow, SloNow, Status
 
@@ -25,39 +27,42 @@ class Unreachable(Exception):
     """There is no emulation to look at; the message is a sentence."""
 
 
-def fetch(url: str) -> Status:
+def fetch(url: str, api_key: str | None = None) -> Status:
     """The status of the emulation at `url`. Raises `Unreachable`."""
     try:
-        answer = httpx.get(f"{url}/foreserve/v1/status", timeout=TIMEOUT_S)
+        answer = httpx.get(f"{url}/foreserve/v1/status", headers=bearer(api_key), timeout=TIMEOUT_S)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Unreachable(
             f"Nothing answers at {url} ({error}): is `foreserve serve` up, and is that its port?"
         ) from error
+    if answer.status_code in (401, 403):
+        raise Unreachable(f"{url} wants an API key: --api-key, or OPENAI_API_KEY.")
     try:
         return msgspec.json.decode(answer.content, type=Status)
     except msgspec.DecodeError as error:
         raise Unreachable(f"What answers at {url} is no foreserve server ({answer.status_code}).") from error
 
 
-def top(url: str, interval_s: float, once: bool, console: Console | None = None) -> None:
+def top(url: str, interval_s: float, once: bool, api_key: str | None = None) -> None:
     """Show the status until Ctrl-C, or `once`, after an interval. Raises `Unreachable` if it can't be had at first."""
-    console, pulse = console or Console(), Pulse()
-    status = fetch(url)
+    console, pulse = Console(), Pulse()
+    look = partial(fetch, url, api_key)
+    status = look()
     if once:
         pulse.beat(status)
         time.sleep(interval_s)
-        console.print(_next(url, pulse))
+        console.print(_next(url, look, pulse))
         return
     first = View(status, pulse.beat(status), url)
     with Live(first, console=console, screen=console.is_terminal, auto_refresh=False) as live:
         while True:
             time.sleep(interval_s)
-            live.update(_next(url, pulse), refresh=True)
+            live.update(_next(url, look, pulse), refresh=True)
 
 
-def _next(url: str, pulse: Pulse) -> Any:
+def _next(url: str, look: Callable[[], Status], pulse: Pulse) -> Any:
     try:
-        status = fetch(url)
+        status = look()
     except Unreachable as gone:
         return Text(str(gone), style="bold red")
     return View(status, pulse.beat(status), url)

@@ -82,7 +82,6 @@ def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
         "--disable-uvicorn-access-log",
         "--uvicorn-log-level=warning",
     ]
-    flags += ["--api-key", *scenario.api_keys] if scenario.api_keys else []
     if scenario.residency == "trace":
         # What a prefix cache spares the token model, nobody knows the routes of.
         flags += ["--worker-cls=serving.routed_worker.RoutedWorker"] if on_cpu() else ["--enable-return-routed-experts"]

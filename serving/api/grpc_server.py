@@ -2,7 +2,6 @@
 
 import socket
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import grpc
@@ -10,8 +9,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
-from serving.api.auth import BearerAuth
+from serving.access import Access
 from serving.api.grpc_admin import AdminServicer
+from serving.api.grpc_guard import GrpcGuard
 from serving.api.grpc_malformed import MalformedRequests
 from serving.api.grpc_openai import OpenAIServicer
 from serving.api.grpc_vllm import EngineServicer
@@ -38,15 +38,13 @@ OPTIONS = [
 ]
 
 
-async def start_grpc(
-    engine: Any, state: Any, host: str, port: int, api_keys: Sequence[str]
-) -> tuple[grpc.aio.Server, int]:
+async def start_grpc(engine: Any, state: Any, host: str, port: int, access: Access) -> tuple[grpc.aio.Server, int]:
     """A started server, and its port: any free one if `port` is 0.
 
     `engine` is a `PacedEngine`, `state` what vLLM's `init_app_state` has filled. Raises `OSError` if the port is taken.
     """
-    auth = [BearerAuth(api_keys)] if api_keys else []
-    server = grpc.aio.server(interceptors=[Stamp(engine), *auth, MalformedRequests()], options=OPTIONS)
+    interceptors = [GrpcGuard(access), Stamp(engine), MalformedRequests()]
+    server = grpc.aio.server(interceptors=interceptors, options=OPTIONS)
     openai_pb2_grpc.add_OpenAIServicer_to_server(OpenAIServicer(engine, state), server)  # type: ignore[no-untyped-call]
     admin_pb2_grpc.add_AdminServicer_to_server(AdminServicer(state.admin), server)  # type: ignore[no-untyped-call]
     vllm_engine_pb2_grpc.add_VllmEngineServicer_to_server(EngineServicer(engine, time.time()), server)

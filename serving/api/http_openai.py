@@ -12,6 +12,8 @@ from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
 from vllm.entrypoints.launchers.launcher import NoSignalServer
 
+from serving.access import Access
+from serving.api.http_guard import Guard
 from serving.api.listening import Listening
 from serving.paced_engine import PacedEngine
 
@@ -60,8 +62,8 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
 class HttpServer:
     """Uvicorn on a socket that is bound already, without signal handlers of its own."""
 
-    def __init__(self, app: FastAPI, engine: PacedEngine, sock: socket.socket) -> None:
-        outer = Edge(app, engine)
+    def __init__(self, app: FastAPI, engine: PacedEngine, sock: socket.socket, access: Access) -> None:
+        outer = Guard(Edge(app, engine), access)
         config = uvicorn.Config(
             outer,
             # None: to whoever listens to the root logger, as what we say ourselves.

@@ -1,4 +1,5 @@
-"""GET /foreserve/v1/status, and the page that shows it, /ui. Like /metrics they are for everybody, and tell as much."""
+"""GET /foreserve/v1/status, which is for clients, and the page that shows it, /ui, which is for everybody: it asks for
+a key where one is wanted."""
 
 from collections.abc import Callable
 from importlib.resources import files
@@ -10,6 +11,11 @@ from fastapi.responses import HTMLResponse
 from serving.status import Status
 
 PAGE = "ui.html"
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What the page may do, which may have a key: ask this server, and nobody else."""
 
 
 def status_routes(status: Callable[[], Status]) -> APIRouter:
@@ -23,6 +29,6 @@ def status_routes(status: Callable[[], Status]) -> APIRouter:
 
     @routes.get("/ui", include_in_schema=False)
     async def show_page() -> HTMLResponse:
-        return HTMLResponse(page)
+        return HTMLResponse(page, headers={"content-security-policy": POLICY})
 
     return routes

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from serving.load.http import bearer
+from serving.load.bearer import bearer
 
 LATENESS_LIMIT = 0.05  # Of the modelled latency: above it, latencies are the host's rather than the hardware's.
 UNDERRUN_LIMIT = 0.05  # Of the released tokens: above it, latencies are the token model's.

@@ -16,6 +16,7 @@ import httptools
 import httpx
 import msgspec
 
+from serving.load.bearer import bearer
 from serving.load.client import Trace
 from serving.load.options import LoadError, LoadOptions
 from serving.load.sse import EventReader, message_of
@@ -189,11 +190,6 @@ class HttpTransport:
             "Content-Length: ",
         ]
         return "\r\n".join(lines).encode()
-
-
-def bearer(api_key: str | None) -> dict[str, str]:
-    """The header that carries the key, if there is one."""
-    return {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
 
 def error_text(content: bytes) -> str:

@@ -10,6 +10,7 @@ from serving.child import server
 from serving.demo import options_of
 from serving.flight_log import Flown, read_flight_log
 from serving.flow import StepRecord
+from serving.keys import api_keys, environment_of
 from serving.load.options import LoadOptions
 from serving.load.report import Report
 from serving.load.run import run_load
@@ -32,8 +33,10 @@ def run_live(scenario: Scenario, load: LoadOptions, grpc: bool) -> Live:
     with tempfile.TemporaryDirectory(prefix="foreserve-parity-") as folder:
         steps, flights = Path(folder) / "steps.jsonl", Path(folder) / "flights.jsonl"
         logs = ("--step-log", str(steps), "--flight-log", str(flights))
-        with server(*options_of(scenario), *logs, quiet=True) as child, ProgressLine() as line:
-            key = scenario.api_keys[0] if scenario.api_keys else None
+        keys, environment = api_keys(scenario), environment_of(scenario)
+        options = (*options_of(scenario), *logs)
+        with server(*options, quiet=True, environment=environment) as child, ProgressLine() as line:
+            key = keys[0] if keys else None
             url, metrics_url = child.grpc_url if grpc else child.http_url, f"{child.http_url}/metrics"
             report = uvloop.run(run_load(replace(load, url=url, metrics_url=metrics_url, api_key=key), line))
         return Live(report, read_flight_log(flights), read_step_log(steps))

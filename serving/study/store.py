@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from serving.folder import make_folder, package_digest
+from serving.listen_options import KEYS
 from serving.study.points import shown
 from serving.study.questions import Finding
 from serving.study.run import Run, pack, unpack
@@ -98,7 +99,7 @@ def about(study: Study) -> dict[str, Any]:
     return {
         "name": study.name,
         "title": study.title,
-        "scenario": {key: value for key, value in study.scenario.items() if key != "api_keys"},
+        "scenario": {key: value for key, value in study.scenario.items() if key not in KEYS},
         "workload": study.workload,
         "axes": study.axes,
         "variants": study.variants,

@@ -10,6 +10,7 @@ from serving.arrival import Call
 from serving.clock import WallClock
 from serving.flow import Request
 from serving.key_limits import Keys, Limits
+from serving.keys import digest
 from serving.slo import DEFAULT_CLASSES, parse_classes
 from serving.wishes import BadWish, WishReader
 from tests.serving.test_forecast import forecast
@@ -21,7 +22,7 @@ def admission(requests_per_min: int = 0, tokens_per_min: int = 0, early_rejectio
     """Of two keys, at an instant that stays: its clock has hardly begun."""
     return Admission(
         reader=WishReader(parse_classes(DEFAULT_CLASSES, "`c`"), "", ()),
-        keys=Keys(["alpha", "beta"]),
+        keys=Keys([digest("alpha"), digest("beta")]),
         limits=partial(Limits.of, requests_per_min, tokens_per_min),
         forecast=forecast(),
         clock=WallClock(time.time(), SPEED),

@@ -3,11 +3,10 @@
 import json
 from html import escape
 
+from serving.listen_options import KEYS
 from serving.study.report.markup import paragraph, verbatim
 from serving.study.results import Results
 from serving.study.store import about
-
-SECRET = "api_keys"
 
 
 def repeat(results: Results) -> str:
@@ -15,7 +14,7 @@ def repeat(results: Results) -> str:
     study = results.study
     told = about(study)
     # A report is passed on: no key goes with it that a scenario may have.
-    told["scenario"] = {name: value for name, value in told["scenario"].items() if name != SECRET}
+    told["scenario"] = {name: value for name, value in told["scenario"].items() if name not in KEYS}
     in_small = f" --requests {study.requests}" if study.requests else ""
     version = told["versions"]["foreserve"]
     command = f"foreserve study {study.name}.toml{in_small}"

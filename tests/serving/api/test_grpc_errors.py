@@ -11,11 +11,13 @@ from vllm.entrypoints.serve.engine.protocol import ErrorInfo, ErrorResponse
 from vllm.exceptions import MaxQueuedTokensError, QueueOverflowError, VLLMValidationError
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from serving.api.auth import BearerAuth
+from serving.access import Access
+from serving.api.grpc_guard import GrpcGuard
 from serving.api.grpc_malformed import MalformedRequests
 from serving.api.grpc_openai import OpenAIServicer
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
+from serving.keys import digest
 
 Code = grpc.StatusCode
 REQUEST = pb.CompletionRequest(model="m", prompt={"string_value": "hi"}, n=2)
@@ -35,7 +37,7 @@ def run(create, use, errored=False, api_keys=()):
     )
 
     async def main():
-        server = grpc.aio.server(interceptors=[*([BearerAuth(api_keys)] if api_keys else []), MalformedRequests()])
+        server = grpc.aio.server(interceptors=[GrpcGuard(Access(tuple(map(digest, api_keys)))), MalformedRequests()])
         openai_pb2_grpc.add_OpenAIServicer_to_server(OpenAIServicer(engine, state), server)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()

@@ -1,0 +1,60 @@
+"""Keys on the command line, taken out of what `ps` and Ray show of this process.
+
+What is left is the moment until then, and the shell's history; so a warning says what to use instead.
+"""
+
+import contextlib
+import sys
+from pathlib import Path
+
+SECRETS = ("--api-key", "--admin-key")
+SHORTEST = len("--a")  # of what argparse takes for one of them, as long as it is clear
+MASK = "*"
+
+
+def secrets_in(arguments: list[str]) -> dict[int, int]:
+    """Where keys are among arguments, and at which character of the argument they begin."""
+    found = {}
+    for place, argument in enumerate(arguments):
+        option, equals, _ = argument.partition("=")
+        if len(option) < SHORTEST or not any(secret.startswith(option) for secret in SECRETS):
+            continue
+        if equals:
+            found[place] = len(option) + 1
+        elif place + 1 < len(arguments):
+            found[place + 1] = 0
+    return found
+
+
+def masked(arguments: list[str]) -> list[str]:
+    """The arguments, with a mask as long as the key in the place of each key."""
+    begins = secrets_in(arguments)
+    return [
+        argument[: begins[place]] + MASK * (len(argument) - begins[place]) if place in begins else argument
+        for place, argument in enumerate(arguments)
+    ]
+
+
+def hide() -> None:
+    """Mask the keys among this process's arguments, for everybody who looks at it from now on."""
+    if not secrets_in(sys.argv):
+        return
+    sys.argv[:] = masked(sys.argv)
+    sys.orig_argv[:] = masked(sys.orig_argv)
+    # Where there is no /proc as Linux has it, or it is closed to us, `ps` shows them; the warning has said so.
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        _overwrite()
+
+
+def _overwrite() -> None:
+    """Mask them where the kernel looks: in the memory that the process was started with."""
+    before = Path("/proc/self/cmdline").read_bytes()
+    arguments = before.decode("latin-1").split("\0")  # a character a byte
+    after = "\0".join(masked(arguments)).encode("latin-1")
+    # Of the fields that follow the name, which may have anything in it: proc(5), field 48, arg_start.
+    begin = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[48 - 3])
+    with open("/proc/self/mem", "r+b", buffering=0) as memory:
+        memory.seek(begin)
+        if memory.read(len(before)) == before and len(after) == len(before):
+            memory.seek(begin)
+            memory.write(after)
