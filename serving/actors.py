@@ -204,6 +204,12 @@ class HbXpu:
             self._engine.poke()
 
     @ray.method(concurrency_group="feed")
+    def follow(self, source: Any) -> None:
+        """Tell another token source from now on how far this device has got."""
+        if self._progress is not None:
+            self._progress.follow(source)
+
+    @ray.method(concurrency_group="feed")
     def held(self) -> dict[str, tuple[int, list[int]]]:
         return self._tokens.held()
 
@@ -218,9 +224,9 @@ class HbXpu:
                 self._progress.report()
 
 
-@ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1})
+@ray.remote(num_cpus=0, concurrency_groups={"loop": 1, "feed": 1})
 class TokenSource:
-    """vLLM in a process of its own."""
+    """vLLM in a process of its own. Another one takes its place if it dies (`serving.source_manager`)."""
 
     def __init__(self, flags: list[str], token_model: str, ahead: int, niceness: int) -> None:
         from serving.vllm_flags import engine_args, prepare_environment
@@ -259,6 +265,10 @@ class TokenSource:
     @ray.method(concurrency_group="feed")
     def taken(self, positions: dict[str, int]) -> None:
         self._source.taken(positions)
+
+    @ray.method(concurrency_group="feed")
+    def beyond_known(self) -> list[str]:
+        return self._source.beyond_known()
 
     @ray.method(concurrency_group="feed")
     def resend(self, request_id: str, position: int, device: int) -> None:

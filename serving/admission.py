@@ -131,6 +131,10 @@ class Admission:
         self.forecast.on_finish(request.id, made)
         self._give_back(request.key, request.max_tokens - made)
 
+    def drop(self, admitted: Admitted, tokens: int) -> None:
+        """A sequence was about to be in flight, and never was: it is not charged for what it would have generated."""
+        self._give_back(admitted.key, tokens)
+
     def _settle(self, admitted: Admitted) -> None:
         """A call has ended: what was set aside for it and never begun is free again."""
         self._free(admitted, admitted.places)

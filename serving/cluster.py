@@ -13,11 +13,14 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from serving import actors
 from serving.emulated import Emulated, Figures
 from serving.hosts import confined, hosts, wait_for_hosts
+from serving.inquiry import Inquiry
 from serving.link import Link
+from serving.patience import Backoff
 from serving.priority import MAX_REALTIME_SPEED
 from serving.rules import Limits, Rules
 from serving.scenario import Scenario, ScenarioError
 from serving.scheduling import limits_of, rules_of
+from serving.source_manager import SourceManager
 
 # What Ray's decorator has made of these classes has no type.
 DeviceModelActor: Any = actors.DeviceModelActor
@@ -55,6 +58,8 @@ class Node:
     tier: Any
     state: State = State.STARTING
     link: Link = field(default_factory=Link)
+    inquiry: Inquiry = field(default_factory=Inquiry)
+    backoff: Backoff = field(default_factory=Backoff)
 
     @property
     def up(self) -> bool:
@@ -75,7 +80,7 @@ class Cluster:
     clock: tuple[float, float]
     edge: str
     model: Any
-    source: Any
+    source: SourceManager
     tiers: dict[int, Any] = field(default_factory=dict)
 
     def start_node(self, index: int, emulated: Emulated, figures: Figures) -> Node:

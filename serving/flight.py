@@ -13,8 +13,9 @@ class Flight:
     """What is known of a request in flight; enough to begin it again on another instance of any actor.
 
     `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the class of
-    the request, or is "". `call` is the one that brought it, `classified_s` from when until when its topic was asked
-    for, and `finish` why it ended, once it has. Instants are emulated.
+    the request, or is "". `opened` tells that a device has had a buffer for its tokens, `place` where it was sent last:
+    the device, and the state of its link then. `call` is the one that brought it, `classified_s` from when until when
+    its topic was asked for, and `finish` why it ended, once it has. Instants are emulated.
     """
 
     core_request: object
@@ -25,7 +26,8 @@ class Flight:
     started_s: float | None = None
     first_s: float | None = None
     last_s: float = 0.0
-    failures: int = 0
+    opened: bool = False
+    place: tuple[int, int] | None = None
     kv_lost: bool = False
     call: Call | None = None
     classified_s: tuple[float, float] | None = None

@@ -27,6 +27,7 @@ HELP = {
     "token_model": "model that makes the text: foreserve-moe or foreserve-tiny, which are bundled, or one in Hugging "
     "Face format, a folder or a repository's name",
     "token_ahead": "tokens that vLLM may be ahead of a device, per request",
+    "standby_sources": "token sources that stand by to take over when one dies; each needs another vLLM's memory",
     "max_model_len": "longest context in tokens, if the models and the device can hold it",
     "max_num_seqs": "most sequences in a device's batch",
     "max_num_batched_tokens": "most tokens in one step of a device",

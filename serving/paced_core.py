@@ -50,7 +50,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         dispatcher.on_restart = self._restarted
         dispatcher.on_hopeless = self._fail
         self.devices.on_change = self._changed
-        self.devices.on_move = self._moved
+        self.devices.recovery.on_move = self._moved
         self.devices.on_fault = self._faulted
 
     async def start(self) -> None:
@@ -76,17 +76,30 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             request.sampling_params = params = copy.copy(params)
             params.seed = random.getrandbits(63)
         admitted = self._admitted(request)
-        topic, classified_s = admitted.wishes.topic, None
-        if not topic and self.topics is not None:
-            asked_s = self.clock.now()
-            topic = await self.topics.of(request.prompt_token_ids)
-            classified_s = (asked_s, self.clock.now())
+        topic, classified_s = await self._topic(request, admitted)
         flight = self._flight(request, admitted, topic)
         flight.call, flight.classified_s = arrival.current(), classified_s
         for observer in self.observers:
             observer.on_begin(flight)
         self._admission.forecast.on_submit(flight.device, flight.request, self.clock.now())
-        await self._dispatcher.submit(flight)
+        try:
+            await self._dispatcher.submit(flight)
+        except BaseException:
+            # Whoever goes away while this waits would otherwise be in flight for ever.
+            self.cancel([flight.request.id])
+            raise
+
+    async def _topic(self, request: EngineCoreRequest, admitted: Admitted) -> tuple[str, tuple[float, float] | None]:
+        """What a request is about, and from when until when that was asked for, if it was."""
+        if admitted.wishes.topic or self.topics is None:
+            return admitted.wishes.topic, None
+        asked_s = self.clock.now()
+        try:
+            topic = await self.topics.of(request.prompt_token_ids)
+        except BaseException:
+            self._admission.drop(admitted, request.sampling_params.max_tokens)
+            raise
+        return topic, (asked_s, self.clock.now())
 
     def ended(self, call: arrival.Call) -> None:
         """A call was answered, or broken off."""

@@ -18,10 +18,10 @@ from vllm.sampling_params import SamplingParams
 from vllm.utils.collection_utils import as_list
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.input_processor import InputProcessor
-from vllm.v1.engine.output_processor import OutputProcessor
 
 from serving import arrival
 from serving.admission import NeverAllowed, TurnedAway, Work
+from serving.apart_outputs import ApartOutputs
 from serving.arrival import Call, Headers
 from serving.paced_core import PacedCore
 
@@ -44,7 +44,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self.renderer = renderer_from_config(config)
         self.input_processor = InputProcessor(config, self.renderer)
         self.admission_stats = None
-        self.output_processor = OutputProcessor(self.renderer.tokenizer, log_stats=False)
+        self.output_processor = ApartOutputs(self.renderer.tokenizer, log_stats=False)
         self.engine_core = core
         self.logger_manager = None
         self._client_count = 1
@@ -68,6 +68,14 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         if not isinstance(params, SamplingParams):
             raise VLLMClientError("foreserve emulates text generation only: no pooling, scoring or embedding requests.")
         return await super().add_request(request_id, prompt, params, *args, **kwargs)
+
+    async def _add_request(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        """As in `AsyncLLM`, which forgets none but what has been answered: also who is gone before it is in flight."""
+        try:
+            await super()._add_request(request, *args, **kwargs)
+        except BaseException:
+            await self.abort(request.request_id, internal=True)
+            raise
 
     def generate(self, prompt: Any, sampling_params: SamplingParams, request_id: str, **rest: Any) -> Any:
         """As in `AsyncLLM`; but whoever is not admitted is told so at once, before a response has begun.

@@ -1,23 +1,43 @@
-"""Actors that die come back: how to wait for that, and how to say it."""
+"""Actors that die come back: how long to wait before each attempt, and how to say it."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
-from ray.exceptions import RayError
+from dataclasses import dataclass
 
 RETRY_S = 0.1
+FREE_RESTARTS = 3
+LEAST_S, MOST_S = 0.5, 30.0
+STEADY_S = 60.0
+GIVEN_UP = 8
 
 
-async def persist(attempt: Callable[[], Awaitable[None]]) -> None:
-    """Try until it works: a restarting actor refuses calls until it is there."""
-    while True:
-        try:
-            return await attempt()
-        except RayError:
-            await asyncio.sleep(RETRY_S)
+@dataclass(slots=True)
+class Backoff:
+    """How long to wait before a part that has failed is started again, in real seconds.
+
+    The first restarts are free: somebody may have killed it. After those each wait is twice the last one, up to
+    `MOST_S`. A part that has lived for `STEADY_S` begins anew. After `GIVEN_UP` restarts in a row nobody need wait for
+    it any longer, though it is still tried.
+    """
+
+    failures: int = 0
+    _failed_at_s: float = 0.0
+
+    def failed(self, now_s: float) -> float:
+        """Take note of a failure at an instant of the monotonic clock; how long to wait before the restart."""
+        if now_s - self._failed_at_s > STEADY_S:
+            self.failures = 0
+        self.failures += 1
+        beyond = self.failures - FREE_RESTARTS
+        wait_s = 0.0 if beyond <= 0 else min(MOST_S, LEAST_S * 2.0 ** (beyond - 1))
+        self._failed_at_s = now_s + wait_s
+        return wait_s
+
+    @property
+    def given_up(self) -> bool:
+        """Tell whether it has failed so often in a row that its work is better refused."""
+        return self.failures >= GIVEN_UP
 
 
-def summary(error: Exception) -> str:
+def summary(error: BaseException) -> str:
     """The last line of an error that Ray has wrapped: the one that says what happened."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

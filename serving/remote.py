@@ -97,6 +97,10 @@ class Progress:
         self._stride = max(1, ahead // 4)
         self._reported: dict[str, int] = {}
 
+    def follow(self, source: Any) -> None:
+        """Tell another source, which has heard nothing yet."""
+        self._source, self._reported = source, {}
+
     def report(self) -> None:
         """Send what is new since the last report; to be called every `REPORT_S`."""
         taken = self._tokens.taken()

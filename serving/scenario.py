@@ -63,6 +63,7 @@ class Scenario(ListenOptions):
     speed: float = 1.0
     token_model: str = str(BUNDLED_MODEL)
     token_ahead: int = 128
+    standby_sources: int = 0
     max_model_len: int = 32768
     max_num_seqs: int = 64
     max_num_batched_tokens: int = 8192
@@ -98,7 +99,7 @@ class Scenario(ListenOptions):
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be a whole number of at least 1.")
         if self.devices > MOST_DEVICES:
             raise ScenarioError(f"`devices` is {self.devices}: it must be at most {MOST_DEVICES}.")
-        for name in ("tau", "prefill_chunk", "patience_s", "topic_hold_s"):
+        for name in ("tau", "standby_sources", "prefill_chunk", "patience_s", "topic_hold_s"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be at least 0.")
         if not 0 < self.speed < float("inf"):

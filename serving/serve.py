@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import ray
 
@@ -24,6 +24,7 @@ from serving.fleet import described
 from serving.priority import become_urgent, may_be_realtime, settle
 from serving.scenario import Scenario
 from serving.slo import parse_classes
+from serving.source_manager import SourceManager
 from serving.vllm_flags import engine_args, parse_flags, prepare_environment, vllm_flags
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
         flags = vllm_flags(scenario, bringup.max_model_len)
         say("Starting the token source (vLLM) and the devices ...")
         realtime = may_be_realtime()
-        source = cluster.start_source(scenario, flags, realtime)
+        source = SourceManager(lambda: cluster.start_source(scenario, flags, realtime), scenario.standby_sources)
         engine, core = await build_engine(bringup, flags, source)
         stack.callback(engine.shutdown)
         app = await make_ready(bringup, engine, core, flags)
@@ -78,7 +79,7 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
         yield Serving(scenario, http_port, grpc_port, time.monotonic() - began, realtime, bool(bringup.access.api))
 
 
-async def build_engine(bringup: Bringup, flags: list[str], source: Any) -> "tuple[PacedEngine, PacedCore]":
+async def build_engine(bringup: Bringup, flags: list[str], source: SourceManager) -> "tuple[PacedEngine, PacedCore]":
     """The engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
     from prometheus_client import CollectorRegistry
 

@@ -18,7 +18,7 @@ from serving.flow import FAILED, Chunk
 from serving.replay import KNOWN_TOKENS
 from serving.token_source.clean_batch import clean_batch
 from serving.token_source.scheduler import RunAheadScheduler
-from serving.token_source.trials import Trials
+from serving.trials import Trials
 
 log = logging.getLogger("foreserve")
 
@@ -95,6 +95,10 @@ class VllmSource:
     def resend(self, request_id: str, position: int, device: int) -> None:
         """Deliver again all tokens of a request from `position` of its output on, and those to come, to `device`."""
         self.do(lambda: self._resend(request_id, position, device))
+
+    def beyond_known(self) -> list[str]:
+        """The requests of which there are more tokens than an earlier engine had made."""
+        return [id for id, live in list(self._live.items()) if live.finished or live.made > len(live.known)]
 
     def do(self, command: Callable[[], None]) -> None:
         """Have something done by the thread that runs `cycle`, before its next step."""

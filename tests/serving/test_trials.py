@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.token_source.trials import MOST_INQUIRIES, Trials
+from serving.trials import MOST_INQUIRIES, Trials
 
 REQUESTS = [f"request-{n}" for n in range(24)]
 
