@@ -24,6 +24,7 @@ from serving.admission import NeverAllowed, TurnedAway, Work
 from serving.apart_outputs import ApartOutputs
 from serving.arrival import Call, Headers
 from serving.paced_core import PacedCore
+from serving.request_bounds import check_request
 
 # How many of the last departures tell how soon the next place is free.
 DEPARTURES = 32
@@ -67,6 +68,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         """As in `AsyncLLM`, for text generation."""
         if not isinstance(params, SamplingParams):
             raise VLLMClientError("foreserve emulates text generation only: no pooling, scoring or embedding requests.")
+        check_request(request_id, params, cache_salt_of(prompt))
         return await super().add_request(request_id, prompt, params, *args, **kwargs)
 
     async def _add_request(self, request: Any, *args: Any, **kwargs: Any) -> None:
@@ -82,6 +84,8 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
 
         Text that is still to be tokenized (vLLM's gRPC service takes it) is judged when it is.
         """
+        if isinstance(sampling_params, SamplingParams):
+            check_request(request_id, sampling_params, cache_salt_of(prompt))
         ids = prompt.get("prompt_token_ids") if isinstance(prompt, dict) else None
         if ids is not None and isinstance(sampling_params, SamplingParams):
             limit = max(1, self.model_config.max_model_len - len(ids))
@@ -129,3 +133,8 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self._profile_lock = asyncio.Lock()
         self._profile_session_guard_enabled = True
         self._profile_session_active = False
+
+
+def cache_salt_of(prompt: Any) -> str | None:
+    """What keeps a prompt's KV cache apart, if it says so."""
+    return prompt.get("cache_salt") if isinstance(prompt, dict) else None

@@ -20,6 +20,7 @@ from serving.api.codec import event_json, reply, request_json
 from serving.api.grpc_errors import BadRequest, Refusal, refusal_of, refusal_told, refuse
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
+from serving.request_bounds import check_body
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -97,6 +98,7 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
         """vLLM's answer: a response, or the events of a stream."""
         if fields.setdefault("stream", stream) is not stream:
             raise BadRequest({"stream": f"must be {str(stream).lower()} here, or left out"})
+        check_body(fields, self._engine.scheduler_config.max_num_queued_reqs)
         answer = await endpoint.create(endpoint.request.model_validate(fields), _http_request(context))
         if (task := asyncio.current_task()) and task.cancelling():
             raise asyncio.CancelledError  # vLLM answers a cancelled call with an error that nobody waits for.

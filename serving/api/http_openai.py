@@ -13,6 +13,7 @@ from vllm.entrypoints.launchers.app import build_app
 from vllm.entrypoints.launchers.launcher import NoSignalServer
 
 from serving.access import Access
+from serving.api.body_guard import BodyGuard
 from serving.api.http_guard import Guard
 from serving.api.listening import Listening
 from serving.paced_engine import PacedEngine
@@ -63,7 +64,8 @@ class HttpServer:
     """Uvicorn on a socket that is bound already, without signal handlers of its own."""
 
     def __init__(self, app: FastAPI, engine: PacedEngine, sock: socket.socket, access: Access) -> None:
-        outer = Guard(Edge(app, engine), access)
+        guarded = BodyGuard(app, engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs)
+        outer = Guard(Edge(guarded, engine), access)
         config = uvicorn.Config(
             outer,
             # None: to whoever listens to the root logger, as what we say ourselves.

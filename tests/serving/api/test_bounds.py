@@ -1,0 +1,126 @@
+"""One client's request, whatever it says, over HTTP and gRPC: refused by the name of the field."""
+
+import json
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+from google.protobuf import json_format
+from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
+
+from serving.api.pb.foreserve.v1 import openai_pb2 as pb
+from serving.api.pb.foreserve.v1 import openai_pb2_grpc
+from serving.child import Child
+from serving.replay import KNOWN_TOKENS
+from tests.conftest import MODEL
+
+HALF = "\ud800"
+CHAT: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2}
+TEXT: dict[str, Any] = {"model": MODEL, "prompt": "Hi", "max_tokens": 2}
+ROUTES = {
+    "/v1/chat/completions": CHAT,
+    "/v1/completions": TEXT,
+    "/v1/responses": {"model": MODEL, "input": "Hi", "max_output_tokens": 2},
+    "/v1/messages": CHAT,
+    "/v1/chat/completions/batch": CHAT | {"messages": [CHAT["messages"]]},
+    "/invocations": TEXT,
+    "/tokenize": TEXT,
+}
+
+
+def refusal(emulator: Child, path: str, body: dict[str, Any], **headers: str) -> dict[str, Any]:
+    sent = json.dumps(body).encode()
+    answer = httpx.post(emulator.http_url + path, content=sent, headers={"content-type": "application/json"} | headers)
+    assert answer.status_code == 400, answer.text
+    return dict(answer.json()["error"])
+
+
+@pytest.mark.parametrize("path", ROUTES)
+@pytest.mark.parametrize("field", ["request_id", "model", "user", "cache_salt", "unheard_of"])
+def test_half_a_character_is_refused_on_each_route(emulator: Child, path: str, field: str) -> None:
+    error = refusal(emulator, path, ROUTES[path] | {field: f"a{HALF}"})
+    assert error["param"] == field and "surrogate" in error["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/invocations"])
+def test_keys_of_our_own_cannot_come_from_a_client(emulator: Child, path: str) -> None:
+    for args in ({KNOWN_TOKENS: [99_999_999, 1]}, {KNOWN_TOKENS: "1"}):
+        message = refusal(emulator, path, ROUTES[path] | {"vllm_xargs": args})["message"]
+        assert KNOWN_TOKENS in message
+    assert "slo, ttft_ms, tpot_ms, priority, topic" in message
+
+
+def test_transfers_of_kv_are_refused(emulator: Child) -> None:
+    for field in ("kv_transfer_params", "ec_transfer_params"):
+        assert field in refusal(emulator, "/v1/completions", TEXT | {field: {"do_remote_prefill": True}})["message"]
+
+
+@pytest.mark.parametrize("value", [1, "x", [], True, 0.5])
+@pytest.mark.parametrize("field", ["structured_outputs", "response_format", "stream_options"])
+def test_objects_of_another_type_are_no_internal_error(emulator: Child, field: str, value: Any) -> None:
+    for path, body in (("/v1/chat/completions", CHAT), ("/v1/completions", TEXT)):
+        assert refusal(emulator, path, body | {field: value})["param"] == field
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value"),
+    [
+        ("/v1/completions", "stop", [str(i) for i in range(65)]),
+        ("/v1/completions", "stop", ["a" * 1025]),
+        ("/v1/completions", "logit_bias", {str(i): 1 for i in range(1025)}),
+        ("/v1/completions", "logit_bias", {"-1": 1}),
+        ("/v1/completions", "allowed_token_ids", [-1]),
+        ("/v1/completions", "stop_token_ids", [99_999_999]),
+        ("/v1/completions", "prompt", ["a"] * 65),
+        ("/v1/completions", "prompt", [[1]] * 65),
+        ("/v1/completions", "bad_words", [str(i) for i in range(129)]),
+        ("/v1/completions", "n", 65),
+        ("/v1/completions", "top_k", 10**30),
+        ("/v1/completions", "repetition_penalty", 1e-38),
+        ("/v1/completions", "request_id", "a" * 300),
+        ("/v1/chat/completions", "messages", CHAT["messages"] * 2049),
+        ("/v1/chat/completions", "tools", [{"type": "function", "function": {"name": "f"}}] * 129),
+        ("/v1/chat/completions", "chat_template_kwargs", {str(i): 1 for i in range(65)}),
+        ("/v1/chat/completions", "chat_template", "{% for i in range(10**9) %}{% endfor %}"),
+    ],
+)
+def test_what_would_stall_or_end_others_is_refused(emulator: Child, path: str, field: str, value: Any) -> None:
+    error = refusal(emulator, path, ROUTES[path] | {field: value})
+    assert field.replace("_", " ") in f"{error['param']} {error['message']}".lower().replace("_", " ")
+
+
+def test_a_header_that_names_a_request_is_bounded(emulator: Child) -> None:
+    assert "request_id" in refusal(emulator, "/v1/completions", TEXT, **{"x-request-id": "a" * 300})["message"]
+
+
+def test_the_same_over_grpc(emulator: Child) -> None:
+    with grpc.insecure_channel(emulator.grpc_url.removeprefix("grpc://")) as channel:
+        complete = openai_pb2_grpc.OpenAIStub(channel).CreateCompletion  # type: ignore[no-untyped-call]
+        for fields in (
+            {"vllm_xargs": {KNOWN_TOKENS: "1"}},
+            {"request_id": "a" * 300},
+            {"stop": [str(i) for i in range(65)]},
+            {"prompt": ["a"] * 65},
+        ):
+            with pytest.raises(grpc.RpcError) as caught:
+                complete(json_format.ParseDict(TEXT | fields, pb.CompletionRequest()))
+            assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT, caught.value.details()
+            name = next(iter(fields))
+            assert name in caught.value.details()
+
+
+def test_the_same_over_vllms_service(emulator: Child) -> None:
+    with grpc.insecure_channel(emulator.grpc_url.removeprefix("grpc://")) as channel:
+        generate = vllm_engine_pb2_grpc.VllmEngineStub(channel).Generate
+        for name, asked in {
+            "request_id": vllm_engine_pb2.GenerateRequest(request_id="a" * 300, text="Hi"),
+            "stop": vllm_engine_pb2.GenerateRequest(
+                request_id="a", text="Hi", sampling_params={"stop_token_ids": range(1025)}
+            ),
+            "Token id": vllm_engine_pb2.GenerateRequest(request_id="b", tokenized={"input_ids": [99_999_999]}),
+        }.items():
+            with pytest.raises(grpc.RpcError) as caught:
+                list(generate(asked))
+            assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT, caught.value.details()
+            assert name in caught.value.details()
