@@ -5,6 +5,7 @@ validation, defaults, templates, stop strings and error texts are the same on bo
 """
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -39,7 +40,9 @@ class Endpoint:
 class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
     """Serves over gRPC what vLLM's `init_app_state` has put into `state`."""
 
-    def __init__(self, engine: Any, state: Any) -> None:
+    def __init__(self, engine: Any, state: Any, places: int = sys.maxsize) -> None:
+        """`places` are those of the queue: a request cannot have more prompts."""
+        self._places = places
         chat, completion = state.openai_serving_chat, state.openai_serving_completion
         self._engine = engine
         self._models = state.openai_serving_models
@@ -98,7 +101,7 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
         """vLLM's answer: a response, or the events of a stream."""
         if fields.setdefault("stream", stream) is not stream:
             raise BadRequest({"stream": f"must be {str(stream).lower()} here, or left out"})
-        check_body(fields, self._engine.scheduler_config.max_num_queued_reqs)
+        check_body(fields, self._places)
         answer = await endpoint.create(endpoint.request.model_validate(fields), _http_request(context))
         if (task := asyncio.current_task()) and task.cancelling():
             raise asyncio.CancelledError  # vLLM answers a cancelled call with an error that nobody waits for.

@@ -45,7 +45,8 @@ async def start_grpc(engine: Any, state: Any, host: str, port: int, access: Acce
     """
     interceptors = [GrpcGuard(access), Stamp(engine), MalformedRequests()]
     server = grpc.aio.server(interceptors=interceptors, options=OPTIONS)
-    openai_pb2_grpc.add_OpenAIServicer_to_server(OpenAIServicer(engine, state), server)  # type: ignore[no-untyped-call]
+    openai = OpenAIServicer(engine, state, engine.scheduler_config.max_num_queued_reqs)
+    openai_pb2_grpc.add_OpenAIServicer_to_server(openai, server)  # type: ignore[no-untyped-call]
     admin_pb2_grpc.add_AdminServicer_to_server(AdminServicer(state.admin), server)  # type: ignore[no-untyped-call]
     vllm_engine_pb2_grpc.add_VllmEngineServicer_to_server(EngineServicer(engine, time.time()), server)
     health_pb2_grpc.add_HealthServicer_to_server(EngineHealth(engine), server)
