@@ -184,7 +184,8 @@ def test_a_key_is_asked_for_and_a_full_queue_says_when_to_come_back(small_emulat
 
 def test_of_a_burst_of_streams_those_without_a_place_get_a_status_and_no_stream(small_emulator: Child) -> None:
     def status(_: int) -> int:
-        body = {"model": MODEL, "prompt": "Hello", "max_tokens": 4, "stream": True, "ignore_eos": True}
+        # Long enough for all to come while the first have their places, on a busy machine too.
+        body = {"model": MODEL, "prompt": "Hello", "max_tokens": 40, "stream": True, "ignore_eos": True}
         headers = {"Authorization": f"Bearer {SECRET}"}
         with httpx.stream("POST", f"{small_emulator.http_url}/v1/completions", json=body, headers=headers) as answer:
             text = "".join(answer.iter_text())
