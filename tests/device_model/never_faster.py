@@ -1,4 +1,4 @@
-"""The law that more work is never done faster, as it holds with two tiers: but for what leaves HB.
+"""The laws that more work is never done faster, and no work slower on more HB, as they hold with two tiers.
 
 HB has more bandwidth than EXT, and is the slower of both all the same where it has most to deliver. What it has no more
 room for EXT delivers meanwhile: HB is spared those bytes, and a step the time of these at most. And drafts that are
@@ -35,6 +35,20 @@ def spared(group, before, lost):
     assert ext_bytes >= were_ext * NEARLY
     assert hb_bytes + ext_bytes >= (were_hb + were_ext) * NEARLY
     return max(were_hb - hb_bytes, 0.0) / before[0].unit.hb_bytes_per_s
+
+
+def check_never_slower(less, more, batch, shape=None):
+    """Check each group of a step on `more` HB beside that on `less`. Only the pool of drafts may take longer, as it has
+    more members: by no larger a factor."""
+    pools = pool_of(more, batch), pool_of(less, batch)
+    for stage, before in zip(stages(more, batch, shape), stages(less, batch, shape), strict=True):
+        assert stage.totals(max).exposed_s == before.totals(max).exposed_s == 0
+        for group, earlier in zip(stage.groups, before.groups, strict=True):
+            took_s, before_s = (max(max(part.times()) for part in parts) for parts in (group, earlier))
+            if group[0].name == POOL:
+                assert not pools[1] or took_s <= before_s * max(pools[0] / pools[1], 1.0) / NEARLY
+            else:
+                assert took_s <= before_s / NEARLY
 
 
 def pool_of(dev, batch):
