@@ -14,7 +14,7 @@ import pytest
 import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from serving.api.auth import OPEN_SERVICES
+from serving.api.grpc_guard import PUBLIC
 from serving.bringup import load_fleet
 from serving.child import Child
 from serving.cli import make_parser, scenario_of
@@ -176,7 +176,7 @@ def test_probes_ask_what_is_there_and_needs_no_key() -> None:
     assert {probe["httpGet"]["path"] for probe in (startup, readiness)} == {"/health"}
     assert {probe["httpGet"]["port"] for probe in (startup, readiness)} == {"http"}
     assert liveness["grpc"]["port"] == load_scenario(SCENARIO).grpc_port
-    assert "grpc.health.v1.Health" in OPEN_SERVICES
+    assert "grpc.health.v1.Health" in PUBLIC
     assert manifest("ServiceMonitor")["spec"]["endpoints"][0]["path"] == "/metrics"
     assert "127.0.0.1:8000/health" in instruction("HEALTHCHECK").rest
     for name in ("head", "hosts"):
@@ -307,7 +307,7 @@ def test_what_the_image_copies_is_there_and_in_the_context() -> None:
 @pytest.mark.parametrize("path", ["tests/conftest.py", ".git/config", ".venv/bin/python", "tools/protos.py", "x.toml"])
 def test_nothing_else_is_in_the_context(path: str) -> None:
     assert ignored(path)
-    assert ignored("serving/api/__pycache__/auth.pyc") and not ignored("serving/api/auth.py")
+    assert ignored("serving/api/__pycache__/grpc_guard.pyc") and not ignored("serving/api/grpc_guard.py")
 
 
 def test_the_image_serves_as_nobody_and_ends_on_sigterm() -> None:
