@@ -37,6 +37,10 @@ class DeviceModelActor:
         become_urgent(realtime)
         self._loaded = {emulated: emulated.load() for emulated in set(fleet)}
 
+    def pulse(self) -> float:
+        """Answer, which is what is asked for."""
+        return 0.0
+
     def figures(self, emulated: Emulated) -> Figures:
         """Raises SpecError if there can be no such device."""
         return emulated.figures(self._load(emulated))
@@ -71,6 +75,9 @@ class LpddrActor:
         become_urgent(realtime)
         self._tier = Lpddr(bytes_per_s)
 
+    def pulse(self) -> float:
+        return 0.0
+
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
         return self._tier.lease(device, traffic_bytes, elapsed_s)
 
@@ -84,6 +91,9 @@ class SchedulerActor:
 
     def __init__(self, realtime: bool) -> None:
         become_urgent(realtime)
+
+    def pulse(self) -> float:
+        return 0.0
 
     def reset(self, device: Any, limits: Limits, rules: Rules) -> None:
         self._scheduler = Scheduler(limits, rules)
@@ -124,8 +134,14 @@ class HbXpu:
         self._feed: Receiver[list[Chunk]] = Receiver(list[Chunk])
         self._engine: Engine | None = None
         self._progress: Progress | None = None
+        self._running, self._reported_s = False, time.monotonic()
         threading.Thread(target=self._feed.run, args=[self._push], daemon=True).start()
         threading.Thread(target=self._report, daemon=True).start()
+
+    @ray.method(concurrency_group="feed")
+    def pulse(self) -> float:
+        """For how many real seconds the loop, the feed, or the report of progress has been overdue."""
+        return max(self._clock.overdue_s if self._running else 0.0, self._feed.overdue_s, self._reported_late_s())
 
     @ray.method(concurrency_group="feed")
     def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> str:
@@ -186,8 +202,12 @@ class HbXpu:
         engine = self._engine
         assert engine is not None
         engine.at = self._clock.now()
-        while True:
-            engine.cycle()
+        self._running = True
+        try:
+            while True:
+                engine.cycle()
+        finally:
+            self._running = False
 
     @ray.method(concurrency_group="feed")
     def open(self, request_id: str, position: int) -> None:
@@ -217,9 +237,13 @@ class HbXpu:
         if self._engine is not None:
             self._engine.push(chunks)
 
+    def _reported_late_s(self) -> float:
+        return max(0.0, time.monotonic() - self._reported_s - REPORT_S)
+
     def _report(self) -> None:
         while True:
             time.sleep(REPORT_S)
+            self._reported_s = time.monotonic()
             if self._progress is not None:
                 self._progress.report()
 
@@ -237,6 +261,11 @@ class TokenSource:
 
         self._devices: dict[int, tuple[str, Sender[list[Chunk]]]] = {}
         self._source = VllmSource(engine_args(flags), ahead, self._deliver)
+
+    @ray.method(concurrency_group="feed")
+    def pulse(self) -> float:
+        """For how many real seconds the loop has been at one step."""
+        return self._source.overdue_s
 
     @ray.method(concurrency_group="feed")
     def wire(self, devices: dict[int, str]) -> None:

@@ -159,7 +159,8 @@ def run_serve(args: argparse.Namespace) -> int:
     import uvloop
 
     from serving.discovery import check_folder
-    from serving.serve import serve
+    from serving.ray_watch import RayLost
+    from serving.serve import LOST, serve
 
     check_folder(args.ready_file, "--ready-file")
     check_folder(args.discovery_file, "--discovery-file")
@@ -170,7 +171,10 @@ def run_serve(args: argparse.Namespace) -> int:
         stack.callback(bringup.sock.close)
         args.api_keys = args.admin_keys = None
         bringup.observing = observing.observe(args, stack)
-        uvloop.run(serve(bringup, args.ready_file, args.discovery_file))
+        try:
+            uvloop.run(serve(bringup, args.ready_file, args.discovery_file))
+        except RayLost:
+            return LOST
     return 0
 
 

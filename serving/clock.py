@@ -39,6 +39,8 @@ class WallClock:
         self._origin = time.monotonic() - (time.time() - origin_unix_s)
         self.speed = speed
         self._news = threading.Event()
+        self._wakes_s = time.monotonic()
+        self._wakes_s = time.monotonic()
 
     def now(self) -> float:
         return (time.monotonic() - self._origin) * self.speed
@@ -53,6 +55,7 @@ class WallClock:
 
     def until(self, at: float) -> float:
         left = -self.late(at)
+        self._wakes_s = time.monotonic() + left
         if left > SPIN_S:
             time.sleep(left - SPIN_S)
         deadline = self._origin + at / self.speed
@@ -62,12 +65,18 @@ class WallClock:
 
     def wait(self, at: float) -> None:
         left = -self.late(at)
+        self._wakes_s = time.monotonic() + min(left, LOOK_S)
         if left > 0:
             self._news.wait(min(left, LOOK_S))
         self._news.clear()
 
     def signal(self) -> None:
         self._news.set()
+
+    @property
+    def overdue_s(self) -> float:
+        """For how many real seconds whoever waits by this clock has been late to do so again, or to wake."""
+        return max(0.0, time.monotonic() - self._wakes_s)
 
 
 class VirtualClock:

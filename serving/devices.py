@@ -148,6 +148,11 @@ class Devices:
         sharers = self.nodes[index].emulated.sharers
         return [node.index for node in self.present if node.index // sharers == index // sharers]
 
+    @property
+    def kept(self) -> list[Node]:
+        """The devices that are run, and mended if they die."""
+        return [self.nodes[index] for index in self._loops]
+
     def at(self, index: int) -> Node:
         """The device with an index, if there is one that is not gone. Raises `Unknown`."""
         node = self.nodes.get(index)

@@ -188,6 +188,12 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         """vLLM's output handler calls this for one reason: it has seen a stop string."""
         self._end(request_ids, FinishReason.STOP)
 
+    def fail_all(self) -> None:
+        """End every request with an error, now and from now on: there is nothing left that could serve it."""
+        self.resources.engine_dead = True
+        for flight in self._dispatcher.abort(list(self._dispatcher.flights)):
+            self._fail(flight)
+
     def cancel(self, request_ids: list[str]) -> None:
         """End requests whose clients have gone, or said so."""
         self._end(request_ids, FinishReason.ABORT)

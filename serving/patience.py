@@ -38,6 +38,6 @@ class Backoff:
 
 
 def summary(error: BaseException) -> str:
-    """The last line of an error that Ray has wrapped: the one that says what happened."""
+    """The first sentence of the last line of an error that Ray has wrapped: the one that says what happened."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+    return lines[-1].partition(". ")[0].removesuffix(".") if lines else type(error).__name__

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from serving.discovery import announced
 from serving.faults import parse_fault
 from serving.fleet import described
 from serving.priority import become_urgent, may_be_realtime, settle
+from serving.ray_watch import RayLost, on_loss, ray_processes, watch_ray
 from serving.scenario import Scenario
 from serving.slo import parse_classes
 from serving.source_manager import SourceManager
@@ -34,8 +37,13 @@ if TYPE_CHECKING:
     from serving.metrics import Metrics
     from serving.paced_core import PacedCore
     from serving.paced_engine import PacedEngine
+    from serving.readiness import Readiness
 
 log = logging.getLogger("foreserve")
+
+STOP_S = 10.0
+LOST = os.EX_TEMPFAIL
+"""The exit code after Ray was lost: another start may work."""
 
 Say = Callable[[str], None]
 
@@ -50,6 +58,7 @@ class Serving:
     ready_s: float
     realtime: bool
     keyed: bool
+    lost: "asyncio.Future[str]"
 
 
 @contextlib.asynccontextmanager
@@ -74,9 +83,30 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
         grpc_port, http_port = await open_edge(stack, bringup, engine, app)
         for fault in scenario.faults:
             await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
+        lost = watch(stack, core, app.state.readiness)
         become_urgent()
         settle()
-        yield Serving(scenario, http_port, grpc_port, time.monotonic() - began, realtime, bool(bringup.access.api))
+        ready_s, keyed = time.monotonic() - began, bool(bringup.access.api)
+        yield Serving(scenario, http_port, grpc_port, ready_s, realtime, keyed, lost)
+
+
+def watch(stack: contextlib.AsyncExitStack, core: "PacedCore", readiness: "Readiness") -> "asyncio.Future[str]":
+    """Watch the parts of an emulation, and Ray; why Ray is lost, if it ever is."""
+    lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def lose(why: str) -> None:
+        # Said at once: without Ray, what follows may never end by itself.
+        log.error("%s, and with it all that served. Start the server anew, as a supervisor does.", why)
+        readiness.lose(why)
+        core.fail_all()
+        lost.set_result(why)
+
+    readiness.watchdog.start()
+    stack.callback(readiness.watchdog.stop)
+    ray_watch = asyncio.create_task(watch_ray(ray_processes()))
+    ray_watch.add_done_callback(lambda task: on_loss(task, lose))
+    stack.callback(ray_watch.cancel)
+    return lost
 
 
 async def build_engine(bringup: Bringup, flags: list[str], source: SourceManager) -> "tuple[PacedEngine, PacedCore]":
@@ -114,11 +144,13 @@ async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore",
 
     from serving.admin import Admin
     from serving.api.http_admin import admin_routes
+    from serving.api.http_health import health_routes
     from serving.api.http_metrics import metrics_routes
     from serving.api.http_openai import make_app
     from serving.api.http_status import status_routes
     from serving.api.warm_up import warm_up
     from serving.metrics.snapshot import status_of
+    from serving.readiness import Readiness
 
     if bringup.scenario.asks_topics:
         from serving.prompt_topics import open_topics
@@ -126,6 +158,8 @@ async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore",
         core.topics = open_topics(engine.renderer.tokenizer)
     app = await make_app(engine, parse_flags(flags))
     app.state.admin = Admin(core.devices, core.injector)
+    app.state.readiness = Readiness(core.devices)
+    app.include_router(health_routes(app.state.readiness))
     app.include_router(admin_routes(app.state.admin))
     await core.start()
     await warm_up(app.state, bringup.scenario.model)
@@ -181,13 +215,19 @@ async def open_edge(
     return grpc_port, bringup.sock.getsockname()[1]
 
 
-async def until_interrupted() -> None:
-    """Waits for Ctrl-C, or for whoever ends processes politely."""
+async def until_interrupted(lost: "asyncio.Future[str]") -> None:
+    """Wait for Ctrl-C, or for whoever ends processes politely. Raises `RayLost` if Ray is lost before."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    lost.add_done_callback(lambda _: stop.set())
     await stop.wait()
+    if lost.done():
+        end = threading.Timer(STOP_S, os._exit, [LOST])
+        end.daemon = True
+        end.start()
+        raise RayLost(lost.result())
 
 
 async def serve(bringup: Bringup, ready_file: Path | None, discovery_file: Path | None = None) -> None:
@@ -203,7 +243,7 @@ async def serve(bringup: Bringup, ready_file: Path | None, discovery_file: Path 
         if ready_file:
             addresses = {"http_port": up.http_port, "grpc_port": up.grpc_port, "ready_s": round(up.ready_s, 2)}
             ready_file.write_text(json.dumps(addresses | {"realtime": up.realtime}), encoding="utf-8")
-        await until_interrupted()
+        await until_interrupted(up.lost)
         print("\nStopping ...", flush=True)
 
 

@@ -5,6 +5,8 @@ Over ZeroMQ, because a call of Ray's costs a hundred times as much, and these ha
 """
 
 import asyncio
+import contextlib
+import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -15,6 +17,8 @@ import zmq
 Message = TypeVar("Message")
 # Messages that are handed over before the loop has its turn.
 DRAIN = 32
+# A thread that waits for messages shows so often that it is alive.
+LOOK_MS = 1000
 
 
 class Sender(Generic[Message]):
@@ -39,13 +43,22 @@ class Receiver(Generic[Message]):
 
     def __init__(self, kind: Any) -> None:
         self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PULL)
+        self._socket.set(zmq.RCVTIMEO, LOOK_MS)
+        self._looked_s = time.monotonic()
         self.address = bind(self._socket)
         self._decoder = msgspec.msgpack.Decoder(kind)
+
+    @property
+    def overdue_s(self) -> float:
+        """For how many real seconds the thread that runs it has not looked for messages."""
+        return max(0.0, time.monotonic() - self._looked_s - LOOK_MS / 1000)
 
     def run(self, take: Callable[[Message], object]) -> None:
         """Hand over each message, for ever."""
         while True:
-            take(self._decoder.decode(self._socket.recv()))
+            self._looked_s = time.monotonic()
+            with contextlib.suppress(zmq.Again):
+                take(self._decoder.decode(self._socket.recv()))
 
 
 class Inbox(Generic[Message]):

@@ -5,13 +5,14 @@ import time
 from typing import Any
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.access import Access
 from serving.api.grpc_admin import AdminServicer
 from serving.api.grpc_guard import GrpcGuard
+from serving.api.grpc_health import PartsHealth
 from serving.api.grpc_malformed import MalformedRequests
 from serving.api.grpc_openai import OpenAIServicer
 from serving.api.grpc_vllm import EngineServicer
@@ -49,7 +50,7 @@ async def start_grpc(engine: Any, state: Any, host: str, port: int, access: Acce
     openai_pb2_grpc.add_OpenAIServicer_to_server(openai, server)  # type: ignore[no-untyped-call]
     admin_pb2_grpc.add_AdminServicer_to_server(AdminServicer(state.admin), server)  # type: ignore[no-untyped-call]
     vllm_engine_pb2_grpc.add_VllmEngineServicer_to_server(EngineServicer(engine, time.time()), server)
-    health_pb2_grpc.add_HealthServicer_to_server(EngineHealth(engine), server)
+    health_pb2_grpc.add_HealthServicer_to_server(PartsHealth(state.readiness, SERVICES), server)
     reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
     bound = bind(server, host, port)
     await server.start()
@@ -66,29 +67,6 @@ class Stamp(grpc.aio.ServerInterceptor):
         """Called by grpc for every call, in the task that then serves it."""
         self._engine.stamp(handler_call_details.invocation_metadata or (), handler_call_details.method)
         return await continuation(handler_call_details)
-
-
-class EngineHealth(health.aio.HealthServicer):  # type: ignore[misc]
-    """The standard health service: all services live and die with the engine."""
-
-    def __init__(self, engine: Any) -> None:
-        super().__init__()
-        self._engine = engine
-
-    async def Check(self, request: Any, context: Any) -> Any:
-        """The status now."""
-        await self._refresh()
-        return await super().Check(request, context)
-
-    async def Watch(self, request: Any, context: Any) -> None:
-        """The status now, and each change that a later call finds."""
-        await self._refresh()
-        await super().Watch(request, context)
-
-    async def _refresh(self) -> None:
-        status = health_pb2.HealthCheckResponse
-        for service in ("", *SERVICES):
-            await self.set(service, status.NOT_SERVING if self._engine.errored else status.SERVING)
 
 
 def bind(server: grpc.aio.Server, host: str, port: int) -> int:

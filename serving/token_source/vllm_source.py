@@ -1,6 +1,7 @@
 """The token source: vLLM's engine core, running ahead of the emulated clock into a bounded buffer per request."""
 
 import logging
+import math
 import pickle
 import queue
 import time
@@ -74,6 +75,7 @@ class VllmSource:
         self._live: dict[str, Live] = {}
         self._trials = Trials()
         self._stepped_at_s = 0.0
+        self._began_s = math.inf
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
 
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
@@ -168,13 +170,21 @@ class VllmSource:
         failed = Chunk(live.request.request_id, len(live.tokens), [], FAILED, str(error))
         self._deliver(live.device, [failed])
 
+    @property
+    def overdue_s(self) -> float:
+        """For how many real seconds the thread that runs `cycle` has been at one step; 0 while it waits for work."""
+        return max(0.0, time.monotonic() - self._began_s)
+
     def _carry_out(self, wait: bool, timeout_s: float | None = None) -> None:
         try:
-            self._commands.get(block=wait, timeout=timeout_s)()
+            self._began_s = math.inf if wait else time.monotonic()
+            command = self._commands.get(block=wait, timeout=timeout_s)
+            self._began_s = time.monotonic()
+            command()
             while True:
                 self._commands.get_nowait()()
         except queue.Empty:
-            pass
+            self._began_s = time.monotonic()
 
     def _add(self, request: EngineCoreRequest, device: int, known: list[int]) -> None:
         self._begin(request, device, known, taken=0)

@@ -1,0 +1,46 @@
+"""The standard health service: the emulation as a whole, whether it is `ready`, and each of its parts by name."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from grpc_health.v1 import health, health_pb2
+
+from serving.readiness import UP, Readiness
+
+READY = "ready"
+LOOK_S = 1.0
+Status = health_pb2.HealthCheckResponse
+
+
+class PartsHealth(health.aio.HealthServicer):  # type: ignore[misc]
+    """`services` and "" are served while the process is worth keeping; `ready`, and parts by name, while they are up."""
+
+    def __init__(self, readiness: Readiness, services: Sequence[str]) -> None:
+        super().__init__()
+        self._readiness = readiness
+        self._services = services
+        self._refreshing: asyncio.Task[None] | None = None
+
+    async def Check(self, request: Any, context: Any) -> Any:
+        """The status now."""
+        await self._refresh()
+        return await super().Check(request, context)
+
+    async def Watch(self, request: Any, context: Any) -> None:
+        """The status now, and each change of it."""
+        await self._refresh()
+        if self._refreshing is None:
+            self._refreshing = asyncio.create_task(self._refresh_often())
+        await super().Watch(request, context)
+
+    async def _refresh_often(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        told = dict.fromkeys(("", *self._services), self._readiness.live) | {READY: self._readiness.ready}
+        told |= {name: state in (UP, "serving") for name, state in self._readiness.parts().items()}
+        for service, well in told.items():
+            await self.set(service, Status.SERVING if well else Status.NOT_SERVING)

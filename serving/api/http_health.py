@@ -1,0 +1,21 @@
+"""GET /ready: whether a request that comes now would be served, and each part by name. (/health, which vLLM has, says
+whether the process is worth keeping.)"""
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from serving.readiness import Readiness
+
+
+def health_routes(readiness: Readiness) -> APIRouter:
+    """The route, for whoever asks."""
+    routes = APIRouter()
+
+    @routes.get("/ready")
+    async def show_ready() -> JSONResponse:
+        """Tell whether the emulation can serve, with 200 or 503, and how each of its parts is."""
+        ready = readiness.ready
+        told = {"ready": ready, "live": readiness.live, "parts": readiness.parts()}
+        return JSONResponse(told, status_code=200 if ready else 503)
+
+    return routes

@@ -1,0 +1,95 @@
+"""Ray itself: the raylet of this node and the GCS, without which nothing of an emulation can go on."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import psutil
+import ray
+from ray.experimental.internal_kv import _internal_kv_exists
+
+LOOK_S = 0.5
+# A process that was stopped for so long is as good as dead.
+STOPPED_S = 8.0
+# The GCS is asked so often, and lost if an answer takes so long: it may be on another machine, and may be restarted.
+ASK_S = 5.0
+SILENT_S = 30.0
+RAYLET, GCS = "raylet", "gcs_server"
+
+
+class RayLost(Exception):
+    """Ray is gone; the message is a sentence without its end."""
+
+
+def ray_processes() -> dict[str, psutil.Process]:
+    """The raylet of this node, and the GCS if it is ours, by name."""
+    node = ray._private.worker._global_node
+    if node is None:
+        return {}
+    found = {name: psutil.Process(info.process.pid) for name, (info, *_) in node.all_processes.items() if name == GCS}
+    for process in psutil.process_iter(["name", "cmdline"]):
+        words = process.info["cmdline"] or []
+        if process.info["name"] == RAYLET and any(word.endswith(f"={node.raylet_socket_name}") for word in words):
+            found[RAYLET] = process
+    return found
+
+
+async def watch_ray(processes: dict[str, psutil.Process]) -> None:
+    """Look at Ray for as long as it is well. Raises `RayLost`."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_watch_gcs())
+        for name, process in processes.items():
+            tasks.create_task(_watch_process(name, process))
+
+
+async def _watch_process(name: str, process: psutil.Process) -> None:
+    stopped = _Since()
+    while True:
+        state = _status(process)
+        if state in ("", psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            raise RayLost(f"Ray's {name} (process {process.pid}) has ended")
+        if stopped.for_s(state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)) > STOPPED_S:
+            raise RayLost(f"Ray's {name} (process {process.pid}) is stopped")
+        await asyncio.sleep(LOOK_S)
+
+
+async def _watch_gcs() -> None:
+    while True:
+        try:
+            async with asyncio.timeout(SILENT_S):
+                await asyncio.to_thread(_internal_kv_exists, b"foreserve")
+        except Exception as error:
+            raise RayLost(f"Ray's GCS does not answer ({type(error).__name__})") from error
+        await asyncio.sleep(ASK_S)
+
+
+@dataclass(slots=True)
+class _Since:
+    """Since when something has been so, in a row."""
+
+    began_s: float | None = None
+
+    def for_s(self, is_so: bool) -> float:
+        if not is_so:
+            self.began_s = None
+            return 0.0
+        now_s = time.monotonic()
+        self.began_s = now_s if self.began_s is None else self.began_s
+        return now_s - self.began_s
+
+
+def _status(process: psutil.Process) -> str:
+    try:
+        return str(process.status())
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def on_loss(watch: "asyncio.Task[None]", tell: Callable[[str], None]) -> None:
+    """Have `tell` hear, in a sentence without its end, why a watch has ended, if it did so because Ray is lost."""
+    if watch.cancelled():
+        return
+    error = watch.exception()
+    reasons = error.exceptions if isinstance(error, BaseExceptionGroup) else [error]
+    tell(str(reasons[0]))
