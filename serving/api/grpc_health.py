@@ -14,7 +14,7 @@ Status = health_pb2.HealthCheckResponse
 
 
 class PartsHealth(health.aio.HealthServicer):  # type: ignore[misc]
-    """`services` and "" are served while the process is worth keeping; `ready`, and parts by name, while they are up."""
+    """`services` and "" are served while the process is worth keeping; `ready`, and each part, while they are up."""
 
     def __init__(self, readiness: Readiness, services: Sequence[str]) -> None:
         super().__init__()

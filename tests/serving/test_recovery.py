@@ -1,12 +1,16 @@
 """Each actor's process is killed under load: every client still gets all of its tokens, once, and the same ones."""
 
 import contextlib
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import grpc
+import httpx
 import openai
 import psutil
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from serving.child import Child
 from tests.conftest import MODEL
@@ -31,15 +35,17 @@ def ask(client: openai.OpenAI, seed: int, arrived: list[int]) -> list[int]:
     return ids
 
 
-def ask_all(client: openai.OpenAI, kill: psutil.Process | None = None) -> list[list[int]]:
-    """The answers to all requests at once; `kill` dies when a third of the tokens is there."""
+def ask_all(
+    client: openai.OpenAI, kill: psutil.Process | None = None, how: signal.Signals = signal.SIGKILL
+) -> list[list[int]]:
+    """The answers to all requests at once; `kill` gets a signal when a third of the tokens is there."""
     arrived: list[int] = []
     with ThreadPoolExecutor(REQUESTS) as pool:
         answers = [pool.submit(ask, client, seed, arrived) for seed in range(REQUESTS)]
         while kill and len(arrived) < REQUESTS * TOKENS // 3:
             time.sleep(0.01)
         if kill:
-            kill.kill()
+            kill.send_signal(how)
         return [answer.result(timeout=120) for answer in answers]
 
 
@@ -72,3 +78,41 @@ def test_requests_go_on_when_an_actor_dies(
     assert ask_all(client, kill=victim) == reference
     assert not victim.is_running()
     assert ask_all(client) == reference
+
+
+STOPS = [
+    "HbXpu",
+    "TokenSource",
+    *(pytest.param(actor, marks=pytest.mark.slow) for actor in ("SchedulerActor", "LpddrActor", "DeviceModelActor")),
+]
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("actor", STOPS)
+def test_requests_go_on_when_an_actor_is_stopped(
+    emulator: Child, client: openai.OpenAI, reference: list[list[int]], actor: str
+) -> None:
+    victims = processes(emulator, actor)
+    assert ask_all(client, kill=victims[0], how=signal.SIGSTOP) == reference
+    # One that no request had to wait for is found silent a little later.
+    victims[0].wait(timeout=60)
+    assert ask_all(client) == reference
+
+
+def test_each_part_says_by_name_that_it_is_up(emulator: Child) -> None:
+    parts = {"ray", "token source", "device model"}
+    parts |= {f"{kind} {index}" for kind in ("device", "scheduler", "lpddr") for index in (0, 1)}
+    deadline = time.monotonic() + 60
+    while (answer := httpx.get(f"{emulator.http_url}/ready")).status_code != 200 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    told = answer.json()
+    assert answer.status_code == 200 and told["ready"] and told["live"]
+    assert set(told["parts"]) == parts and set(told["parts"].values()) == {"up"}
+    with grpc.insecure_channel(emulator.grpc_url.removeprefix("grpc://")) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        for service in ("", "ready", *parts):
+            found = health.Check(health_pb2.HealthCheckRequest(service=service))
+            assert found.status == health_pb2.HealthCheckResponse.SERVING, service
+        with pytest.raises(grpc.RpcError) as refused:
+            health.Check(health_pb2.HealthCheckRequest(service="device 7"))
+        assert refused.value.code() == grpc.StatusCode.NOT_FOUND
