@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from serving.bound_options import BoundOptions
 from serving.scenario_error import ScenarioError
 
 KEYS = ("api_keys", "api_key_file", "admin_keys", "admin_key_file")
@@ -9,7 +10,7 @@ KEYS = ("api_keys", "api_key_file", "admin_keys", "admin_key_file")
 
 
 @dataclass(frozen=True, slots=True)
-class ListenOptions:
+class ListenOptions(BoundOptions):
     """Where to listen, and the keys to ask for. A `Scenario` extends it, so that each field is an option as well."""
 
     host: str = "127.0.0.1"
@@ -22,6 +23,7 @@ class ListenOptions:
 
     def check_listening(self) -> None:
         """Raise `ScenarioError` for what cannot be listened on."""
+        self.check_bounds()
         for name in ("http_port", "grpc_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must lie in 0 to 65535 (0: any free port).")

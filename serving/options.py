@@ -50,6 +50,11 @@ HELP = {
     "requests have to say max_tokens, which is the rest of the context otherwise",
     "prefix_caching": "let requests share the KV cache of what their prompts begin with",
     "block_tokens": "tokens in a block of the KV cache, whole ones of which prompts share",
+    "max_request_bytes": "bytes of a request's body, or of a gRPC message",
+    "max_connections": "connections of clients; beyond, who says nothing for longest has to go (at most half of the "
+    "files that the system lets the server open)",
+    "request_timeout_s": "real seconds that a client may take to send the headers of a request, and then its body",
+    "stall_timeout_s": "real seconds for which a client may not read what it is sent, before its connection is ended",
     "host": "address to listen on",
     "http_port": "port of the OpenAI HTTP API and /metrics (0: any free one)",
     "grpc_port": "port of the gRPC API (0: any free one)",

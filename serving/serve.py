@@ -206,9 +206,9 @@ async def open_edge(
     from serving.api.http_openai import HttpServer
 
     scenario = bringup.scenario
-    grpc_server, grpc_port = await start_grpc(engine, app.state, scenario.host, scenario.grpc_port, bringup.access)
+    grpc_server, grpc_port = await start_grpc(engine, app.state, scenario, bringup.access)
     stack.push_async_callback(grpc_server.stop, 0.5)
-    http = HttpServer(app, engine, bringup.sock, bringup.access)
+    http = HttpServer(app, engine, bringup.sock, bringup.access, scenario)
     stack.push_async_callback(http.stop)
     stack.push_async_callback(engine.abort_all)
     await http.start()

@@ -11,12 +11,14 @@ from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.access import Access
 from serving.api.grpc_admin import AdminServicer
+from serving.api.grpc_bounds import CallBounds, channel_options
 from serving.api.grpc_guard import GrpcGuard
 from serving.api.grpc_health import PartsHealth
 from serving.api.grpc_malformed import MalformedRequests
 from serving.api.grpc_openai import OpenAIServicer
 from serving.api.grpc_vllm import EngineServicer
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc, openai_pb2, openai_pb2_grpc
+from serving.listen_options import ListenOptions
 
 SERVICES = (
     openai_pb2.DESCRIPTOR.services_by_name["OpenAI"].full_name,
@@ -29,8 +31,7 @@ OPTIONS = [
     ("grpc.optimization_target", "throughput"),
     # Otherwise two servers would share a port in silence, each with a part of the calls.
     ("grpc.so_reuseport", 0),
-    # Room for any prompt; what is larger gets RESOURCE_EXHAUSTED before it fills the memory.
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    # Room for any answer: log probabilities of a whole context, and a tokenizer.
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     # As vLLM's own launcher: an unary call is silent while it decodes, and a client that pings then is no attacker.
     ("grpc.http2.max_ping_strikes", 0),
@@ -39,20 +40,20 @@ OPTIONS = [
 ]
 
 
-async def start_grpc(engine: Any, state: Any, host: str, port: int, access: Access) -> tuple[grpc.aio.Server, int]:
-    """A started server, and its port: any free one if `port` is 0.
+async def start_grpc(engine: Any, state: Any, options: ListenOptions, access: Access) -> tuple[grpc.aio.Server, int]:
+    """A started server, and its port: any free one if `grpc_port` is 0.
 
     `engine` is a `PacedEngine`, `state` what vLLM's `init_app_state` has filled. Raises `OSError` if the port is taken.
     """
-    interceptors = [GrpcGuard(access), Stamp(engine), MalformedRequests()]
-    server = grpc.aio.server(interceptors=interceptors, options=OPTIONS)
+    interceptors = [GrpcGuard(access), Stamp(engine), CallBounds(options), MalformedRequests()]
+    server = grpc.aio.server(interceptors=interceptors, options=OPTIONS + channel_options(options))
     openai = OpenAIServicer(engine, state, engine.scheduler_config.max_num_queued_reqs)
     openai_pb2_grpc.add_OpenAIServicer_to_server(openai, server)  # type: ignore[no-untyped-call]
     admin_pb2_grpc.add_AdminServicer_to_server(AdminServicer(state.admin), server)  # type: ignore[no-untyped-call]
     vllm_engine_pb2_grpc.add_VllmEngineServicer_to_server(EngineServicer(engine, time.time()), server)
     health_pb2_grpc.add_HealthServicer_to_server(PartsHealth(state.readiness, SERVICES), server)
     reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
-    bound = bind(server, host, port)
+    bound = bind(server, options.host, options.grpc_port)
     await server.start()
     return server, bound
 

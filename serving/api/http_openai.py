@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from argparse import Namespace
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -15,7 +16,9 @@ from vllm.entrypoints.launchers.launcher import NoSignalServer
 from serving.access import Access
 from serving.api.body_guard import BodyGuard
 from serving.api.http_guard import Guard
+from serving.api.http_protocol import BoundedProtocol
 from serving.api.listening import Listening
+from serving.bound_options import BoundOptions
 from serving.paced_engine import PacedEngine
 
 KEEP_ALIVE_S = 5
@@ -63,11 +66,16 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
 class HttpServer:
     """Uvicorn on a socket that is bound already, without signal handlers of its own."""
 
-    def __init__(self, app: FastAPI, engine: PacedEngine, sock: socket.socket, access: Access) -> None:
-        guarded = BodyGuard(app, engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs)
+    def __init__(
+        self, app: FastAPI, engine: PacedEngine, sock: socket.socket, access: Access, bounds: BoundOptions
+    ) -> None:
+        context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
+        guarded = BodyGuard(app, bounds, context, places)
         outer = Guard(Edge(guarded, engine), access)
         config = uvicorn.Config(
             outer,
+            http=partial(BoundedProtocol, bounds),  # type: ignore[arg-type]  # called as the class would be
+            ws="none",
             # None: to whoever listens to the root logger, as what we say ourselves.
             log_config=None,
             log_level="warning",

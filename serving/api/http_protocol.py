@@ -1,0 +1,171 @@
+"""HTTP connections within bounds, on top of uvicorn's: it has none for heads, for who does not read, or for strangers.
+
+A connection waits (for a head), is served, or lingers: its answer is written, and what the client still sends is read
+and thrown away for a moment, because a connection that is closed over unread bytes takes the answer with it.
+"""
+
+import asyncio
+import resource
+from typing import Any
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from serving.bound_options import BoundOptions
+
+MOST_HEAD_BYTES = 64 << 10
+MOST_HEADERS = 100
+LINGER_S = 1.0
+# Of the files that this process may have open, connections leave a half to everything else.
+SHARE_OF_FILES = 2
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """A connection that ends if its client sends too much, too slowly, or does not read."""
+
+    def __init__(self, bounds: BoundOptions, **uvicorn: Any) -> None:
+        super().__init__(**uvicorn)
+        self._bounds = bounds
+        self._most_connections = connection_limit(bounds)
+        self._in_head = self._is_refused = self._has_whole_request = False
+        self._head_bytes = 0
+        self.waits_since_s = 0.0
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Called by asyncio. Who is one too many takes the place of whoever has said nothing for longest."""
+        super().connection_made(transport)
+        self._await_head()
+        if len(self.connections) > self._most_connections:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        others = [each for each in self.connections if isinstance(each, BoundedProtocol) and each is not self]
+        if idle := [each for each in others if each.is_waiting]:
+            min(idle, key=lambda each: each.waits_since_s).transport.close()
+        else:
+            sentence = f"All {self._most_connections} connections are taken: try again in a moment."
+            self._refuse(503, sentence, ((b"retry-after", b"1"),))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio."""
+        self._disarm_head()
+        self._resumed()
+        super().connection_lost(exc)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Tell whether no request of this connection is being served."""
+        return not self._is_refused and (self.cycle is None or bool(self.cycle.response_complete))
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio."""
+        if self._is_refused:
+            return
+        super().data_received(data)
+        if self.parser is None or self._is_refused:
+            return
+        self._head_bytes = self._head_bytes + len(data) if self._in_head else 0
+        if self._head_bytes > MOST_HEAD_BYTES or (self._in_head and len(self.headers) > MOST_HEADERS):
+            self._refuse_head()
+        elif self._head_timer is None and self.timeout_keep_alive_task is None and self.is_waiting:
+            self._await_head()
+
+    def on_message_begin(self) -> None:
+        """Called by the parser."""
+        super().on_message_begin()
+        self._in_head, self._has_whole_request = True, False
+        if self._head_timer is None:
+            self._await_head()
+
+    def on_headers_complete(self) -> None:
+        """Called by the parser."""
+        self._in_head = False
+        self._disarm_head()
+        if len(self.headers) > MOST_HEADERS:
+            self._refuse_head()
+        elif not self._is_refused:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Called by the parser."""
+        if not self._is_refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Called by the parser."""
+        self._has_whole_request = True
+        if not self._is_refused:
+            super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Called by uvicorn. Nobody will read the rest of a request that is answered already."""
+        super().on_response_complete()
+        if not self._has_whole_request and not self.pipeline:
+            self._linger()
+
+    def pause_writing(self) -> None:
+        """Called by asyncio when the client is slower than what is written to it."""
+        super().pause_writing()
+        self._stall_timer = self.loop.call_later(self._bounds.stall_timeout_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Called by asyncio when the client has read most of it."""
+        self._resumed()
+        super().resume_writing()
+
+    def _resumed(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+
+    def _await_head(self) -> None:
+        self.waits_since_s = self.loop.time()
+        self._head_timer = self.loop.call_later(self._bounds.request_timeout_s, self._head_is_late)
+
+    def _disarm_head(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _head_is_late(self) -> None:
+        self._head_timer = None
+        limit = f"{self._bounds.request_timeout_s:g} s"
+        self._refuse(408, f"The headers of a request took longer than {limit}.")
+
+    def _refuse_head(self) -> None:
+        self._refuse(431, f"A request may have {MOST_HEADERS} headers, and {MOST_HEAD_BYTES >> 10} KiB of them.")
+
+    def _refuse(self, status: int, sentence: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+        """Answer without the application, and end the connection."""
+        if self._is_refused or self.transport.is_closing():
+            return
+        # An answer that is being written would be cut in two.
+        if not self.is_waiting:
+            self.transport.abort()
+            return
+        self._is_refused = True
+        self._disarm_head()
+        error = {"message": sentence, "type": "BadRequestError", "param": None, "code": status}
+        body = msgspec.json.encode({"error": error})
+        said = (
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+            *headers,
+        )
+        head = b"".join(name + b": " + value + b"\r\n" for name, value in said)
+        self.transport.write(STATUS_LINE[status] + head + b"\r\n" + body)
+        self._linger()
+
+    def _linger(self) -> None:
+        self._is_refused = True
+        self._unset_keepalive_if_required()
+        self.loop.call_later(LINGER_S, self.transport.close)
+
+
+def connection_limit(bounds: BoundOptions) -> int:
+    """Connections that the bounds allow, and the system has files for."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return bounds.max_connections if files < 0 else max(1, min(bounds.max_connections, files // SHARE_OF_FILES))
