@@ -13,6 +13,7 @@ from serving.keys import forget
 from serving.observing.options import Observing
 from serving.scenario import Scenario, ScenarioError
 from serving.terms import TermError
+from serving.tls import Tls
 from serving.traced import check_trace
 from serving.vllm_flags import context_of
 
@@ -26,6 +27,7 @@ class Bringup:
     fleet: list[tuple[Emulated, Figures]]
     max_model_len: int
     access: Access
+    tls: Tls | None
     sock: socket.socket
     observing: Observing = field(default_factory=Observing)
 
@@ -33,7 +35,7 @@ class Bringup:
 def prepare(scenario: Scenario) -> Bringup:
     """Check a scenario, take its HTTP port and its keys, which no process that we start is to have; raises
     `ScenarioError`."""
-    access = Access.of(scenario)
+    access, tls = Access.of(scenario), Tls.of(scenario)
     try:
         fleet = load_fleet(scenario)
         context = min(context_of(scenario.token_model), context_held(scenario, fleet))
@@ -43,7 +45,7 @@ def prepare(scenario: Scenario) -> Bringup:
     free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
     sock = free_port(scenario.host, scenario.http_port, "http_port")
     forget()
-    return Bringup(without_keys(scenario), fleet, context, access, sock)
+    return Bringup(without_keys(scenario), fleet, context, access, tls, sock)
 
 
 def without_keys(scenario: Scenario) -> Scenario:

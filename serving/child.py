@@ -77,9 +77,10 @@ def _when_ready(process: subprocess.Popen[str], ready_file: Path, began: float) 
             raise ServerFailed(f"the server was not ready after {START_S:.0f} s.")
         time.sleep(0.05)
     ready = json.loads(ready_file.read_text())
+    s = "s" if ready["encrypted"] else ""
     return Child(
-        http_url=f"http://127.0.0.1:{ready['http_port']}",
-        grpc_url=f"grpc://127.0.0.1:{ready['grpc_port']}",
+        http_url=f"http{s}://127.0.0.1:{ready['http_port']}",
+        grpc_url=f"grpc{s}://127.0.0.1:{ready['grpc_port']}",
         ready_s=time.monotonic() - began,
         realtime=ready["realtime"],
         process=process,

@@ -27,6 +27,8 @@ from serving.options import FILES, HELP, REPEATABLE, file_name, option_of
 from serving.parity import command as parity_command
 from serving.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario, located
 from serving.step_trace import command as step_trace_command
+from serving.trust import add_arguments as trust_arguments
+from serving.trust import trust_of
 
 if TYPE_CHECKING:
     from serving.bringup import Bringup
@@ -97,7 +99,7 @@ def make_parser() -> argparse.ArgumentParser:
     bench.add_argument("--quick", action="store_true", help="shorter runs, rougher figures")
     bench.set_defaults(run=run_bench)
     call = commands.add_parser("call", help="call a gRPC method, found by reflection, with a JSON request")
-    call.add_argument("target", metavar="HOST:PORT")
+    call.add_argument("target", metavar="HOST:PORT", help="grpcs://HOST:PORT, or --ca-file, for TLS")
     call.add_argument("method", metavar="SERVICE/METHOD", help="for example foreserve.v1.OpenAI/ListModels")
     call.add_argument("request", nargs="?", default="{}", metavar="JSON")
     call.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
@@ -109,6 +111,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="'NAME: VALUE'",
         help="metadata, for example 'x-foreserve-slo: interactive'; may be given more than once",
     )
+    trust_arguments(call)
     call.set_defaults(run=run_call)
     commands_of = (device_model_commands, token_model_commands, policy_commands, study_commands)
     for others in (*commands_of, topic_commands, top_commands, step_trace_command, parity_command):
@@ -209,7 +212,7 @@ def run_call(args: argparse.Namespace) -> int:
     from serving.api.call import call
 
     metadata = [("authorization", f"Bearer {args.api_key}")] if args.api_key else []
-    return int(call(args.target, args.method, args.request, (*metadata, *args.metadata)))
+    return int(call(args.target, trust_of(args), args.method, args.request, (*metadata, *args.metadata)))
 
 
 def metadata_of(text: str) -> tuple[str, str]:

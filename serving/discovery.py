@@ -43,6 +43,8 @@ def targets(scenario: Scenario, http_port: int) -> str:
     host = ray.util.get_node_ip_address() if scenario.host in EVERYWHERE else scenario.host
     labels = {
         "job": "foreserve",
+        # What Prometheus itself looks at; without it, it asks over HTTP.
+        **({"__scheme__": "https"} if scenario.encrypted else {}),
         "__meta_foreserve_model": scenario.model,
         "__meta_foreserve_devices": described(scenario.members),
     }

@@ -20,6 +20,14 @@ class ListenOptions(BoundOptions):
     api_key_file: str = ""
     admin_keys: tuple[str, ...] = field(default=(), repr=False)
     admin_key_file: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_client_ca: str = ""
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether HTTP and gRPC are over TLS."""
+        return bool(self.tls_cert)
 
     def check_listening(self) -> None:
         """Raise `ScenarioError` for what cannot be listened on."""
@@ -27,5 +35,8 @@ class ListenOptions(BoundOptions):
         for name in ("http_port", "grpc_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must lie in 0 to 65535 (0: any free port).")
+        for name, needed in (("tls_cert", "tls_key"), ("tls_key", "tls_cert"), ("tls_client_ca", "tls_cert")):
+            if getattr(self, name) and not getattr(self, needed):
+                raise ScenarioError(f"`{name}` is set, and `{needed}` is not: it takes both.")
         if self.http_port == self.grpc_port != 0:
             raise ScenarioError(f"`grpc_port` is {self.grpc_port}, as `http_port` is: they must differ.")

@@ -65,6 +65,10 @@ HELP = {
     "may show it: rather use a file, or FORESERVE_ADMIN_KEY; may be given more than once",
     "admin_key_file": "file with such keys, one a line; without any the admin is refused, but on loopback (where an "
     "API key will do)",
+    "tls_cert": "file with the certificate to show over HTTP and gRPC, in PEM, and those up to its root; read again "
+    "when it changes, as the next two are",
+    "tls_key": "file with its private key, in PEM",
+    "tls_client_ca": "file with those that clients' certificates must be from, in PEM (not set: clients need none)",
 }
 
 """What each key of a scenario says, on the command line too."""
@@ -78,7 +82,7 @@ REPEATABLE = {
 }
 """Options that may be given more than once: each of them is an entry of the scenario's list."""
 
-FILES = ("api_key_file", "admin_key_file")
+FILES = ("api_key_file", "admin_key_file", "tls_cert", "tls_key", "tls_client_ca")
 """Keys of a scenario that name a file."""
 
 MOST = 1_000_000  # of whatever the command line counts

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ray
 
@@ -205,10 +205,9 @@ async def open_edge(
     from serving.api.grpc_server import start_grpc
     from serving.api.http_openai import HttpServer
 
-    scenario = bringup.scenario
-    grpc_server, grpc_port = await start_grpc(engine, app.state, scenario, bringup.access)
+    grpc_server, grpc_port = await start_grpc(engine, app.state, bringup)
     stack.push_async_callback(grpc_server.stop, 0.5)
-    http = HttpServer(app, engine, bringup.sock, bringup.access, scenario)
+    http = HttpServer(app, engine, bringup)
     stack.push_async_callback(http.stop)
     stack.push_async_callback(engine.abort_all)
     await http.start()
@@ -233,7 +232,7 @@ async def until_interrupted(lost: "asyncio.Future[str]") -> None:
 async def serve(bringup: Bringup, ready_file: Path | None, discovery_file: Path | None = None) -> None:
     """`foreserve serve`: up until interrupted."""
     scenario = bringup.scenario
-    for sentence in concerns(bringup.access, scenario.host, encrypted=False):
+    for sentence in concerns(bringup.access, scenario.host, encrypted=scenario.encrypted):
         log.warning(sentence)
     print(f"foreserve: {scenario.model} on {described(scenario.members)}, speed {scenario.speed:g}")
     async with contextlib.AsyncExitStack() as stack:
@@ -241,8 +240,13 @@ async def serve(bringup: Bringup, ready_file: Path | None, discovery_file: Path 
         stack.enter_context(announced(scenario, up.http_port, discovery_file))
         print(greeting(up), flush=True)
         if ready_file:
-            addresses = {"http_port": up.http_port, "grpc_port": up.grpc_port, "ready_s": round(up.ready_s, 2)}
-            ready_file.write_text(json.dumps(addresses | {"realtime": up.realtime}), encoding="utf-8")
+            told: dict[str, Any] = {
+                "http_port": up.http_port,
+                "grpc_port": up.grpc_port,
+                "encrypted": scenario.encrypted,
+            }
+            told |= {"ready_s": round(up.ready_s, 2), "realtime": up.realtime}
+            ready_file.write_text(json.dumps(told), encoding="utf-8")
         await until_interrupted(up.lost)
         print("\nStopping ...", flush=True)
 
@@ -250,18 +254,21 @@ async def serve(bringup: Bringup, ready_file: Path | None, discovery_file: Path 
 def greeting(up: Serving) -> str:
     """What a user needs now: where it listens, and lines to paste."""
     scenario, host = up.scenario, up.scenario.host
+    s, curl, call = ("s", "curl --cacert FILE", "call --ca-file FILE") if scenario.encrypted else ("", "curl", "call")
+    http, grpc = f"http{s}://{host}:{up.http_port}", f"grpc{s}://{host}:{up.grpc_port}"
+    header = "-H 'Content-Type: application/json'"
     question = {"model": scenario.model, "max_tokens": 32, "messages": [{"role": "user", "content": "Hello!"}]}
     streamed = json.dumps(question | {"stream": True})
     key = ' -H "Authorization: Bearer $OPENAI_API_KEY"' if up.keyed else ""
     priority = "real-time priority" if up.realtime else "no real-time priority (not permitted here): expect more jitter"
     return f"""
 Ready in {up.ready_s:.1f} s; devices run with {priority}.
-  HTTP     http://{host}:{up.http_port}/v1
-  gRPC     {host}:{up.grpc_port}
-  Live     http://{host}:{up.http_port}/ui  (metrics: /metrics)
+  HTTP     {http}/v1
+  gRPC     {grpc}
+  Live     {http}/ui  (metrics: /metrics)
 
 Try it:
-  curl -N http://{host}:{up.http_port}/v1/chat/completions -H 'Content-Type: application/json'{key} -d '{streamed}'
-  {sys.argv[0]} call {host}:{up.grpc_port} foreserve.v1.OpenAI/StreamChatCompletion '{json.dumps(question)}'
+  {curl} -N {http}/v1/chat/completions {header}{key} -d '{streamed}'
+  {sys.argv[0]} {call} {grpc} foreserve.v1.OpenAI/StreamChatCompletion '{json.dumps(question)}'
 
 Ctrl-C ends it."""

@@ -1,5 +1,6 @@
 """`foreserve top`: a running emulation in the terminal: devices, modes, queues, SLOs, energy."""
 
+import ssl
 import time
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +16,7 @@ from rich.text import Text
 from serving.load.bearer import bearer
 from serving.pulse import Beat, Pulse, attained
 from serving.status import DeviceNow, SloNow, Status
+from serving.trust import SYSTEMS, Trust
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
 BAR = 8  # characters
@@ -27,10 +29,10 @@ class Unreachable(Exception):
     """There is no emulation to look at; the message is a sentence."""
 
 
-def fetch(url: str, api_key: str | None = None) -> Status:
+def fetch(url: str, api_key: str | None = None, verify: ssl.SSLContext | bool = True) -> Status:
     """The status of the emulation at `url`. Raises `Unreachable`."""
     try:
-        answer = httpx.get(f"{url}/foreserve/v1/status", headers=bearer(api_key), timeout=TIMEOUT_S)
+        answer = httpx.get(f"{url}/foreserve/v1/status", headers=bearer(api_key), timeout=TIMEOUT_S, verify=verify)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Unreachable(
             f"Nothing answers at {url} ({error}): is `foreserve serve` up, and is that its port?"
@@ -43,10 +45,10 @@ def fetch(url: str, api_key: str | None = None) -> Status:
         raise Unreachable(f"What answers at {url} is no foreserve server ({answer.status_code}).") from error
 
 
-def top(url: str, interval_s: float, once: bool, api_key: str | None = None) -> None:
+def top(url: str, interval_s: float, once: bool, api_key: str | None = None, trust: Trust = SYSTEMS) -> None:
     """Show the status until Ctrl-C, or `once`, after an interval. Raises `Unreachable` if it can't be had at first."""
     console, pulse = Console(), Pulse()
-    look = partial(fetch, url, api_key)
+    look = partial(fetch, url, api_key, trust.context() if url.startswith("https:") else True)
     status = look()
     if once:
         pulse.beat(status)

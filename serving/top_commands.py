@@ -4,6 +4,8 @@ import argparse
 import os
 import sys
 
+from serving.trust import add_arguments, trust_of
+
 INTERVAL_S = 1.0
 URL = "http://127.0.0.1:8000"
 
@@ -13,6 +15,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     top = commands.add_parser("top", help="watch a running emulation in the terminal")
     top.add_argument("url", nargs="?", default=URL, metavar="URL", help=f"of its HTTP port (default: {URL})")
     top.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
+    add_arguments(top)
     top.add_argument("--interval", type=_seconds, default=INTERVAL_S, metavar="S", help="seconds between two looks")
     top.add_argument("--once", action="store_true", help="print what goes on within one such interval, and end")
     top.set_defaults(run=run_top)
@@ -23,7 +26,7 @@ def run_top(args: argparse.Namespace) -> int:
     from serving.top import Unreachable, top
 
     try:
-        top(args.url.rstrip("/").removesuffix("/v1"), args.interval, args.once, args.api_key)
+        top(args.url.rstrip("/").removesuffix("/v1"), args.interval, args.once, args.api_key, trust_of(args))
     except Unreachable as sentence:
         print(f"foreserve top: {sentence}", file=sys.stderr)
         return 2

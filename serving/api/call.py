@@ -11,13 +11,15 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
+from serving.trust import Trust
+
 Metadata = tuple[tuple[str, str | bytes], ...]
 
 
-def call(target: str, method: str, request: str, metadata: Metadata) -> int:
+def call(target: str, trust: Trust, method: str, request: str, metadata: Metadata) -> int:
     """Print what `service/method` of `target` answers; 0, or 1 after an error, which is printed as a sentence."""
     try:
-        with grpc.insecure_channel(target) as channel:
+        with _channel(target, trust) as channel:
             _call(channel, method, request, metadata)
     except grpc.RpcError as error:
         # A call that fails is also the error that says why.
@@ -27,6 +29,16 @@ def call(target: str, method: str, request: str, metadata: Metadata) -> int:
     else:
         return 0
     return 1
+
+
+def _channel(target: str, trust: Trust) -> grpc.Channel:
+    """To HOST:PORT, with TLS if there is a `ca_file`, or as grpcs:// or grpc:// before it says."""
+    scheme, marked, address = target.rpartition("://")
+    if scheme not in ("", "grpc", "grpcs"):
+        raise ValueError(f"{target!r} is not allowed; allowed is HOST:PORT, grpc://HOST:PORT or grpcs://HOST:PORT.")
+    if scheme == "grpcs" or (trust.ca_file and not marked):
+        return grpc.secure_channel(address, trust.grpc_credentials())
+    return grpc.insecure_channel(address)
 
 
 def _call(channel: grpc.Channel, method: str, request: str, metadata: Metadata) -> None:

@@ -9,7 +9,6 @@ from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
-from serving.access import Access
 from serving.api.grpc_admin import AdminServicer
 from serving.api.grpc_bounds import CallBounds, channel_options
 from serving.api.grpc_guard import GrpcGuard
@@ -18,7 +17,8 @@ from serving.api.grpc_malformed import MalformedRequests
 from serving.api.grpc_openai import OpenAIServicer
 from serving.api.grpc_vllm import EngineServicer
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc, openai_pb2, openai_pb2_grpc
-from serving.listen_options import ListenOptions
+from serving.bringup import Bringup
+from serving.tls import Tls
 
 SERVICES = (
     openai_pb2.DESCRIPTOR.services_by_name["OpenAI"].full_name,
@@ -40,12 +40,13 @@ OPTIONS = [
 ]
 
 
-async def start_grpc(engine: Any, state: Any, options: ListenOptions, access: Access) -> tuple[grpc.aio.Server, int]:
+async def start_grpc(engine: Any, state: Any, bringup: Bringup) -> tuple[grpc.aio.Server, int]:
     """A started server, and its port: any free one if `grpc_port` is 0.
 
     `engine` is a `PacedEngine`, `state` what vLLM's `init_app_state` has filled. Raises `OSError` if the port is taken.
     """
-    interceptors = [GrpcGuard(access), Stamp(engine), CallBounds(options), MalformedRequests()]
+    options = bringup.scenario
+    interceptors = [GrpcGuard(bringup.access), Stamp(engine), CallBounds(options), MalformedRequests()]
     server = grpc.aio.server(interceptors=interceptors, options=OPTIONS + channel_options(options))
     openai = OpenAIServicer(engine, state, engine.scheduler_config.max_num_queued_reqs)
     openai_pb2_grpc.add_OpenAIServicer_to_server(openai, server)  # type: ignore[no-untyped-call]
@@ -53,7 +54,7 @@ async def start_grpc(engine: Any, state: Any, options: ListenOptions, access: Ac
     vllm_engine_pb2_grpc.add_VllmEngineServicer_to_server(EngineServicer(engine, time.time()), server)
     health_pb2_grpc.add_HealthServicer_to_server(PartsHealth(state.readiness, SERVICES), server)
     reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
-    bound = bind(server, options.host, options.grpc_port)
+    bound = bind(server, options.host, options.grpc_port, bringup.tls)
     await server.start()
     return server, bound
 
@@ -70,11 +71,13 @@ class Stamp(grpc.aio.ServerInterceptor):
         return await continuation(handler_call_details)
 
 
-def bind(server: grpc.aio.Server, host: str, port: int) -> int:
-    """Makes the server listen, without TLS; the port. Raises `OSError`, with a sentence for whoever started us."""
+def bind(server: grpc.aio.Server, host: str, port: int, tls: Tls | None = None) -> int:
+    """Makes the server listen; the port. Raises `OSError`, with a sentence for whoever started us."""
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
-        return server.add_insecure_port(address)
+        if tls is None:
+            return server.add_insecure_port(address)
+        return server.add_secure_port(address, tls.grpc_credentials())
     except RuntimeError as error:
         raise OSError(
             f"gRPC cannot listen on {address} ({_reason(host, port)}): choose another --grpc-port (0: any free one)."

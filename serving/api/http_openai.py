@@ -1,7 +1,6 @@
 """OpenAI over HTTP: vLLM's own application, mounted on the paced engine."""
 
 import asyncio
-import socket
 from argparse import Namespace
 from functools import partial
 from math import ceil
@@ -13,12 +12,11 @@ from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
 from vllm.entrypoints.launchers.launcher import NoSignalServer
 
-from serving.access import Access
 from serving.api.body_guard import BodyGuard
 from serving.api.http_guard import Guard
 from serving.api.http_protocol import BoundedProtocol
 from serving.api.listening import Listening
-from serving.bound_options import BoundOptions
+from serving.bringup import Bringup
 from serving.paced_engine import PacedEngine
 
 KEEP_ALIVE_S = 5
@@ -66,12 +64,11 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
 class HttpServer:
     """Uvicorn on a socket that is bound already, without signal handlers of its own."""
 
-    def __init__(
-        self, app: FastAPI, engine: PacedEngine, sock: socket.socket, access: Access, bounds: BoundOptions
-    ) -> None:
+    def __init__(self, app: FastAPI, engine: PacedEngine, bringup: Bringup) -> None:
+        bounds = bringup.scenario
         context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
         guarded = BodyGuard(app, bounds, context, places)
-        outer = Guard(Edge(guarded, engine), access)
+        outer = Guard(Edge(guarded, engine), bringup.access)
         config = uvicorn.Config(
             outer,
             http=partial(BoundedProtocol, bounds),  # type: ignore[arg-type]  # called as the class would be
@@ -82,9 +79,10 @@ class HttpServer:
             access_log=False,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACE_S,
+            ssl_context_factory=_tls_of(bringup),
         )
         self._server = app.state.server = NoSignalServer(config)
-        self._sock = sock
+        self._sock = bringup.sock
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -101,3 +99,9 @@ class HttpServer:
         self._server.should_exit = True
         if self._task:
             await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _tls_of(bringup: Bringup) -> Any:
+    """What makes uvicorn's context; None without TLS."""
+    tls = bringup.tls
+    return None if tls is None else lambda _config, _default: tls.http_context()

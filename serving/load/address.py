@@ -44,7 +44,7 @@ class Address:
     def metrics_url(self) -> str:
         """Where its /metrics should be."""
         if self.is_grpc:
-            return f"http://{self._bracketed}:{EMULATOR_HTTP_PORT}/metrics"
+            return f"http{'s' if self.scheme == 'grpcs' else ''}://{self._bracketed}:{EMULATOR_HTTP_PORT}/metrics"
         return f"{self.base_url}/metrics"
 
     @property

@@ -13,6 +13,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from serving.load.bearer import bearer
+from serving.trust import SYSTEMS, Trust
 
 LATENESS_LIMIT = 0.05  # Of the modelled latency: above it, latencies are the host's rather than the hardware's.
 UNDERRUN_LIMIT = 0.05  # Of the released tokens: above it, latencies are the token model's.
@@ -97,22 +98,23 @@ class Fidelity:
         return None
 
 
-async def snapshot(url: str, api_key: str | None = None) -> Snapshot | None:
+async def snapshot(url: str, api_key: str | None = None, trust: Trust = SYSTEMS) -> Snapshot | None:
     """Reads /metrics; None if nothing answers there or it is not our emulator."""
+    verify = trust.context() if url.startswith("https:") else True
     try:
-        async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=10, verify=verify) as client:
             reply = await client.get(url, headers=bearer(api_key))
     except (httpx.HTTPError, httpx.InvalidURL):
         return None
     return parse(reply.text) if reply.status_code == 200 else None
 
 
-async def settled(url: str, api_key: str | None = None) -> Snapshot | None:
+async def settled(url: str, api_key: str | None = None, trust: Trust = SYSTEMS) -> Snapshot | None:
     """Reads /metrics until it no longer changes."""
-    last = await snapshot(url, api_key)
+    last = await snapshot(url, api_key, trust)
     for _ in range(SETTLE_TRIES):
         await asyncio.sleep(SETTLE_S)
-        now = await snapshot(url, api_key)
+        now = await snapshot(url, api_key, trust)
         if now is None or now == last:
             return now
         last = now

@@ -22,7 +22,7 @@ class GrpcTransport:
         self.options = options
         target = options.address.netloc
         if options.address.scheme == "grpcs":
-            self.channel = grpc.aio.secure_channel(target, grpc.ssl_channel_credentials())
+            self.channel = grpc.aio.secure_channel(target, options.trust.grpc_credentials())
         else:
             self.channel = grpc.aio.insecure_channel(target)
         self.stub: Any = openai_pb2_grpc.OpenAIStub(self.channel)  # type: ignore[no-untyped-call]

@@ -5,7 +5,6 @@ to it. The calls that need no stamps use httpx.
 """
 
 import asyncio
-import ssl
 from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
@@ -115,7 +114,7 @@ class HttpTransport:
 
     def __init__(self, options: LoadOptions) -> None:
         self.options, self.address = options, options.address
-        self.tls = ssl.create_default_context() if self.address.scheme == "https" else None
+        self.tls = options.trust.context() if self.address.scheme == "https" else None
         self.idle: deque[Connection] = deque()
         self._head = lru_cache(self._request_head)
         self._encode = msgspec.json.Encoder().encode
@@ -124,7 +123,7 @@ class HttpTransport:
         """The names under /v1/models."""
         url = f"{self.address.base_url}/v1/models"
         try:
-            async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+            async with httpx.AsyncClient(trust_env=False, timeout=30, verify=self.tls or True) as client:
                 reply = await client.get(url, headers=bearer(self.options.api_key))
         except httpx.HTTPError as error:
             raise LoadError(f"Nothing answers at {self.options.url}: {error or type(error).__name__}.") from error

@@ -10,6 +10,8 @@ from typing import Any
 
 from serving.load.address import Address
 from serving.load.arrivals import KINDS
+from serving.trust import SYSTEMS, Trust, trust_of
+from serving.trust import add_arguments as trust_arguments
 
 DEFAULT_REQUESTS = 100
 _OURS = {"n", "stream"}
@@ -71,6 +73,7 @@ class LoadOptions:
     timeout_s: float = 600.0  # Real seconds for one request.
     metrics_url: str | None = None
     slos: Slos = Slos()
+    trust: Trust = SYSTEMS
 
     def __post_init__(self) -> None:
         _ = self.address  # Raises if it is none.
@@ -141,6 +144,7 @@ def options_from(args: argparse.Namespace) -> LoadOptions:
             option = "--" + name.replace("_", "-")
             raise OptionError(f"{option} cannot go with --workload, whose file says that: leave one of them out.")
     said = {name: getattr(args, name) for name in _SAME} | {
+        "trust": trust_of(args),
         "api_key": args.api_key or os.environ.get("OPENAI_API_KEY"),
         "rate_per_s": args.rate,
         "duration_s": args.duration,
@@ -159,6 +163,7 @@ def _add_endpoint(group: Any) -> None:
     add("--endpoint", default=default.endpoint, metavar="completions|chat", help="route (default: %(default)s)")
     add("--model", help="model name (default: the first that the endpoint lists)")
     add("--api-key", help="bearer token (default: OPENAI_API_KEY)")
+    trust_arguments(group)
     add("--timeout", type=float, default=default.timeout_s, metavar="S", help="per request (default: %(default)s s)")
 
 

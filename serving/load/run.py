@@ -131,7 +131,7 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None
 async def _look(options: LoadOptions, transport: Transport) -> tuple[str, emulator.Snapshot | None]:
     """The model to ask for, and the emulator's figures before the run."""
     model = options.model or _first(await transport.models(), options)
-    before = await emulator.snapshot(_metrics_url(options), options.api_key)
+    before = await emulator.snapshot(_metrics_url(options), options.api_key, options.trust)
     if before is None and options.metrics_url:
         raise OptionError(f"--metrics-url must be an emulator's /metrics, not {options.metrics_url!r}.")
     return model, before
@@ -157,7 +157,8 @@ async def _tick(drive: Drive, on_progress: OnProgress) -> None:
 async def _report(options: LoadOptions, drive: Drive, before: emulator.Snapshot | None, interrupted: bool) -> Report:
     fidelity = None
     if before is not None:
-        fidelity = emulator.difference(before, await emulator.settled(_metrics_url(options), options.api_key))
+        after = await emulator.settled(_metrics_url(options), options.api_key, options.trust)
+        fidelity = emulator.difference(before, after)
     summary = summarise(drive.traces, drive.speed)
     verdict = goodput(drive.traces, options.slos, drive.speed, summary.duration_s)
     classes = by_class(drive.traces, drive.speed)

@@ -19,6 +19,8 @@ from serving.scenario import Scenario, ScenarioError
 from serving.workload import WorkloadError, load_workload
 
 ANY_PORT: dict[str, Any] = {"host": "127.0.0.1", "http_port": 0, "grpc_port": 0}
+NO_TLS: dict[str, Any] = {"tls_cert": "", "tls_key": "", "tls_client_ca": ""}
+"""It changes nothing that is compared, and takes certificates that are for another name."""
 ALL_ADMITTED: dict[str, Any] = {"early_rejection": False, "key_requests_per_min": 0, "key_tokens_per_min": 0}
 """Who is turned away follows from forecasts, which a slip changes; schedules without them can be compared."""
 
@@ -121,4 +123,4 @@ def comparable(scenario: Scenario) -> Scenario:
         raise ScenarioError(
             "`faults` are counted from when a server is ready, which is not when its load begins: compare without them."
         )
-    return dataclasses.replace(scenario, **ALL_ADMITTED, **ANY_PORT)
+    return dataclasses.replace(scenario, **ALL_ADMITTED, **ANY_PORT, **NO_TLS)

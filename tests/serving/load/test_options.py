@@ -93,7 +93,7 @@ def test_defaults_are_those_of_python(monkeypatch):
         ("https://h/a/v1", "https://h:443/a", "https://h:443/a/metrics"),
         ("http://[::1]:81", "http://[::1]:81", "http://[::1]:81/metrics"),
         ("grpc://h", "grpc://h:50051", "http://h:8000/metrics"),
-        ("grpcs://[::1]:5", "grpcs://[::1]:5", "http://[::1]:8000/metrics"),
+        ("grpcs://[::1]:5", "grpcs://[::1]:5", "https://[::1]:8000/metrics"),
     ],
 )
 def test_addresses(url, base_url, metrics_url):
