@@ -1,6 +1,8 @@
 # Everything runs in .venv; tools/venv.sh finds the right build of vLLM and torch for this machine.
 VENV := .venv
 STAMP := $(VENV)/.ready
+# A file's tests share what they have made, so they go together.
+ON_TWO := --numprocesses 2 --dist loadfile
 
 .PHONY: demo serve venv test test-all lint prometheus bench model protos dashboards clean
 
@@ -22,13 +24,16 @@ lint: $(STAMP)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-# Properties are tried with the same examples each time.
+# First the tests of no server, on two cores; then those of real ones, one at a time. Examples of properties are the same
+# each time.
 test: lint prometheus
-	$(VENV)/bin/pytest -m "not slow"
+	$(VENV)/bin/pytest -m "not slow and not alone" $(ON_TWO)
+	$(VENV)/bin/pytest -m "not slow and alone"
 
-# ... and here with others each time. What failed lies in .hypothesis, and is tried first the next time.
+# ... and here others each time. What failed lies in .hypothesis, and is tried first the next time.
 test-all: lint prometheus
-	$(VENV)/bin/pytest --hypothesis-profile=random
+	$(VENV)/bin/pytest -m "not alone" $(ON_TWO) --hypothesis-profile=random
+	$(VENV)/bin/pytest -m alone --hypothesis-profile=random
 
 # For the tests of dashboards and alerts. Where there is no apt, they are skipped.
 prometheus: $(STAMP)

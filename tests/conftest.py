@@ -22,6 +22,15 @@ settings.register_profile(
 settings.register_profile("fixed", deadline=None, derandomize=True, max_examples=100, database=None)
 settings.load_profile("fixed")
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of real servers, which keep real time, as wanting the machine for themselves."""
+    for item in items:
+        fixtures = {"emulator", "small_emulator"} & set(getattr(item, "fixturenames", ()))
+        if fixtures or getattr(getattr(item, "module", None), "server", None) is server:
+            item.add_marker("alone")
+
+
 MODEL = "qwen3-30b-a3b"
 SECRET = "open-sesame"
 CONTEXT, QUEUE = 1024, 64

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)

@@ -15,6 +15,8 @@ import pytest
 
 from serving.virtual_bench import FLEET, MOST_SEQS, virtual_pace
 
+pytestmark = pytest.mark.alone
+
 DYNAMO = "ai-dynamo==1.4.2"
 TURNS = 3
 ENGINE = {

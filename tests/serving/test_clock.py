@@ -10,10 +10,13 @@ from serving.clock import VirtualClock, WallClock
 
 def test_until_waits_for_the_emulated_instant_at_its_speed() -> None:
     clock = WallClock(time.time(), speed=10.0)
-    began = time.monotonic()
-    late = clock.until(clock.now() + 0.5)
-    assert 0 <= late < 0.05
-    assert time.monotonic() - began >= 0.05 - 1e-3
+    lates = []
+    for _ in range(5):
+        began = time.monotonic()
+        lates.append(clock.until(clock.now() + 0.5))
+        assert time.monotonic() - began >= 0.05 - 1e-3
+    # A busy machine may keep us waiting now and then.
+    assert min(lates) >= 0 and sorted(lates)[1] < 0.05
 
 
 def test_a_missed_deadline_is_told_in_real_seconds() -> None:
@@ -31,22 +34,22 @@ def test_a_signal_before_the_wait_is_not_lost() -> None:
     clock.signal()
     began = time.monotonic()
     clock.wait(clock.now() + 5.0)
-    assert time.monotonic() - began < 0.2
+    assert time.monotonic() - began < 2.0
 
 
 def test_a_signal_from_another_thread_ends_the_wait() -> None:
     clock = WallClock(time.time())
-    threading.Timer(0.05, clock.signal).start()
     began = time.monotonic()
+    threading.Timer(0.05, clock.signal).start()
     clock.wait(clock.now() + 5.0)
-    assert 0.04 < time.monotonic() - began < 0.2
+    assert 0.05 - 1e-3 < time.monotonic() - began < 2.0
 
 
 def test_who_waits_looks_for_himself_now_and_then() -> None:
     clock = WallClock(time.time())
     began = time.monotonic()
     clock.wait(float("inf"))
-    assert 0.2 < time.monotonic() - began < 2.0
+    assert 0.2 < time.monotonic() - began < 10.0
 
 
 def test_virtual_time_passes_by_waiting_only() -> None:

@@ -115,7 +115,7 @@ def one_by_one(scenario: Scenario, requests: list[Request]) -> dict[str, list[fl
     return seen
 
 
-@examples(40)
+@examples(15)
 @given(
     seed=st.integers(0, 10**6),
     mode=st.sampled_from(["fixed-ar", "tau"]),

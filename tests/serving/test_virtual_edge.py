@@ -56,7 +56,7 @@ def test_the_last_device_is_not_lost() -> None:
     assert any(record.device == 1 and 2 < record.start_s < 3 for record in records)
 
 
-@examples(15)
+@examples(8)
 @given(
     seed=st.integers(0, 10**6),
     rate_per_s=st.sampled_from([1.0, 5.0, 50.0]),

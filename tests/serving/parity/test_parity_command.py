@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.alone
+
 SCENARIO = """
 token_model = "foreserve-tiny"
 tau = 3
