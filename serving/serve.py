@@ -269,6 +269,11 @@ Ready in {up.ready_s:.1f} s; devices run with {priority}.
 
 Try it:
   {curl} -N {http}/v1/chat/completions {header}{key} -d '{streamed}'
-  {sys.argv[0]} {call} {grpc} foreserve.v1.OpenAI/StreamChatCompletion '{json.dumps(question)}'
+  {_command()} {call} {grpc} foreserve.v1.OpenAI/StreamChatCompletion '{json.dumps(question)}'
 
 Ctrl-C ends it."""
+
+
+def _command() -> str:
+    """How this program was called, for a line to paste: by its name, or as a module."""
+    return f"{sys.executable} -m serving.cli" if sys.argv[0].endswith(".py") else sys.argv[0]

@@ -1,7 +1,5 @@
 """`foreserve serve` as a user meets it: what it prints works, what is wrong gets a sentence, and it ends cleanly."""
 
-import re
-import signal
 import socket
 import subprocess
 import sys
@@ -10,7 +8,6 @@ from pathlib import Path
 
 import httpx
 import openai
-import psutil
 import pytest
 
 from serving.child import server
@@ -53,51 +50,6 @@ def test_an_occupied_port_is_named(option: str) -> None:
         result = run("serve", option, port, other, "0")
     assert result.returncode == 2
     assert port in result.stderr and option in result.stderr and "Traceback" not in result.stderr
-
-
-def greeting(process: subprocess.Popen[str]) -> str:
-    """What the server says until it is ready."""
-    lines = []
-    assert process.stdout is not None
-    for line in process.stdout:
-        lines.append(line)
-        if "Ctrl-C" in line:
-            return "".join(lines)
-    raise AssertionError("".join(lines))
-
-
-def test_what_it_prints_works_and_ctrl_c_leaves_nothing() -> None:
-    process = subprocess.Popen(
-        [FORESERVE, "serve", "--http-port", "0", "--grpc-port", "0", "--speed", "4"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        said = greeting(process)
-        for command in (line.strip() for line in said.splitlines() if line.startswith(("  curl", f"  {FORESERVE}"))):
-            result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
-            assert result.returncode == 0, result.stderr
-            assert '"delta"' in result.stdout
-        assert said.count("\n  curl") == said.count(f"\n  {FORESERVE} call") == 1
-        ports = {int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", said)}
-        family = psutil.Process(process.pid).children(recursive=True)
-        assert len(ports) == 2 and len(family) > 5
-        # As a terminal does it: to every process of the group.
-        for member in (process, *family):
-            member.send_signal(signal.SIGINT)
-        _, complaints = process.communicate(timeout=60)
-        assert process.returncode == 0
-        assert "Traceback" not in complaints
-        _, alive = psutil.wait_procs(family, timeout=10)
-        assert not alive
-        for port in ports:
-            with socket.socket() as client:
-                assert client.connect_ex(("127.0.0.1", port)) != 0
-    finally:
-        if process.poll() is None:
-            process.kill()
 
 
 def answer(base_url: str, tokens: int) -> str:

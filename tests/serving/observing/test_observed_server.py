@@ -2,7 +2,10 @@
 
 import contextlib
 import json
+import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,10 +16,11 @@ from typing import Any, NamedTuple
 import grpc
 import httpx
 import openai
+import psutil
 import pytest
 
 from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
-from serving.child import Child, server, stop
+from serving.child import Child, server
 from serving.step_log import read_step_log
 from tests.serving.observing.collector import Collector, over_http
 
@@ -31,6 +35,7 @@ class Observed(NamedTuple):
 
     child: Child
     collector: Collector
+    printed: Path
     log: Path
     steps: Path
 
@@ -57,18 +62,36 @@ class Observed(NamedTuple):
         return openai.OpenAI(base_url=f"{self.child.http_url}/v1", api_key="none", max_retries=0, default_headers=said)
 
 
+@contextlib.contextmanager
+def stdout_into(path: Path) -> Iterator[None]:
+    """What processes print that begin meanwhile goes to a file."""
+    with path.open("wb") as file:
+        own = os.dup(1)
+        os.dup2(file.fileno(), 1)
+        try:
+            yield
+        finally:
+            os.dup2(own, 1)
+            os.close(own)
+
+
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     folder = tmp_path_factory.mktemp("observed")
-    log, steps = folder / "log", folder / "steps.parquet"
-    with over_http() as collector, pytest.MonkeyPatch.context() as environment:
+    printed, log, steps = folder / "printed", folder / "log", folder / "steps.parquet"
+    with (
+        over_http() as collector,
+        pytest.MonkeyPatch.context() as environment,
+        contextlib.ExitStack() as stack,
+    ):
         environment.setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf")
         environment.setenv("OTEL_SERVICE_NAME", "under-test")
         environment.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
         options = ("--otlp-traces-endpoint", collector.url, "--log-format", "json", "--log-requests")
         options += ("--step-log", str(steps), "--devices", "2", "--speed", str(SPEED), "--batching", "topic-aware")
-        with server(*options, quiet=True, log=log) as child:
-            yield Observed(child, collector, log, steps)
+        with stdout_into(printed):
+            child = stack.enter_context(server(*options, log=log))
+        yield Observed(child, collector, printed, log, steps)
 
 
 def test_a_streamed_chat_is_a_tree_of_spans_whose_durations_are_those_of_the_metrics(observed: Observed) -> None:
@@ -198,9 +221,37 @@ def test_a_request_whose_device_is_lost_says_that_it_moved(observed: Observed) -
     observed.line(state="serving", device=1)
 
 
-def test_every_line_of_the_log_is_an_object_and_ctrl_c_leaves_a_table_of_steps(observed: Observed) -> None:
-    stop(observed.child.process)
-    assert observed.child.process.returncode == 0
+def test_what_it_prints_works(observed: Observed) -> None:
+    said = observed.printed.read_text()
+    assert "Ctrl-C" in said
+    assert {int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", said)} == set(ports(observed.child))
+    commands = [line.strip() for line in said.splitlines() if line.startswith("  curl") or " call grpc" in line]
+    assert [command.split()[0] for command in commands] == ["curl", sys.executable]
+    for command in commands:
+        result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
+        assert result.returncode == 0, result.stderr
+        assert '"delta"' in result.stdout
+
+
+def ports(child: Child) -> tuple[int, int]:
+    http, grpc = (int(url.rpartition(":")[2]) for url in (child.http_url, child.grpc_url))
+    return http, grpc
+
+
+def test_ctrl_c_leaves_nothing_but_lines_of_a_log_that_are_objects_and_a_table_of_steps(observed: Observed) -> None:
+    process = observed.child.process
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert len(family) > 5
+    # As a terminal does it: to every process of the group.
+    for member in (process, *family):
+        member.send_signal(signal.SIGINT)
+    assert process.wait(60) == 0
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive
+    for port in ports(observed.child):
+        with socket.socket() as client:
+            assert client.connect_ex(("127.0.0.1", port)) != 0
+    assert "Traceback" not in observed.log.read_text()
     assert all({"timestamp", "level", "logger", "message"} <= set(line) for line in observed.lines())
     steps = read_step_log(observed.steps)
     assert {step.device for step in steps} == {0, 1} and len(steps) > 100

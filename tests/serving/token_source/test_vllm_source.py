@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from serving.scenario import BUNDLED
+from serving.vllm_flags import on_cpu
 
 # In a process of its own: vLLM's settings are environment variables, and it keeps what it has initialised.
 PROGRAM = """
@@ -104,6 +105,15 @@ results["two same"] = all(tokens[name] == reference[name] for name in names)
 results["dictated"] = tokens["dictated"] == reference["a" * len("dictated")]
 results["left"] = [len(source._live), len(source._scheduler.running), len(source._scheduler.waiting),
                    len(source._scheduler.parked), len(source._scheduler.held), len(source._trials.on_trial)]
+
+# Log probabilities, of one request and of several: whatever is compiled for them keeps all others waiting.
+from torch._dynamo.utils import counters
+ask("told", 4, logprobs=3)
+results["told"] = play(["told"], 4)
+for name in names[:3]:
+    ask(name, 4, logprobs=3, prompt_logprobs=2)
+results["all told"] = play(names[:3], 4)
+results["compiled"] = counters["stats"]["unique_graphs"]
 print("RESULTS", json.dumps(results))
 """
 
@@ -145,3 +155,8 @@ def test_a_client_cannot_dictate_tokens(results: dict[str, Any]) -> None:
 
 def test_nothing_is_left_behind(results: dict[str, Any]) -> None:
     assert results["left"] == [0] * 6
+
+
+def test_nobody_waits_for_a_compiler_because_somebody_wants_log_probabilities(results: dict[str, Any]) -> None:
+    assert results["told"] and results["all told"]
+    assert results["compiled"] == 0 or not on_cpu()
