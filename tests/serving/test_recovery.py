@@ -76,7 +76,7 @@ def test_requests_go_on_when_an_actor_dies(
 ) -> None:
     victim = processes(emulator, actor)[0]
     assert ask_all(client, kill=victim) == reference
-    assert not victim.is_running()
+    assert not psutil.wait_procs([victim], timeout=30)[1]
     assert ask_all(client) == reference
 
 
