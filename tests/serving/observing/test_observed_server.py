@@ -196,7 +196,7 @@ def test_who_is_turned_away_and_who_goes_away_have_spans_that_say_so(observed: O
 
 
 def test_a_request_whose_device_is_lost_says_that_it_moved(observed: Observed) -> None:
-    # The second goes to the second device.
+    # One goes to the second device.
     streams = [
         observed.client(digit * 32).completions.create(
             model=MODEL, prompt="Once", max_tokens=300, stream=True, extra_body={"ignore_eos": True}
@@ -210,14 +210,17 @@ def test_a_request_whose_device_is_lost_says_that_it_moved(observed: Observed) -
     for stream in streams:
         for _ in stream:
             pass
-    root = observed.collector.trace("7" * 32, PARENT)
+    roots = {digit: observed.collector.trace(digit * 32, PARENT) for digit in "67"}
+    (moved,) = [digit for digit, root in roots.items() if root.span.events]
+    (stayed,) = set(roots) - {moved}
+    root = roots[moved]
     assert [event.name for event in root.span.events] == ["moved"]
-    assert root.names.count("prefill") == 2
+    assert root.names.count("prefill") == 2 and roots[stayed].names.count("prefill") == 1
     assert root.said["gen_ai.usage.output_tokens"] == 300 and root.said["foreserve.device"] == 0
     assert observed.line(fault="lost", begins=True)["device"] == 1
     assert observed.line(state="lost")["level"] == "warning"
-    assert observed.line(trace_id="7" * 32)["moves"] == 1
-    assert "moves" not in observed.line(trace_id="6" * 32)
+    assert observed.line(trace_id=moved * 32)["moves"] == 1
+    assert "moves" not in observed.line(trace_id=stayed * 32)
     observed.line(state="serving", device=1)
 
 
