@@ -195,3 +195,22 @@ def test_limits_are_of_the_key_that_is_shown() -> None:
     for shown, name in (("Bearer alpha", "0"), ("bearer beta", "1"), ("Bearer root", ""), ("", "")):
         assert keys.name_of(Call(0.0, [(b"authorization", shown.encode())])) == name
     assert replace(Scenario(), api_keys=("a",)).api_keys == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--tls-cert", "/nowhere", "--tls-key", "/nowhere"], "`tls_cert` is '/nowhere', which cannot be read"),
+        (["--tls-cert", "/nowhere"], "`tls_cert` is set, and `tls_key` is not"),
+        (["--api-key-file", "/nowhere"], "`api_key_file` is '/nowhere', which cannot be read"),
+        (["--admin-key-file", "/dev/null"], "`admin_key_file` is '/dev/null', which has no key in it"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_started_and_so_is_a_key_that_ps_saw(
+    options: list[str], said: str
+) -> None:
+    command = [sys.executable, "-m", "serving.cli", "serve", "--api-key", KEY, *options]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert told.returncode == 2 and said in told.stderr
+    assert "Ray" not in told.stdout and "--api-key-file" in told.stderr
+    assert KEY not in told.stdout + told.stderr

@@ -1,7 +1,10 @@
 """All that it takes to run the study again: its file, what it comes to, and the versions of what ran it."""
 
 import json
+import re
+from collections.abc import Mapping
 from html import escape
+from typing import Any
 
 from serving.listen_options import KEYS
 from serving.study.report.markup import paragraph, verbatim
@@ -23,7 +26,16 @@ def repeat(results: Results) -> str:
         "<h2>The exact scenario</h2>"
         + paragraph(f"{command} runs it again; what is not said is as foreserve {version} has it.")
         + f"<h3>{escape(study.name)}.toml</h3>"
-        + verbatim(study.text)
+        + verbatim(without_keys(study.text, study.scenario))
         + "<h3>What it comes to, and the versions that ran it</h3>"
         + verbatim("\n".join(lines))
     )
+
+
+def without_keys(text: str, scenario: Mapping[str, Any]) -> str:
+    """A study's file, with what its scenario has of keys blotted out wherever it stands between quotes."""
+    for name in KEYS:
+        said = scenario.get(name, ())
+        for key in (said,) if isinstance(said, str) else said:
+            text = re.sub(rf"""(["']){re.escape(key)}\1""", r"\1***\1", text)
+    return text

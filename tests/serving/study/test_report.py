@@ -9,6 +9,7 @@ import pytest
 from serving.study.questions import Finding, Inquiry
 from serving.study.report import write_report
 from serving.study.report.pareto import front_of
+from serving.study.report.repeat import without_keys
 from serving.study.report.units import bound, scale, setting, words
 from serving.study.results import Results
 from serving.study.spec import load_study
@@ -218,3 +219,9 @@ def test_figures_have_one_unit_a_column_and_as_many_decimals_as_help() -> None:
     assert setting("hardware", "elmoe3d-8gb") == "elmoe3d-8gb" and setting("depth", "6") == "depth 6"
     assert setting("workload.output.mean", 220) == "output.mean 220"
     assert all(words(name) for name in COLUMNS) and words("tpot_p99_s") == "TPOT p99"
+
+
+def test_no_key_of_a_study_is_in_its_report() -> None:
+    text = 'scenario = { api_keys = ["sesame", "open"], admin_keys = [\'root\'] }\ntitle = "sesame street"\n'
+    kept = without_keys(text, {"api_keys": ("sesame", "open"), "admin_keys": ("root",)})
+    assert kept == 'scenario = { api_keys = ["***", "***"], admin_keys = [\'***\'] }\ntitle = "sesame street"\n'
