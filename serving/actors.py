@@ -15,6 +15,7 @@ from serving.emulated import Emulated, Figures
 from serving.engine import Engine
 from serving.flow import NEVER, Batch, Chunk, Done, Request
 from serving.lpddr import LEASE_S, Lpddr
+from serving.patience import Forgotten
 from serving.pricing import Pricer
 from serving.priority import become_realtime, become_urgent, settle
 from serving.remote import REPORT_S, Asking, Leasing, Progress, ReleaseSink, RemoteModel
@@ -91,6 +92,7 @@ class SchedulerActor:
 
     def __init__(self, realtime: bool) -> None:
         become_urgent(realtime)
+        self._scheduler: Scheduler | None = None
 
     def pulse(self) -> float:
         return 0.0
@@ -103,19 +105,25 @@ class SchedulerActor:
 
     def limit(self, limits: Limits) -> None:
         """Go on with other limits: what no longer fits is preempted at the next plan."""
-        self._scheduler.limit(limits)
-        self._device.poke.remote()
+        if self._scheduler is not None:
+            self._scheduler.limit(limits)
+            self._device.poke.remote()
 
     def submit(self, request: Request) -> None:
-        self._scheduler.submit(request)
-        self._device.poke.remote()
+        # One that was restarted is told of all requests once it is connected.
+        if self._scheduler is not None:
+            self._scheduler.submit(request)
+            self._device.poke.remote()
 
     def abort(self, request_ids: list[str]) -> None:
-        for request_id in request_ids:
-            self._scheduler.abort(request_id)
-        self._device.poke.remote()
+        if self._scheduler is not None:
+            for request_id in request_ids:
+                self._scheduler.abort(request_id)
+            self._device.poke.remote()
 
     def plan(self, at: float, now: float, last: float, done: Done) -> Batch:
+        if self._scheduler is None:
+            raise Forgotten("The scheduler was restarted.")
         return self._scheduler.plan(at, now, last, done)
 
 
@@ -200,7 +208,8 @@ class HbXpu:
         if self._realtime:
             become_realtime()
         engine = self._engine
-        assert engine is not None
+        if engine is None:
+            raise Forgotten("The device was restarted.")
         engine.at = self._clock.now()
         self._running = True
         try:

@@ -123,6 +123,8 @@ def start_ray(cores: int | None = None) -> None:
     `RAY_ADDRESS` names."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Calls that nobody waits for fail where an actor has died; whoever looks after it hears of that otherwise.
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     # Ray makes its workers as nice as can be; ours are on a clock.
     os.environ.setdefault("RAY_worker_niceness", "0")
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from ray.exceptions import ActorDiedError, ActorUnavailableError
+
 RETRY_S = 0.1
 FREE_RESTARTS = 3
 LEAST_S, MOST_S = 0.5, 30.0
@@ -35,6 +37,19 @@ class Backoff:
     def given_up(self) -> bool:
         """Tell whether it has failed so often in a row that its work is better refused."""
         return self.failures >= GIVEN_UP
+
+
+class Forgotten(RuntimeError):
+    """An actor that was restarted has not been told yet what to do; whoever looks after it is about to."""
+
+
+def from_outside(error: BaseException | None) -> bool:
+    """Tell whether an error of Ray's says that an actor is gone (its own or one that it needs), not that it failed."""
+    while error is not None:
+        if isinstance(error, ActorDiedError | ActorUnavailableError | Forgotten):
+            return True
+        error = getattr(error, "cause", None)
+    return False
 
 
 def summary(error: BaseException) -> str:

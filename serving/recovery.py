@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
-from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError
+from ray.exceptions import RayError
 
 from serving.cluster import Cluster, Node, State
 from serving.flight import Flight
 from serving.observing.logs import fields
-from serving.patience import RETRY_S, summary
+from serving.patience import RETRY_S, from_outside, summary
 from serving.router import Router
 
 log = logging.getLogger("foreserve")
@@ -80,7 +80,7 @@ class Recovery:
                 sentence = "Device %d stopped (%s); it goes on where it was."
                 log.error(sentence, node.index, summary(error), extra=fields(device=node.index))
                 self.on_restart(f"device {node.index}")
-                self._suspect(node, by_itself=not isinstance(error, ActorDiedError | ActorUnavailableError))
+                self._suspect(node, by_itself=not from_outside(error))
                 await self._mend(node)
 
     async def held(self, within_s: float) -> dict[str, tuple[int, list[int]]]:

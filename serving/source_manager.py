@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 import ray
-from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError
+from ray.exceptions import RayError
 
 from serving.flight import Flight
 from serving.inquiry import Inquiry
 from serving.link import Link
 from serving.observing.logs import fields
-from serving.patience import Backoff, summary
+from serving.patience import Backoff, from_outside, summary
 
 log = logging.getLogger("foreserve")
 
@@ -115,7 +115,7 @@ class SourceManager:
                 sentence = "The token source stopped (%s); it starts again."
                 log.error(sentence, summary(error), extra=fields(actor=ACTOR))
                 self.on_restart(ACTOR)
-                self._suspect(by_itself=not isinstance(error, ActorDiedError | ActorUnavailableError))
+                self._suspect(by_itself=not from_outside(error))
                 while not await self._recovered():
                     self._give_up()
 

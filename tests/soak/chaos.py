@@ -1,0 +1,132 @@
+"""Kill and stop a server's processes, singly and in pairs, beside seeded streams: python -m tests.soak.chaos --hits 200
+
+No token may be lost, changed or repeated, no stream be silent for `HANG_S`, and no counter fall.
+"""
+
+import argparse
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+
+import httpx
+import psutil
+from prometheus_client.parser import text_string_to_metric_families
+
+from serving.child import Child, server
+from tests.soak.levels import family
+from tests.soak.streams import HANG_S, SeededStreams
+
+ACTORS = ("HbXpu", "SchedulerActor", "LpddrActor", "DeviceModelActor", "TokenSource")
+# What Ray starts beside its raylet and GCS, and can do without.
+HELPERS = ("monitor.py", "log_monitor.py", "dashboard/dashboard.py")
+STREAMS = 16
+PAUSE_S = (1.0, 6.0)
+SETTLED_S = 120.0
+# So large a share of hits waits until all parts are up again; the rest hits what is just being mended.
+SETTLING = 0.75
+
+
+def victims(child: Child, kind: str) -> list[psutil.Process]:
+    """The processes of a kind that are there now."""
+    found = []
+    for pid in family(child.process.pid):
+        try:
+            process = psutil.Process(pid)
+            words = process.cmdline()
+        except psutil.Error:
+            continue
+        if words and (words[0].startswith(f"ray::{kind}") or any(word.endswith(kind) for word in words)):
+            found.append(process)
+    return found
+
+
+def hit(child: Child, draw: random.Random, hits: Counter[str]) -> None:
+    """Kill or stop one process, or two at once."""
+    for kind in draw.sample([*ACTORS, *ACTORS, *HELPERS], draw.choice((1, 1, 2))):
+        how = draw.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)) if kind in ACTORS else signal.SIGKILL
+        there = victims(child, kind)
+        if not there:
+            hits[f"no {kind} was there"] += 1
+            continue
+        try:
+            draw.choice(there).send_signal(how)
+        except psutil.NoSuchProcess:
+            continue
+        hits[f"{kind} {how.name}"] += 1
+
+
+def counters(child: Child) -> dict[str, float]:
+    """Each counter of a server, by its name and labels."""
+    text = httpx.get(f"{child.http_url}/metrics", timeout=HANG_S).text
+    return {
+        f"{sample.name} {sorted(sample.labels.items())}": sample.value
+        for metric in text_string_to_metric_families(text)
+        if metric.type in ("counter", "histogram")
+        for sample in metric.samples
+        if not sample.name.endswith("_created")
+    }
+
+
+def fallen(before: Mapping[str, float], after: Mapping[str, float]) -> list[str]:
+    """The counters that fell, or are gone."""
+    return [
+        f"{name}: {value} before, {after.get(name)} after"
+        for name, value in before.items()
+        if after.get(name, -1) < value
+    ]
+
+
+def chaos(child: Child, hits: int, seed: int, seconds: float) -> list[str]:
+    """Hit so often, or for so long; what was found, each in a line."""
+    draw, done, end_s = random.Random(seed), Counter[str](), time.monotonic() + seconds
+    streams, found = SeededStreams(child, STREAMS, max_tokens=200), list[str]()
+    known = counters(child)
+    with streams:
+        for _ in range(hits):
+            if time.monotonic() > end_s:
+                break
+            time.sleep(draw.uniform(*PAUSE_S))
+            if draw.random() < SETTLING:
+                _settle(child)
+            hit(child, draw, done)
+            now = counters(child)
+            found += fallen(known, now)
+            known = now
+        _settle(child)
+    print(f"{sum(done.values())} hits: {dict(done)}")
+    print(streams.report())
+    found += streams.seen.wrong
+    silent = [gap for gap in streams.seen.gaps if gap > HANG_S]
+    return found + [f"a stream was silent for {gap:.0f} s" for gap in silent]
+
+
+def _settle(child: Child) -> None:
+    """Wait until all parts are up again."""
+    end_s = time.monotonic() + SETTLED_S
+    while time.monotonic() < end_s:
+        told = httpx.get(f"{child.http_url}/ready", timeout=HANG_S).json()["parts"]
+        if set(told.values()) == {"up"}:
+            return
+        time.sleep(1.0)
+    raise TimeoutError(f"After {SETTLED_S:.0f} s not all parts are up: {told}")
+
+
+def main() -> int:
+    """0 if nothing was found, 1 otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hits", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=3600.0, help="end after so many, though there are hits left")
+    parser.add_argument("--seed", type=int, default=0)
+    args, options = parser.parse_known_args()
+    with server("--devices", "2", *options, quiet=True) as child:
+        found = chaos(child, args.hits, args.seed, args.seconds)
+    for each in found:
+        print(each)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
