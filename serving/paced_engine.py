@@ -52,6 +52,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self.output_handler: asyncio.Task[None] | None = None
         self._no_profiler()
         self._departures: deque[float] = deque(maxlen=DEPARTURES)
+        self._promised_s = 0.0
         core.siblings = self._siblings
         core.on_departure = lambda: self._departures.append(time.monotonic())
 
@@ -118,9 +119,16 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         return call
 
     def retry_after_s(self) -> float:
-        """Real seconds until a place should be free, from the pace of the last departures; at least 1."""
-        seen = self._departures
-        return 1.0 if len(seen) < 2 else max(1.0, (seen[-1] - seen[0]) / (len(seen) - 1))
+        """Real seconds until a place should be free for who asks now, from the pace of the last departures; at least 1.
+
+        Each is told a later moment than the last one, or all would come back at once, to no purpose; but none a later
+        one than that by which all places will have changed hands.
+        """
+        seen, now_s = self._departures, time.monotonic()
+        pace_s = (seen[-1] - seen[0]) / (len(seen) - 1) if len(seen) > 1 else 0.0
+        latest_s = pace_s * self.scheduler_config.max_num_queued_reqs
+        self._promised_s = min(max(self._promised_s, now_s) + pace_s, now_s + latest_s)
+        return max(1.0, self._promised_s - now_s)
 
     def _siblings(self, request_id: str) -> int:
         """`n` of the client's request that a sequence belongs to."""

@@ -16,6 +16,7 @@ from serving.api.body_guard import BodyGuard
 from serving.api.http_guard import Guard
 from serving.api.http_protocol import BoundedProtocol
 from serving.api.listening import Listening
+from serving.api.queue_guard import QueueGuard
 from serving.bringup import Bringup
 from serving.paced_engine import PacedEngine
 
@@ -68,7 +69,7 @@ class HttpServer:
         bounds = bringup.scenario
         context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
         guarded = BodyGuard(app, bounds, context, places)
-        outer = Guard(Edge(guarded, engine), bringup.access)
+        outer = Guard(Edge(QueueGuard(guarded, engine), engine), bringup.access)
         config = uvicorn.Config(
             outer,
             http=partial(BoundedProtocol, bounds),  # type: ignore[arg-type]  # called as the class would be

@@ -57,7 +57,7 @@ def test_devices_spread_over_nodes_and_requests_outlive_a_node(ray_cluster: Clus
     class Node:
         """What `ask_all` kills: all of a node, as when its machine is switched off."""
 
-        def kill(self) -> None:
+        def send_signal(self, how: int) -> None:
             ray_cluster.remove_node(worker, allow_graceful=False)
 
     assert ask_all(client, kill=Node()) == reference  # type: ignore[arg-type]

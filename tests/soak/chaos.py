@@ -14,10 +14,10 @@ from collections.abc import Mapping
 import httpx
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
-
-from serving.child import Child, server
 from tests.soak.levels import family
 from tests.soak.streams import HANG_S, SeededStreams
+
+from serving.child import Child, server
 
 ACTORS = ("HbXpu", "SchedulerActor", "LpddrActor", "DeviceModelActor", "TokenSource")
 # What Ray starts beside its raylet and GCS, and can do without.
@@ -73,9 +73,7 @@ def counters(child: Child) -> dict[str, float]:
 def fallen(before: Mapping[str, float], after: Mapping[str, float]) -> list[str]:
     """The counters that fell, or are gone."""
     return [
-        f"{name}: {value} before, {after.get(name)} after"
-        for name, value in before.items()
-        if after.get(name, -1) < value
+        f"{name}: {was} before, {after.get(name)} after" for name, was in before.items() if after.get(name, -1) < was
     ]
 
 
@@ -90,12 +88,12 @@ def chaos(child: Child, hits: int, seed: int, seconds: float) -> list[str]:
                 break
             time.sleep(draw.uniform(*PAUSE_S))
             if draw.random() < SETTLING:
-                _settle(child)
+                settle(child)
             hit(child, draw, done)
             now = counters(child)
             found += fallen(known, now)
             known = now
-        _settle(child)
+        settle(child)
     print(f"{sum(done.values())} hits: {dict(done)}")
     print(streams.report())
     found += streams.seen.wrong
@@ -103,7 +101,7 @@ def chaos(child: Child, hits: int, seed: int, seconds: float) -> list[str]:
     return found + [f"a stream was silent for {gap:.0f} s" for gap in silent]
 
 
-def _settle(child: Child) -> None:
+def settle(child: Child) -> None:
     """Wait until all parts are up again."""
     end_s = time.monotonic() + SETTLED_S
     while time.monotonic() < end_s:

@@ -50,9 +50,11 @@ class Load:
         return [kind for kind in self.answers if kind not in ("whole", "refused")]
 
     def __str__(self) -> str:
-        worst = max(self.health_s, default=0.0)
+        slow = sorted(self.health_s)
+        health = [1000 * slow[int(share * (len(slow) - 1))] for share in (0.5, 0.99)] if slow else []
         return (
-            f"{self.goodput:.0f} tokens/s in {self.took_s:.0f} s, {dict(self.answers)}, /health {1000 * worst:.0f} ms"
+            f"{self.goodput:.0f} tokens/s in {self.took_s:.0f} s, {dict(self.answers)}, "
+            f"/health p50/p99 {'/'.join(f'{ms:.0f}' for ms in health)} ms"
         )
 
 
@@ -100,9 +102,8 @@ def _over_http(http: httpx.AsyncClient):
         body = _body(prompt, seed) | {"stream": True, "stream_options": {"include_usage": True}}
         async with http.stream("POST", "/v1/chat/completions", json=body) as answer:
             if answer.status_code == 429:
-                return (
-                    ("refused", float(answer.headers["retry-after"])) if "retry-after" in answer.headers else ("429", 0)
-                )
+                after = answer.headers.get("retry-after")
+                return ("refused", float(after)) if after else ("429 without a retry time", 0.0)
             used, done = 0, False
             async for line in answer.aiter_lines():
                 done = done or line == "data: [DONE]"
@@ -160,12 +161,10 @@ def overload(child: Child, seconds: float, places: int = PLACES) -> list[str]:
     time.sleep(CALM_S)
     after = asyncio.run(load(child, places, seconds / 4))
     print(f"{CALM_S:.0f} s later, as many as places again: {after}")
-    print(
-        f"goodput under overload: {over.goodput / peak.goodput:.0%} of the peak; afterwards {after.goodput / peak.goodput:.0%}"
-    )
-    return [
-        f"{name}: {kind}" for name, each in (("peak", peak), ("over", over), ("after", after)) for kind in each.wrong
-    ]
+    shares = [each.goodput / peak.goodput for each in (over, after)]
+    print(f"goodput under overload: {shares[0]:.0%} of the peak; afterwards {shares[1]:.0%}")
+    loads = {"peak": peak, "over": over, "after": after}
+    return [f"{name}: {kind}" for name, each in loads.items() for kind in each.wrong]
 
 
 def main() -> int:
