@@ -173,7 +173,7 @@ def probes() -> list[dict[str, Any]]:
 
 def test_probes_ask_what_is_there_and_needs_no_key() -> None:
     startup, readiness, liveness = probes()
-    assert {probe["httpGet"]["path"] for probe in (startup, readiness)} == {"/health"}
+    assert [probe["httpGet"]["path"] for probe in (startup, readiness)] == ["/health", "/ready"]
     assert {probe["httpGet"]["port"] for probe in (startup, readiness)} == {"http"}
     assert liveness["grpc"]["port"] == load_scenario(SCENARIO).grpc_port
     assert "grpc.health.v1.Health" in PUBLIC
