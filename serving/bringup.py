@@ -1,5 +1,6 @@
 """What is known before anything is started: a wrong scenario fails here, within a second."""
 
+import errno
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -87,13 +88,18 @@ def check_faults(scenario: Scenario, fleet: list[Emulated]) -> None:
 
 
 def free_port(host: str, port: int, key: str) -> socket.socket:
-    """A socket bound to a port; raises `ScenarioError` if another program has it."""
+    """A socket bound to a port; raises `ScenarioError` if another program has it, or the host is not this machine."""
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
     except OSError as error:
         sock.close()
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise ScenarioError(
+                f"`host` is {host!r}, which is no address of this machine ({error.strerror}): name another with --host "
+                "(127.0.0.1: for this machine alone; 0.0.0.0: for whoever reaches it)."
+            ) from error
         raise ScenarioError(
             f"`{key}` is {port}, and {host}:{port} cannot be had ({error.strerror}): "
             f"choose another with --{key.replace('_', '-')} (0: any free one)."

@@ -253,7 +253,8 @@ async def serve(bringup: Bringup, ready_file: Path | None, discovery_file: Path 
 
 def greeting(up: Serving) -> str:
     """What a user needs now: where it listens, and lines to paste."""
-    scenario, host = up.scenario, up.scenario.host
+    scenario = up.scenario
+    host = f"[{scenario.host}]" if ":" in scenario.host else scenario.host
     s, curl, call = ("s", "curl --cacert FILE", "call --ca-file FILE") if scenario.encrypted else ("", "curl", "call")
     http, grpc = f"http{s}://{host}:{up.http_port}", f"grpc{s}://{host}:{up.grpc_port}"
     header = "-H 'Content-Type: application/json'"

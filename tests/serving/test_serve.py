@@ -4,13 +4,17 @@ import socket
 import subprocess
 import sys
 import time
+from asyncio import Future, new_event_loop
 from pathlib import Path
 
 import httpx
 import openai
 import pytest
 
+from serving.bringup import free_port
 from serving.child import server
+from serving.scenario import Scenario, ScenarioError
+from serving.serve import Serving, greeting
 from serving.step_log import read_step_log
 
 FORESERVE = str(Path(sys.executable).parent / "foreserve")
@@ -50,6 +54,18 @@ def test_an_occupied_port_is_named(option: str) -> None:
         result = run("serve", option, port, other, "0")
     assert result.returncode == 2
     assert port in result.stderr and option in result.stderr and "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "2001:db8::1", "no such host"])
+def test_a_host_that_is_not_this_machine_is_named_and_no_port_is_blamed(host: str) -> None:
+    with pytest.raises(ScenarioError, match=f"^`host` is '{host}', .*--host") as refused:
+        free_port(host, 0, "grpc_port")
+    assert "port" not in str(refused.value)
+
+
+def test_an_address_of_ipv6_can_be_pasted() -> None:
+    said = greeting(Serving(Scenario(host="::1"), 8000, 50051, 12.0, True, False, lost=Future(loop=new_event_loop())))
+    assert "http://[::1]:8000/v1/chat/completions" in said and "call grpc://[::1]:50051 " in said
 
 
 def answer(base_url: str, tokens: int) -> str:
