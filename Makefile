@@ -4,7 +4,7 @@ STAMP := $(VENV)/.ready
 # A file's tests share what they have made, so they go together.
 ON_TWO := --numprocesses 2 --dist loadfile
 
-.PHONY: demo serve venv test test-all lint prometheus bench model protos dashboards clean
+.PHONY: demo serve venv test test-all soak lint prometheus bench model protos dashboards clean
 
 demo: $(STAMP)
 	$(VENV)/bin/foreserve demo
@@ -34,6 +34,11 @@ test: lint prometheus
 test-all: lint prometheus
 	$(VENV)/bin/pytest -m "not alone" $(ON_TWO) --hypothesis-profile=random
 	$(VENV)/bin/pytest -m alone --hypothesis-profile=random
+
+# What is attacked, beside seeded streams whose text must stay the same: some ten minutes.
+soak: $(STAMP)
+	$(VENV)/bin/python -m tests.soak.fuzz --http 10000 --grpc 5000
+	$(VENV)/bin/python -m tests.soak.poison
 
 # For the tests of dashboards and alerts. Where there is no apt, they are skipped.
 prometheus: $(STAMP)

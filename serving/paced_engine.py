@@ -19,12 +19,12 @@ from vllm.utils.collection_utils import as_list
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.input_processor import InputProcessor
 
-from serving import arrival
+from serving import arrival, structured_outputs
 from serving.admission import NeverAllowed, TurnedAway, Work
 from serving.apart_outputs import ApartOutputs
 from serving.arrival import Call, Headers
 from serving.paced_core import PacedCore
-from serving.request_bounds import check_request
+from serving.request_bounds import check_prompt_logprobs, check_request
 
 # How many of the last departures tell how soon the next place is free.
 DEPARTURES = 32
@@ -70,6 +70,10 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         if not isinstance(params, SamplingParams):
             raise VLLMClientError("foreserve emulates text generation only: no pooling, scoring or embedding requests.")
         check_request(request_id, params, cache_salt_of(prompt))
+        check_prompt_logprobs(most_tokens_of(prompt), params)
+        if params.structured_outputs is not None and isinstance(prompt, dict) and "type" in prompt:
+            kwargs["prompt_text"] = prompt.get("prompt")
+            prompt = await structured_outputs.process(self, request_id, prompt, params, kwargs)
         return await super().add_request(request_id, prompt, params, *args, **kwargs)
 
     async def _add_request(self, request: Any, *args: Any, **kwargs: Any) -> None:
@@ -87,6 +91,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         """
         if isinstance(sampling_params, SamplingParams):
             check_request(request_id, sampling_params, cache_salt_of(prompt))
+            check_prompt_logprobs(most_tokens_of(prompt), sampling_params)
         ids = prompt.get("prompt_token_ids") if isinstance(prompt, dict) else None
         if ids is not None and isinstance(sampling_params, SamplingParams):
             limit = max(1, self.model_config.max_model_len - len(ids))
@@ -94,7 +99,9 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
             work = Work(request_id, len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
             self._check_places(work.n)
             self.engine_core.admit(work, sampling_params.extra_args, rest.get("priority", 0))
-        return super().generate(prompt, sampling_params, request_id, **rest)
+        outputs = super().generate(prompt, sampling_params, request_id, **rest)
+        structured = getattr(sampling_params, "structured_outputs", None) is not None
+        return structured_outputs.followed(outputs) if structured else outputs
 
     def check_admission(self, n: int = 1, request_id: str | None = None) -> None:
         """vLLM asks for one that it is about to add (`request_id`), and before it begins to answer: raises as
@@ -146,3 +153,10 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
 def cache_salt_of(prompt: Any) -> str | None:
     """What keeps a prompt's KV cache apart, if it says so."""
     return prompt.get("cache_salt") if isinstance(prompt, dict) else None
+
+
+def most_tokens_of(prompt: Any) -> int:
+    """Tokens of a prompt; of text that is not tokenized yet, as many as it has characters."""
+    if isinstance(prompt, dict):
+        return len(prompt.get("prompt_token_ids") or prompt.get("prompt") or ())
+    return len(prompt) if isinstance(prompt, str) else 0

@@ -7,6 +7,7 @@ or stall other requests, in the source: text that no encoding carries, keys that
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams
 
@@ -26,6 +27,8 @@ MOST_ENTRIES = {
     "allowed_token_ids": 1 << 17,
 }
 MOST_CHARS = {"stop": 1024, "bad_words": 256}
+# Of a grammar, in whatever form: it takes the source up to a second to compile.
+MOST_GRAMMAR_CHARS = 32 << 10
 # The source looks for repetition after each token, at the cost of the size of the pattern times that of its count.
 MOST_PATTERN = 256
 # A bias so extreme makes infinities in float32, and then no probability is a number.
@@ -40,13 +43,15 @@ OBJECTS = ("structured_outputs", "response_format", "stream_options")
 # Entries of fields of a body; those that are also above are refused here before anything is made of them.
 MOST_IN_BODY = {
     **{field: MOST_ENTRIES[field] for field in ("stop", "stop_token_ids", "bad_words", "logit_bias")},
-    "messages": 2048,
-    "input": 2048,
+    "messages": 1024,
+    "input": 1024,
     "tools": 128,
     "documents": 128,
     "vllm_xargs": 16,
     "chat_template_kwargs": 64,
 }
+# Tokens of a prompt, times alternatives for each: they take the edge some 5 us each.
+MOST_PROMPT_LOGPROBS = 1 << 12
 # Of a whole number that nothing else bounds: tensors of the source have 32 bits.
 MOST_INT = 2**31 - 1
 INTEGERS = ("top_k", "max_tokens", "min_tokens", "logprobs", "prompt_logprobs", "stream_interval")
@@ -93,8 +98,19 @@ def check_request(request_id: str, params: SamplingParams, cache_salt: str | Non
             _check_length(f"{field}.{index}", entry, chars)
     _check_penalty(params.repetition_penalty)
     _check_repetition(params.repetition_detection)
-    for field, said in _of_structured_outputs(params.structured_outputs):
-        check_text(field, said)
+    _check_structured_outputs(params.structured_outputs)
+
+
+def check_prompt_logprobs(tokens: int, params: SamplingParams) -> None:
+    """Raise `OutOfBounds` for log probabilities of a prompt of so many tokens, if they are too many."""
+    if params.prompt_logprobs is not None:
+        wanted = tokens * (1 + abs(params.prompt_logprobs))
+        if wanted > MOST_PROMPT_LOGPROBS:
+            raise OutOfBounds(
+                "prompt_logprobs",
+                f"(of `echo` as well) asks for {wanted} log probabilities, and may ask for {MOST_PROMPT_LOGPROBS}: "
+                "send a shorter prompt, or ask for fewer of each token.",
+            )
 
 
 def check_text(field: str, said: Any) -> None:
@@ -176,7 +192,12 @@ def _check_repetition(detection: Any) -> None:
         )
 
 
-def _of_structured_outputs(structured: Any) -> Iterator[tuple[str, Any]]:
-    if structured is not None:
-        for name in ("json", "regex", "choice", "grammar", "structural_tag", "whitespace_pattern"):
-            yield f"structured_outputs.{name}", getattr(structured, name)
+def _check_structured_outputs(structured: Any) -> None:
+    if structured is None:
+        return
+    for name in ("json", "regex", "choice", "grammar", "structural_tag", "whitespace_pattern"):
+        said = getattr(structured, name)
+        check_text(f"structured_outputs.{name}", said)
+        chars = len(said) if isinstance(said, str) else len(msgspec.json.encode(said))
+        if chars > MOST_GRAMMAR_CHARS:
+            raise OutOfBounds("structured_outputs", f"has {chars} characters, and may have {MOST_GRAMMAR_CHARS}.")

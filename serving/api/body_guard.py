@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from serving.api import responses_guard
 from serving.api.json_text import BadJson, parse
 from serving.bound_options import BoundOptions
 from serving.request_bounds import OutOfBounds, check_body
@@ -48,7 +49,7 @@ class BodyGuard:
             if (body := await self._read(scope["headers"], receive)) is None:
                 return
             if is_json(scope["headers"]):
-                check_body(parse(body, self._most_values), self._places)
+                self._check(scope["path"], parse(body, self._most_values))
         except Unread as unread:
             await refuse(send, unread.status, str(unread))
         except BadJson as bad:
@@ -57,6 +58,11 @@ class BodyGuard:
             await refuse(send, 400, str(bad), bad.parameter)
         else:
             await self._app(scope, Replay(body, receive), send)
+
+    def _check(self, path: str, body: Any) -> None:
+        check_body(body, self._places)
+        if path == responses_guard.PATH and isinstance(body, dict):
+            responses_guard.check_input(body.get("input"))
 
     async def _read(self, headers: Any, receive: Any) -> bytes | None:
         """A body, whole; None if its client has gone."""

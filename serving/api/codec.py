@@ -1,6 +1,6 @@
 """Between protobuf and OpenAI's JSON, which is what vLLM's server takes and gives."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -12,6 +12,10 @@ from google.protobuf.struct_pb2 import Struct, Value
 M = TypeVar("M", bound=Message)
 
 DONE = "data: [DONE]"
+# As in HTTP's bodies: each takes a microsecond, and vLLM's server another.
+MOST_VALUES = 1 << 17
+Budget = Iterator[int]
+"""What is left of them: the next is asked for with each value."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -23,18 +27,28 @@ class NotFinite(ValueError):
         self.field = field
 
 
+class TooMany(ValueError):
+    """More values than a message may have, the last of them in `field`."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"A message may have {MOST_VALUES} values.")
+        self.field = field
+
+
 def request_json(request: Message) -> dict[str, Any]:
     """A request in OpenAI's JSON; absent fields stay absent.
 
     Protobuf's own mapping, but whole numbers are ints: `Value` knows only doubles, and token ids and JSON schemas need
-    ints. Raises `NotFinite`.
+    ints. Raises `NotFinite` or `TooMany`.
     """
-    fields = {}
+    fields, budget = {}, iter(range(MOST_VALUES))
     for field, value in request.ListFields():
         try:
-            fields[field.name] = _plain(value)
+            fields[field.name] = _plain(value, budget)
         except OverflowError as error:
             raise NotFinite(field.name) from error
+        except StopIteration:
+            raise TooMany(field.name) from None
     return fields
 
 
@@ -55,34 +69,36 @@ def event_json(event: str) -> dict[str, Any] | None:
     return fields
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, budget: Budget) -> Any:
+    next(budget)
     if isinstance(value, Message):
-        return _message(value)
+        return _message(value, budget)
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, str | int):
         return value
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value]
+        return {key: _plain(item, budget) for key, item in value.items()}
+    return [_plain(item, budget) for item in value]
 
 
-def _message(message: Message) -> Any:
+def _message(message: Message, budget: Budget) -> Any:
     if isinstance(message, Struct):
-        return {key: _value(item) for key, item in message.fields.items()}
+        return {key: _value(item, budget) for key, item in message.fields.items()}
     if isinstance(message, Value):
-        return _value(message)
-    return {field.name: _plain(item) for field, item in message.ListFields()}
+        return _value(message, budget)
+    return {field.name: _plain(item, budget) for field, item in message.ListFields()}
 
 
-def _value(value: Value) -> Any:
+def _value(value: Value, budget: Budget) -> Any:
+    next(budget)
     kind = value.WhichOneof("kind")
     if kind == "number_value":
         return _number(value.number_value)
     if kind == "list_value":
-        return [_value(item) for item in value.list_value.values]
+        return [_value(item, budget) for item in value.list_value.values]
     if kind == "struct_value":
-        return _message(value.struct_value)
+        return _message(value.struct_value, budget)
     return None if kind is None or kind == "null_value" else getattr(value, kind)
 
 

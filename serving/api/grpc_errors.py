@@ -15,7 +15,7 @@ from vllm.exceptions import GracefulHTTPError
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
 from serving import arrival
-from serving.api.codec import NotFinite
+from serving.api.codec import NotFinite, TooMany
 
 Code = grpc.StatusCode
 
@@ -86,6 +86,8 @@ def refusal_of(error: Exception) -> Refusal:
         return BadRequest(_violations(error))
     if isinstance(error, NotFinite):
         return BadRequest({error.field: "must be a finite number"})
+    if isinstance(error, TooMany):
+        return BadRequest({error.field: "has too many values"}, str(error))
     if isinstance(error, EngineDeadError):
         return Refusal(Code.UNAVAILABLE, "The engine is dead; another server may answer.")
     if isinstance(error, GracefulHTTPError) or hasattr(error, "retry_after_s"):

@@ -5,10 +5,13 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+import grpc
 from smg_grpc_servicer.vllm.servicer import VllmEngineServicer
 
 # Whether the call at hand wants its grammar from the first token: the servicer has no way to hand that on.
 _grammar_at_once = contextvars.ContextVar("grammar_at_once", default=False)
+
+NOT_A_GPU = "An emulated device has no profiler and no cache to flush; its steps are in /metrics."
 
 
 class EngineServicer(VllmEngineServicer):  # type: ignore[misc]
@@ -18,10 +21,24 @@ class EngineServicer(VllmEngineServicer):  # type: ignore[misc]
         super().__init__(HonouringEngine(engine), start_time)
 
     async def Generate(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        """Tokens as they come, or all at the end."""
+        """Tokens as they come, or all at the end. Of media even a name is refused: it would be opened, as a file."""
+        if request.HasField("mm_inputs") or request.extra_mm_inputs or request.HasField("media_refs"):
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "foreserve takes text and tokens only: no media.")
         _grammar_at_once.set(request.sampling_params.grammar_from_first_token)
         async for response in super().Generate(request, context):
             yield response
+
+    async def StartProfile(self, request: Any, context: Any) -> None:
+        """There is none."""
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, NOT_A_GPU)
+
+    async def StopProfile(self, request: Any, context: Any) -> None:
+        """There is none."""
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, NOT_A_GPU)
+
+    async def FlushCache(self, request: Any, context: Any) -> None:
+        """There is none of vLLM's."""
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, NOT_A_GPU)
 
     async def GetServerInfo(self, request: Any, context: Any) -> Any:
         """What it is, and what it is doing, which upstream leaves out."""

@@ -24,6 +24,9 @@ KEEP_ALIVE_S = 5
 GRACE_S = 2
 LOOK_S = 0.01
 
+# What vLLM answers for a kind of model that none of ours is: 404 says it sooner than 501.
+UNSERVED = ("/v1/systemone",)
+
 
 class Edge:
     """ASGI middleware: stamps arrivals, tells a client that was turned away (429) when to come back, and all of them
@@ -56,6 +59,7 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
     """vLLM's application with all its routes; `args` are vLLM's own command-line arguments."""
     tasks = await engine.get_supported_tasks()
     app: FastAPI = build_app(args, tasks, engine.model_config)
+    app.router.routes = [route for route in app.router.routes if getattr(route, "path", "") not in UNSERVED]
     await init_app_state(engine, app.state, args, tasks)
     app.state.openai_serving_chat = Listening(app.state.openai_serving_chat)
     app.state.openai_serving_completion = Listening(app.state.openai_serving_completion)

@@ -79,14 +79,20 @@ def test_objects_of_another_type_are_no_internal_error(emulator: Child, field: s
         ("/v1/completions", "top_k", 10**30),
         ("/v1/completions", "repetition_penalty", 1e-38),
         ("/v1/completions", "request_id", "a" * 300),
-        ("/v1/chat/completions", "messages", CHAT["messages"] * 2049),
+        ("/v1/completions", "structured_outputs", {"json": {"$ref": "#"}}),
+        ("/v1/completions", "structured_outputs", {"choice": [f"value {i}" for i in range(3000)]}),
+        ("/v1/completions", "prompt_logprobs", 20),
+        ("/v1/responses", "input", [{"nothing": []}] * 500),
+        ("/v1/responses", "input", [{"role": "user", "content": [{}] * 100}]),
+        ("/v1/chat/completions", "messages", CHAT["messages"] * 1025),
         ("/v1/chat/completions", "tools", [{"type": "function", "function": {"name": "f"}}] * 129),
         ("/v1/chat/completions", "chat_template_kwargs", {str(i): 1 for i in range(65)}),
         ("/v1/chat/completions", "chat_template", "{% for i in range(10**9) %}{% endfor %}"),
     ],
 )
 def test_what_would_stall_or_end_others_is_refused(emulator: Child, path: str, field: str, value: Any) -> None:
-    error = refusal(emulator, path, ROUTES[path] | {field: value})
+    longer = {"prompt": "words " * 500} if field == "prompt_logprobs" else {}
+    error = refusal(emulator, path, ROUTES[path] | longer | {field: value})
     assert field.replace("_", " ") in f"{error['param']} {error['message']}".lower().replace("_", " ")
 
 
@@ -124,3 +130,23 @@ def test_the_same_over_vllms_service(emulator: Child) -> None:
                 list(generate(asked))
             assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT, caught.value.details()
             assert name in caught.value.details()
+
+
+def test_media_are_refused_and_no_file_of_theirs_is_opened(emulator: Child) -> None:
+    with grpc.insecure_channel(emulator.grpc_url.removeprefix("grpc://")) as channel:
+        engine = vllm_engine_pb2_grpc.VllmEngineStub(channel)
+        asked = {"request_id": "a", "tokenized": {"input_ids": [1, 2]}, "sampling_params": {"max_tokens": 1}}
+        for media in ({"mm_inputs": {}}, {"extra_mm_inputs": [{}]}, {"media_refs": {}}):
+            with pytest.raises(grpc.RpcError) as caught:
+                list(engine.Generate(vllm_engine_pb2.GenerateRequest(**asked, **media)))
+            assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT and "media" in caught.value.details()
+
+
+@pytest.mark.parametrize("method", ["StartProfile", "StopProfile", "FlushCache"])
+def test_what_an_emulator_has_not_is_no_internal_error(emulator: Child, method: str) -> None:
+    with grpc.insecure_channel(emulator.grpc_url.removeprefix("grpc://")) as channel:
+        call = channel.unary_unary(f"/vllm.grpc.engine.VllmEngine/{method}")
+        with pytest.raises(grpc.RpcError) as caught:
+            call(b"")
+        assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    assert httpx.post(f"{emulator.http_url}/v1/systemone", json={"questions": {}}).status_code == 404

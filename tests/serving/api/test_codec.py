@@ -3,7 +3,7 @@ import math
 import pytest
 from google.protobuf import json_format
 
-from serving.api.codec import NotFinite, event_json, reply, request_json
+from serving.api.codec import MOST_VALUES, NotFinite, TooMany, event_json, reply, request_json
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 
 CHAT = {
@@ -83,3 +83,12 @@ def test_lists_with_nulls_and_fields_that_we_lack():
 
 def test_the_end_of_a_stream():
     assert event_json("data: [DONE]\n\n") is None
+
+
+def test_more_values_than_a_message_may_have_are_not_even_read():
+    few = pb.CompletionRequest(model="m", prompt={"list_value": {"values": [{"number_value": 5}] * (MOST_VALUES // 3)}})
+    assert len(request_json(few)["prompt"]) == MOST_VALUES // 3
+    many = pb.CompletionRequest(model="m", prompt={"list_value": {"values": [{"number_value": 5}] * MOST_VALUES}})
+    with pytest.raises(TooMany) as caught:
+        request_json(many)
+    assert caught.value.field == "prompt"

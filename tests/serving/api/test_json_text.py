@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from serving.api.json_text import MOST_DEPTH, BadJson, depth, parse
+from serving.api.json_text import MOST_DEPTH, MOST_OBJECTS, BadJson, count_objects, depth, parse
 
 MOST = 1 << 16
 
@@ -56,3 +56,10 @@ def test_as_many_values_as_make_vllm_slow_are_refused_at_once() -> None:
     began = time.perf_counter()
     assert "may have 65536" in str(refusal(body))
     assert time.perf_counter() - began < 0.5  # Parsing it takes seconds.
+
+
+def test_objects_are_bounded_and_those_in_texts_are_none() -> None:
+    assert count_objects({"a": [{}, {"b": {}}]}) == 4
+    assert parse(json.dumps([{}] * MOST_OBJECTS).encode(), MOST)
+    assert f"may have {MOST_OBJECTS}" in str(refusal(json.dumps([{}] * (MOST_OBJECTS + 1)).encode()))
+    assert parse(json.dumps({"prompt": "{" * (MOST_OBJECTS + 1)}).encode(), MOST)

@@ -1,0 +1,68 @@
+"""Fuzz a server beside six seeded streams: python -m tests.soak.fuzz --http 10000 --grpc 5000"""
+
+import argparse
+import sys
+import time
+
+import httpx
+
+from serving.child import Child, server
+from tests.soak import fuzz_grpc, fuzz_http
+from tests.soak.fuzz_http import Answers
+from tests.soak.levels import levels
+from tests.soak.streams import SeededStreams
+
+SHOWN = 20
+# Schemathesis needs half a second to think of a request: one in so many is its.
+BY_SCHEMA = 10
+
+
+def main() -> int:
+    """0 if nothing was found, 1 otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--http", type=int, default=10_000, help="HTTP requests, a tenth of them by schemathesis")
+    parser.add_argument("--grpc", type=int, default=5_000, help="gRPC calls")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--speed", default="1", help="of the server's emulation")
+    args = parser.parse_args()
+    with server("--devices", "2", "--speed", args.speed, "--max-model-len", "1024", quiet=True) as child:
+        found = fuzz(child, args.http, args.grpc, args.seed)
+    for each in found[:SHOWN]:
+        print(each)
+    return 1 if found else 0
+
+
+def fuzz(child: Child, http: int, grpc: int, seed: int) -> list[str]:
+    """What was found, each in a line; what was done is printed."""
+    before = restarts(child)
+    streams = SeededStreams(child)
+    found: list[str] = []
+    with streams:
+        for name, harness, count in (
+            ("HTTP by hand", fuzz_http.by_hand, http - http // BY_SCHEMA),
+            ("HTTP by schema", fuzz_http.by_schema, http // BY_SCHEMA),
+            ("gRPC by hand", fuzz_grpc.by_hand, grpc),
+        ):
+            answers, began = Answers(), time.monotonic()
+            if count:
+                harness(child, count, seed, answers)
+            print(f"{name}: {sum(answers.counts.values())} in {time.monotonic() - began:.0f} s: {dict(answers.counts)}")
+            found += answers.failures
+    print(streams.report())
+    for name, level in levels(child.process.pid).items():
+        print(f"{name}: {level}")
+    if not httpx.get(f"{child.http_url}/health").is_success:
+        found.append("/health says that it is not well.")
+    if after := restarts(child) - before:
+        found.append(f"{after:.0f} actors were restarted.")
+    return found + streams.seen.wrong
+
+
+def restarts(child: Child) -> float:
+    """How often parts of a server were started again."""
+    lines = httpx.get(f"{child.http_url}/metrics").text.splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("foreserve_actor_restarts_total"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""HTTP requests of all sorts: by hand (`nasty`), and by schemathesis on the server's own OpenAPI."""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import httpx
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import Unsatisfiable
+
+from serving.child import Child
+from tests.soak.nasty import Request, request
+
+HANG_S = 60.0
+AT_ONCE = 8
+# What does what it says, and would change the server under test.
+LEFT_OUT = "/foreserve/|/scale_elastic_ep|/is_scaling_elastic_ep"
+
+
+@dataclass(slots=True)
+class Answers:
+    """How often what was answered, and each request that should not have been answered so."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+    def take(self, status: str, is_failure: bool, what: Callable[[], str]) -> None:
+        """One more."""
+        self.counts[status] += 1
+        if is_failure:
+            self.failures.append(f"{status}: {what()}")
+
+
+def by_hand(child: Child, count: int, number: int, answers: Answers) -> None:
+    """So many requests of `nasty`, from a seed."""
+    random = Random(number)
+    with httpx.Client(timeout=HANG_S) as client, ThreadPoolExecutor(AT_ONCE) as pool:
+        for _ in pool.map(lambda each: _ask(client, child, each, answers), (request(random) for _ in range(count))):
+            pass
+
+
+def _ask(client: httpx.Client, child: Child, each: Request, answers: Answers) -> None:
+    try:
+        answer = client.post(child.http_url + each.path, content=each.body, headers=each.headers)
+        status, text = str(answer.status_code), answer.text
+    except httpx.HTTPError as error:
+        status, text = type(error).__name__, str(error)
+    is_failure = not status.isdigit() or int(status) >= 500 or '"InternalServerError"' in text
+    answers.take(status, is_failure, lambda: f"{each} -> {text[:300]}")
+
+
+def by_schema(child: Child, count: int, number: int, answers: Answers) -> None:
+    """About so many requests of schemathesis, from a seed."""
+    schema = schemathesis.openapi.from_url(f"{child.http_url}/openapi.json").exclude(path_regex=LEFT_OUT)
+    operations = [each.ok() for each in schema.get_all_operations()]
+    for operation in operations:
+        for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
+            _explore(
+                operation.as_strategy(generation_mode=mode), count // (2 * len(operations)) + 1, number, answers, child
+            )
+
+
+def _explore(strategy: Any, count: int, number: int, answers: Answers, child: Child) -> None:
+    checks = list(HealthCheck)
+
+    @seed(number)
+    @settings(max_examples=count, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=checks)
+    @given(case=strategy)
+    def explore(case: Any) -> None:
+        try:
+            answer = case.call(base_url=child.http_url, timeout=HANG_S)
+            status, text = str(answer.status_code), answer.text
+        except OSError as error:
+            status, text = type(error).__name__, str(error)
+        is_failure = not status.isdigit() or int(status) >= 500
+        answers.take(status, is_failure, lambda: f"{case.as_curl_command()[:2000]} -> {text[:300]}")
+
+    # A route without parameters has no wrong ones.
+    with suppress(Unsatisfiable):
+        explore()

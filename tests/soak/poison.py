@@ -1,0 +1,150 @@
+"""How long one request makes six seeded streams wait: python -m tests.soak.poison
+
+Each poison is as large as the bounds let it be, or larger. Its cost is how much longer than usual the streams, and a
+probe of the event loop, waited while it was served.
+"""
+
+import argparse
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from serving.child import Child, server
+from tests.conftest import MODEL
+from tests.soak.streams import SeededStreams
+
+MIB = 1 << 20
+HELLO = [{"role": "user", "content": "Hi"}]
+TEXT: dict[str, Any] = {"model": MODEL, "prompt": "Hi", "max_tokens": 2}
+CHAT: dict[str, Any] = {"model": MODEL, "messages": HELLO, "max_tokens": 2}
+PROBE_EVERY_S = 0.002
+
+
+def schema(levels: int) -> dict[str, Any]:
+    """One that doubles with each level."""
+    made: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        made = {"type": "object", "properties": {"a": made, "b": made}, "required": ["a"]}
+    return made
+
+
+def poisons() -> dict[str, tuple[str, Any]]:
+    """Path and body of each, by name."""
+    words = "word " * 60_000
+    text, chat, tokenize = "/v1/completions", "/v1/chat/completions", "/tokenize"
+    return {
+        "60,000 words": (text, TEXT | {"prompt": words}),
+        "60,000 words in a chat": (chat, CHAT | {"messages": [{"role": "user", "content": words}]}),
+        "60,000 words to tokenize": (tokenize, {"model": MODEL, "prompt": words}),
+        "text that fits, cut": (text, TEXT | {"prompt": "a b, c. " * 20_000, "truncate_prompt_tokens": 900}),
+        "one long word": (tokenize, {"model": MODEL, "prompt": "a" * 300_000}),
+        "2 MiB of text": (text, TEXT | {"prompt": "x" * (2 * MIB - 1000)}),
+        "64 prompts": (text, TEXT | {"prompt": ["many words " * 400] * 64, "max_tokens": 1}),
+        "n of 64": (text, TEXT | {"n": 64, "max_tokens": 1}),
+        "60,000 token ids": (text, TEXT | {"prompt": [5] * 60_000}),
+        "60,000 empty lists": (text, TEXT | {"prompt": [[] for _ in range(60_000)]}),
+        "500,000 empty lists": (text, TEXT | {"x": [[] for _ in range(500_000)]}),
+        "2,000 messages": (chat, CHAT | {"messages": HELLO * 2000}),
+        "2,000 bad messages": (chat, CHAT | {"messages": [{"role": "user", "content": [{}] * 5}] * 2000}),
+        "30,000 bad parts": (chat, CHAT | {"messages": [{"role": "user", "content": [{}] * 30_000}]}),
+        "20,000 bad inputs": ("/v1/responses", {"model": MODEL, "input": [{"a": []}] * 2000}),
+        "128 tools": (chat, CHAT | {"tools": [tool(index) for index in range(128)]}),
+        "128 tools, required": (
+            chat,
+            CHAT | {"tools": [tool(index) for index in range(128)], "tool_choice": "required"},
+        ),
+        "64 stops": (text, TEXT | {"stop": ["ab" * 400 + str(index) for index in range(64)], "max_tokens": 200}),
+        "128 bad words": (text, TEXT | {"bad_words": [f"word {index}" for index in range(128)], "max_tokens": 200}),
+        "1,024 biases": (text, TEXT | {"logit_bias": {str(index): 1 for index in range(1024)}, "max_tokens": 200}),
+        "schema of 30 KB": (text, TEXT | {"structured_outputs": {"json": schema(8)}}),
+        "schema of 250 KB": (text, TEXT | {"structured_outputs": {"json": schema(12)}}),
+        "enum of 3,000": (text, TEXT | {"structured_outputs": {"choice": [f"v{index}" for index in range(3000)]}}),
+        "regex of repeats": (text, TEXT | {"structured_outputs": {"regex": "((.{1,100}x){1,100}y){1,100}"}}),
+        "prompt_logprobs": (text, TEXT | {"prompt": "words and words " * 230, "prompt_logprobs": 20, "max_tokens": 1}),
+        "logprobs of all": (text, TEXT | {"logprobs": 20, "max_tokens": 500}),
+        "echo of much": (
+            text,
+            TEXT | {"prompt": "words and words " * 230, "echo": True, "logprobs": 5, "max_tokens": 1},
+        ),
+        "nested 5,000 deep": (text, b'{"a":' * 5000 + b"1" + b"}" * 5000),
+    }
+
+
+def tool(index: int) -> dict[str, Any]:
+    """A function of some arguments."""
+    arguments = {f"argument{i}": {"type": "string", "description": "what it is for"} for i in range(8)}
+    return {
+        "type": "function",
+        "function": {"name": f"f{index}", "parameters": {"type": "object", "properties": arguments}},
+    }
+
+
+class Probe:
+    """Asks a cheap question again and again; the longest wait for an answer since the last look."""
+
+    def __init__(self, child: Child) -> None:
+        self._url = f"{child.http_url}/ping"
+        self._longest_s = 0.0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def look(self) -> float:
+        """In seconds."""
+        longest_s, self._longest_s = self._longest_s, 0.0
+        return longest_s
+
+    def stop(self) -> None:
+        """No more."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with httpx.Client(timeout=60) as client:
+            while not self._stopped.wait(PROBE_EVERY_S):
+                began = time.monotonic()
+                client.get(self._url)
+                self._longest_s = max(self._longest_s, time.monotonic() - began)
+
+
+def measure(child: Child, tries: int, say: Callable[[str], None], only: str = "") -> dict[str, float]:
+    """How long others waited, at most, in the best of some tries of each poison, in seconds: noise is not its."""
+    streams, probe, cost = SeededStreams(child), Probe(child), {}
+    say(f"{'':28} status  took s  streams ms  probe ms")
+    with streams, httpx.Client(timeout=120) as client:
+        for name, (path, body) in {"nothing": ("/ping", {}), **poisons()}.items():
+            if only not in name:
+                continue
+            sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+            rows = []
+            for _ in range(tries):
+                time.sleep(0.3)
+                seen, _ = len(streams.seen.gaps), probe.look()
+                began = time.monotonic()
+                answer = client.post(child.http_url + path, content=sent, headers={"content-type": "application/json"})
+                took_s = time.monotonic() - began
+                time.sleep(0.2)
+                rows.append((probe.look(), max(streams.seen.gaps[seen:], default=0.0), took_s, answer.status_code))
+            probe_s, _, took_s, status = min(rows)
+            cost[name] = min(row[0] for row in rows)
+            say(f"{name:28} {status:6} {took_s:7.2f} {1000 * min(row[1] for row in rows):11.0f} {1000 * probe_s:9.0f}")
+    probe.stop()
+    say(streams.report())
+    return cost
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tries", type=int, default=3)
+    args = parser.parse_args()
+    with server("--devices", "2", "--max-model-len", "1024", quiet=True) as child:
+        measure(child, args.tries, print)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Seeded streams beside whatever is done to a server: their text must stay what it is when nothing is done."""
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import httpx
+import msgspec
+from google.protobuf import json_format
+
+from serving.api.pb.foreserve.v1 import openai_pb2 as pb
+from serving.api.pb.foreserve.v1 import openai_pb2_grpc
+from serving.child import Child
+from tests.conftest import MODEL
+
+QUESTIONS = (
+    "What is a cache?",
+    "Why is the sky blue?",
+    "Prove it.",
+    "Tell me of a law.",
+    "And a puzzle?",
+    "Sum 3 and 4.",
+)
+# Nothing legitimate is silent for longer.
+HANG_S = 30.0
+
+
+@dataclass(slots=True)
+class Seen:
+    """What became of the streams: gaps are seconds between two chunks of one, `wrong` says which text was another."""
+
+    rounds: int = 0
+    gaps: list[float] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    def gap(self, share: float) -> float:
+        """The gap that only so large a share is longer than, from the top: 0 is the longest."""
+        ordered = sorted(self.gaps, reverse=True)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+class SeededStreams:
+    """So many streams, half of them over gRPC, again and again while the context lasts."""
+
+    def __init__(self, child: Child, count: int = 6, max_tokens: int = 64) -> None:
+        self._child, self._count, self._max_tokens = child, count, max_tokens
+        self.calm, self.seen = Seen(), Seen()
+        self._texts = [self._text(index, self.calm) for index in range(count)]
+        self._stopped = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> "SeededStreams":
+        self._threads = [threading.Thread(target=self._run, args=(index,)) for index in range(self._count)]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join(2 * HANG_S)
+            if thread.is_alive():
+                self.seen.wrong.append("a stream hangs")
+
+    def report(self) -> str:
+        """What was seen, in a line."""
+        calm, seen = ([1000 * each.gap(share) for share in (0.5, 0.01, 0)] for each in (self.calm, self.seen))
+        return (
+            f"{self.seen.rounds} streams beside it, {len(self.seen.wrong)} wrong; ms between chunks, p50/p99/most: "
+            f"{'/'.join(f'{ms:.0f}' for ms in seen)} (calm: {'/'.join(f'{ms:.0f}' for ms in calm)})"
+        )
+
+    def _run(self, index: int) -> None:
+        while not self._stopped.is_set():
+            try:
+                text = self._text(index, self.seen)
+            except Exception as error:
+                self.seen.wrong.append(f"stream {index}: {error!r}")
+                time.sleep(0.5)
+                continue
+            self.seen.rounds += 1
+            if text != self._texts[index]:
+                self.seen.wrong.append(f"stream {index}: {text!r} instead of {self._texts[index]!r}")
+
+    def _text(self, index: int, seen: Seen) -> str:
+        body = {
+            "model": MODEL,
+            "messages": [{"role": "user", "content": QUESTIONS[index % len(QUESTIONS)]}],
+            "max_tokens": self._max_tokens,
+            "seed": index,
+            "ignore_eos": True,
+        }
+        ways = (_over_http, _over_grpc)
+        parts, last_s = [], 0.0
+        for part in ways[index % len(ways)](self._child, body):
+            now_s = time.monotonic()
+            if last_s:
+                seen.gaps.append(now_s - last_s)
+            last_s = now_s
+            parts.append(part)
+        return "".join(parts)
+
+
+def _over_http(child: Child, body: dict[str, Any]) -> Iterator[str]:
+    url = f"{child.http_url}/v1/chat/completions"
+    with httpx.stream("POST", url, json=body | {"stream": True}, timeout=HANG_S) as answer:
+        answer.raise_for_status()
+        for line in answer.iter_lines():
+            if line.startswith("data: {"):
+                yield _content(msgspec.json.decode(line[len("data: ") :]))
+
+
+def _content(chunk: dict[str, Any]) -> str:
+    if "error" in chunk:
+        raise RuntimeError(chunk["error"]["message"])
+    return "".join(choice["delta"].get("content") or "" for choice in chunk["choices"])
+
+
+def _over_grpc(child: Child, body: dict[str, Any]) -> Iterator[str]:
+    with grpc.insecure_channel(child.grpc_url.removeprefix("grpc://")) as channel:
+        stub = openai_pb2_grpc.OpenAIStub(channel)  # type: ignore[no-untyped-call]
+        for chunk in stub.StreamChatCompletion(json_format.ParseDict(body, pb.ChatCompletionRequest()), timeout=300):
+            yield "".join(choice.delta.content for choice in chunk.choices)
