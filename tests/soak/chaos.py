@@ -14,10 +14,10 @@ from collections.abc import Mapping
 import httpx
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
-from tests.soak.levels import family
-from tests.soak.streams import HANG_S, SeededStreams
 
 from serving.child import Child, server
+from tests.soak.levels import family
+from tests.soak.streams import HANG_S, SeededStreams
 
 ACTORS = ("HbXpu", "SchedulerActor", "LpddrActor", "DeviceModelActor", "TokenSource")
 # What Ray starts beside its raylet and GCS, and can do without.

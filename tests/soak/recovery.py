@@ -8,10 +8,9 @@ import statistics
 import sys
 import time
 
-from tests.soak.streams import SeededStreams
-
 from serving.child import Child, server
 from tests.soak.chaos import settle, victims
+from tests.soak.streams import SeededStreams
 
 STREAMS = 8
 

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 import grpc
 import httpx
 from google.protobuf import json_format
-from tests.soak.levels import MIB, Level, levels
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
 from serving.child import Child, server
 from tests.conftest import MODEL
+from tests.soak.levels import MIB, Level, levels
 
 CLIENTS = 24
 LOOK_S = 5.0
