@@ -6,6 +6,8 @@ and thrown away for a moment, because a connection that is closed over unread by
 
 import asyncio
 import resource
+import socket
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -16,6 +18,8 @@ from serving.bound_options import BoundOptions
 MOST_HEAD_BYTES = 64 << 10
 MOST_HEADERS = 100
 LINGER_S = 1.0
+# Of an answer, in the system's buffer; the transport has 64 KiB of its own.
+UNREAD_BYTES = 128 << 10
 # Of the files that this process may have open, connections leave a half to everything else.
 SHARE_OF_FILES = 2
 
@@ -36,9 +40,19 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Called by asyncio. Who is one too many takes the place of whoever has said nothing for longest."""
         super().connection_made(transport)
+        self._bound_socket()
         self._await_head()
         if len(self.connections) > self._most_connections:
             self._make_room()
+
+    def _bound_socket(self) -> None:
+        """Have the system hold little of what is not read, and end who takes none of it, or is gone without a word."""
+        # On a Unix socket there is no such thing as the second.
+        with suppress(OSError):
+            connection = self.transport.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES)
+            timeout_ms = round(1000 * self._bounds.stall_timeout_s)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout_ms)
 
     def _make_room(self) -> None:
         others = [each for each in self.connections if isinstance(each, BoundedProtocol) and each is not self]

@@ -228,3 +228,15 @@ def test_when_all_are_busy_one_too_many_is_told_so(bounded: Bounded) -> None:
     assert status == 503 and "8 connections" in error["message"]
     for client in busy:
         client.close()
+
+
+def test_who_stops_reading_after_little_is_ended_though_the_system_could_hold_more(bounded: Bounded) -> None:
+    stalled = connect(bounded, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    taken = stalled.recv(1000)
+    assert taken.startswith(b"HTTP/1.1 200")
+    settled(lambda: bounded.app.ended == 1, within_s=10)
+    received = 0
+    with contextlib.suppress(ConnectionError):
+        while more := stalled.recv(1 << 20):
+            received += len(more)
+    assert received < 8 << 20
