@@ -10,6 +10,7 @@ import os
 import ssl
 import threading
 import time
+import weakref
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,6 +21,9 @@ from serving.listen_options import ListenOptions
 from serving.scenario_error import ScenarioError
 
 Stamps = tuple[tuple[int, ...] | None, ...]
+
+MOST_UNKNOWN = 4096
+HANDSHAKE_S = 60.0  # what asyncio and uvloop allow one to take
 
 log = logging.getLogger("foreserve")
 
@@ -67,25 +71,26 @@ class Identity:
         ca = files.read("tls_client_ca") if files.tls_client_ca else None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.sslobject_class = ServerSide
         _check_certificates(cert, "tls_cert")
         _load_chain(context, files)
         if ca is not None:
             _check_certificates(ca, "tls_client_ca")
             context.load_verify_locations(cadata=ca.decode("ascii"))
             context.verify_mode = ssl.CERT_REQUIRED
-            context.sslobject_class = Verified
         return Identity(context, grpc.ssl_server_certificate_configuration([(key, cert)], ca))
 
 
-class Verified(ssl.SSLObject):
+class ServerSide(ssl.SSLObject):
     """A server's side of a connection: a client whose certificate has expired doesn't get in by resuming a session from
     when it hadn't, which OpenSSL lets it."""
 
     def do_handshake(self) -> None:
-        """As in `ssl`."""
+        """As in `ssl`; asyncio and uvloop call it until it is done."""
         super().do_handshake()
-        shown = self.getpeercert() or {}
-        if ssl.cert_time_to_seconds(str(shown.get("notAfter", "Jan  1 00:00:00 1970 GMT"))) < time.time():
+        self.greeted: bool = True
+        shown = self.getpeercert()
+        if shown and ssl.cert_time_to_seconds(str(shown["notAfter"])) < time.time():
             raise ssl.SSLCertVerificationError("the client's certificate has expired")
 
 
@@ -118,10 +123,11 @@ class Tls:
                 self._read_again(stamps)
             return self._identity
 
-    def http_context(self) -> ssl.SSLContext:
-        """For a server that asks for a context once."""
+    def http_context(self, most_unknown: int = MOST_UNKNOWN) -> ssl.SSLContext:
+        """For a server that asks for a context once; so many connections may be there without a handshake."""
         context = Current(ssl.PROTOCOL_TLS_SERVER)
         context.current = lambda: self.identity().context
+        context.most_unknown, context.unknown = most_unknown, []
         return context
 
     def grpc_credentials(self) -> grpc.ServerCredentials:
@@ -164,11 +170,27 @@ class Current(ssl.SSLContext):
     """A context that makes each connection with the one that is current. What was begun with another goes on."""
 
     current: Any
+    most_unknown: int
+    unknown: list[tuple[float, weakref.ref[ssl.SSLObject]]]
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
-        """As in `ssl`; what asyncio and uvloop call."""
+        """As in `ssl`; what asyncio and uvloop call when a client has connected. If it raises, they close."""
+        if len(self.unknown) >= self.most_unknown:
+            self._forget_the_known()
+        if len(self.unknown) >= self.most_unknown:
+            raise ssl.SSLError(f"{self.most_unknown} connections have not begun to talk: no room for one more")
         made: ssl.SSLObject = self.current().wrap_bio(*args, **kwargs)
+        self.unknown.append((time.monotonic(), weakref.ref(made)))
         return made
+
+    def _forget_the_known(self) -> None:
+        """Leave only those whose handshake isn't done and may still be."""
+        since = time.monotonic() - HANDSHAKE_S
+        self.unknown = [(began, each) for began, each in self.unknown if began > since and _is_waiting(each())]
+
+
+def _is_waiting(side: ssl.SSLObject | None) -> bool:
+    return side is not None and not getattr(side, "greeted", False)
 
 
 def _stamp(name: str) -> tuple[int, ...] | None:

@@ -25,7 +25,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from serving.api.grpc_server import bind
 from serving.listen_options import ListenOptions
 from serving.scenario_error import ScenarioError
-from serving.tls import Tls
+from serving.tls import MOST_UNKNOWN, Tls
 from serving.trust import Trust
 
 Code = grpc.StatusCode
@@ -69,8 +69,9 @@ def pki(tmp_path: Path) -> Pki:
 class Up:
     """What is up: uvicorn and gRPC as the server has them, with something simple behind."""
 
-    def __init__(self, tls: Tls) -> None:
+    def __init__(self, tls: Tls, most_unknown: int = MOST_UNKNOWN) -> None:
         self.tls = tls
+        self.most_unknown = most_unknown
         self.sock = socket.create_server(("127.0.0.1", 0))
         self.http_port = self.sock.getsockname()[1]
         self.grpc_port = 0
@@ -80,7 +81,7 @@ class Up:
         uvloop.run(self._main())
 
     def _context(self, *_: Any) -> ssl.SSLContext:
-        return self.tls.http_context()
+        return self.tls.http_context(self.most_unknown)
 
     async def _main(self) -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -93,9 +94,7 @@ class Up:
             await send({"type": "http.response.body", "body": b"."})
 
         self._loop = asyncio.get_running_loop()
-        config = uvicorn.Config(
-            app, lifespan="off", log_config=None, ssl_context_factory=lambda *_: self.tls.http_context()
-        )
+        config = uvicorn.Config(app, lifespan="off", log_config=None, ssl_context_factory=self._context)
         server = uvicorn.Server(config)
         server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
         calls = grpc.aio.server()
@@ -181,6 +180,21 @@ def test_nothing_older_than_tls_12(pki: Pki) -> None:
                     expected = contextlib.nullcontext() if allowed else pytest.raises(OSError)
                     with expected, context.wrap_socket(sock) as wrapped:
                         assert wrapped.version() == "TLSv1.2"
+
+
+def test_connections_that_say_nothing_have_an_end(pki: Pki) -> None:
+    trust = Trust(pki.ca_file)
+    with Up(Tls.of(pki.options()), most_unknown=8) as up:  # type: ignore[arg-type]
+        assert [up.http(trust) for _ in range(20)] == [OK] * 20
+        silent = [socket.create_connection(("127.0.0.1", up.http_port), 20) for _ in range(8)]
+        time.sleep(0.2)
+        assert up.http(trust) != OK
+        for sock in silent:
+            sock.close()
+        deadline = time.monotonic() + 20
+        while up.http(trust) != OK:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
 
 
 def hours(count: float) -> datetime:

@@ -57,6 +57,12 @@ class Inner:
         self.calls += 1
 
 
+def run(coroutine: Any) -> None:
+    """What `asyncio.run` does, a thousand times as fast: nothing here waits."""
+    with pytest.raises(StopIteration):
+        coroutine.send(None)
+
+
 def knock(
     access: Access, path: str, method: str = "GET", authorization: str | None = None, **more: Any
 ) -> tuple[int, Any]:
@@ -69,7 +75,7 @@ def knock(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(Guard(inner, access)(scope, None, send))
+    run(Guard(inner, access)(scope, None, send))
     if inner.calls:
         return 0, None
     if sent[0]["type"] == "websocket.close":
