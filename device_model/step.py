@@ -121,6 +121,18 @@ class StepCost(NamedTuple):
             stage_energy=StageEnergy(*map(add, self.stage_energy, other.stage_energy)),
         )
 
+    def times(self, share: float) -> "StepCost":
+        """A share of it, or several."""
+        return StepCost(
+            latency_s=self.latency_s * share,
+            energy=Energy(*(part * share for part in self.energy)),
+            traffic=Traffic(*(part * share for part in self.traffic)),
+            expert_lookups=self.expert_lookups * share,
+            expert_hits=self.expert_hits * share,
+            seconds=Seconds(*(part * share for part in self.seconds)),
+            stage_energy=StageEnergy(*(part * share for part in self.stage_energy)),
+        )
+
     @property
     def energy_j(self) -> float:
         """Joules of the whole step."""
@@ -192,6 +204,10 @@ class StepCosts:
     def first(self) -> StepCost:
         """That of the first step."""
         return _cost(self.table[0].tolist())
+
+    def at(self, step: int) -> StepCost:
+        """That of a step, counted from 0."""
+        return _cost(self.table[step].tolist())
 
     def total(self, steps: int) -> StepCost:
         """The first `steps` together, one after the other."""

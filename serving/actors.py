@@ -189,7 +189,7 @@ class HbXpu:
         else:
             # From which batch on drafting pays depends on the condition.
             self._engine.pricer = self._pricer()
-        self._engine.poke()
+        self._engine.change()
 
     @ray.method(concurrency_group="feed")
     def stall(self, until_s: float) -> None:

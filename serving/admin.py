@@ -1,14 +1,16 @@
 """What an operator can do with devices while they serve, behind the admin API of either protocol."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from device_model.spec import SpecError
 from serving.cluster import Node, State
-from serving.devices import Devices, Malformed
+from serving.devices import Devices
 from serving.emulated import Emulated
 from serving.faults import parse_fault
 from serving.fleet import FleetError
 from serving.injector import Injected, Injector
+from serving.refused import Malformed
 from serving.terms import TermError
 
 
@@ -49,6 +51,8 @@ class Admin:
             fault = parse_fault(text, "`fault`")
         except TermError as error:
             raise Malformed(str(error)) from error
+        there = [node for node in self._devices.present if fault.device in (None, node.index)]
+        check_possible({node.emulated.in_condition(fault.condition) for node in there}, text)
         return described(await self._injector.inject(fault))
 
     async def clear_fault(self, id: int) -> dict[str, Any]:
@@ -75,6 +79,15 @@ def check_names(wanted: list[Emulated], text: str) -> None:
             emulated.load()
         except SpecError as error:
             raise Malformed(f"`device` is {text!r}: {error}") from error
+
+
+def check_possible(broken: Iterable[Emulated], text: str) -> None:
+    """Raises `Malformed` if devices could not be what a fault would make of them, whatever else is or is not broken."""
+    for emulated in broken:
+        try:
+            emulated.load()
+        except SpecError as error:
+            raise Malformed(f"`fault` is {text!r}: {error}") from error
 
 
 def described(injected: Injected) -> dict[str, Any]:

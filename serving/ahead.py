@@ -8,6 +8,7 @@ import numpy as np
 from serving.engine import Engine
 from serving.flow import Batch
 from serving.pricing import Priced
+from serving.underway import Underway
 
 
 class Ahead:
@@ -20,6 +21,7 @@ class Ahead:
         self._holds_s = engine.holds_s(batch)
         self._first = True
         self._ends_s: list[float] = []
+        self._underway: Underway | None = None
         self._priced = self._alone(next(self._prices))
         self._look()
 
@@ -34,6 +36,27 @@ class Ahead:
         if len(self._ends_s) > 1 and at_s <= self._ends_s[-2]:
             self._ends_s = self._ends_s[: int(np.searchsorted(self._ends_s, at_s)) + 1]
 
+    def change(self, at_s: float) -> None:
+        """The device is in another condition from an instant on: what is left of the step then under way is made at the
+        new pace, and it is the last."""
+        self.cut(at_s)
+        if self.end_s <= at_s:
+            return
+        if len(self._ends_s) > 1:
+            self._leave_the_last()
+        if self._underway is None:
+            self._underway = Underway(self._engine.at, self._priced)
+        self._underway.change(at_s, self._engine.again(self._priced))
+        self._ends_s = [self._underway.end_s]
+
+    def _leave_the_last(self) -> None:
+        """Make all but the last, which have ended."""
+        run, made = self._priced.run, len(self._ends_s) - 1
+        assert run is not None
+        self._ends_s = self._ends_s[:-1]
+        self.make()
+        self._priced = self._priced._replace(cost=run.at(made), run=None)
+
     def lose(self, at_s: float) -> None:
         """The device is gone at an instant, and the step then under way with it: make those that have ended."""
         self._ends_s = [end_s for end_s in self._ends_s if end_s <= at_s]
@@ -45,8 +68,9 @@ class Ahead:
         if len(self._ends_s) > 1 and self._priced.run is not None:
             self._engine.leap(self._batch, self._priced, self._priced.run, self._ends_s)
         else:
-            self._engine.step(self._batch, self._priced, self._first)
-        self._first = False
+            priced = self._underway.priced if self._underway is not None else self._priced
+            self._engine.step(self._batch, priced, self._first)
+        self._first, self._underway = False, None
 
     def _alone(self, priced: Priced) -> Priced:
         """A step by itself, unless it may be made with those after it."""

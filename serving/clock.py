@@ -6,6 +6,8 @@ from typing import Protocol
 
 # The kernel wakes a sleeper some 50 to 100 us late; the rest of the wait is spun away.
 SPIN_S = 100e-6
+# A wait that is nearly over is not interrupted any more.
+NEAR_S = 5e-3
 # Who waits for news looks for himself this often: a signal may be lost with a process that was to send it.
 LOOK_S = 0.25
 
@@ -18,7 +20,12 @@ class Clock(Protocol):
         ...
 
     def until(self, at: float) -> float:
-        """Wait for emulated instant `at`; by how many real seconds that was missed, at least 0."""
+        """Wait for emulated instant `at`; by how many real seconds that was missed, at least 0. Less than 0 if `at` is
+        still to come: a long wait ends now and then, and when it is interrupted."""
+        ...
+
+    def interrupt(self) -> None:
+        """End the wait for an instant that is not near, from any thread; or else the next one."""
         ...
 
     def wait(self, at: float) -> None:
@@ -38,8 +45,7 @@ class WallClock:
         self._origin_unix_ns = round(origin_unix_s * 1e9)
         self._origin = time.monotonic() - (time.time() - origin_unix_s)
         self.speed = speed
-        self._news = threading.Event()
-        self._wakes_s = time.monotonic()
+        self._news, self._interrupted = threading.Event(), threading.Event()
         self._wakes_s = time.monotonic()
 
     def now(self) -> float:
@@ -56,6 +62,12 @@ class WallClock:
     def until(self, at: float) -> float:
         left = -self.late(at)
         self._wakes_s = time.monotonic() + left
+        if left > NEAR_S:
+            self._interrupted.wait(min(left - NEAR_S, LOOK_S))
+            self._interrupted.clear()
+            left = -self.late(at)
+            if left > NEAR_S:
+                return -left
         if left > SPIN_S:
             time.sleep(left - SPIN_S)
         deadline = self._origin + at / self.speed
@@ -72,6 +84,9 @@ class WallClock:
 
     def signal(self) -> None:
         self._news.set()
+
+    def interrupt(self) -> None:
+        self._interrupted.set()
 
     @property
     def overdue_s(self) -> float:
@@ -93,6 +108,9 @@ class VirtualClock:
     def until(self, at: float) -> float:
         self._now = max(self._now, at)
         return 0.0
+
+    def interrupt(self) -> None:
+        pass
 
     def wait(self, at: float) -> None:
         self.until(at)

@@ -11,21 +11,10 @@ from serving.emulated import Emulated, Figures, check_shared
 from serving.fleet import FleetError
 from serving.flight import Flight
 from serving.recovery import Recovery
+from serving.refused import Refused, Unknown
 from serving.router import Router
 
 log = logging.getLogger("foreserve")
-
-
-class Refused(ValueError):
-    """Something that cannot be done with a device as it is; the message is a sentence."""
-
-
-class Unknown(Refused):
-    """There is no such device, or fault."""
-
-
-class Malformed(Refused):
-    """A text that is not what it should be."""
 
 
 class Devices:
@@ -120,15 +109,21 @@ class Devices:
 
     async def degrade(self, index: int, condition: Condition) -> None:
         """A device is in another condition from now on. Raises `Refused`, and changes nothing, if it can't be."""
+        emulated = self.at(index).emulated.in_condition(condition)
+        figures = await self._checked(emulated)
+        # By now another may stand in its place.
         node = self.at(index)
-        emulated = node.emulated.in_condition(condition)
-        node.figures = await self._checked(emulated)
-        node.emulated = emulated
+        node.emulated, node.figures = emulated, figures
         self._router.set_speed(index, node.figures.token_s)
-        if node.up:
-            node.device.emulate.remote(emulated)
-            node.scheduler.limit.remote(self.cluster.limits(node.figures))
+        if index in self._loops:
+            # Also one that is being mended.
+            self._tell(node)
         self.on_change(node)
+
+    def _tell(self, node: Node) -> None:
+        """Have a device and its scheduler know in what condition it is."""
+        node.device.emulate.remote(node.emulated)
+        node.scheduler.limit.remote(self.cluster.limits(node.figures))
 
     async def check(self, index: int, condition: Condition) -> None:
         """Raises `Refused` if a device can't be in a condition."""
@@ -143,10 +138,10 @@ class Devices:
         """Requests in flight on a device."""
         return self._router.in_flight(index) if self.nodes[index].state is not State.STARTING else 0
 
-    def sharing(self, index: int) -> list[int]:
-        """The devices on the LPDDR tier of a device, itself included."""
+    def tier(self, index: int) -> range:
+        """The devices that are, were, or may come to be on the LPDDR tier of a device, itself included."""
         sharers = self.nodes[index].emulated.sharers
-        return [node.index for node in self.present if node.index // sharers == index // sharers]
+        return range(index - index % sharers, index - index % sharers + sharers)
 
     @property
     def kept(self) -> list[Node]:
@@ -195,6 +190,8 @@ class Devices:
 
     def _serve(self, node: Node) -> None:
         node.state = State.SERVING
+        # Its condition may be another by now than it was connected in.
+        self._tell(node)
         self._router.add(node.index, node.figures.token_s)
         self._loops[node.index] = asyncio.create_task(self.recovery.keep(node))
         self.on_change(node)

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from itertools import compress
 from typing import NamedTuple, Protocol
 
-from device_model.step import StepCosts
+from device_model.step import StepCost, StepCosts
 from serving.clock import Clock
 from serving.flow import NEVER, Batch, Chunk, Done, Release, StepRecord
 from serving.pricing import Priced, Pricer
+from serving.underway import Underway
 
 # A device whose tokens are this far behind waits for them: beyond, what it emulates has no text to go with it, and may
 # be the decoding of what has stopped long ago.
@@ -52,6 +53,8 @@ class Tier(Protocol):
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float: ...
 
+    def rate(self, device: int) -> float: ...
+
     def release(self, device: int, traffic_bytes: float) -> None: ...
 
 
@@ -81,6 +84,7 @@ class Engine:
     _accepted: list[int] = field(default_factory=list)
     _traffic: float = 0.0
     _news: bool = False
+    _changed_s: float | None = None
     # A deque, because a push may add to it from another thread while a plan empties it.
     _finished: deque[str] = field(default_factory=deque)
 
@@ -95,6 +99,13 @@ class Engine:
         self.stalled_until = until_s
         self.poke()
 
+    def change(self) -> None:
+        """Go on in another condition, which the pricer and the tier know of already; from any thread. What is left of
+        the step at hand is made at the new pace."""
+        self._changed_s = self.clock.now()
+        self.clock.interrupt()
+        self.poke()
+
     def push(self, chunks: list[Chunk]) -> None:
         """Take in tokens from the source, from any thread; overdue ones leave at once."""
         overdue = self.tokens.push(chunks)
@@ -106,7 +117,7 @@ class Engine:
     def cycle(self) -> None:
         """Plan once, and run the steps of that plan until something changes."""
         # Cleared before the question: news that come while it is answered lead to another.
-        self._news = False
+        self._news, self._changed_s = False, None
         self._stand_still()
         batch = self.plan()
         if not batch.ids:
@@ -136,6 +147,10 @@ class Engine:
     def price(self, batch: Batch) -> Iterator[Priced]:
         """What the steps of a batch that begins here cost, one after the other."""
         return self.pricer.price(batch, self._lease())
+
+    def again(self, priced: Priced) -> StepCost:
+        """What the step at hand would cost in the condition that the device has now."""
+        return self.pricer.again(priced, self._steps, self.tier.rate(self.device))
 
     def holds_s(self, batch: Batch) -> float:
         """The instant from which on a batch must be planned anew."""
@@ -169,8 +184,13 @@ class Engine:
 
     def step(self, batch: Batch, priced: Priced, first: bool) -> None:
         """Make a step."""
-        start, self.at = self.at, self.at + priced.cost.latency_s
-        late_real_s = self.clock.until(self.at)
+        underway = Underway(self.at, priced)
+        while (late_real_s := self.clock.until(underway.end_s)) < 0:
+            at_s, self._changed_s = self._changed_s, None
+            if at_s is not None:
+                underway.change(at_s, self.again(priced))
+        priced = underway.priced
+        start, self.at = self.at, underway.end_s
         if priced.accepted:
             parts = zip(batch.ids, priced.accepted, batch.emits, strict=True)
             emitted = {id: 1 + more for id, more, emits in parts if emits}

@@ -5,11 +5,14 @@ hb: left=0.75                               a quarter of HB's bank groups is los
 clock: left=0.6, at=60                      too hot: the die runs at 60 % of its frequency
 stall: for=2, rate=1.5                      devices stand still for 2 s, each 1.5 times a minute on average
 lost: device=1, at=20                       the device is gone, and all that it held
+
+When a share comes or goes, what is left of the step at hand is made at the new pace (`serving.underway`).
 """
 
 import heapq
 import random
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple
 from typing import Any, NamedTuple
 
 from device_model.condition import Condition
@@ -20,6 +23,8 @@ LPDDR, HB, CLOCK, STALL, LOST = KINDS = ("lpddr", "hb", "clock", "stall", "lost"
 DEGRADING = (LPDDR, HB, CLOCK)
 MINUTE_S = 60.0
 MOST_A_MINUTE = 600.0
+LEAST_LEFT = 0.01
+"""Of any share, however many faults there are at once: with less, a step would take hours."""
 TERMS: dict[str, type[int] | type[float]] = {"left": float, "device": int, "at": float, "for": float, "rate": float}
 
 
@@ -83,8 +88,8 @@ def _rules(kind: str, terms: dict[str, Any]) -> list[tuple[bool, str]]:
     degrades = kind in DEGRADING
     return [
         (
-            degrades and not 0 < terms.get("left", 0.0) <= 1,
-            "needs left=..., the share that is left: above 0, at most 1",
+            degrades and not LEAST_LEFT <= terms.get("left", 0.0) <= 1,
+            f"needs left=..., the share that is left: at least {LEAST_LEFT:g}, at most 1",
         ),
         (not degrades and "left" in terms, "takes no left=..., as nothing is left"),
         (kind == STALL and "for" not in terms, "needs for=..., the emulated seconds for which the device stands still"),
@@ -125,8 +130,8 @@ def _of_device(fault: Fault, device: int, number: Callable[[], int], rng: random
 
 
 def condition_of(active: Iterable[Fault]) -> Condition:
-    """What several faults leave of a device: their shares multiply."""
+    """What several faults leave of a device: their shares multiply, to no less than `LEAST_LEFT`."""
     left = Condition()
     for fault in active:
         left = left.also(fault.condition)
-    return left
+    return Condition(*(max(LEAST_LEFT, share) for share in astuple(left)))

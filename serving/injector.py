@@ -2,14 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
 
 from serving.cluster import State
-from serving.devices import Devices, Refused, Unknown
-from serving.faults import LOST, LPDDR, STALL, Event, Fault, condition_of, events
+from serving.devices import Devices
+from serving.faults import DEGRADING, LOST, LPDDR, STALL, Event, Fault, condition_of, events
+from serving.refused import Refused, Unknown
 
 log = logging.getLogger("foreserve")
 
@@ -32,6 +33,8 @@ class Injected:
     told_at_s: float
     active: dict[int, int] = field(default_factory=dict)
     task: "asyncio.Task[None] | None" = None
+    # Its begins and ends come one after the other, each whole.
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Injector:
@@ -47,9 +50,27 @@ class Injector:
         self._stalls: dict[tuple[int, int], tuple[int, float]] = {}
         # Two that change the same device, one after the other.
         self._lock = asyncio.Lock()
+        self._carried_out: set[asyncio.Future[Injected]] = set()
 
     async def inject(self, fault: Fault) -> Injected:
         """Have a fault come, counted from now on. Raises `Refused`, and changes nothing, if it could not."""
+        return await self._whole(self._inject(fault))
+
+    async def clear(self, id: int) -> Injected:
+        """End a fault, and what it has done. Raises `Unknown` if there is none with this id."""
+        if id not in self.faults:
+            there = ", ".join(map(str, self.faults)) or "none"
+            raise Unknown(f"There is no fault {id}; those that there are: {there}.")
+        return await self._whole(self._clear(self.faults.pop(id)))
+
+    async def _whole(self, change: Coroutine[None, None, Injected]) -> Injected:
+        """Carry out a change of which nothing may be left undone, also if whoever asked for it goes away."""
+        task = asyncio.ensure_future(change)
+        self._carried_out.add(task)
+        task.add_done_callback(self._carried_out.discard)
+        return await asyncio.shield(task)
+
+    async def _inject(self, fault: Fault) -> Injected:
         targets = self._targets(fault)
         for device in targets:
             await self._check(fault, device)
@@ -62,23 +83,26 @@ class Injector:
                 await self._happen(injected, event)
                 event = next(coming, None)
         except Refused:
-            await self.clear(injected.id)
+            if self.faults.pop(injected.id, None):
+                await self._clear(injected)
             raise
-        rest = coming if event is None else chain([event], coming)
-        injected.task = asyncio.create_task(self._drive(injected, rest))
+        if self._is_told(injected):
+            rest = coming if event is None else chain([event], coming)
+            injected.task = asyncio.create_task(self._drive(injected, rest))
         return injected
 
-    async def clear(self, id: int) -> Injected:
-        """End a fault, and what it has done. Raises `Unknown` if there is none with this id."""
-        if id not in self.faults:
-            there = ", ".join(map(str, self.faults)) or "none"
-            raise Unknown(f"There is no fault {id}; those that there are: {there}.")
-        injected = self.faults.pop(id)
-        if injected.task is not None:
-            injected.task.cancel()
-        for occurrence, device in list(injected.active.items()):
-            await self._end(injected, occurrence, device)
+    async def _clear(self, injected: Injected) -> Injected:
+        """End all that there is of a fault that is no longer among those that are told."""
+        async with injected.lock:  # what has begun to happen is ended when it has happened
+            if injected.task is not None:
+                injected.task.cancel()
+            for occurrence, device in list(injected.active.items()):
+                await self._end(injected, occurrence, device)
         return injected
+
+    def _is_told(self, injected: Injected) -> bool:
+        """Whether it has not been cleared."""
+        return self.faults.get(injected.id) is injected
 
     def stop(self) -> None:
         """Nothing more happens."""
@@ -119,12 +143,14 @@ class Injector:
             await asyncio.sleep(LOOK_S)
 
     async def _happen(self, injected: Injected, event: Event) -> None:
-        if not event.begins:
-            if event.number in injected.active:
-                await self._end(injected, event.number, event.device)
-            return
-        if self._devices.nodes[event.device].state is State.GONE:
-            return
+        async with injected.lock:
+            if not event.begins:
+                if event.number in injected.active:
+                    await self._end(injected, event.number, event.device)
+            elif self._is_told(injected) and self._devices.nodes[event.device].state is not State.GONE:
+                await self._come(injected, event)
+
+    async def _come(self, injected: Injected, event: Event) -> None:
         injected.active[event.number] = event.device
         try:
             await self._begin(injected, event)
@@ -152,25 +178,27 @@ class Injector:
         del injected.active[occurrence]
         fault = injected.fault
         stall = self._stalls.pop((injected.id, occurrence), None)
-        if self._devices.nodes[device].state is State.GONE:
-            return
-        self._devices.on_fault(device, fault.kind, False)
-        if fault.kind == LOST:
-            await self._devices.revive(device)
-        elif fault.kind != STALL:
+        there = self._devices.nodes[device].state is not State.GONE
+        if there:
+            self._devices.on_fault(device, fault.kind, False)
+        if fault.kind in DEGRADING:
+            # Of one that is gone there may be others on its tier.
             await self._degrade(fault, device)
-        elif stall and self._clock.now() < stall[1]:
+        elif there and fault.kind == LOST:
+            await self._devices.revive(device)
+        elif there and stall and self._clock.now() < stall[1]:
             self._stall(device)
 
     async def _degrade(self, fault: Fault, device: int) -> None:
         """Put the device, and those that share an LPDDR tier which it concerns, into the condition that they are in."""
         async with self._lock:
-            for index in self._devices.sharing(device) if fault.kind == LPDDR else [device]:
+            reached = self._devices.tier(device) if fault.kind == LPDDR else [device]
+            for index in [node.index for node in self._devices.present if node.index in reached]:
                 await self._devices.degrade(index, condition_of(self._degrading(index)))
 
     def _degrading(self, device: int) -> list[Fault]:
         """What degrades a device: its own faults, and those of the LPDDR tier that it is on."""
-        tier = self._devices.sharing(device)
+        tier = self._devices.tier(device)
         found = []
         for each in self.faults.values():
             # Told of several devices on one tier, it still throttles that tier once.

@@ -43,6 +43,10 @@ class Lpddr:
         draw.granted_bytes_per_s = self.share(device)
         return draw.granted_bytes_per_s
 
+    def rate(self, device: int) -> float:
+        """Bytes per second that `device` was granted last."""
+        return self._draws[device].granted_bytes_per_s
+
     def release(self, device: int, traffic_bytes: float) -> None:
         """`device`, which drew `traffic_bytes` since it last asked, has nothing to do now and draws nothing."""
         self._count(device, traffic_bytes)

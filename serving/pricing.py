@@ -1,6 +1,7 @@
 """What the steps of a batch cost, as the device model expects it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -19,7 +20,8 @@ class Priced(NamedTuple):
     `depth`, how many drafts of each sequence of the batch are `accepted`, and (`accepted_by`) how many of those that
     draft had so many accepted. `reason`: why it is in this mode. `swaps` is 1 if HB was given other experts first,
     and `moved_s` are the seconds of the cost in which these, or keys and values, are moved. `run` are the costs of all
-    steps of the batch, this one first, where nothing but time tells them apart."""
+    steps of the batch, this one first, where nothing but time tells them apart. `plan` is what was priced: the batch as
+    its first step found it, or as this one did."""
 
     cost: StepCost
     unrouted: int = 0
@@ -31,6 +33,7 @@ class Priced(NamedTuple):
     moved_s: float = 0.0
     accepted_by: list[int] = []  # noqa: RUF012  # never written to
     run: StepCosts | None = None
+    plan: StepPlan | None = None
 
     def after(self, moved: StepCost) -> "Priced":
         """The same, once something was moved between the tiers."""
@@ -41,6 +44,11 @@ class Pricer(Protocol):
     """Prices the steps of a batch, one after the other; whoever takes a price carries that step out."""
 
     def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]: ...
+
+    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+        """What a step that was priced, after so many of its batch, would cost on the device as it is now, but for what
+        is moved between the tiers before it."""
+        ...
 
 
 class Modelled:
@@ -71,12 +79,18 @@ class Modelled:
         self._depth = way.depth if way.tokens else self._depth
         if way.depth == PLAIN:
             # Who makes them all at once asks for the first only.
-            yield Priced(way.costs.first, reason=reason, run=way.costs)
+            yield Priced(way.costs.first, reason=reason, run=way.costs, plan=plan)
             for cost in islice(way.costs, 1, None):
-                yield Priced(cost, reason=reason, run=way.costs)
+                yield Priced(cost, reason=reason, run=way.costs, plan=plan)
         else:
             # One step: only what was accepted tells how the next one begins.
-            yield _drafted(batch, way, reason)
+            yield _drafted(batch, way, reason)._replace(plan=plan)
+
+    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+        assert priced.plan is not None
+        plan = replace(priced.plan, context=priced.plan.context + steps * priced.plan.new_tokens)
+        [way] = self._model.ways(plan, 1, ext_bytes_per_s, (priced.depth,))
+        return way.costs.first
 
 
 def _drafted(batch: Batch, way: Way, reason: str) -> Priced:

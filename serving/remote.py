@@ -62,6 +62,11 @@ class Leasing:
             self._granted = ray.get(self._asked)
         return self._granted * self.left
 
+    def rate(self, device: int) -> float:
+        """What is leased now."""
+        assert self._granted is not None, "a step that is under way has a lease"
+        return self._granted * self.left
+
     def release(self, device: int, traffic_bytes: float) -> None:
         self._tier.release.remote(device, traffic_bytes)
         if self._shared:

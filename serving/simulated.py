@@ -41,6 +41,10 @@ class Throttled:
         """As of `Lpddr`."""
         return self.tier.lease(device, traffic_bytes, elapsed_s) * self.left
 
+    def rate(self, device: int) -> float:
+        """As of `Lpddr`."""
+        return self.tier.rate(device) * self.left
+
     def release(self, device: int, traffic_bytes: float) -> None:
         """As of `Lpddr`."""
         self.tier.release(device, traffic_bytes)

@@ -1,13 +1,16 @@
 """Steps on a device whose expert cache is real: it holds what was used, and hits or misses what a router chose."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from device_model.condition import HEALTHY, Condition
+from device_model.device import RooflineDevice
 from device_model.load import load_device, trace_experts
-from device_model.step import IntArray, StepPlan
+from device_model.step import IntArray, Seconds, StepCost, StepPlan
 from device_model.tiered import TieredDevice
 from serving.flow import Batch
 from serving.pricing import Priced
@@ -49,11 +52,15 @@ class Traced:
         """Raises SpecError as `check_trace`."""
         self._device, _ = check_trace(trace)
         self._choices = choices
+        self._trace = trace
+        # As it was when a step was priced last, and how fast its external memory.
+        self._then: tuple[Trace, float] | None = None
 
     def emulate(self, trace: Trace) -> None:
         """Go on in another condition; HB holds what it held, as far as there is room."""
         device, _ = check_trace(trace)
         device.cache = self._device.cache
+        self._trace = trace
         self._device = device
         self._choices.emulate(trace)
 
@@ -66,8 +73,33 @@ class Traced:
             plan = StepPlan(new, context, routes=routes)
             cost = next(iter(self._device.probe(plan, 1, ext_bytes_per_s)))
             self._device.commit(plan)
-            yield Priced(cost, unrouted)
+            self._then = self._trace, ext_bytes_per_s
+            yield Priced(cost, unrouted, plan=plan)
             context = context + new
+
+    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+        """As much slower than it was as a step is whose routes are not known: what this one missed is in HB by now."""
+        assert priced.plan is not None and self._then is not None
+        plan = replace(priced.plan, routes=None)
+        then_s, now_s = _expected_s(plan, *self._then), _expected_s(plan, self._trace, ext_bytes_per_s)
+        cost, slower = priced.cost, now_s / then_s
+        static_j = cost.energy.static_j * (slower - 1.0)
+        return cost._replace(
+            latency_s=cost.latency_s * slower,
+            energy=cost.energy._replace(static_j=cost.energy.static_j + static_j),
+            seconds=Seconds(*(part * slower for part in cost.seconds)),
+            stage_energy=cost.stage_energy._replace(target_j=cost.stage_energy.target_j + static_j),
+        )
+
+
+@cache
+def _expecting(trace: Trace) -> RooflineDevice:
+    return load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
+
+
+def _expected_s(plan: StepPlan, trace: Trace, ext_bytes_per_s: float) -> float:
+    """Seconds that a step takes on a device whose cache is not traced."""
+    return float(_expecting(trace).probe(plan, 1, ext_bytes_per_s).latency_s[0])
 
 
 def check_trace(trace: Trace) -> tuple[TieredDevice, RouteFormat]:

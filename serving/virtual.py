@@ -174,9 +174,11 @@ class VirtualNode:
             self._change(at_s)
 
     def degrade(self, at_s: float, pricer: Pricer, limits: Limits) -> None:
-        """Be another device from the next plan on."""
+        """Be another device from an instant on: what is left of the step at hand is made at that one's pace."""
         self.engine.pricer = pricer
         self.scheduler.limit(limits)
+        if self._ahead is not None and self.due[1] == ENDS:
+            self._ahead.change(at_s)
         self._change(at_s)
 
     def stall(self, at_s: float, until_s: float) -> None:

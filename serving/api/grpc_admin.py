@@ -11,7 +11,7 @@ from serving.api.codec import M, reply
 from serving.api.grpc_errors import BadRequest, Refusal, refuse
 from serving.api.pb.foreserve.v1 import admin_pb2 as pb
 from serving.api.pb.foreserve.v1 import admin_pb2_grpc
-from serving.devices import Malformed, Refused, Unknown
+from serving.refused import Malformed, Refused, Unknown
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

@@ -7,7 +7,7 @@ import msgspec
 from fastapi import APIRouter, HTTPException, Request
 
 from serving.admin import Admin
-from serving.devices import Malformed, Refused, Unknown
+from serving.refused import Malformed, Refused, Unknown
 
 PREFIX = "/foreserve/v1"
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from serving.child import Child, server
 from serving.flow import StepRecord
 from serving.lpddr import LEASE_S
 from serving.step_log import read_step_log
-from tests.conftest import SECRET
+from tests.conftest import MODEL, SECRET
 from tests.serving.test_recovery import REQUESTS, TOKENS, ask, processes
 
 OPTIONS = ("--devices", "2", "--shared-ext", "2", "--mode", "fixed-ar", "--max-model-len", "1024")
@@ -201,6 +201,25 @@ def test_a_stall_that_is_cleared_is_over(served: Served) -> None:
 
 
 @pytest.mark.timeout(300)
+def test_a_step_under_way_does_not_outlive_what_slowed_it_down(served: Served) -> None:
+    """A prompt of a second on a device that has a hundredth left: more than a minute, but for what is cleared."""
+    told: list[int] = []
+    with ThreadPoolExecutor(2) as pool:
+        answer = pool.submit(ask, served.openai, 0, [])
+        time.sleep(0.3)
+        told += [served.inject("lpddr: left=0.01"), served.inject("clock: left=0.01")]
+        long = {"prompt": [5] * 900, "max_tokens": 2, "model": MODEL}
+        prompt = pool.submit(served.openai.completions.create, **long)
+        time.sleep(2)
+        began = time.monotonic()
+        for fault in told:
+            served.clear(fault)
+        assert len(answer.result(timeout=60)) == TOKENS
+        assert prompt.result(timeout=60).usage.completion_tokens == 2
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.timeout(300)
 def test_devices_on_one_lpddr_slow_each_other_down(served: Served) -> None:
     alone, _, _ = seen(served, "stall: for=0.001")
     before = len(read_step_log(served.log))
@@ -224,7 +243,9 @@ def test_devices_on_one_lpddr_slow_each_other_down(served: Served) -> None:
         ("POST", "/devices", ["elmoe3d-4gb"], 400, ["the one field `device`"]),
         ("POST", "/faults", {"fault": 5}, 400, ["the one field `fault`"]),
         ("POST", "/faults", {"fault": "fire"}, 400, ["`fault`", "stall"]),
-        ("POST", "/faults", {"fault": "hb: left=0.01"}, 409, ["hb_share", "one bank"]),
+        ("POST", "/faults", {"fault": "hb: left=0.01"}, 400, ["hb_share", "one bank"]),
+        ("POST", "/faults", {"fault": "hb: left=0.001"}, 400, ["`fault`", "at least 0.01"]),
+        ("POST", "/faults", {"fault": "lpddr: left=1e-8"}, 400, ["`fault`", "at least 0.01"]),
         ("POST", "/faults", {"fault": "lost: device=9"}, 404, ["There is no device 9"]),
         ("DELETE", "/faults/99", None, 404, ["There is no fault 99", "none"]),
     ],
@@ -257,6 +278,10 @@ def test_grpc_says_the_same(served: Served) -> None:
             (lambda: admin.AddDevices(admin_pb2.AddDevicesRequest()), grpc.StatusCode.INVALID_ARGUMENT),
             (lambda: admin.DrainDevice(admin_pb2.DrainDeviceRequest()), grpc.StatusCode.INVALID_ARGUMENT),
             (lambda: admin.ClearFault(admin_pb2.ClearFaultRequest()), grpc.StatusCode.INVALID_ARGUMENT),
+            (
+                lambda: admin.InjectFault(admin_pb2.InjectFaultRequest(fault="lpddr: left=1e-8")),
+                grpc.StatusCode.INVALID_ARGUMENT,
+            ),
         ):
             with pytest.raises(grpc.RpcError) as refused:
                 call()

@@ -44,7 +44,9 @@ def test_what_is_printed_is_read_back(kind: str, device: int, at_s: float, for_s
     [
         ("fire", ["lpddr", "lost"]),
         ("hb", ["left="]),
-        ("hb: left=0", ["above 0"]),
+        ("hb: left=0", ["at least 0.01"]),
+        ("lpddr: left=1e-8", ["at least 0.01", "at most 1"]),
+        ("clock: left=0.0099", ["at least 0.01"]),
         ("lpddr: left=2", ["at most 1"]),
         ("stall: at=1", ["for="]),
         ("stall: for=1, left=0.5", ["no left="]),
@@ -95,6 +97,11 @@ def test_a_fault_for_good_has_no_end_and_one_of_all_devices_begins_on_each() -> 
 def test_shares_multiply() -> None:
     active = [Fault("lpddr", 0.5), Fault("hb", 0.75), Fault("lpddr", 0.5), Fault(STALL, for_s=1.0)]
     assert condition_of(active) == Condition(ext_share=0.25, hb_share=0.75)
+
+
+def test_however_many_there_are_something_is_left() -> None:
+    active = [Fault("lpddr", 0.01), Fault("lpddr", 0.02), Fault("clock", 0.5)]
+    assert condition_of(active) == Condition(ext_share=0.01, clock_share=0.5)
 
 
 def test_a_stall_is_emulated_time_in_which_no_token_comes() -> None:

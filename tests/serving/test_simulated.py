@@ -81,7 +81,20 @@ FAULTY = {
 }
 
 
-@pytest.mark.parametrize("changes", [FAULTY, FAULTY | {"shared_ext": 2}, FAULTY | {"router": "score: load=1, topic=1"}])
+# A hundredth of the bandwidth is left, and comes back within a step.
+SUDDEN = FAULTY | {"faults": ("lpddr: left=0.01, rate=30, for=0.1", "clock: left=0.01, rate=20, for=0.03")}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        FAULTY,
+        SUDDEN,
+        SUDDEN | {"shared_ext": 2},
+        FAULTY | {"shared_ext": 2},
+        FAULTY | {"router": "score: load=1, topic=1"},
+    ],
+)
 @pytest.mark.parametrize("mode", ["fixed-ar", "tau"])
 def test_it_is_the_same_each_time_and_whether_steps_are_made_at_once_or_not(
     changes: dict[str, object], mode: str
@@ -92,6 +105,21 @@ def test_it_is_the_same_each_time_and_whether_steps_are_made_at_once_or_not(
     instants = [[(outcome.device, outcome.tokens_s) for outcome in outcomes] for outcomes, _ in runs]
     assert instants[0] == instants[1] == instants[2]
     assert sum(r.steps for r in runs[0][1]) == len(runs[2][1])
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_step_does_not_outlive_what_slowed_it_down(traced: bool) -> None:
+    """What is broken for a fifth of a second costs no more than that, though a prompt is under way all the time."""
+    scenario = Scenario(mode="fixed-ar", residency="trace" if traced else "analytic")
+    requests = [Request("0", 1.0, 600, 3, seed=1)]
+    ((healthy,), _), ((broken,), records) = (
+        Simulated(replace(scenario, faults=faults)).serve(requests)
+        for faults in ((), ("lpddr: left=0.01, at=1.01, for=0.2", "clock: left=0.01, at=1.02, for=0.1"))
+    )
+    assert healthy.ttft_s > 0.05
+    assert 0.15 < broken.ttft_s - healthy.ttft_s <= 0.21
+    assert broken.last_s - broken.first_s == pytest.approx(healthy.last_s - healthy.first_s, rel=0.05)
+    assert records[0].latency_s == pytest.approx(broken.ttft_s, rel=1e-6)
 
 
 def one_by_one(scenario: Scenario, requests: list[Request]) -> dict[str, list[float]]:
