@@ -13,18 +13,19 @@ from serving.arriving import Arriving
 from serving.clock import WallClock
 from serving.emulated import Emulated, Figures
 from serving.engine import Engine
-from serving.flow import NEVER, Batch, Chunk, Done, Request
+from serving.flow import NEVER, Batch, Chunk, Done, Release, Request
 from serving.lpddr import LEASE_S, Lpddr
 from serving.patience import Forgotten
 from serving.pricing import Pricer
 from serving.priority import become_realtime, become_urgent, settle
 from serving.remote import REPORT_S, Asking, Leasing, Progress, ReleaseSink, RemoteModel
 from serving.rules import Limits, Rules
+from serving.run_folder import share
 from serving.scheduler import Scheduler
 from serving.tokens import Tokens
 from serving.traced import Traced
 from serving.ways import PLAIN, Mix, Way, Ways
-from serving.wire import Receiver, Sender
+from serving.wire import Address, Drops, Receiver, Sender, this_node
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
@@ -131,7 +132,9 @@ class SchedulerActor:
 class HbXpu:
     """The emulated device: runs the engine's loop against the wall clock and sends its releases to the edge."""
 
-    def __init__(self, index: int, clock: tuple[float, float], edge: str, realtime: bool, emulated: Emulated) -> None:
+    def __init__(
+        self, index: int, clock: tuple[float, float], edge: Address, realtime: bool, emulated: Emulated
+    ) -> None:
         """`clock`: its origin in Unix seconds, and its speed."""
         become_urgent(realtime)
         self._index = index
@@ -139,7 +142,13 @@ class HbXpu:
         self._emulated = emulated
         self._clock = WallClock(*clock)
         self._sink = ReleaseSink(edge)
-        self._feed: Receiver[list[Chunk]] = Receiver(list[Chunk])
+        if this_node() != edge.node:
+            share(edge.folder)
+        self._feed: Receiver[list[Chunk]] = Receiver(
+            list[Chunk], edge.folder, f"device-{index}", others=edge.keys is not None
+        )
+        self._drops = Drops()
+        self._feed.on_dropped = self._drops.add
         self._engine: Engine | None = None
         self._progress: Progress | None = None
         self._running, self._reported_s = False, time.monotonic()
@@ -152,7 +161,7 @@ class HbXpu:
         return max(self._clock.overdue_s if self._running else 0.0, self._feed.overdue_s, self._reported_late_s())
 
     @ray.method(concurrency_group="feed")
-    def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> str:
+    def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> Address:
         """(Re)connect to the other actors, with no requests; the address that tokens go to."""
         emulated = self._emulated
         shared = emulated.sharers > 1
@@ -178,7 +187,7 @@ class HbXpu:
 
     @ray.method(concurrency_group="feed")
     def emulate(self, emulated: Emulated) -> None:
-        """Be another device from the next plan on: the same one in another condition."""
+        """Be another device from now on: the same one in another condition."""
         self._emulated = emulated
         if self._engine is None:
             return
@@ -255,6 +264,8 @@ class HbXpu:
             self._reported_s = time.monotonic()
             if self._progress is not None:
                 self._progress.report()
+            if dropped := self._drops.take():
+                self._sink(Release(self._index, self._clock.now(), [], dropped=dropped))
 
 
 @ray.remote(num_cpus=0, concurrency_groups={"loop": 1, "feed": 1})
@@ -268,7 +279,7 @@ class TokenSource:
         prepare_environment(token_model)
         from serving.token_source.vllm_source import VllmSource
 
-        self._devices: dict[int, tuple[str, Sender[list[Chunk]]]] = {}
+        self._devices: dict[int, tuple[Address, Sender[list[Chunk]]]] = {}
         self._source = VllmSource(engine_args(flags), ahead, self._deliver)
 
     @ray.method(concurrency_group="feed")
@@ -277,7 +288,7 @@ class TokenSource:
         return self._source.overdue_s
 
     @ray.method(concurrency_group="feed")
-    def wire(self, devices: dict[int, str]) -> None:
+    def wire(self, devices: dict[int, Address]) -> None:
         """Learn where tokens go: each device's address."""
         self._source.do(lambda: self._connect(devices))
         settle()
@@ -312,7 +323,7 @@ class TokenSource:
     def resend(self, request_id: str, position: int, device: int) -> None:
         self._source.resend(request_id, position, device)
 
-    def _connect(self, devices: dict[int, str]) -> None:
+    def _connect(self, devices: dict[int, Address]) -> None:
         for index in self._devices.keys() - devices.keys():
             self._devices.pop(index)[1].close()
         for index, address in devices.items():

@@ -54,9 +54,14 @@ class Arriving:
     def _known(self, chunk: Chunk | None, count: int, start: int) -> IntArray:
         """What is known of `count` tokens from position `start` on, from the chunk that they lead to: its last ones."""
         routers = self._format.routers
+        none = np.empty((0, routers.layers, routers.top_k), dtype=np.int64)
         if chunk is None or chunk.routes is None:
-            return np.empty((0, routers.layers, routers.top_k), dtype=np.int64)
-        rows = self._format.read(chunk.routes)
+            return none
+        try:
+            rows = self._format.read(chunk.routes)
+        except ValueError:
+            # They are guessed, as if they had not come.
+            return none
         # Only with its first token a request brings those of its prompt, of which this may be a chunk.
         return rows[start : start + count] if chunk.first == 0 else rows[-count:]
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from serving.ending import LIFELINE
+
 START_S = 300.0
 STOP_S = 30.0
 
@@ -42,20 +44,25 @@ def server(
         command = [sys.executable, "-m", "serving.cli", "serve", *options, "--ready-file", str(ready_file)]
         ports = [option for name in ("--http-port", "--grpc-port") for option in (name, "0") if name not in options]
         began = time.monotonic()
+        # It ends with us, as nobody else has the other end.
+        reader, writer = os.pipe()
         with log.open("wb") if log else contextlib.nullcontext() as stderr:
             process = subprocess.Popen(
                 command + ports,
                 text=True,
                 stdout=subprocess.DEVNULL if quiet else None,
                 stderr=stderr,
-                env=os.environ | dict(environment or {}),
+                env=os.environ | dict(environment or {}) | {LIFELINE: str(reader)},
+                pass_fds=[reader],
                 # Ctrl-C is for us; we then stop the server, once.
                 start_new_session=True,
             )
+        os.close(reader)
         try:
             yield _when_ready(process, ready_file, began)
         finally:
             stop(process)
+            os.close(writer)
 
 
 def stop(process: subprocess.Popen[str]) -> None:

@@ -162,9 +162,11 @@ def run_serve(args: argparse.Namespace) -> int:
     import uvloop
 
     from serving.discovery import check_folder
+    from serving.ending import LOST, end_at_once_when_told
     from serving.ray_watch import RayLost
-    from serving.serve import LOST, serve
+    from serving.serve import serve
 
+    end_at_once_when_told()
     check_folder(args.ready_file, "--ready-file")
     check_folder(args.discovery_file, "--discovery-file")
     if args.api_keys or args.admin_keys:

@@ -1,8 +1,5 @@
 """Ray, and the actors of an emulation on it: one token source, one device model, and by device the rest."""
 
-import logging
-import os
-import socket
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -12,15 +9,16 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from serving import actors
 from serving.emulated import Emulated, Figures
-from serving.hosts import confined, hosts, wait_for_hosts
+from serving.hosts import confined, hosts
 from serving.inquiry import Inquiry
 from serving.link import Link
 from serving.patience import Backoff
 from serving.priority import MAX_REALTIME_SPEED
 from serving.rules import Limits, Rules
-from serving.scenario import Scenario, ScenarioError
+from serving.scenario import Scenario
 from serving.scheduling import limits_of, rules_of
 from serving.source_manager import SourceManager
+from serving.wire import Address
 
 # What Ray's decorator has made of these classes has no type.
 DeviceModelActor: Any = actors.DeviceModelActor
@@ -31,8 +29,6 @@ TokenSource: Any = actors.TokenSource
 
 # Where the others may not have a higher priority, the token source takes a lower one: it is ahead, so it can wait.
 SOURCE_NICENESS = 5
-REACHED_S = 5.0
-OBJECT_STORE_BYTES = 100 * 2**20
 
 
 class State(StrEnum):
@@ -78,7 +74,7 @@ class Cluster:
     scenario: Scenario
     max_model_len: int
     clock: tuple[float, float]
-    edge: str
+    edge: Address
     model: Any
     source: SourceManager
     tiers: dict[int, Any] = field(default_factory=dict)
@@ -116,39 +112,6 @@ class Cluster:
     def realtime(self) -> bool:
         """Whether actors may ask for real-time priority."""
         return self.scenario.speed <= MAX_REALTIME_SPEED
-
-
-def start_ray(cores: int | None = None) -> None:
-    """Start a Ray of our own on loopback, with as many cores as there are or as are said, or join the one that
-    `RAY_ADDRESS` names."""
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Calls that nobody waits for fail where an actor has died; whoever looks after it hears of that otherwise.
-    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
-    # Ray makes its workers as nice as can be; ours are on a clock.
-    os.environ.setdefault("RAY_worker_niceness", "0")
-    quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
-    if address := os.environ.get("RAY_ADDRESS"):
-        _check_reachable(address)
-        ray.init(**quiet)
-        wait_for_hosts()
-        return
-    # Ray turns a loopback address that it is given into the machine's own, unless it is told (as it is on laptops that
-    # would ask about their firewall) that there will be no second machine.
-    ray._private.ray_constants.ENABLE_RAY_CLUSTER = False
-    own = {"num_cpus": cores, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
-    ray.init(address="local", **own, **quiet)
-
-
-def _check_reachable(address: str) -> None:
-    """Raises `ScenarioError` if nobody listens at an address of the form HOST:PORT, for which Ray would wait on."""
-    host, _, port = address.rpartition("/")[2].rpartition(":")
-    if host and port.isdigit():
-        try:
-            socket.create_connection((host, int(port)), REACHED_S).close()
-        except OSError as error:
-            sentence = f"RAY_ADDRESS is {address}, where no Ray can be reached ({error}): start one, or unset it."
-            raise ScenarioError(sentence) from error
 
 
 def placed(index: int) -> dict[str, Any]:

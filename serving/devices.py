@@ -13,6 +13,7 @@ from serving.flight import Flight
 from serving.recovery import Recovery
 from serving.refused import Refused, Unknown
 from serving.router import Router
+from serving.wire import Address
 
 log = logging.getLogger("foreserve")
 
@@ -31,7 +32,7 @@ class Devices:
         self.recovery.on_change = lambda node: self.on_change(node)
 
     @property
-    def addresses(self) -> dict[int, str]:
+    def addresses(self) -> dict[int, Address]:
         """Where each device takes its tokens."""
         return self.recovery.addresses
 

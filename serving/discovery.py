@@ -8,6 +8,7 @@ from pathlib import Path
 
 import ray
 
+from serving.announcements import written
 from serving.fleet import described
 from serving.scenario import Scenario, ScenarioError
 
@@ -29,12 +30,13 @@ def announced(scenario: Scenario, http_port: int, named: Path | None) -> Iterato
     with contextlib.ExitStack() as stack:
         if named is not None:
             try:
-                stack.enter_context(_written(named, text))
+                stack.enter_context(written(named, text, "--discovery-file"))
             except OSError as error:
                 raise ScenarioError(f"--discovery-file {named} cannot be written: {error.strerror}.") from error
         # Nobody has asked for this one: where it cannot be, as on a cluster of somebody else's, it is not.
         with contextlib.suppress(OSError):
-            stack.enter_context(_written(Path(ray._private.worker._global_node.get_session_dir_path()) / NAME, text))
+            folder = Path(ray._private.worker._global_node.get_session_dir_path())
+            stack.enter_context(written(folder / NAME, text, "Ray's own"))
         yield
 
 
@@ -50,15 +52,3 @@ def targets(scenario: Scenario, http_port: int) -> str:
     }
     target = f"[{host}]:{http_port}" if ":" in host else f"{host}:{http_port}"
     return json.dumps([{"targets": [target], "labels": labels}], indent=2) + "\n"
-
-
-@contextlib.contextmanager
-def _written(path: Path, text: str) -> Iterator[None]:
-    """A file that is whole from the first moment on, as Prometheus reads it at once, and gone in the end."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from serving.clock import WallClock
 from serving.cluster import Cluster, Node
 from serving.devices import Devices
 from serving.flight import Flight, unseen
-from serving.flow import Chunk, Release, Request
+from serving.flow import Chunk, Dropped, Release, Request
 from serving.policies.routing import make_policy
 from serving.router import Router
 from serving.wire import Inbox
@@ -32,11 +32,13 @@ class Dispatcher:
         self._inbox = inbox
         self._deliver: Deliver = lambda release, news: None
         self.on_restart: Callable[[str], None] = lambda actor: None
+        self.on_dropped: Callable[[str, Dropped], None] = lambda receiver, dropped: None
         self.on_hopeless: Callable[[Flight], None] = lambda flight: None
 
     async def start(self, deliver: Deliver) -> None:
         """Connect the actors, and run them."""
         self._deliver = deliver
+        self._inbox.on_dropped = lambda dropped: self.on_dropped("edge", dropped)
         self._inbox.start(self._receive)
         for part in (self.source, self.devices.recovery):
             part.on_restart = lambda actor: self.on_restart(actor)
@@ -95,10 +97,13 @@ class Dispatcher:
     def _receive(self, releases: list[Release]) -> None:
         for release in releases:
             # What a device had sent before it was lost, and was not here by then, comes from the next one.
-            if self.devices.nodes[release.device].up:
+            node = self.devices.nodes.get(release.device)
+            if node is not None and node.up:
                 self._take(release)
 
     def _take(self, release: Release) -> None:
+        if release.dropped is not None:
+            self.on_dropped(f"device {release.device}", release.dropped)
         for id in release.started:
             if (flight := self.flights.get(id)) and flight.started_s is None:
                 flight.started_s = release.start_s

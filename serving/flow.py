@@ -10,6 +10,8 @@
 Every instant (`_s`, unless `real` is in its name) is in emulated seconds since the emulator's origin.
 """
 
+from typing import Annotated
+
 import msgspec
 import numpy as np
 
@@ -18,6 +20,9 @@ from device_model.step import StepPlan
 NEVER = float("inf")
 FAILED = 3
 """vLLM's `FinishReason.ERROR`, as chunks have it."""
+# What is beyond these can't be read from a message.
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Finish = Annotated[int, msgspec.Meta(ge=0, le=4)]  # vLLM's FinishReason
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
@@ -111,14 +116,15 @@ class Done(msgspec.Struct, frozen=True, array_like=True):
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
     """One token of a request, at position `first` of its output; `finish` is vLLM's reason if it is the last.
 
-    `extra` holds whatever else vLLM said with it (log probabilities), pickled; only the edge opens it. `routes` are the
-    experts that the token model's routers chose in computing it (`serving.routes`); only the device opens them.
+    `extra` holds whatever else vLLM said with it (log probabilities, see `serving.outputs`); only the edge opens it.
+    `routes` are the experts that the token model's routers chose in computing it (`serving.routes`); only the device
+    opens them.
     """
 
     request_id: str
-    first: int
-    tokens: list[int]
-    finish: int | None = None
+    first: Count
+    tokens: list[Count]
+    finish: Finish | None = None
     stop_reason: int | str | None = None
     extra: bytes | None = None
     routes: bytes | None = None
@@ -178,11 +184,19 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     steps: int = 1
 
 
+class Dropped(msgspec.Struct, frozen=True, array_like=True):
+    """Messages that could not be read: how many, and what was wrong with the last."""
+
+    count: int
+    why: str
+
+
 class Release(msgspec.Struct, frozen=True, array_like=True):
     """Tokens that the device has at emulated instant `at_s`: those of one step, or (no `record`) overdue ones.
 
     `started` names the requests whose first step this was, begun at `start_s`. Where steps are told of as one, `ends_s`
-    are the instants at which each of them gave each sequence a token; the last of them is `at_s`.
+    are the instants at which each of them gave each sequence a token; the last of them is `at_s`. `dropped` is what the
+    device got, and could not read, since it last said so.
     """
 
     device: int
@@ -192,3 +206,4 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
     started: list[str] = []
     start_s: float = 0.0
     ends_s: list[float] = []
+    dropped: Dropped | None = None

@@ -16,7 +16,7 @@ from serving.admission import UNASKED, Admission, Admitted, TurnedAway, Work
 from serving.cluster import Node
 from serving.dispatch import Dispatcher
 from serving.flight import Flight
-from serving.flow import Chunk, Release, Request
+from serving.flow import Chunk, Dropped, Release, Request
 from serving.injector import Injector
 from serving.judging import follow
 from serving.metrics import Metrics
@@ -49,6 +49,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._handed_over: list[tuple[int, float]] = []
         dispatcher.on_restart = self._restarted
         dispatcher.on_hopeless = self._fail
+        dispatcher.on_dropped = self._dropped
         self.devices.on_change = self._changed
         self.devices.recovery.on_move = self._moved
         self.devices.on_fault = self._faulted
@@ -166,6 +167,11 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self.metrics.on_restart(actor)
         for observer in self.observers:
             observer.on_restart(actor)
+
+    def _dropped(self, receiver: str, dropped: Dropped) -> None:
+        self.metrics.on_dropped(receiver, dropped.count)
+        for observer in self.observers:
+            observer.on_dropped(receiver, dropped)
 
     def _moved(self, flight: Flight) -> None:
         for observer in self.observers:

@@ -14,6 +14,7 @@ from serving.flight import Flight
 from serving.observing.logs import fields
 from serving.patience import RETRY_S, from_outside, summary
 from serving.router import Router
+from serving.wire import Address
 
 log = logging.getLogger("foreserve")
 
@@ -34,7 +35,7 @@ class Recovery:
     """
 
     def __init__(self, cluster: Cluster, nodes: dict[int, Node], router: Router, flights: dict[str, Flight]) -> None:
-        self.addresses: dict[int, str] = {}
+        self.addresses: dict[int, Address] = {}
         self._cluster = cluster
         self._nodes = nodes
         self._router = router

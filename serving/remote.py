@@ -9,7 +9,7 @@ import ray
 from serving.emulated import Emulated
 from serving.flow import Release
 from serving.tokens import Tokens
-from serving.wire import Sender
+from serving.wire import Address, Sender
 
 # How often a device tells the token source how far it has got.
 REPORT_S = 0.1
@@ -80,7 +80,7 @@ class ReleaseSink:
     without, and twice the messages would keep it there.
     """
 
-    def __init__(self, edge: str) -> None:
+    def __init__(self, edge: Address) -> None:
         self._sender: Sender[list[Release]] = Sender(edge)
         self._waiting: list[Release] = []
         self._lock = threading.Lock()
@@ -88,7 +88,7 @@ class ReleaseSink:
     def __call__(self, release: Release) -> None:
         with self._lock:
             self._waiting.append(release)
-            if release.chunks or len(self._waiting) >= MAX_WAITING:
+            if release.chunks or release.dropped or len(self._waiting) >= MAX_WAITING:
                 self._sender.send(self._waiting)
                 self._waiting = []
 

@@ -28,10 +28,13 @@ class RouteFormat:
     routers: Routers
 
     def read(self, routes: bytes) -> IntArray:
-        """Expert ids [tokens, layers, top_k]."""
+        """Expert ids [tokens, layers, top_k]. Raises ValueError if these are none."""
         kind = np.uint8 if self.routers.experts <= UINT8_EXPERTS else np.uint16
         shape = (-1, self.routers.layers, self.routers.top_k)
-        return np.frombuffer(routes, dtype=kind).reshape(shape).astype(np.int64)
+        ids = np.frombuffer(routes, dtype=kind).reshape(shape).astype(np.int64)
+        if ids.size and ids.max() >= self.routers.experts:
+            raise ValueError(f"there is no expert {ids.max()}: {self.routers.experts} are there")
+        return ids
 
 
 def format_of(token_model: str) -> RouteFormat:

@@ -4,26 +4,24 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import ray
-
 from serving import cluster
 from serving.access import concerns
+from serving.announcements import ready_file, tell
 from serving.bringup import Bringup
 from serving.clock import WallClock
 from serving.discovery import announced
+from serving.ending import until_told
 from serving.faults import parse_fault
 from serving.fleet import described
 from serving.priority import become_urgent, may_be_realtime, settle
+from serving.ray_session import is_joined, ray_session
 from serving.ray_watch import RayLost, on_loss, ray_processes, watch_ray
 from serving.scenario import Scenario
 from serving.slo import parse_classes
@@ -40,10 +38,6 @@ if TYPE_CHECKING:
     from serving.readiness import Readiness
 
 log = logging.getLogger("foreserve")
-
-STOP_S = 10.0
-LOST = os.EX_TEMPFAIL
-"""The exit code after Ray was lost: another start may work."""
 
 Say = Callable[[str], None]
 
@@ -70,13 +64,12 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(bringup.sock.close)
         say("Starting Ray ...")
-        stack.callback(ray.shutdown)
-        cluster.start_ray()
+        folder = stack.enter_context(ray_session())
         flags = vllm_flags(scenario, bringup.max_model_len)
         say("Starting the token source (vLLM) and the devices ...")
         realtime = may_be_realtime()
         source = SourceManager(lambda: cluster.start_source(scenario, flags, realtime), scenario.standby_sources)
-        engine, core = await build_engine(bringup, flags, source)
+        engine, core = await build_engine(bringup, flags, source, folder)
         stack.callback(engine.shutdown)
         app = await make_ready(bringup, engine, core, flags)
         core.metrics.set_info(**info(scenario, realtime))
@@ -109,7 +102,9 @@ def watch(stack: contextlib.AsyncExitStack, core: "PacedCore", readiness: "Readi
     return lost
 
 
-async def build_engine(bringup: Bringup, flags: list[str], source: SourceManager) -> "tuple[PacedEngine, PacedCore]":
+async def build_engine(
+    bringup: Bringup, flags: list[str], source: SourceManager, folder: Path
+) -> "tuple[PacedEngine, PacedCore]":
     """The engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
     from prometheus_client import CollectorRegistry
 
@@ -120,7 +115,7 @@ async def build_engine(bringup: Bringup, flags: list[str], source: SourceManager
     from serving.wire import Inbox
 
     scenario = bringup.scenario
-    inbox: Inbox[list[Release]] = Inbox(list[Release])
+    inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=is_joined())
     model = cluster.start_model(scenario, [emulated for emulated, _ in bringup.fleet])
     clock = (time.time(), scenario.speed)
     actors = cluster.Cluster(scenario, bringup.max_model_len, clock, inbox.address, model, source)
@@ -214,41 +209,22 @@ async def open_edge(
     return grpc_port, bringup.sock.getsockname()[1]
 
 
-async def until_interrupted(lost: "asyncio.Future[str]") -> None:
-    """Wait for Ctrl-C, or for whoever ends processes politely. Raises `RayLost` if Ray is lost before."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    lost.add_done_callback(lambda _: stop.set())
-    await stop.wait()
-    if lost.done():
-        end = threading.Timer(STOP_S, os._exit, [LOST])
-        end.daemon = True
-        end.start()
-        raise RayLost(lost.result())
-
-
-async def serve(bringup: Bringup, ready_file: Path | None, discovery_file: Path | None = None) -> None:
+async def serve(bringup: Bringup, ready: Path | None, discovery_file: Path | None = None) -> None:
     """`foreserve serve`: up until interrupted."""
     scenario = bringup.scenario
     for sentence in concerns(bringup.access, scenario.host, encrypted=scenario.encrypted):
         log.warning(sentence)
-    print(f"foreserve: {scenario.model} on {described(scenario.members)}, speed {scenario.speed:g}")
+    tell(f"foreserve: {scenario.model} on {described(scenario.members)}, speed {scenario.speed:g}")
     async with contextlib.AsyncExitStack() as stack:
-        up = await stack.enter_async_context(serving(bringup, say=lambda line: print(line, flush=True)))
+        up = await stack.enter_async_context(serving(bringup, say=tell))
         stack.enter_context(announced(scenario, up.http_port, discovery_file))
-        print(greeting(up), flush=True)
-        if ready_file:
-            told: dict[str, Any] = {
-                "http_port": up.http_port,
-                "grpc_port": up.grpc_port,
-                "encrypted": scenario.encrypted,
-            }
-            told |= {"ready_s": round(up.ready_s, 2), "realtime": up.realtime}
-            ready_file.write_text(json.dumps(told), encoding="utf-8")
-        await until_interrupted(up.lost)
-        print("\nStopping ...", flush=True)
+        tell(greeting(up))
+        told: dict[str, Any] = {"http_port": up.http_port, "grpc_port": up.grpc_port, "encrypted": scenario.encrypted}
+        told |= {"ready_s": round(up.ready_s, 2), "realtime": up.realtime}
+        stack.enter_context(ready_file(ready, told))
+        if why := await until_told(up.lost):
+            raise RayLost(why)
+        tell("\nStopping ...")
 
 
 def greeting(up: Serving) -> str:

@@ -15,6 +15,7 @@ from serving.inquiry import Inquiry
 from serving.link import Link
 from serving.observing.logs import fields
 from serving.patience import Backoff, from_outside, summary
+from serving.wire import Address
 
 log = logging.getLogger("foreserve")
 
@@ -27,7 +28,7 @@ ASK_S = 2.0
 class Places(Protocol):
     """Where tokens go: `serving.devices.Devices`."""
 
-    addresses: dict[int, str]
+    addresses: dict[int, Address]
 
     async def held(self, within_s: float) -> dict[str, tuple[int, list[int]]]: ...
 
@@ -76,7 +77,7 @@ class SourceManager:
         """The actors that stand by."""
         return list(self._standbys)
 
-    def wire(self, addresses: dict[int, str]) -> Any:
+    def wire(self, addresses: dict[int, Address]) -> Any:
         """Tell the source where tokens go; awaiting the answer waits until it is there."""
         return self._handle.wire.remote(addresses)
 

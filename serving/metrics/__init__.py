@@ -53,6 +53,7 @@ class Metrics:
         self._kv_capacity_tokens: dict[int, int] = {}
         self.on_delivery = self.steps.on_delivery
         self.on_restart = self.devices.on_restart
+        self.on_dropped = self.devices.on_dropped
         self.on_fault = self.devices.on_fault
 
     def watch(self, flights: Callable[[], Collection[Flight]], in_flight: Callable[[int], int]) -> None:

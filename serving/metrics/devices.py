@@ -16,6 +16,9 @@ from serving.metrics.window import Window
 # As `Metrics.on_restart` hears of it.
 TOKEN_SOURCE = "token source"
 
+# As `Metrics.on_dropped` hears of it.
+EDGE = "edge"
+
 
 @cache
 def _device_of(emulated: Emulated) -> RooflineDevice:
@@ -83,6 +86,10 @@ class DeviceMetrics:
             ["actor"],
         )
 
+        self.dropped = Totals(
+            registry, "foreserve_unreadable_messages", "Messages that a process got and could not read.", ["receiver"]
+        )
+
     def watch(self, in_flight: Callable[[int], int]) -> None:
         """Whom to ask how many requests a device has."""
         self._in_flight = in_flight
@@ -113,6 +120,8 @@ class DeviceMetrics:
         """Series of a device, from the start: a rate over a counter that appears with its first event misses it."""
         for actor in (TOKEN_SOURCE, f"device {name}"):
             self.restarts.values[(actor,)] += 0
+        for receiver in (EDGE, f"device {name}"):
+            self.dropped.values[(receiver,)] += 0
         for kind in KINDS:
             self.faults.values[(name, kind)] += 0
             self.fault_active.values[(name, kind)] += 0
@@ -133,6 +142,10 @@ class DeviceMetrics:
         """A fault came over a device, or is over."""
         self.fault_active.values[(str(device), kind)] += 1 if begins else -1
         self.faults.values[(str(device), kind)] += begins
+
+    def on_dropped(self, receiver: str, count: int) -> None:
+        """Messages could not be read."""
+        self.dropped.values[(receiver,)] += count
 
     def on_restart(self, actor: str) -> None:
         """An actor died and came back."""

@@ -1,13 +1,18 @@
-"""Log lines of what becomes of devices: their states, and their faults."""
+"""Log lines of what becomes of devices: their states, their faults, and messages that nobody could read."""
 
 import logging
+import time
 from collections.abc import Iterable
 
 from serving.cluster import Node, State
+from serving.flow import Dropped
 from serving.observing.logs import fields
 from serving.observing.observer import Observer
 
 log = logging.getLogger("foreserve.devices")
+
+# Whoever sends nonsense can send much of it: there is a line about it this often, in seconds.
+TOLD_S = 10.0
 
 
 class DeviceLog(Observer):
@@ -15,6 +20,8 @@ class DeviceLog(Observer):
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._states = {node.index: node.state for node in nodes}
+        self._told_at: dict[str, float] = {}
+        self._untold: dict[str, int] = {}
 
     def on_change(self, node: Node) -> None:
         if self._states.get(node.index) != node.state:
@@ -27,3 +34,11 @@ class DeviceLog(Observer):
         more = fields(device=device, fault=kind, begins=begins)
         word = "begins" if begins else "ends"
         log.log(logging.WARNING if begins else logging.INFO, "A fault %s on device %d.", word, device, extra=more)
+
+    def on_dropped(self, receiver: str, dropped: Dropped) -> None:
+        count = self._untold[receiver] = self._untold.get(receiver, 0) + dropped.count
+        if time.monotonic() - self._told_at.get(receiver, -TOLD_S) < TOLD_S:
+            return
+        self._told_at[receiver], self._untold[receiver] = time.monotonic(), 0
+        more = fields(receiver=receiver, messages=count)
+        log.warning("What was sent to the %s was dropped, as it can't be read: %s.", receiver, dropped.why, extra=more)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from serving.arrival import Call
 from serving.flight import Flight
-from serving.flow import Chunk, Release
+from serving.flow import Chunk, Dropped, Release
 
 if TYPE_CHECKING:
     from serving.cluster import Node
@@ -36,3 +36,6 @@ class Observer:
 
     def on_restart(self, actor: str) -> None:
         """An actor died and came back: `token source`, or `device 0`."""
+
+    def on_dropped(self, receiver: str, dropped: Dropped) -> None:
+        """Messages to `edge`, or `device 0`, could not be read."""

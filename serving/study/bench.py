@@ -5,9 +5,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import ray
-
-from serving.cluster import start_ray
+from serving.ray_session import ray_session
 from serving.study.conduct import run_study
 from serving.study.spec import load_study
 
@@ -25,21 +23,17 @@ POINTS = 24
 
 def sweep_pace(requests: int = 2000) -> dict[str, Any]:
     """Wall seconds of the same sweep on one core and on two, of a Ray that is there; each has run once before."""
-    start_ray(2)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "sweep.toml"
-            path.write_text(STUDY.format(seeds=", ".join(map(str, range(POINTS))), requests=requests))
-            study = load_study(path)
-            small = load_study(path, requests=5)
-            run_study(small, Path(folder) / "warm-up", 2)
-            took_s = {}
-            for cores in (1, 2):
-                began = perf_counter()
-                run_study(study, Path(folder) / str(cores), cores)
-                took_s[cores] = perf_counter() - began
-    finally:
-        ray.shutdown()
+    with ray_session(2), tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sweep.toml"
+        path.write_text(STUDY.format(seeds=", ".join(map(str, range(POINTS))), requests=requests))
+        study = load_study(path)
+        small = load_study(path, requests=5)
+        run_study(small, Path(folder) / "warm-up", 2)
+        took_s = {}
+        for cores in (1, 2):
+            began = perf_counter()
+            run_study(study, Path(folder) / str(cores), cores)
+            took_s[cores] = perf_counter() - began
     return {
         "points": POINTS,
         "one_core_s": round(took_s[1], 2),

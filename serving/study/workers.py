@@ -1,12 +1,13 @@
 """Points are made by Ray, one on each core, here or all over the cluster that `RAY_ADDRESS` names."""
 
+import contextlib
 from typing import Any, NamedTuple
 
 import ray
 
 from device_model.spec import SpecError
-from serving.cluster import start_ray
 from serving.fleet import FleetError
+from serving.ray_session import ray_session
 from serving.scenario import ScenarioError
 from serving.study.points import Point
 from serving.study.run import Run, pack, unpack
@@ -31,9 +32,10 @@ class Workers:
     """As many at a time as there are cores, or as `cores` says."""
 
     def __init__(self, cores: int | None = None) -> None:
+        self._session = contextlib.ExitStack()
         self._started = not ray.is_initialized()
         if self._started:
-            start_ray(cores)
+            self._session.enter_context(ray_session(cores))
         self.cores = cores or max(1, int(ray.cluster_resources().get("CPU", 1)))
         # A worker that dies has taken its point with it: the next one would die of it too.
         self._remote = ray.remote(num_cpus=1, max_retries=0)(_make)
@@ -41,8 +43,7 @@ class Workers:
 
     def close(self) -> None:
         """End Ray, if it was started here."""
-        if self._started:
-            ray.shutdown()
+        self._session.close()
 
     @property
     def has_room(self) -> bool:

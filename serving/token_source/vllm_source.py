@@ -2,7 +2,6 @@
 
 import logging
 import math
-import pickle
 import queue
 import time
 from collections import defaultdict
@@ -15,6 +14,7 @@ from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest
 from vllm.v1.engine.core import EngineCore
 from vllm.v1.executor import Executor
 
+from serving.extras import pack
 from serving.flow import FAILED, Chunk
 from serving.replay import KNOWN_TOKENS
 from serving.token_source.clean_batch import clean_batch
@@ -268,5 +268,5 @@ def to_chunk(output: EngineCoreOutput, position: int) -> Chunk:
         routes, output.routed_experts = output.routed_experts.tobytes(), None
     if rich:
         output.prefill_stats = output.events = None
-        extra = pickle.dumps(output)
+        extra = pack(output)
     return Chunk(output.request_id, position, output.new_token_ids, finish, output.stop_reason, extra, routes)

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import ray
 from prometheus_client import REGISTRY, generate_latest
 from vllm import SamplingParams
 
 from serving import cluster
 from serving.bringup import prepare
+from serving.ray_session import ray_session
 from serving.scenario import Scenario
 from serving.serve import build_engine, make_ready
 from serving.source_manager import SourceManager
@@ -28,17 +28,13 @@ async def emulation(scenario: Scenario) -> AsyncIterator[Any]:
     """The engine and its core, without servers in front of them."""
     prepare_environment(scenario.token_model)
     bringup = prepare(scenario)
-    cluster.start_ray()
-    try:
+    with bringup.sock, ray_session() as folder:
         flags = vllm_flags(scenario, bringup.max_model_len)
         source = SourceManager(lambda: cluster.start_source(scenario, flags, False), 0)
-        engine, core = await build_engine(bringup, flags, source)
+        engine, core = await build_engine(bringup, flags, source, folder)
         await make_ready(bringup, engine, core, flags)
         yield engine, core
         engine.shutdown()
-    finally:
-        ray.shutdown()
-        bringup.sock.close()
 
 
 async def ask(engine: Any, id: str, n: int) -> None:

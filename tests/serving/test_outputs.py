@@ -1,9 +1,8 @@
 """Is what a step gave a request handed to vLLM's front end as one, and nothing of it lost?"""
 
-import pickle
-
 from vllm.v1.engine import EngineCoreOutput, FinishReason
 
+from serving.extras import pack
 from serving.flow import Chunk
 from serving.outputs import outputs_of
 
@@ -26,7 +25,7 @@ def test_a_stop_has_its_reason() -> None:
 
 def test_what_vllm_said_more_of_comes_one_by_one() -> None:
     said = [EngineCoreOutput("a", [token], num_nans_in_logits=token) for token in (1, 2)]
-    chunks = [Chunk("a", place, each.new_token_ids, extra=pickle.dumps(each)) for place, each in enumerate(said)]
+    chunks = [Chunk("a", place, each.new_token_ids, extra=pack(each)) for place, each in enumerate(said)]
     assert [each.num_nans_in_logits for each in outputs_of([*chunks, Chunk("a", 2, [3]), Chunk("a", 3, [4])])] == [
         1,
         2,

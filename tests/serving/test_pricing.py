@@ -100,6 +100,13 @@ def test_tokens_that_are_not_there_are_guessed_and_counted():
     assert steps[1].cost.expert_hits == steps[1].cost.expert_lookups  # as it chose last
 
 
+@pytest.mark.parametrize("nonsense", [b"", b"x", rows(1)[:-1], b"\xff" * len(rows(1))])
+def test_routes_that_are_none_are_guessed_too(nonsense: bytes):
+    tokens = source(a=[rows(5), nonsense, rows(5)])
+    steps = run(traced_by(TRACE, tokens, 1.0), tokens, batch(["a"], [1], [9], horizon=3))
+    assert [step.unrouted for step in steps] == [0, 1, 0]
+
+
 def test_a_prompt_waits_for_its_routes_but_not_beyond_half_its_step():
     tokens = source(begun=False, a=[])
     traced = traced_by(TRACE, tokens, 1.0)
@@ -213,6 +220,7 @@ def drafting(ids: list[str], new: list[int], remaining: int = 100, seed: int = 5
 def test_a_step_that_drafts_is_one_step_and_its_draws_are_those_of_its_requests():
     pricer = speculating(ways())
     one, again = (list(pricer.price(drafting(["a", "b"], [1, 1]), FULL_SPEED)) for _ in range(2))
+    one, again = ([each._replace(plan=None) for each in steps] for steps in (one, again))
     assert len(one) == 1 and one == again
     [step] = one
     assert (step.drafts, step.depth) == (2, ways().calibrated)
@@ -220,7 +228,6 @@ def test_a_step_that_drafts_is_one_step_and_its_draws_are_those_of_its_requests(
     alone = next(pricer.price(drafting(["b"], [1], seed=6), FULL_SPEED))
     # The same draws; the rate of a smaller batch is no lower.
     assert alone.accepted[0] >= step.accepted[1]
-    one, again = ([each._replace(plan=None) for each in steps] for steps in (one, again))
 
 
 def test_only_what_decodes_drafts_and_nobody_has_more_accepted_than_is_left():

@@ -96,6 +96,18 @@ def test_a_stop_string_ends_the_text_before_it(openai):
     assert choice.text == text[: text.index(text[-2:])]
 
 
+def test_logprobs_are_those_of_the_http_edge(openai, client):
+    asked = {"prompt": [5, 6, 7], "max_tokens": 6, "temperature": 0, "logprobs": 3, "echo": True}
+    ours = json_format.MessageToDict(openai.CreateCompletion(completion(**asked)).choices[0].logprobs)
+    theirs = client.completions.create(model=MODEL, extra_body={"ignore_eos": True}, **asked).choices[0].logprobs
+    assert ours["tokens"] == theirs.tokens and len(theirs.tokens) == 9
+    assert ours["token_logprobs"] == theirs.token_logprobs
+    assert ours["top_logprobs"] == theirs.top_logprobs
+    # Of each position that of its token, and then of the most likely ones.
+    for values in [list(each.values()) for each in theirs.top_logprobs if each]:
+        assert values[1:] == sorted(values[1:], reverse=True) and all(value <= 0 for value in values)
+
+
 def test_logprobs_of_chat_and_completions(openai):
     content = openai.CreateChatCompletion(chat(logprobs=True, top_logprobs=2)).choices[0].logprobs.content
     assert len(content) == 6 and all(len(token.top_logprobs) == 2 and token.logprob < 0 for token in content)

@@ -11,10 +11,9 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-import ray
 
-from serving.cluster import start_ray
 from serving.flow import NEVER
+from serving.ray_session import ray_session
 from serving.scenario import Scenario
 from serving.simulated import Simulated
 from serving.slo import parse_classes
@@ -43,9 +42,8 @@ output = 60
 @pytest.fixture(scope="module")
 def cores() -> Iterator[int]:
     """A Ray that studies of this module share."""
-    start_ray(2)
-    yield 2
-    ray.shutdown()
+    with ray_session(2):
+        yield 2
 
 
 def written(folder: Path, text: str = SWEEP) -> Path:
