@@ -8,8 +8,8 @@ import msgspec
 
 from serving.flight import Flight
 from serving.flow import NEVER, Request
+from serving.log_file import LogFile
 from serving.observing.observer import Observer
-from serving.scenario import ScenarioError
 
 NAME = "x-request-id"
 
@@ -98,12 +98,7 @@ class FlightLog(Observer):
         self._begun = 0
 
     def __enter__(self) -> "FlightLog":
-        try:
-            # Unbuffered, so that whoever reads along sees what has been.
-            self._file = self._path.open("wb", buffering=0)
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise ScenarioError(f"--flight-log {self._path} cannot be written: {why}.") from error
+        self._file = LogFile(self._path, "--flight-log")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -10,12 +10,14 @@ import msgspec
 
 from serving.flight import Flight
 from serving.flow import Chunk, Release, StepRecord
+from serving.log_file import LogFile
 from serving.observing.observer import Observer
 from serving.scenario import ScenarioError
 
 log = logging.getLogger("foreserve")
 
 PARQUET = ".parquet"
+OPTION = "--step-log"
 
 
 def _named(field: msgspec.structs.FieldInfo) -> Any:
@@ -48,11 +50,7 @@ class StepLog(Observer):
         self._path = path
 
     def __enter__(self) -> "StepLog":
-        try:
-            self._writer = writer_to(self._path)
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise ScenarioError(f"--step-log {self._path} cannot be written: {why}.") from error
+        self._writer = writer_to(self._path)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -68,10 +66,10 @@ class StepLog(Observer):
 
 
 class JsonLines:
-    """Unbuffered, so that whoever reads along sees what has been."""
+    """A line of JSON for each."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("wb", buffering=0)
+        self._file = LogFile(path, OPTION)
         self._encoder = msgspec.json.Encoder()
 
     def write(self, record: StepRecord) -> None:
@@ -82,12 +80,16 @@ class JsonLines:
 
 
 def writer_to(path: Path) -> Writer:
-    """What writes the kind of file that its name asks for. Raises OSError, or `ScenarioError`."""
+    """What writes the kind of file that its name asks for. Raises `ScenarioError`."""
     if path.suffix != PARQUET:
         return JsonLines(path)
     from serving.step_table import StepTable
 
-    return StepTable(path)
+    try:
+        return StepTable(path)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ScenarioError(f"{OPTION} {path} cannot be written: {why}.") from error
 
 
 def read_step_log(path: Path) -> list[StepRecord]:

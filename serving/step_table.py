@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from device_model.step import Energy, Traffic
 from serving.flow import StepRecord
+from serving.log_file import told_once
 
 # Rows in a group: the most that are held in memory, and some milliseconds to write.
 GROUP = 1024
@@ -36,27 +37,50 @@ class StepTable:
     """Writes records to a file, in a thread of its own: a group takes milliseconds, and requests should not wait."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._writer = pq.ParquetWriter(path, SCHEMA)
+        self._over = False
         self._waiting: list[StepRecord] = []
         self._pool = ThreadPoolExecutor(1, "step-table")
         self._writing: Future[None] | None = None
 
     def write(self, record: StepRecord) -> None:
         """One step."""
+        if self._over:
+            return
         self._waiting.append(record)
         if len(self._waiting) == GROUP:
             self._hand_over()
 
     def close(self) -> None:
         """Nothing more comes: the file can be read from now on."""
-        if self._waiting:
+        if self._waiting and not self._over:
             self._hand_over()
+        try:
+            self._check_written()
+            self._writer.close()
+        except OSError as error:
+            self._end(error)
         self._pool.shutdown()
-        self._writer.close()
+
+    def _check_written(self) -> None:
+        """Wait for the group under way. Raises OSError if it could not be written."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def _end(self, error: OSError) -> None:
+        if not self._over:
+            self._over = True
+            self._waiting = []
+            told_once("--step-log", self._path, error, ", and a table without its end cannot be read")
 
     def _hand_over(self) -> None:
-        if self._writing is not None:
-            self._writing.result()  # One group at a time, however slow the disk is; and what failed is said.
+        try:
+            self._check_written()  # One group at a time, however slow the disk is.
+        except OSError as error:
+            self._end(error)
+            return
         self._writing = self._pool.submit(self._write_group, self._waiting)
         self._waiting = []
 

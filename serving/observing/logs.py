@@ -9,7 +9,7 @@ import logging
 import math
 import os
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
@@ -21,7 +21,7 @@ def start_logging(form: str, level: str) -> None:
 
     To be called before vLLM is imported, which would otherwise set up a log of its own.
     """
-    handler = logging.StreamHandler(sys.stderr)
+    handler = Stderr(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("foreserve").setLevel(level.upper())
@@ -29,6 +29,30 @@ def start_logging(form: str, level: str) -> None:
         os.environ.setdefault("VLLM_CONFIGURE_LOGGING", "0")
         logging.getLogger("vllm").setLevel(logging.ERROR)
         logging.captureWarnings(True)
+
+
+class Stderr(logging.StreamHandler[TextIO]):
+    """Lines for which there is no room, or nobody to read them, are lost, and nothing else: when there is room again,
+    how many they were is said."""
+
+    lost = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.lost:
+            try:
+                self.stream.write(f"{self.lost} lines before this one could not be written.\n")
+                self.stream.flush()
+            except OSError:
+                self.lost += 1
+                return
+            self.lost = 0
+        super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if isinstance(sys.exc_info()[1], OSError):
+            self.lost += 1
+        else:
+            super().handleError(record)
 
 
 def fields(**said: Any) -> dict[str, Any]:
