@@ -52,6 +52,8 @@ MOST_IN_BODY = {
 }
 # Tokens of a prompt, times alternatives for each: they take the edge some 5 us each.
 MOST_PROMPT_LOGPROBS = 1 << 12
+# Each token of a beam is a request of its own, with all before it as its prompt.
+MOST_BEAM_TOKENS = 256
 # Of a whole number that nothing else bounds: tensors of the source have 32 bits.
 MOST_INT = 2**31 - 1
 INTEGERS = ("top_k", "max_tokens", "min_tokens", "logprobs", "prompt_logprobs", "stream_interval")
@@ -78,6 +80,9 @@ def check_body(body: Any, places: int) -> None:
     for field, most in MOST_IN_BODY.items():
         if isinstance(entries := body.get(field), list | dict):
             _check_count(field, len(entries), most)
+    tokens = body.get("max_completion_tokens") or body.get("max_tokens")
+    if body.get("use_beam_search") and not (isinstance(tokens, int) and tokens <= MOST_BEAM_TOKENS):
+        raise OutOfBounds("use_beam_search", f"wants `max_tokens`, of at most {MOST_BEAM_TOKENS}.")
     prompts = body.get("prompt")
     if isinstance(prompts, list) and prompts and isinstance(prompts[0], str | list):
         _check_count("prompt", len(prompts), places)

@@ -6,7 +6,7 @@ import pytest
 from vllm.sampling_params import RepetitionDetectionParams, SamplingParams, StructuredOutputsParams
 
 from serving.replay import KNOWN_TOKENS
-from serving.request_bounds import OutOfBounds, check_request, unencodable
+from serving.request_bounds import MOST_BEAM_TOKENS, OutOfBounds, check_body, check_request, unencodable
 from serving.wishes import FIELDS
 
 HALF = "\ud800"
@@ -85,3 +85,11 @@ def test_text_is_found_wherever_it_stands() -> None:
     for _ in range(100_000):
         deep = [deep]
     assert unencodable(deep) is not None
+
+
+@pytest.mark.parametrize("body", [{}, {"max_tokens": MOST_BEAM_TOKENS + 1}, {"max_tokens": "all"}])
+def test_a_beam_is_short(body: dict[str, Any]) -> None:
+    with pytest.raises(OutOfBounds, match="use_beam_search"):
+        check_body(body | {"use_beam_search": True}, 64)
+    check_body(body | {"use_beam_search": False}, 64)
+    check_body({"use_beam_search": True, "max_completion_tokens": MOST_BEAM_TOKENS}, 64)
