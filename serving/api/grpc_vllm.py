@@ -58,11 +58,13 @@ class HonouringEngine:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def generate(self, *, prompt: Any, tokenization_kwargs: dict[str, int] | None, **call: Any) -> Any:
+    def generate(
+        self, prompt: Any, *params_and_id: Any, tokenization_kwargs: dict[str, int] | None = None, **call: Any
+    ) -> Any:
         """`AsyncLLM.generate`, with `truncate_prompt_tokens` also for token ids, and `grammar_from_first_token`."""
         if tokenization_kwargs and isinstance(prompt, dict) and "prompt_token_ids" in prompt:
             rules = self._engine.renderer.default_cmpl_tok_params.with_kwargs(**tokenization_kwargs)
             prompt = rules.apply_post_tokenization(self._engine.renderer.tokenizer, dict(prompt))
         if _grammar_at_once.get():
             call["reasoning_ended"] = True
-        return self._engine.generate(prompt=prompt, tokenization_kwargs=tokenization_kwargs, **call)
+        return self._engine.generate(prompt, *params_and_id, tokenization_kwargs=tokenization_kwargs, **call)
