@@ -18,6 +18,8 @@ from serving.serve import build_engine, make_ready
 from serving.source_manager import SourceManager
 from serving.vllm_flags import prepare_environment, vllm_flags
 
+pytestmark = pytest.mark.alone
+
 # Turns of the loop after which a request is cancelled: the first are each a step of the way in, then come waits for
 # other processes, and at the end tokens.
 TURNS = [*range(40), *range(40, 400, 20), *range(400, 4000, 400)]

@@ -152,12 +152,12 @@ async def _watch_health(child: Child, found: Load, end_s: float) -> None:
             await asyncio.sleep(LOOK_S)
 
 
-def overload(child: Child, seconds: float, places: int = PLACES) -> list[str]:
+def overload(child: Child, seconds: float, places: int = PLACES, factor: int = FACTOR) -> list[str]:
     """What was found, each in a line; what was measured is printed."""
     peak = asyncio.run(load(child, places, seconds / 2))
     print(f"as many clients as places ({places}): {peak}")
-    over = asyncio.run(load(child, FACTOR * places, seconds))
-    print(f"{FACTOR} times as many: {over}")
+    over = asyncio.run(load(child, factor * places, seconds))
+    print(f"{factor} times as many: {over}")
     time.sleep(CALM_S)
     after = asyncio.run(load(child, places, seconds / 4))
     print(f"{CALM_S:.0f} s later, as many as places again: {after}")

@@ -27,6 +27,7 @@ LOOK_S = 5.0
 CALM_S = 10.0
 # What a process may have grown by from the second third to the last: an allocator breathes.
 GROWTH = Level(rss_bytes=24 * MIB, files=8, threads=4)
+ALLOWED = ("HTTP 200", "HTTP 429", "gRPC OK", "gone")
 GAUGES = ("vllm:num_requests_running", "vllm:num_requests_waiting{", "foreserve_queue_requests")
 
 
@@ -114,17 +115,19 @@ def left(child: Child) -> list[str]:
     return [line for line in lines if line.startswith(GAUGES) and float(line.rsplit(" ", 1)[1]) != 0]
 
 
-def soak(child: Child, seconds: float, seed: int = 0) -> list[str]:
-    """What was found, each in a line; what was measured is printed."""
+def mixed(child: Child, seconds: float, seed: int = 0) -> tuple[list[str], list[dict[str, Level]]]:
+    """What was wrong with answers, and what is left of requests, each in a line; and what processes held meanwhile."""
 
     async def run() -> tuple[Counter[str], list[dict[str, Level]]]:
         return await asyncio.gather(clients(child, seconds, seed), watch(child, seconds))
 
     done, seen = asyncio.run(run())
     print(f"{sum(done.values())} requests in {seconds:.0f} s: {dict(done)}")
-    time.sleep(CALM_S)
-    allowed = ("HTTP 200", "HTTP 429", "gRPC OK", "gone")
-    return grown(seen) + left(child) + [f"{count} times {kind}" for kind, count in done.items() if kind not in allowed]
+    end_s = time.monotonic() + CALM_S
+    while left(child) and time.monotonic() < end_s:
+        time.sleep(0.1)
+    wrong = [f"{count} times {kind}" for kind, count in done.items() if kind not in ALLOWED]
+    return wrong + left(child), seen
 
 
 def main() -> int:
@@ -134,7 +137,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     args, options = parser.parse_known_args()
     with server("--devices", "2", *options, quiet=True) as child:
-        found = soak(child, 60 * args.minutes, args.seed)
+        found, seen = mixed(child, 60 * args.minutes, args.seed)
+        found += grown(seen)
     for each in found:
         print(each)
     return 1 if found else 0

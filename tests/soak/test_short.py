@@ -1,8 +1,28 @@
 """Short forms of the harnesses, so that none of them rots."""
 
+import pytest
+
 from serving.child import Child
+from tests.conftest import QUEUE
+from tests.soak.chaos import chaos
 from tests.soak.fuzz import fuzz
+from tests.soak.overload import overload
+from tests.soak.soak import mixed
 
 
 def test_odd_requests_beside_seeded_streams_change_nothing(emulator: Child) -> None:
     assert fuzz(emulator, http=300, grpc=200, seed=0) == []
+
+
+def test_clients_beyond_the_queue_are_told_when_to_come_back_and_nothing_else(emulator: Child) -> None:
+    assert overload(emulator, seconds=4, places=QUEUE, factor=3) == []
+
+
+def test_clients_that_go_away_leave_nothing_behind(emulator: Child) -> None:
+    wrong, _ = mixed(emulator, seconds=10)
+    assert wrong == []
+
+
+@pytest.mark.timeout(400)
+def test_processes_that_die_or_stop_lose_no_token(emulator: Child) -> None:
+    assert chaos(emulator, hits=3, seed=2, seconds=60) == []
