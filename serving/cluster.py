@@ -7,7 +7,7 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from serving import actors
+from serving import actors, device_actor, source_actor
 from serving.emulated import Emulated, Figures
 from serving.hosts import confined, hosts
 from serving.inquiry import Inquiry
@@ -24,8 +24,8 @@ from serving.wire import Address
 DeviceModelActor: Any = actors.DeviceModelActor
 LpddrActor: Any = actors.LpddrActor
 SchedulerActor: Any = actors.SchedulerActor
-HbXpu: Any = actors.HbXpu
-TokenSource: Any = actors.TokenSource
+HbXpu: Any = device_actor.HbXpu
+TokenSource: Any = source_actor.TokenSource
 
 # Where the others may not have a higher priority, the token source takes a lower one: it is ahead, so it can wait.
 SOURCE_NICENESS = 5

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import logging
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -26,6 +27,9 @@ from serving.prefix import block_hashes
 
 if TYPE_CHECKING:
     from serving.prompt_topics import PromptTopics
+
+
+log = logging.getLogger("foreserve")
 
 
 class PacedCore(EngineCoreClient):  # type: ignore[misc]
@@ -80,8 +84,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         topic, classified_s = await self._topic(request, admitted)
         flight = self._flight(request, admitted, topic)
         flight.call, flight.classified_s = arrival.current(), classified_s
-        for observer in self.observers:
-            observer.on_begin(flight)
+        self._tell(lambda observer: observer.on_begin(flight))
         self._admission.forecast.on_submit(flight.device, flight.request, self.clock.now())
         try:
             await self._dispatcher.submit(flight)
@@ -104,8 +107,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def ended(self, call: arrival.Call) -> None:
         """A call was answered, or broken off."""
-        for observer in self.observers:
-            observer.on_answer(call)
+        self._tell(lambda observer: observer.on_answer(call))
 
     def admit(self, work: Work, extra_args: dict[str, Any] | None, priority: int) -> Admitted | None:
         """Judge a request of the current call; None if there is no call. Raises as `Admission.admit`.
@@ -154,28 +156,23 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def _changed(self, node: Node) -> None:
         self.metrics.on_change(node)
-        for observer in self.observers:
-            observer.on_change(node)
+        self._tell(lambda observer: observer.on_change(node))
         follow(self._admission.forecast, node, self.devices.cluster.limits(node.figures))
 
     def _faulted(self, device: int, kind: str, begins: bool) -> None:
         self.metrics.on_fault(device, kind, begins)
-        for observer in self.observers:
-            observer.on_fault(device, kind, begins)
+        self._tell(lambda observer: observer.on_fault(device, kind, begins))
 
     def _restarted(self, actor: str) -> None:
         self.metrics.on_restart(actor)
-        for observer in self.observers:
-            observer.on_restart(actor)
+        self._tell(lambda observer: observer.on_restart(actor))
 
     def _dropped(self, receiver: str, dropped: Dropped) -> None:
         self.metrics.on_dropped(receiver, dropped.count)
-        for observer in self.observers:
-            observer.on_dropped(receiver, dropped)
+        self._tell(lambda observer: observer.on_dropped(receiver, dropped))
 
     def _moved(self, flight: Flight) -> None:
-        for observer in self.observers:
-            observer.on_move(flight)
+        self._tell(lambda observer: observer.on_move(flight))
         self._admission.forecast.on_submit(flight.device, flight.resumed, self.clock.now())
 
     def _admitted(self, request: EngineCoreRequest) -> Admitted:
@@ -221,10 +218,17 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self.injector.stop()
         self._dispatcher.stop()
 
+    def _tell(self, tell: Callable[[Observer], None]) -> None:
+        """Tell all observers something: one that fails is no reason to keep tokens from a client."""
+        for observer in self.observers:
+            try:
+                tell(observer)
+            except Exception:
+                log.exception("A log or a trace could not be written on.")
+
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         self._foretell(release, news)
-        for observer in self.observers:
-            observer.on_release(release, news)
+        self._tell(lambda observer: observer.on_release(release, news))
         if release.record is not None:
             self.metrics.on_step(release.record)
             # A step that was under way when its last client left tells of a batch that is no more.
@@ -273,8 +277,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def _count(self, flight: Flight, reason: FinishReason) -> None:
         self.on_departure()
         flight.finish = str(reason)
-        for observer in self.observers:
-            observer.on_finish(flight)
+        self._tell(lambda observer: observer.on_finish(flight))
         self.metrics.on_finish(flight, str(reason), self.siblings(flight.request.id))
         self._note_idle(flight.device)
 
