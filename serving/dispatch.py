@@ -30,6 +30,7 @@ class Dispatcher:
         self._router = Router(make_policy(cluster.scenario.router))
         self.devices = Devices(cluster, nodes, self._router, self.flights)
         self._inbox = inbox
+        self._stopped = False
         self._deliver: Deliver = lambda release, news: None
         self.on_restart: Callable[[str], None] = lambda actor: None
         self.on_dropped: Callable[[str, Dropped], None] = lambda receiver, dropped: None
@@ -48,7 +49,8 @@ class Dispatcher:
         await self.devices.warm_up()
 
     def stop(self) -> None:
-        """Stop listening; the actors end with Ray."""
+        """Stop listening, and calling; the actors end with Ray."""
+        self._stopped = True
         self.source.stop()
         self.devices.stop()
         self._inbox.close()
@@ -70,6 +72,9 @@ class Dispatcher:
     def abort(self, request_ids: Collection[str]) -> list[Flight]:
         """Stop requests, on the device at the end of its step; those that were in flight."""
         flights = [flight for id in request_ids if (flight := self.flights.get(id))]
+        if self._stopped:
+            # Whoever is cancelled last: a call now would start another Ray.
+            return []
         for node in self.devices.up:
             ids = [flight.request.id for flight in flights if flight.device == node.index]
             if ids:

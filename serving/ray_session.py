@@ -41,6 +41,8 @@ def _start(folder: Path, cores: int | None) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Calls that nobody waits for fail where an actor has died; whoever looks after it hears of that otherwise.
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
+    # A call after the end is a mistake, and no wish for another Ray.
+    os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
     # Ray makes its workers as nice as can be; ours are on a clock.
     os.environ.setdefault("RAY_worker_niceness", "0")
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}

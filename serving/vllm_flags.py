@@ -31,6 +31,8 @@ def prepare_environment(token_model: str) -> None:
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 2) // 2)),
         "TOKENIZERS_PARALLELISM": "false",
+        # The gRPC service would send prompts as long as the context to tune kernels: on a device they are load.
+        "SMG_VLLM_SERVICER_WARMUP": "off",
         # Else the first request for log probabilities keeps all others waiting for a C++ compiler, and the second too.
         "TORCHDYNAMO_DISABLE": "1" if on_cpu() else "0",
     }

@@ -17,6 +17,11 @@ from tests.conftest import MODEL
 def test_a_server_that_loses_ray_ends_with_a_sentence(part: str, tmp_path: Path) -> None:
     log, last = tmp_path / "log", list[str]()
     with server("--speed", "0.5", quiet=True, log=log) as child:
+        metrics = httpx.get(f"{child.http_url}/metrics").text.splitlines()
+        asked = [
+            line for line in metrics if line.startswith(("vllm:num_requests_running", "vllm:num_requests_waiting{"))
+        ]
+        assert asked and all(line.endswith(" 0.0") for line in asked), "nobody has asked for anything yet"
 
         def stream() -> None:
             body = {"model": MODEL, "prompt": "Hello", "max_tokens": 4000, "stream": True, "ignore_eos": True}
