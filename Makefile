@@ -35,10 +35,18 @@ test-all: lint prometheus
 	$(VENV)/bin/pytest -m "not alone" $(ON_TWO) --hypothesis-profile=random
 	$(VENV)/bin/pytest -m alone --hypothesis-profile=random
 
-# What is attacked, beside seeded streams whose text must stay the same: some ten minutes.
+# What is attacked, beside seeded streams whose text must stay the same: some ten minutes on two quiet cores. For the
+# whole of it: make soak FUZZ="--http 10000 --grpc 5000" HITS="--hits 200" MINUTES=30
+FUZZ ?= --http 2000 --grpc 3000
+HITS ?= --hits 40 --seconds 150
+MINUTES ?= 2
 soak: $(STAMP)
-	$(VENV)/bin/python -m tests.soak.fuzz --http 10000 --grpc 5000
+	$(VENV)/bin/python -m tests.soak.fuzz $(FUZZ)
 	$(VENV)/bin/python -m tests.soak.poison
+	$(VENV)/bin/python -m tests.soak.overload --seconds 60
+	$(VENV)/bin/python -m tests.soak.chaos $(HITS) --standby-sources 1
+	$(VENV)/bin/python -m tests.soak.recovery --kills 3
+	$(VENV)/bin/python -m tests.soak.soak --minutes $(MINUTES)
 
 # For the tests of dashboards and alerts. Where there is no apt, they are skipped.
 prometheus: $(STAMP)
