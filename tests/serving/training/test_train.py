@@ -68,10 +68,12 @@ def test_a_stopped_run_stays_apart(tokenizer, tmp_path):
                 raise KeyboardInterrupt
             return super().step(share)
 
+    before = threading.active_count()
     assert not train(Stopped(settings(), tokenizer), Budget(steps=6), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [module.UNFINISHED]
     assert not json.loads((tmp_path / module.UNFINISHED / LOG).read_text().splitlines()[0])["finished"]
-    assert threading.active_count() < 20
+    # Its own have ended; torch keeps some, and other tests of this process may have left theirs.
+    assert threading.active_count() < before + 10
 
 
 def test_the_learning_rate_rises_stays_and_falls_to_nothing():
