@@ -80,11 +80,8 @@ def test_requests_go_on_when_an_actor_dies(
     assert ask_all(client) == reference
 
 
-STOPS = [
-    "HbXpu",
-    "TokenSource",
-    *(pytest.param(actor, marks=pytest.mark.slow) for actor in ("SchedulerActor", "LpddrActor", "DeviceModelActor")),
-]
+OTHERS = ("TokenSource", "SchedulerActor", "LpddrActor", "DeviceModelActor")
+STOPS = ["HbXpu", *(pytest.param(actor, marks=pytest.mark.slow) for actor in OTHERS)]
 
 
 @pytest.mark.timeout(240)

@@ -60,8 +60,8 @@ async def _client(http, stub, draw: random.Random, done: Counter[str], end_s: fl
 
 def _body(draw: random.Random) -> dict[str, object]:
     prompt = " ".join(f"word{draw.randrange(99)}" for _ in range(draw.choice((3, 30, 200))))
-    sampling = draw.choice(({}, {"seed": 3}, {"temperature": 0.0}, {"stop": ["the"]}))
-    more = {"max_tokens": draw.choice((1, 10, 60)), "n": draw.choice((1, 1, 3)), **sampling}
+    sampling = draw.choice(({}, {"seed": 3}, {"temperature": 0.0, "n": 1}, {"stop": ["the"]}))
+    more = {"max_tokens": draw.choice((1, 10, 60)), "n": draw.choice((1, 1, 3))} | sampling
     return {"model": MODEL, "messages": [{"role": "user", "content": prompt}], **more}
 
 
