@@ -11,7 +11,7 @@ def health_routes(readiness: Readiness) -> APIRouter:
     """The route, for whoever asks."""
     routes = APIRouter()
 
-    @routes.get("/ready")
+    @routes.get("/ready", include_in_schema=False)
     async def show_ready() -> JSONResponse:
         """Tell whether the emulation can serve, with 200 or 503, and how each of its parts is."""
         ready = readiness.ready
