@@ -3,9 +3,8 @@
 import asyncio
 from typing import Any
 
-import msgspec
-
 from serving.api import responses_guard
+from serving.api.http_errors import send_error
 from serving.api.json_text import BadJson, parse
 from serving.bound_options import BoundOptions
 from serving.request_bounds import OutOfBounds, check_body
@@ -116,9 +115,4 @@ class Replay:
 async def refuse(send: Any, status: int, sentence: str, field: str | None = None) -> None:
     """Answer with an error, as OpenAI's API words it."""
     error = {"message": sentence, "type": KINDS.get(status, "BadRequestError"), "param": field, "code": status}
-    body = msgspec.json.encode({"error": error})
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if status == 503:
-        headers.append((b"retry-after", b"1"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send_error(send, status, error, [(b"retry-after", b"1")] if status == 503 else [])

@@ -3,10 +3,10 @@
 vLLM's own guard knows what to close, by how paths begin; whatever it doesn't know is open.
 """
 
-import json
 from typing import Any
 
 from serving.access import Access, Denied, Need, is_loopback
+from serving.api.http_errors import send_error
 
 PUBLIC = frozenset(
     (
@@ -105,9 +105,4 @@ async def refuse(denied: Denied, send: Any) -> None:
     """Answer with OpenAI's error, and without having read what was sent."""
     status, code = (401, "invalid_api_key") if denied.stranger else (403, "insufficient_permissions")
     error = {"message": denied.sentence, "type": "invalid_request_error", "param": None, "code": code}
-    body = json.dumps({"error": error}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    if denied.stranger:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send_error(send, status, error, [(b"www-authenticate", b"Bearer")] if denied.stranger else [])

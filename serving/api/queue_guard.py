@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import msgspec
 from vllm.entrypoints.serve.exception_handling.error_response import create_error_response
 
 from serving.admission import TurnedAway
+from serving.api.http_errors import send_error
 from serving.paced_engine import PacedEngine
 
 ROUTES = frozenset(
@@ -29,13 +29,6 @@ class QueueGuard:
             try:
                 self._engine.check_admission()
             except TurnedAway as refusal:
-                await _refuse(refusal, send)
+                await send_error(send, int(refusal.http_status), create_error_response(refusal).model_dump()["error"])
                 return
         await self._app(scope, receive, send)
-
-
-async def _refuse(refusal: TurnedAway, send: Any) -> None:
-    body = msgspec.json.encode(create_error_response(refusal).model_dump())
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": int(refusal.http_status), "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -1,11 +1,12 @@
 """When a run ends, in whatever way, are its processes and files gone, and nobody else's?"""
 
 import os
+import secrets
+import shutil
 import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -90,9 +91,11 @@ def until(there: Callable[[], object]) -> None:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """Other temporary files of ours, with a name that is short enough."""
-    with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp") as folder:
-        yield Path(folder)
+    """Other temporary files of ours, apart from those of other tests, with a name that is short enough for sockets."""
+    folder = Path("/tmp") / secrets.token_hex(2)
+    folder.mkdir(mode=0o700)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture
