@@ -1,8 +1,8 @@
 # Everything runs in .venv; tools/venv.sh finds the right build of vLLM and torch for this machine.
 VENV := .venv
 STAMP := $(VENV)/.ready
-# A file's tests share what they have made, so they go together.
-ON_TWO := --numprocesses 2 --dist loadfile
+# One runs the tests of real servers, one at a time, and the other one meanwhile the rest (tests/conftest.py).
+ON_TWO := --numprocesses 2 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: demo serve venv test test-all soak lint prometheus bench model protos dashboards clean
 
@@ -24,16 +24,13 @@ lint: $(STAMP)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-# First the tests of no server, on two cores; then those of real ones, one at a time. Examples of properties are the same
-# each time.
+# Examples of properties are the same each time.
 test: lint prometheus
-	$(VENV)/bin/pytest -m "not slow and not alone" $(ON_TWO)
-	$(VENV)/bin/pytest -m "not slow and alone"
+	$(VENV)/bin/pytest -m "not slow" $(ON_TWO)
 
 # ... and here others each time. What failed lies in .hypothesis, and is tried first the next time.
 test-all: lint prometheus
-	$(VENV)/bin/pytest -m "not alone" $(ON_TWO) --hypothesis-profile=random
-	$(VENV)/bin/pytest -m alone --hypothesis-profile=random
+	$(VENV)/bin/pytest $(ON_TWO) --hypothesis-profile=random
 
 # What is attacked, beside seeded streams whose text must stay the same: some ten minutes on two quiet cores. For the
 # whole of it: make soak FUZZ="--http 10000 --grpc 5000" HITS="--hits 200" MINUTES=30

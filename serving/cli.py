@@ -51,6 +51,8 @@ SHOWN = (
 def main() -> None:
     """The entry point of the `foreserve` command."""
     logging.basicConfig(level=logging.WARNING, format="foreserve: %(message)s")
+    # One of its own: a package of vLLM's silences the root's when it is imported.
+    logging.getLogger("foreserve").setLevel(logging.WARNING)
     given = sys.argv[1:]
     hide()
     args = make_parser().parse_args(given)

@@ -1,11 +1,14 @@
 """Real servers for the tests: brought up once, with real Ray, real vLLM, real HTTP and gRPC."""
 
+import logging
 from collections.abc import Iterator
 
 import openai
 import pytest
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
+from xdist.remote import Producer
+from xdist.scheduler import LoadGroupScheduling
 
 from serving.child import Child, server
 
@@ -22,13 +25,34 @@ settings.register_profile(
 settings.register_profile("fixed", deadline=None, derandomize=True, max_examples=100, database=None)
 settings.load_profile("fixed")
 
+# What a package of vLLM's does to the root logger when it is first imported is not to silence ours.
+logging.getLogger("foreserve").setLevel(logging.WARNING)
 
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of real servers, which keep real time, as wanting the machine for themselves."""
+    """Mark the tests of real servers, which keep real time, as to be run one at a time, and have them come first."""
     for item in items:
         fixtures = {"emulator", "small_emulator"} & set(getattr(item, "fixturenames", ()))
         if fixtures or getattr(getattr(item, "module", None), "server", None) is server:
             item.add_marker("alone")
+        if item.get_closest_marker("alone"):
+            item.add_marker(pytest.mark.xdist_group("alone"))
+    items.sort(key=lambda item: item.get_closest_marker("alone") is None)
+
+
+class OneServerAtATime(LoadGroupScheduling):
+    """One of the workers has all tests that are alone. The others take the rest, file by file: a file's tests share what
+    they have made."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        group: str = super()._split_scope(nodeid)
+        return nodeid.partition("::")[0] if group == nodeid else group
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneServerAtATime:
+    """Called by pytest-xdist, if there are several workers."""
+    return OneServerAtATime(config, log)
 
 
 MODEL = "qwen3-30b-a3b"

@@ -1,8 +1,9 @@
 """gRPC calls within bounds: how much a client may send, how long it may take over it, and how long not read."""
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc
@@ -15,7 +16,6 @@ MOST_METADATA_BYTES = 16 << 10
 # What a client may send ahead of being read, of one message.
 WINDOW_BYTES = 64 << 10
 PING_EVERY_S = 60
-LOOK_EVERY_S = 1.0
 
 
 def channel_options(bounds: BoundOptions) -> list[tuple[str, int]]:
@@ -36,84 +36,75 @@ def channel_options(bounds: BoundOptions) -> list[tuple[str, int]]:
 
 
 class CallBounds(grpc.aio.ServerInterceptor):
-    """Cancels calls whose request does not come, or whose answers are not read, for too long."""
+    """Ends calls whose request does not come, or whose answers are not read, for too long."""
 
     def __init__(self, bounds: BoundOptions) -> None:
         self._bounds = bounds
-        self._writing: dict[asyncio.Task[Any], float] = {}
-        self._watcher: asyncio.Task[None] | None = None
-
-    async def _watch(self) -> None:
-        """Cancel who does not read."""
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(min(LOOK_EVERY_S, self._bounds.stall_timeout_s / 2))
-            overdue_s = loop.time() - self._bounds.stall_timeout_s
-            for task in [task for task, since_s in self._writing.items() if since_s < overdue_s]:
-                del self._writing[task]
-                task.cancel()
 
     async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """Called by grpc for every call, in the task that then serves it, before its request is there."""
-        self._watcher = self._watcher or asyncio.create_task(self._watch())
+        """Called by grpc for every call. One with one request is served as if it had several: only of those can be
+        said how long they may take."""
         handler = await continuation(handler_call_details)
-        task = asyncio.current_task()
-        if handler is None or task is None or handler.request_streaming or handler.request_deserializer is None:
+        if handler is None or handler.request_streaming:
             return handler
-        timer = asyncio.get_running_loop().call_later(self._bounds.request_timeout_s, task.cancel)
-        task.add_done_callback(lambda _: timer.cancel())
-        changed: dict[str, Any] = {"request_deserializer": in_time(handler.request_deserializer, timer)}
+        serializers = handler.request_deserializer, handler.response_serializer
         if handler.response_streaming:
-            changed["unary_stream"] = self._watched(handler.unary_stream)
-        return handler._replace(**changed)
+            return grpc.stream_stream_rpc_method_handler(self._many(handler.unary_stream), *serializers)
+        return grpc.stream_unary_rpc_method_handler(self._one(handler.unary_unary), *serializers)
 
-    def _watched(self, behaviour: Callable[..., Any]) -> Callable[..., Any]:
-        writing = self._writing
+    def _one(self, behaviour: Callable[..., Any]) -> Callable[..., Any]:
+        async def answer(requests: AsyncIterator[Any], context: Any) -> Any:
+            return await behaviour(await self._request(requests, context), context)
 
-        async def generate(request: Any, context: Any) -> Any:
-            task, loop = asyncio.current_task(), asyncio.get_running_loop()
-            assert task is not None
-            async for response in behaviour(request, context):
-                # Until grpc asks for the next one, it writes this.
-                writing[task] = loop.time()
-                try:
-                    yield response
-                finally:
-                    writing.pop(task, None)
+        return answer
 
-        async def write(request: Any, context: Any) -> Any:
-            return await behaviour(request, WatchedContext(context, writing))
+    def _many(self, behaviour: Callable[..., Any]) -> Callable[..., Any]:
+        async def answer(requests: AsyncIterator[Any], context: Any) -> None:
+            bounded = BoundedContext(context, self._bounds.stall_timeout_s)
+            request = await self._request(requests, context)
+            try:
+                if not inspect.isasyncgenfunction(behaviour):
+                    await behaviour(request, bounded)
+                    return
+                async with contextlib.aclosing(behaviour(request, bounded)) as responses:
+                    async for response in responses:
+                        await bounded.write(response)
+            except Unread as unread:
+                # A client that reads on then learns of its end; nothing is made for it meanwhile.
+                await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, str(unread))
 
-        return generate if inspect.isasyncgenfunction(behaviour) else write
+        return answer
+
+    async def _request(self, requests: AsyncIterator[Any], context: Any) -> Any:
+        """The one request of a call."""
+        wait_s = self._bounds.request_timeout_s
+        try:
+            async with asyncio.timeout(wait_s):
+                return await anext(requests)
+        except TimeoutError:
+            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"The request took longer than {wait_s:g} s.")
+        except StopAsyncIteration:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "The call ended without a request.")
 
 
-def in_time(deserialize: Callable[[bytes], Any], timer: asyncio.TimerHandle) -> Callable[[bytes], Any]:
-    """The same, which ends a wait for what it is given."""
-
-    def parse(data: bytes) -> Any:
-        timer.cancel()
-        return deserialize(data)
-
-    return parse
+class Unread(Exception):
+    """A client that does not read what it asked for."""
 
 
-class WatchedContext:
-    """A call's context that notes since when it has been writing."""
+class BoundedContext:
+    """A call's context whose messages have to be read in time."""
 
-    def __init__(self, context: Any, writing: dict[asyncio.Task[Any], float]) -> None:
+    def __init__(self, context: Any, stall_s: float) -> None:
         self._context = context
-        self._writing = writing
-        self._loop = asyncio.get_running_loop()
+        self._stall_s = stall_s
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
 
     async def write(self, message: Any) -> None:
-        """As of the context."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._writing[task] = self._loop.time()
+        """As of the context. Raises `Unread`."""
         try:
-            await self._context.write(message)
-        finally:
-            self._writing.pop(task, None)
+            async with asyncio.timeout(self._stall_s):
+                await self._context.write(message)
+        except TimeoutError:
+            raise Unread(f"The answer was not read for {self._stall_s:g} s.") from None
