@@ -2,7 +2,7 @@
 VENV := .venv
 STAMP := $(VENV)/.ready
 # One runs the tests of real servers, one at a time, and the other one meanwhile the rest (tests/conftest.py).
-ON_TWO := --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+ON_TWO := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo serve venv test test-all soak lint prometheus bench model protos dashboards clean
 

@@ -1,14 +1,17 @@
 """Real servers for the tests: brought up once, with real Ray, real vLLM, real HTTP and gRPC."""
 
 import logging
+import re
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 import openai
 import pytest
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from xdist.remote import Producer
-from xdist.scheduler import LoadGroupScheduling
+from xdist.scheduler import LoadFileScheduling
 
 from serving.child import Child, server
 
@@ -29,25 +32,31 @@ settings.load_profile("fixed")
 logging.getLogger("foreserve").setLevel(logging.WARNING)
 
 
-@pytest.hookimpl(tryfirst=True)
+# Of a file that starts a server, or asks one of those below: its tests keep real time.
+SERVERS = re.compile(r"^def .*[(, ](small_)?emulator\b|^from serving\.child import .*\bserver\b|pytest\.mark\.alone", re.MULTILINE)
+
+
+@cache
+def is_alone(path: Path) -> bool:
+    """Whether the tests of a file are to be run one at a time."""
+    return SERVERS.search(path.read_text(encoding="utf-8")) is not None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of real servers, which keep real time, as to be run one at a time, and have them come first."""
+    """Mark the tests of real servers, and have them come first."""
     for item in items:
-        fixtures = {"emulator", "small_emulator"} & set(getattr(item, "fixturenames", ()))
-        if fixtures or getattr(getattr(item, "module", None), "server", None) is server:
+        if is_alone(item.path):
             item.add_marker("alone")
-        if item.get_closest_marker("alone"):
-            item.add_marker(pytest.mark.xdist_group("alone"))
-    items.sort(key=lambda item: item.get_closest_marker("alone") is None)
+    items.sort(key=lambda item: not is_alone(item.path))
 
 
-class OneServerAtATime(LoadGroupScheduling):
-    """One of the workers has all tests that are alone. The others take the rest, file by file: a file's tests share what
+class OneServerAtATime(LoadFileScheduling):  # type: ignore[misc]
+    """One of the workers has all tests that are alone, the others the rest, file by file: a file's tests share what
     they have made."""
 
     def _split_scope(self, nodeid: str) -> str:
-        group: str = super()._split_scope(nodeid)
-        return nodeid.partition("::")[0] if group == nodeid else group
+        file: str = super()._split_scope(nodeid)
+        return "alone" if is_alone(self.config.rootpath / file) else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneServerAtATime:
