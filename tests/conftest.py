@@ -33,7 +33,9 @@ logging.getLogger("foreserve").setLevel(logging.WARNING)
 
 
 # Of a file that starts a server, or asks one of those below: its tests keep real time.
-SERVERS = re.compile(r"^def .*[(, ](small_)?emulator\b|^from serving\.child import .*\bserver\b|pytest\.mark\.alone", re.MULTILINE)
+SERVERS = re.compile(
+    r"^def .*[(, ](small_)?emulator\b|^from serving\.child import .*\bserver\b|pytest\.mark\.alone", re.MULTILINE
+)
 
 
 @cache
