@@ -25,6 +25,7 @@ from serving.apart_outputs import ApartOutputs
 from serving.arrival import Call, Headers
 from serving.paced_core import PacedCore
 from serving.request_bounds import check_prompt_logprobs, check_request
+from serving.turnstile import Turnstile
 
 # How many of the last departures tell how soon the next place is free.
 DEPARTURES = 32
@@ -53,6 +54,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self._no_profiler()
         self._departures: deque[float] = deque(maxlen=DEPARTURES)
         self._promised_s = 0.0
+        self._turnstile = Turnstile()
         core.siblings = self._siblings
         core.on_departure = lambda: self._departures.append(time.monotonic())
 
@@ -71,6 +73,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
             raise VLLMClientError("foreserve emulates text generation only: no pooling, scoring or embedding requests.")
         check_request(request_id, params, cache_salt_of(prompt))
         check_prompt_logprobs(most_tokens_of(prompt), params)
+        await self._turnstile.enter()
         if params.structured_outputs is not None and isinstance(prompt, dict) and "type" in prompt:
             kwargs["prompt_text"] = prompt.get("prompt")
             prompt = await structured_outputs.process(self, request_id, prompt, params, kwargs)

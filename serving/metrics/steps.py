@@ -8,7 +8,7 @@ from serving.metrics.families import Levels, Tallies, Totals
 from serving.metrics.requests import FINE_S
 
 STEP_S = (*FINE_S, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
-LATENESS_S = (1e-5, 3e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
+LATENESS_S = (1e-5, 3e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 3e-2, 5e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
 BATCH = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 ACCEPTED = (*range(11), 12, 16)
 COMPONENTS = tuple(name.removesuffix("_j") for name in Energy._fields)

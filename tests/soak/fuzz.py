@@ -10,7 +10,7 @@ from serving.child import Child, server
 from tests.soak import fuzz_grpc, fuzz_http
 from tests.soak.fuzz_http import Answers
 from tests.soak.levels import levels
-from tests.soak.streams import SeededStreams
+from tests.soak.streams import Lateness, SeededStreams
 
 SHOWN = 20
 # Schemathesis needs half a second to think of a request: one in so many is its.
@@ -34,7 +34,7 @@ def main() -> int:
 
 def fuzz(child: Child, http: int, grpc: int, seed: int) -> list[str]:
     """What was found, each in a line; what was done is printed."""
-    before = restarts(child)
+    before, punctual = restarts(child), Lateness.of(child)
     streams = SeededStreams(child)
     found: list[str] = []
     with streams:
@@ -48,7 +48,7 @@ def fuzz(child: Child, http: int, grpc: int, seed: int) -> list[str]:
                 harness(child, count, seed, answers)
             print(f"{name}: {sum(answers.counts.values())} in {time.monotonic() - began:.0f} s: {dict(answers.counts)}")
             found += answers.failures
-    print(streams.report())
+    print(f"{Lateness.of(child).since(punctual)}; {streams.report()}")
     for name, level in levels(child.process.pid).items():
         print(f"{name}: {level}")
     if not httpx.get(f"{child.http_url}/health").is_success:

@@ -1,10 +1,13 @@
 """Seeded streams beside whatever is done to a server: their text must stay what it is when nothing is done."""
 
+import math
+import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 import httpx
@@ -26,6 +29,9 @@ QUESTIONS = (
 )
 # Nothing legitimate is silent for longer.
 HANG_S = 30.0
+# Who waits for longer than that beyond a token's instant waits because of somebody else.
+LATE_S = 0.05
+BUCKET = re.compile(r'^foreserve_delivery_delay_seconds_bucket{.*le="(\S+)".*} (\S+)$', re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -40,6 +46,30 @@ class Seen:
         """The gap that only so large a share is longer than, from the top: 0 is the longest."""
         ordered = sorted(self.gaps, reverse=True)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+class Lateness(NamedTuple):
+    """How many releases of devices there were, and how many reached their streams later than `LATE_S` after the instant
+    that the emulation gives them."""
+
+    releases: int = 0
+    late: int = 0
+
+    @classmethod
+    def of(cls, child: Child) -> "Lateness":
+        """Since the start, on all devices."""
+        text = httpx.get(f"{child.http_url}/metrics", timeout=HANG_S).text
+        within: Counter[float] = Counter()
+        for bound, count in BUCKET.findall(text):
+            within[float(bound)] += int(float(count))
+        return cls(within[math.inf], within[math.inf] - within[LATE_S])
+
+    def since(self, before: "Lateness") -> "Lateness":
+        """Without what was `before`."""
+        return Lateness(self.releases - before.releases, self.late - before.late)
+
+    def __str__(self) -> str:
+        return f"{self.late} of {self.releases} releases later than {1000 * LATE_S:.0f} ms"
 
 
 class SeededStreams:
