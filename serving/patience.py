@@ -6,8 +6,8 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError
 
 RETRY_S = 0.1
 FREE_RESTARTS = 3
-LEAST_S, MOST_S = 0.5, 30.0
-STEADY_S = 60.0
+LEAST_S, MOST_S = 0.5, 16.0
+STEADY_S = 20.0
 GIVEN_UP = 8
 
 

@@ -20,6 +20,8 @@ log = logging.getLogger("foreserve")
 
 # A device whose actors are not back after so many real seconds is taken for lost.
 PATIENCE_S = 8.0
+# Nor does anybody wait for one that is not even to be tried again before so many.
+LONG_WAIT_S = 2.0
 # One that has failed often must run for so long before it has requests again.
 PROBATION_S = 5.0
 WARM_UP_TOKENS = 16
@@ -155,7 +157,10 @@ class Recovery:
     async def _mend(self, node: Node) -> None:
         """Try until it works; meanwhile, if that takes too long and there are others, its requests go on there."""
         given_up_at = time.monotonic() + PATIENCE_S
-        await asyncio.sleep(node.backoff.failed(time.monotonic()))
+        wait_s = node.backoff.failed(time.monotonic())
+        if wait_s > LONG_WAIT_S:
+            await self._go_on_elsewhere(node)
+        await asyncio.sleep(wait_s)
         while not await self._recovered(node):
             if time.monotonic() > given_up_at or node.backoff.given_up:
                 await self._go_on_elsewhere(node)
