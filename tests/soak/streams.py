@@ -36,7 +36,8 @@ BUCKET = re.compile(r'^foreserve_delivery_delay_seconds_bucket{.*le="(\S+)".*} (
 
 @dataclass(slots=True)
 class Seen:
-    """What became of the streams: gaps are seconds until a chunk, from the one before it or from the request, `wrong` says which text was another."""
+    """What became of the streams: gaps are seconds until a chunk, from the one before it or from the request, and
+    `wrong` says which text was another."""
 
     rounds: int = 0
     gaps: list[float] = field(default_factory=list)
@@ -99,7 +100,7 @@ class SeededStreams:
         """What was seen, in a line."""
         calm, seen = ([1000 * each.gap(share) for share in (0.5, 0.01, 0)] for each in (self.calm, self.seen))
         return (
-            f"{self.seen.rounds} streams beside it, {len(self.seen.wrong)} wrong; ms until the next chunk, p50/p99/most: "
+            f"{self.seen.rounds} streams beside it, {len(self.seen.wrong)} wrong; ms until a chunk, p50/p99/most: "
             f"{'/'.join(f'{ms:.0f}' for ms in seen)} (calm: {'/'.join(f'{ms:.0f}' for ms in calm)})"
         )
 
