@@ -62,7 +62,7 @@ protos: $(STAMP)
 
 # Generated from serving/dashboards and committed; a test checks that they match.
 dashboards: $(STAMP)
-	$(VENV)/bin/python -m serving.dashboards deploy/grafana/dashboards
+	$(VENV)/bin/python -m tools.dashboards deploy/grafana/dashboards
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -4,11 +4,13 @@ from functools import lru_cache
 from math import log2
 from typing import NamedTuple
 
-from device_model.cells import batch_plan, read_cells
+import numpy as np
+
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
-from device_model.measured import POOLS, MeasuredRates
-from device_model.spec import SpecError
+from device_model.specs.measured import POOLS, MeasuredRates
+from device_model.specs.spec import SpecError
+from device_model.specs.table3 import CONTEXT, read_cells
 from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepPlan
 from device_model.tiered import TieredDevice
@@ -145,3 +147,9 @@ def _axes() -> tuple[list[float], list[int]]:
 @lru_cache(maxsize=1)
 def _table() -> dict[tuple[str, str, float, int], float]:
     return {(cell.model, cell.draft, cell.hb_gb, cell.batch): cell.alpha for cell in read_cells()}
+
+
+@lru_cache(maxsize=64)
+def batch_plan(batch: int) -> StepPlan:
+    """A decode step of so many sequences at the context of Table 3."""
+    return StepPlan(np.ones(batch, dtype=np.int64), np.full(batch, CONTEXT, dtype=np.int64))

@@ -18,7 +18,7 @@ What follows from what (sections and tables are ELMoE-3D's):
 
 from dataclasses import dataclass, replace
 
-from device_model.spec import Hardware, SpecError
+from device_model.specs.spec import Hardware, SpecError
 
 ROUNDING = 1e-9
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from device_model.arrays import Number, largest
-from device_model.experts import Experts
+from device_model.experts.touched import Experts
 from device_model.placement import Placement
 from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup

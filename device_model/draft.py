@@ -10,7 +10,7 @@ from device_model.setup import Setup
 from device_model.step import DraftShape, StepPlan
 
 if TYPE_CHECKING:
-    from device_model.fidelity import Ask
+    from device_model.experts.fidelity import Ask
     from device_model.placement import Held
     from device_model.tiered import ExpertReads, TieredDevice
     from device_model.work import StepWork

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import numpy as np
 
-from device_model.calibrated import Locality, Speculation
 from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
-from device_model.fidelity import Trace
-from device_model.hardware import load_hardware
-from device_model.hot import HotExperts
-from device_model.pools import HotPool, RandomPool
-from device_model.residency import Lru, Residency
-from device_model.route_map import Routers
+from device_model.experts.draft_pools import HotPool, RandomPool
+from device_model.experts.fidelity import Trace
+from device_model.experts.hot_pool import HotExperts
+from device_model.experts.residency import Lru, Residency
+from device_model.experts.route_map import Routers
+from device_model.experts.topic_usage import Usage
 from device_model.setup import Setup
-from device_model.spec import EnergyEstimate, Model, SpecError
-from device_model.spec_file import SPECS, check_name, read_named
+from device_model.specs.calibrated import Locality, Speculation
+from device_model.specs.hardware_file import load_hardware
+from device_model.specs.spec import EnergyEstimate, Model, SpecError
+from device_model.specs.spec_file import SPECS, check_name, read_named
 from device_model.tiered import TieredDevice, refuse_draft
-from device_model.usage import Usage
 
 SYSTEMS = Path(__file__).parent / "systems"
 DRAFTS = Path(__file__).parent / "drafts"

@@ -15,8 +15,8 @@ from device_model.draft import SeparateDraft
 from device_model.placement import DraftFootprint, place
 from device_model.roofline import NEVER_BOUND, Part, Stage, Unit
 from device_model.setup import Setup
-from device_model.spec import NearMemory
-from device_model.spec_file import SPECS, read_named
+from device_model.specs.spec import NearMemory
+from device_model.specs.spec_file import SPECS, read_named
 from device_model.step import StepCosts, StepPlan
 from device_model.tiered import DATA_PARALLEL, NO_DRAFT, tokens_of
 from device_model.work import StepWork

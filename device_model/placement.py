@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from device_model.arrays import Number, least
 from device_model.size import ModelSize
-from device_model.spec import SpecError, Tier
+from device_model.specs.spec import SpecError, Tier
 
 
 class Held(NamedTuple):

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from device_model.calibrated import Locality, Speculation
-from device_model.spec import EnergyEstimate, Hardware, Model
+from device_model.specs.calibrated import Locality, Speculation
+from device_model.specs.spec import EnergyEstimate, Hardware, Model
 
 
 @dataclass(frozen=True, slots=True)

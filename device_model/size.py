@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from device_model.arrays import Number
-from device_model.spec import BITS_PER_BYTE, GQA, Model
+from device_model.specs.spec import BITS_PER_BYTE, GQA, Model
 from device_model.weights import Weights
 from device_model.work import StepWork
 

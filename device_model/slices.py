@@ -1,7 +1,7 @@
 """The bits of nested weights as `bits` lays them out: the 4-bit MSB slice with the scale, and the rest."""
 
 from device_model.bits import bits_per_weight
-from device_model.spec import Model
+from device_model.specs.spec import Model
 
 MSB_BITS = 4
 DRAFT_BITS = bits_per_weight(MSB_BITS)

@@ -8,15 +8,15 @@ from typing import NamedTuple
 from device_model.arrays import Number
 from device_model.device import TARGET, Execution, RooflineDevice
 from device_model.draft import Draft
-from device_model.experts import KNOWN, Tokens
-from device_model.fidelity import Analytic, Ask, ExpertCache, Placed
-from device_model.hot import HotExperts, Mix
+from device_model.experts.fidelity import Analytic, Ask, ExpertCache, Placed
+from device_model.experts.hot_pool import HotExperts, Mix
+from device_model.experts.residency import Reads
+from device_model.experts.touched import KNOWN, Tokens
 from device_model.placement import DraftFootprint, Held, place
-from device_model.residency import Reads
 from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.slices import sliceable
-from device_model.spec import SpecError
+from device_model.specs.spec import SpecError
 from device_model.step import StepCosts, StepPlan
 from device_model.stretches import Stretches
 from device_model.units import at_four_bits, at_share, without_price

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from device_model.roofline import NEVER_BOUND, Unit
-from device_model.spec import EnergyEstimate, Hardware
+from device_model.specs.spec import EnergyEstimate, Hardware
 
 XPU = "xPU"
 

@@ -6,7 +6,7 @@ latents, attention sinks, and multi-token-prediction layers, which decoding does
 
 from typing import NamedTuple
 
-from device_model.spec import GQA, Model
+from device_model.specs.spec import GQA, Model
 
 
 class Weights(NamedTuple):

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from serving.arrival import Call
-from serving.flow import NEVER, Chunk, Request
+from serving.call import Call
+from serving.types import NEVER, Chunk, Request
 
 
 @dataclass(slots=True)

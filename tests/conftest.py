@@ -13,7 +13,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from serving.child import Child, server
+from serving.process.server_process import Child, server
 
 # How long an example takes is the machine's business, and no test's. `fixed`, of `make test`, tries the same examples
 # each time; `random`, of `make test-all`, others each time and more of them, and remembers those that failed.
@@ -34,22 +34,30 @@ logging.getLogger("foreserve").setLevel(logging.WARNING)
 
 # Of a file that starts a server, or asks one of those below: its tests keep real time.
 SERVERS = re.compile(
-    r"^def .*[(, ](small_)?emulator\b|^from serving\.child import .*\bserver\b|pytest\.mark\.alone", re.MULTILINE
+    r"^def .*[(, ](small_)?emulator\b|^from serving\.process\.server_process import .*\bserver\b|pytest\.mark\.alone",
+    re.MULTILINE,
 )
+
+
+# What such tests check may keep no time, and they may then share the machine.
+BESIDE = "pytest.mark.beside"
 
 
 @cache
 def is_alone(path: Path) -> bool:
     """Whether the tests of a file are to be run one at a time."""
-    return SERVERS.search(path.read_text(encoding="utf-8")) is not None
+    text = path.read_text(encoding="utf-8")
+    return SERVERS.search(text) is not None and BESIDE not in text
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of real servers, and have them come first."""
+    """Mark the tests of real servers, and have those come first that take longest."""
     for item in items:
         if is_alone(item.path):
             item.add_marker("alone")
-    items.sort(key=lambda item: not is_alone(item.path))
+        elif {"emulator", "small_emulator"} & set(getattr(item, "fixturenames", ())):
+            raise pytest.UsageError(f"{item.nodeid} wants a server that others share, and its file does not say so.")
+    items.sort(key=lambda item: (not is_alone(item.path), item.get_closest_marker("beside") is None))
 
 
 class OneServerAtATime(LoadFileScheduling):  # type: ignore[misc]

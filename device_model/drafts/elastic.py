@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from device_model.arrays import Number, least
 from device_model.device import DRAFT
 from device_model.draft import Draft
-from device_model.fidelity import Ask
+from device_model.experts.fidelity import Ask
 from device_model.roofline import Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.slices import DRAFT_BITS, draft_share, sliceable

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from device_model.arrays import least
 from device_model.device import DRAFT
 from device_model.draft import Draft
-from device_model.experts import Tokens
-from device_model.fidelity import Ask
+from device_model.experts.fidelity import Ask
+from device_model.experts.touched import Tokens
 from device_model.roofline import Stage, Unit
 from device_model.slices import DRAFT_BITS, draft_share, sliceable
 from device_model.step import DraftShape

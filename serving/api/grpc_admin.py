@@ -6,12 +6,12 @@ from typing import Any
 import grpc
 from google.protobuf.message import Message
 
-from serving.admin import Admin
 from serving.api.codec import M, reply
 from serving.api.grpc_errors import BadRequest, Refusal, refuse
 from serving.api.pb.foreserve.v1 import admin_pb2 as pb
 from serving.api.pb.foreserve.v1 import admin_pb2_grpc
-from serving.refused import Malformed, Refused, Unknown
+from serving.edge.device_admin import Admin
+from serving.scenario.refused import Malformed, Refused, Unknown
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 
 from serving.api.http_protocol import connection_limit
-from serving.bound_options import BoundOptions
+from serving.scenario.bound_options import BoundOptions
 
 MOST_STREAMS = 1024
 MOST_METADATA_BYTES = 16 << 10

@@ -14,8 +14,8 @@ from vllm.entrypoints.serve.exception_handling.handlers.validation import clean_
 from vllm.exceptions import GracefulHTTPError
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from serving import arrival
 from serving.api.codec import NotFinite, TooMany
+from serving.call import current_call
 
 Code = grpc.StatusCode
 
@@ -108,7 +108,7 @@ def refusal_told(info: ErrorInfo) -> Refusal:
 
 async def refuse(context: grpc.aio.ServicerContext[Any, Any], refusal: Refusal) -> NoReturn:
     """Ends the call."""
-    if call := arrival.current():
+    if call := current_call():
         call.status = refusal.code.name
     status = status_pb2.Status(code=refusal.code.value[0], message=refusal.text)
     if refusal.detail is not None:

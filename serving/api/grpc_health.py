@@ -6,7 +6,7 @@ from typing import Any
 
 from grpc_health.v1 import health, health_pb2
 
-from serving.readiness import UP, Readiness
+from serving.cluster.readiness import UP, Readiness
 
 READY = "ready"
 LOOK_S = 1.0

@@ -19,10 +19,10 @@ from vllm.entrypoints.serve.engine.protocol import ErrorInfo, ErrorResponse
 
 from serving.api.codec import event_json, reply, request_json
 from serving.api.grpc_errors import BadRequest, Refusal, refusal_of, refusal_told, refuse
-from serving.api.json_text import MOST_OBJECTS, count_objects
+from serving.api.guards.json_text import MOST_OBJECTS, count_objects
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.request_bounds import check_body
+from serving.edge.request_bounds import check_body
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

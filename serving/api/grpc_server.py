@@ -11,14 +11,14 @@ from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.api.grpc_admin import AdminServicer
 from serving.api.grpc_bounds import CallBounds, channel_options
-from serving.api.grpc_guard import GrpcGuard
 from serving.api.grpc_health import PartsHealth
-from serving.api.grpc_malformed import MalformedRequests
 from serving.api.grpc_openai import OpenAIServicer
 from serving.api.grpc_vllm import EngineServicer
+from serving.api.guards.grpc_guard import GrpcGuard
+from serving.api.guards.grpc_malformed import MalformedRequests
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc, openai_pb2, openai_pb2_grpc
-from serving.bringup import Bringup
-from serving.tls import Tls
+from serving.edge.preflight import Bringup
+from serving.security.tls import Tls
 
 SERVICES = (
     openai_pb2.DESCRIPTOR.services_by_name["OpenAI"].full_name,

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import msgspec
 from fastapi import APIRouter, HTTPException, Request
 
-from serving.admin import Admin
-from serving.refused import Malformed, Refused, Unknown
+from serving.edge.device_admin import Admin
+from serving.scenario.refused import Malformed, Refused, Unknown
 
 PREFIX = "/foreserve/v1"
 T = TypeVar("T")

@@ -4,7 +4,7 @@ whether the process is worth keeping.)"""
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
-from serving.readiness import Readiness
+from serving.cluster.readiness import Readiness
 
 
 def health_routes(readiness: Readiness) -> APIRouter:

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-from serving.metrics.families import Family
+from serving.telemetry.metrics.families import Family
 
 
 class _One:

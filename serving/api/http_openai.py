@@ -12,13 +12,13 @@ from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
 from vllm.entrypoints.launchers.launcher import NoSignalServer
 
-from serving.api.body_guard import BodyGuard
-from serving.api.http_guard import Guard
+from serving.api.guards.body_guard import BodyGuard
+from serving.api.guards.http_guard import Guard
+from serving.api.guards.queue_guard import QueueGuard
 from serving.api.http_protocol import BoundedProtocol
 from serving.api.listening import Listening
-from serving.api.queue_guard import QueueGuard
-from serving.bringup import Bringup
-from serving.paced_engine import PacedEngine
+from serving.edge.async_llm import PacedEngine
+from serving.edge.preflight import Bringup
 
 KEEP_ALIVE_S = 5
 GRACE_S = 2

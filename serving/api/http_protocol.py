@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from serving.bound_options import BoundOptions
+from serving.scenario.bound_options import BoundOptions
 
 MOST_HEAD_BYTES = 64 << 10
 MOST_HEADERS = 100

@@ -8,7 +8,7 @@ import msgspec
 from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse
 
-from serving.status import Status
+from serving.telemetry.status import Status
 
 PAGE = "ui.html"
 POLICY = (

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from serving import arrival
-from serving.wishes import FIELDS
+from serving.admission.request_options import FIELDS
+from serving.call import current_call
 
 
 class Listening:
@@ -31,5 +31,5 @@ def listen(request: Any) -> None:
     said = {name: request.model_extra[name] for name in FIELDS if name in (request.model_extra or ())}
     if "priority" in request.model_fields_set:
         said["priority"] = request.priority
-    if said and (call := arrival.current()):
+    if said and (call := current_call()):
         call.body = said

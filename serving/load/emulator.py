@@ -13,7 +13,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from serving.load.bearer import bearer
-from serving.trust import SYSTEMS, Trust
+from serving.security.client_trust import SYSTEMS, Trust
 
 LATENESS_LIMIT = 0.05  # Of the modelled latency: above it, latencies are the host's rather than the hardware's.
 UNDERRUN_LIMIT = 0.05  # Of the released tokens: above it, latencies are the token model's.

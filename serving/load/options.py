@@ -10,8 +10,8 @@ from typing import Any
 
 from serving.load.address import Address
 from serving.load.arrivals import KINDS
-from serving.trust import SYSTEMS, Trust, trust_of
-from serving.trust import add_arguments as trust_arguments
+from serving.security.client_trust import SYSTEMS, Trust, trust_of
+from serving.security.client_trust import add_arguments as trust_arguments
 
 DEFAULT_REQUESTS = 100
 _OURS = {"n", "stream"}

@@ -22,8 +22,8 @@ from serving.load.progress import Meter, OnProgress
 from serving.load.report import Report
 from serving.load.summary import by_class, goodput, summarise
 from serving.load.workload import requests
-from serving.priority import settle
-from serving.progress_line import ProgressLine
+from serving.process.process_priority import settle
+from serving.process.progress_line import ProgressLine
 
 if TYPE_CHECKING:
     from serving.load.planned import Planned

@@ -1,21 +1,23 @@
 """Text for the segments of a workload's prompts: as many tokens as asked, by the bundled model's vocabulary, and the
 same for the same id. What is about a topic is made of questions that people ask in it."""
 
+import json
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from itertools import count
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from serving.corpus.corpus import EXCHANGE, prompts
 from serving.load.workload import WORDS
-from serving.scenario import BUNDLED_MODEL
+from serving.scenario.scenario import BUNDLED_MODEL
 from serving.workload import Segment
 from serving.workload.mixing import MASK, mix
 
-QUESTIONS = 256  # Different ones in a topic; of daily life there are fewer.
+# By topic: some that the bundled model's corpus has (`serving/lab/corpus`), so that it can answer them.
+QUESTIONS = Path(__file__).with_name("questions.json")
 # Words before a text about a topic that no other text begins with: questions recur, and prefix caches are not to hit.
 MARK = 4
 
@@ -31,7 +33,7 @@ def prepare(topics: Iterable[str]) -> None:
     """Do now what the first text takes longer for, so that no request has to wait for it."""
     _first_words()
     for topic in topics:
-        if topic in EXCHANGE:
+        if topic in _asked():
             _questions(topic)
 
 
@@ -39,7 +41,7 @@ def prepare(topics: Iterable[str]) -> None:
 def text_of(segment: Segment) -> str:
     """The text of a segment; those of equal id begin alike, however long they are. A topic may be one that we have no
     questions in."""
-    if segment.topic not in EXCHANGE or segment.tokens <= MARK:
+    if segment.topic not in _asked() or segment.tokens <= MARK:
         return " ".join(_common(segment.id, 0, segment.tokens))
     words, left = _common(segment.id, 0, MARK), segment.tokens - MARK
     asked = _questions(segment.topic)
@@ -70,8 +72,14 @@ def _first_words() -> list[str]:
 
 
 @cache
+def _asked() -> dict[str, list[str]]:
+    asked: dict[str, list[str]] = json.loads(QUESTIONS.read_text(encoding="utf-8"))
+    return asked
+
+
+@cache
 def _questions(topic: str) -> list[Question]:
-    found = [question.split() for question in prompts(topic, QUESTIONS >> 3 if topic == "other" else QUESTIONS, 0)]
+    found = [question.split() for question in _asked()[topic]]
     words = list(dict.fromkeys(word for question in found for word in question))
     # A word with the space before it is as many tokens wherever it stands.
     encoded = _tokenizer().encode_batch([f" {word}" for word in words], add_special_tokens=False)

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from serving.flight_log import Flown
 from serving.load.client import Trace
 from serving.load.summary import Quantiles, e2e_s, tpot_s, ttft_s
-from serving.virtual import Outcome
+from serving.simulation.node import Outcome
+from serving.telemetry.flight_log import Flown
 
 CLIENT, DEVICE, ARRIVED, PLANNED = SIDES = ("client", "device", "arrived", "planned")
 """Who tells the time: the load client (live); the device as it released tokens (live); virtual time with the arrivals

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import uvloop
 
-from serving.child import server
-from serving.demo import options_of
-from serving.flight_log import Flown, read_flight_log
-from serving.flow import StepRecord
-from serving.keys import api_keys, environment_of
 from serving.load.options import LoadOptions
 from serving.load.report import Report
 from serving.load.run import run_load
-from serving.progress_line import ProgressLine
-from serving.scenario import Scenario
-from serving.step_log import read_step_log
+from serving.process.progress_line import ProgressLine
+from serving.process.server_process import server
+from serving.scenario.command_line import options_of
+from serving.scenario.scenario import Scenario
+from serving.security.api_keys import api_keys, environment_of
+from serving.telemetry.flight_log import Flown, read_flight_log
+from serving.telemetry.step_log import read_step_log
+from serving.types import StepRecord
 
 
 @dataclass(frozen=True, slots=True)

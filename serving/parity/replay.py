@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from serving.flight_log import Flown
-from serving.flow import Request, StepRecord
-from serving.scenario import Scenario
-from serving.simulated import Simulated
-from serving.virtual import Outcome
+from serving.scenario.scenario import Scenario
+from serving.simulation.node import Outcome
+from serving.simulation.simulator import Simulated
+from serving.telemetry.flight_log import Flown
+from serving.types import Request, StepRecord
 
 
 class Replayed(Simulated):

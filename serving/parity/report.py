@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from serving.flow import StepRecord
 from serving.parity.figures import CLIENT, DEVICE, METRICS, PLANNED, SIDES, STATISTICS, Row, quantiles
 from serving.parity.run import Parity
 from serving.parity.verdict import FEW, LIMITS
+from serving.types import StepRecord
 
 HEADS = ("client", "device", "as arrived", "as planned")
 WORST = 5

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from serving.flow import StepRecord
 from serving.load.options import LoadOptions
 from serving.load.report import Report
 from serving.parity.figures import CLIENT, Row, rows_of
@@ -14,8 +13,9 @@ from serving.parity.replay import replay
 from serving.parity.schedule import Agreement, agreement, slipped
 from serving.parity.spread import Key, Spread, spread
 from serving.parity.verdict import Check, checks_of, differs
-from serving.playing import play
-from serving.scenario import Scenario, ScenarioError
+from serving.scenario.scenario import Scenario, ScenarioError
+from serving.simulation.play import play
+from serving.types import StepRecord
 from serving.workload import WorkloadError, load_workload
 
 ANY_PORT: dict[str, Any] = {"host": "127.0.0.1", "http_port": 0, "grpc_port": 0}

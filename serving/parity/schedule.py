@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
-from serving.flight_log import Flown
-from serving.flow import StepRecord
+from serving.telemetry.flight_log import Flown
+from serving.types import StepRecord
 
 
 class Shape(NamedTuple):

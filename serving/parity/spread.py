@@ -12,8 +12,8 @@ import numpy as np
 
 from serving.load.summary import Quantiles
 from serving.parity.figures import METRICS, STATISTICS, Row, Times, times_of
-from serving.playing import play_from
-from serving.scenario import Scenario
+from serving.scenario.scenario import Scenario
+from serving.simulation.play import play_from
 from serving.workload import Ask, Source, Workload
 
 Key = tuple[str, str]

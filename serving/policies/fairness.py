@@ -8,8 +8,8 @@ comes back after it had nothing to do is lifted to the lowest counter of the oth
 from collections import Counter
 from collections.abc import Callable
 
-from serving.flow import NEVER, Request
 from serving.policies.waiting import Queue
+from serving.types import NEVER, Request
 
 # Weights of the paper's evaluation (5.1), which follow what providers ask for them.
 PROMPT_WEIGHT, OUTPUT_WEIGHT = 1.0, 2.0

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from serving.ways import PLAIN, Way
+from serving.policies.step_options import PLAIN, Way
 
 POLICIES = tuple(sorted(path.stem.replace("_", "-") for path in (Path(__file__).parent / "mode").glob("[a-z]*.py")))
 """The mode policies: the files of `mode/`."""

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from device_model.experts.topic_usage import UNKNOWN, Usage
 from device_model.step import IntArray, StepCost, StepPlan
-from device_model.usage import UNKNOWN, Usage
-from serving.flow import Batch
-from serving.ways import Mix, Model
+from serving.policies.step_options import Mix, Model
+from serving.types import Batch
 
 LRU, HOT, TOPIC = PLACEMENTS = ("lru", "hot", "topic")
 """Cached by LRU, as the calibrated law has it; placed once, for all topics; placed for the topics of the batch."""

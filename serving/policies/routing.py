@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from serving.flow import Request
-from serving.terms import TermError, parse_terms
+from serving.key_values import TermError, parse_terms
+from serving.types import Request
 
 SPILL_FACTOR = 1.5
 SPILL_REQUESTS = 3.0

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
-from serving.flow import NEVER, Request
+from serving.types import NEVER, Request
 
 
 class Terms:

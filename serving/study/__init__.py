@@ -10,13 +10,13 @@
     results.answers, results.points, results.requests  # data frames
 
 `run` carries out one scenario under one workload, which a `recorder` hears; `spec` and `axes` read a study's file,
-whose `questions` ask for `points`; `conduct` has `workers` make them on all cores and a `store` keep them.
+whose `questions` ask for `points`; `runner` has `workers` make them on all cores and a `store` keep them.
 """
 
-from serving.scenario import Scenario, load_scenario
-from serving.study.conduct import Progress, run_study
+from serving.scenario.scenario import Scenario, load_scenario
 from serving.study.results import Results
 from serving.study.run import Run, simulate
+from serving.study.runner import Progress, run_study
 from serving.study.spec import Study, StudyError, load_study
 from serving.study.targets import PRESETS, Targets
 from serving.workload import Workload, load_workload

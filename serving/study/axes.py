@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from serving.scenario import ScenarioError, scenario_value
+from serving.scenario.scenario import ScenarioError, scenario_value
 from serving.workload.table import COUNT, POSITIVE, Table
 
 LOAD, WORKLOAD = "load", "workload"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from serving.folder import package_digest
-from serving.scenario import Scenario
+from serving.process.output_folder import package_digest
+from serving.scenario.scenario import Scenario
 from serving.study.axes import LOAD, WORKLOAD, Settings
 from serving.study.run import Run, simulate
 from serving.study.targets import Targets

@@ -3,11 +3,11 @@
 from collections import Counter, defaultdict
 from math import exp, log
 
-from serving.flow import NEVER, StepRecord
+from serving.simulation.node import Listener, Outcome
 from serving.study.tables import Rows
 from serving.study.targets import Targets
 from serving.study.timeline import Timeline
-from serving.virtual import Listener, Outcome
+from serving.types import NEVER, StepRecord
 
 REQUEST_COLUMNS = {
     "request": "str",

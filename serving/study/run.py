@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from serving.emulated import Emulated
-from serving.flow import NEVER
-from serving.playing import play
-from serving.scenario import Scenario
+from serving.device.device_spec import Emulated
+from serving.scenario.scenario import Scenario
+from serving.simulation.play import play
 from serving.study.recorder import Recorder
 from serving.study.summary import Row, summary
 from serving.study.tables import table
 from serving.study.targets import Targets
+from serving.types import NEVER
 from serving.workload import Workload
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from serving.flow import NEVER
-from serving.scenario import Scenario, load_scenario, scenario_value, values_of
+from serving.scenario.scenario import Scenario, load_scenario, scenario_value, values_of
 from serving.study.axes import WORKLOAD, Axes, Settings, axes_of, variants_of
 from serving.study.points import VARIANT, point_of
 from serving.study.questions import Question
@@ -14,6 +13,7 @@ from serving.study.questions.compare import Compare
 from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
 from serving.study.targets import PRESETS, SHARE, Targets
+from serving.types import NEVER
 from serving.workload.table import AT_LEAST_0, POSITIVE, WHOLE, Table
 
 QUESTIONS: dict[str, type[Question]] = {"sweep": Sweep, "capacity": Capacity, "search": Search, "compare": Compare}

@@ -21,8 +21,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from serving.folder import make_folder, package_digest
-from serving.listen_options import KEYS
+from serving.process.output_folder import make_folder, package_digest
+from serving.scenario.listen_options import KEYS
 from serving.study.points import shown
 from serving.study.questions import Finding
 from serving.study.run import Run, pack, unpack

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from serving.flow import NEVER
-from serving.virtual import Outcome
+from serving.simulation.node import Outcome
+from serving.types import NEVER
 from serving.workload.table import Allowed
 
 SHARE = Allowed("a share above 0 and at most 1", lambda value: 0 < value <= 1)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from serving.flow import StepRecord
+from serving.types import StepRecord
 
 BINS = 256
 FIRST_WIDTH_S = 0.25

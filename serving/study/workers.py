@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import ray
 
-from device_model.spec import SpecError
-from serving.fleet import FleetError
-from serving.ray_session import ray_session
-from serving.scenario import ScenarioError
+from device_model.specs.spec import SpecError
+from serving.cluster.ray_session import ray_session
+from serving.key_values import TermError
+from serving.scenario.fleet import FleetError
+from serving.scenario.scenario import ScenarioError
 from serving.study.points import Point
 from serving.study.run import Run, pack, unpack
-from serving.terms import TermError
 from serving.workload import WorkloadError
 
 SENTENCES = (ScenarioError, SpecError, FleetError, TermError, WorkloadError)

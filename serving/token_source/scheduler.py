@@ -13,7 +13,7 @@ from vllm.v1.core.single_type_kv_cache_manager import FullAttentionManager
 from vllm.v1.outputs import ModelRunnerOutput
 from vllm.v1.request import Request, RequestStatus
 
-from serving.routes import ROUTES, Cut
+from serving.token_source.routes import ROUTES, Cut
 
 HELD = 2**62
 """The step from which on a held request may decode: never."""

@@ -14,12 +14,12 @@ from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest
 from vllm.v1.engine.core import EngineCore
 from vllm.v1.executor import Executor
 
-from serving.extras import pack
-from serving.flow import FAILED, Chunk
-from serving.replay import KNOWN_TOKENS
 from serving.token_source.clean_batch import clean_batch
+from serving.token_source.forced_replay import KNOWN_TOKENS
+from serving.token_source.group_testing import Trials
+from serving.token_source.logprob_codec import pack
 from serving.token_source.scheduler import RunAheadScheduler
-from serving.trials import Trials
+from serving.types import FAILED, Chunk
 
 log = logging.getLogger("foreserve")
 

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from serving.topics.encoder import Encoder, Weights, model_folder, pooled
-from serving.topics.labelled import NAMES
+from serving.topics.names import NAMES
 from serving.topics.reading import Reader
 
 WEIGHTS = Path(__file__).parent / "weights.safetensors"

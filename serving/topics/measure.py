@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from serving.topics.classifier import Classifier, Topic
-from serving.topics.labelled import NAMES, Labelled
+from serving.topics.labelled import Labelled
+from serving.topics.names import NAMES
 
 WARM_UP = 8  # prompts, after which caches and clocks are as in use
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from serving.corpus.parts import OTHER, TOPICS
+from serving.topics.names import NAMES
 from serving.workload.arrivals import Closed, OpenLoop, Steps, arrivals
 from serving.workload.distributions import Distribution, always, distribution
 from serving.workload.shares import NOBODY, Shares, shares
@@ -91,7 +91,7 @@ def workload_of(table: Table) -> Workload:
         **_lengths(table, replayed is not None),
         sessions=_sessions(table, replayed is not None),
         system=_system(table),
-        topics=shares(table, "topics", (*TOPICS, OTHER)),
+        topics=shares(table, "topics", NAMES),
         slo=shares(table, "slo"),
         keys=shares(table, "keys"),
         trace=trace(replayed) if replayed else None,

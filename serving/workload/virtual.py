@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from serving.flow import Request
-from serving.slo import SloClass
+from serving.scenario.slo import SloClass
+from serving.types import Request
 from serving.workload.ask import Ask, block_hashes
 from serving.workload.mixing import named
 from serving.workload.table import WorkloadError

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from serving.virtual_bench import FLEET, MOST_SEQS, virtual_pace
+from serving.bench.virtual_time import FLEET, MOST_SEQS, virtual_pace
 
 pytestmark = pytest.mark.alone
 

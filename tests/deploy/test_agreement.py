@@ -14,13 +14,13 @@ import pytest
 import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from serving.api.grpc_guard import PUBLIC
-from serving.bringup import load_fleet
-from serving.child import Child
-from serving.cli import make_parser, scenario_of
-from serving.hosts import HOSTING, NODES
-from serving.priority import URGENT_NICENESS
-from serving.scenario import Scenario, load_scenario
+from serving.api.guards.grpc_guard import PUBLIC
+from serving.cli.main import make_parser, scenario_of
+from serving.cluster.placement import HOSTING, NODES
+from serving.device.fleet_limits import load_fleet
+from serving.process.process_priority import URGENT_NICENESS
+from serving.process.server_process import Child
+from serving.scenario.scenario import Scenario, load_scenario
 from tests.deploy.files import (
     DEPLOY,
     KUBERNETES,
@@ -307,7 +307,7 @@ def test_what_the_image_copies_is_there_and_in_the_context() -> None:
 @pytest.mark.parametrize("path", ["tests/conftest.py", ".git/config", ".venv/bin/python", "tools/protos.py", "x.toml"])
 def test_nothing_else_is_in_the_context(path: str) -> None:
     assert ignored(path)
-    assert ignored("serving/api/__pycache__/grpc_guard.pyc") and not ignored("serving/api/grpc_guard.py")
+    assert ignored("serving/api/__pycache__/grpc_guard.pyc") and not ignored("serving/api/guards/grpc_guard.py")
 
 
 def test_the_image_serves_as_nobody_and_ends_on_sigterm() -> None:

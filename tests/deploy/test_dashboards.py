@@ -8,9 +8,9 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from serving.dashboards.__main__ import DASHBOARDS
 from tests.deploy.prometheus import ROOT, RULES, metrics_in
-from tests.serving.test_metrics import everything, measured
+from tests.serving.telemetry.metrics.test_metrics import everything, measured
+from tools.dashboards.__main__ import DASHBOARDS
 
 FOLDER = ROOT / "deploy/grafana/dashboards"
 # Prometheus's own, and the Python client's.

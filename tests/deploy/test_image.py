@@ -14,9 +14,10 @@ import httpx
 import psutil
 import pytest
 
-from serving.child import server
+from serving.process.server_process import server
 from tests.deploy.files import ROOT, Instruction, dockerfile, ignored, instruction
 
+pytestmark = pytest.mark.beside
 HOME = "/opt/foreserve"
 UP_S = 300.0
 

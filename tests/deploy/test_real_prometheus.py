@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from serving.child import server
-from serving.compare import TOPICS
-from serving.dashboards.__main__ import DASHBOARDS
+from serving.process.server_process import server
+from serving.topics.names import NAMES
 from tests.deploy.prometheus import Prometheus, metrics_in, program, prometheus
 from tests.deploy.test_dashboards import panels, queries, rules, vllm_queries
+from tools.dashboards.__main__ import DASHBOARDS
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.beside]
 
 MODEL, SPEED = "glm-4.7-flash", 3.0
 # A quarter less HB than this hardware has leaves so little room for KV that sequences must go to LPDDR.
@@ -79,7 +79,7 @@ class Load:
 
     def burst(self, requests: int) -> list["Future[int]"]:
         """Many at once, of all topics and classes."""
-        topics = [TOPICS[n % len(TOPICS)] for n in range(requests)]
+        topics = [NAMES[n % len(NAMES)] for n in range(requests)]
         slos = [{"slo": ("tight", "loose")[n % 2]} if n % 3 else {} for n in range(requests)]
         return [
             self._pool.submit(self.ask, 250, 60, topic=topic, **slo) for topic, slo in zip(topics, slos, strict=True)

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.acceptance import acceptance, acceptance_of
-from device_model.cells import SCHEMES as CELL_SCHEMES
-from device_model.cells import TABLE3 as TABLE
-from device_model.cells import batch_plan
-from device_model.spec import SpecError
+from device_model.acceptance import acceptance, acceptance_of, batch_plan
+from device_model.specs.spec import SpecError
+from device_model.specs.table3 import SCHEMES as CELL_SCHEMES
+from device_model.specs.table3 import TABLE3 as TABLE
 from device_model.step import StepPlan
 from tests.device_model.speculating import device
 

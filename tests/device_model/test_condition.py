@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.acceptance import acceptance_of
-from device_model.cells import batch_plan
+from device_model.acceptance import acceptance_of, batch_plan
 from device_model.condition import HEALTHY, Condition
-from device_model.hardware import load_hardware
 from device_model.load import load_device
-from device_model.spec import SpecError
+from device_model.specs.hardware_file import load_hardware
+from device_model.specs.spec import SpecError
 from device_model.step import StepPlan
 from tests.device_model.speculating import AT_1K, SCHEMES, batches, cost, models, parts, shapes, stages
 

@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from device_model.load import load_device
-from device_model.spec_file import SPECS
+from device_model.specs.spec_file import SPECS
 from device_model.step import StepPlan
 
 WEIGHT_BYTES = 8.5 / 8

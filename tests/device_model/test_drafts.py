@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from device_model.load import load_device, load_setup, make_device
 from device_model.roofline import BOUNDS
-from device_model.spec import SpecError
+from device_model.specs.spec import SpecError
 from device_model.step import DraftShape, StepPlan
 from device_model.work import StepWork
 from tests.device_model.speculating import (

@@ -3,7 +3,7 @@
 import pytest
 
 from device_model.load import load_device
-from device_model.spec import SpecError
+from device_model.specs.spec import SpecError
 from device_model.step import DeviceModel
 
 

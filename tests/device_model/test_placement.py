@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from device_model.load import load_device
 from device_model.placement import place
-from device_model.spec import SpecError, Tier
+from device_model.specs.spec import SpecError, Tier
 
 DEVICES = {
     (system, hardware): load_device(system, hardware, "qwen3-30b-a3b")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.size import ModelSize
-from device_model.spec import Model
-from device_model.spec_file import SPECS, names_in, read_named
+from device_model.specs.spec import Model
+from device_model.specs.spec_file import SPECS, names_in, read_named
 from device_model.step import StepPlan
 from device_model.work import StepWork
 

@@ -3,7 +3,7 @@
 import pytest
 
 from serving.flight import Flight, unseen
-from serving.flow import Chunk, Request
+from serving.types import Chunk, Request
 
 
 def flight(id: str, tokens: list[int]) -> Flight:

@@ -15,7 +15,7 @@ import httpx
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
-from serving.child import Child, server
+from serving.process.server_process import Child, server
 from tests.soak.levels import family
 from tests.soak.streams import HANG_S, SeededStreams
 

@@ -6,7 +6,7 @@ import time
 
 import httpx
 
-from serving.child import Child, server
+from serving.process.server_process import Child, server
 from tests.soak import fuzz_grpc, fuzz_http
 from tests.soak.fuzz_http import Answers
 from tests.soak.levels import levels

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from smg_grpc_proto import vllm_engine_pb2
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
-from serving.child import Child
+from serving.process.server_process import Child
 from tests.conftest import MODEL
 from tests.soak.fuzz_http import AT_ONCE, HANG_S, Answers
 from tests.soak.nasty import mangled

@@ -13,7 +13,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import Unsatisfiable
 
-from serving.child import Child
+from serving.process.server_process import Child
 from tests.soak.nasty import Request, request
 
 HANG_S = 60.0

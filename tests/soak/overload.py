@@ -18,7 +18,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.child import Child, server
+from serving.process.server_process import Child, server
 from tests.conftest import MODEL
 
 TOKENS = 100

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from serving.child import Child, server
+from serving.process.server_process import Child, server
 from tests.conftest import MODEL
 from tests.soak.streams import Lateness, SeededStreams
 

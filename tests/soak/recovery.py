@@ -8,7 +8,7 @@ import statistics
 import sys
 import time
 
-from serving.child import Child, server
+from serving.process.server_process import Child, server
 from tests.soak.chaos import settle, victims
 from tests.soak.streams import SeededStreams
 

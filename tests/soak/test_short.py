@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving.child import Child
+from serving.process.server_process import Child
 from tests.conftest import QUEUE
 from tests.soak.chaos import chaos
 from tests.soak.fuzz import fuzz

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from serving.flow import Request
 from serving.policies.waiting import Line, Policy, Terms
+from serving.types import Request
 
 
 class Queue(Policy):

@@ -6,8 +6,8 @@ everybody late. Not for ever: once patience has run out after the deadline, it g
 
 from collections import Counter
 
-from serving.flow import Request
 from serving.policies.waiting import Line, Policy, Terms
+from serving.types import Request
 
 
 class Queue(Policy):

@@ -10,8 +10,8 @@ With room in the batch and nobody of its topic waiting, another topic may join a
 
 from collections import Counter
 
-from serving.flow import NEVER, Request
 from serving.policies.waiting import Line, Terms
+from serving.types import NEVER, Request
 
 
 class Queue:

@@ -1,7 +1,7 @@
 """The report of a study: one page that opens from disk, without a network and without any other file.
 
 `page` puts it together of `answers` (what each question has to tell), of pictures (`load`, `latencies`, `pareto`,
-`overtime`), which `ink` makes into SVG, and of tables (`markup`, `units`). What they show are `combinations`.
+`overtime`), which `svg` draws, and of tables (`markup`, `units`). What they show are `combinations`.
 """
 
 from typing import TYPE_CHECKING

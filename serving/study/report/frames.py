@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from serving.scenario import Scenario
+from serving.scenario.scenario import Scenario
 from serving.study.questions import Finding
 from serving.study.timeline import COLUMNS
 

@@ -6,12 +6,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from serving.flow import NEVER
 from serving.study.report.answers import Chosen, Teller
 from serving.study.report.frames import requests_of
-from serving.study.report.ink import DIM, WIDE, by_factors, drawn, legend, percent
 from serving.study.report.markup import Picture
+from serving.study.report.svg import DIM, WIDE, by_factors, drawn, legend, percent
 from serving.study.report.units import scale, seconds
+from serving.types import NEVER
 
 LEVELS = np.concatenate([np.linspace(0, 0.9, 91), np.linspace(0.9, 1, 101)[1:]])
 # How much wider a panel may become for its target's sake.

@@ -7,8 +7,8 @@ from matplotlib.ticker import MaxNLocator
 
 from serving.study.report.answers import Teller
 from serving.study.report.combinations import PLAIN, Combination
-from serving.study.report.ink import DIM, drawn, handle, legend, percent
 from serving.study.report.markup import Picture
+from serving.study.report.svg import DIM, drawn, handle, legend, percent
 from serving.study.report.units import share
 
 MOST_FAINT = 60

@@ -10,8 +10,8 @@ from matplotlib.patches import Patch
 
 from serving.study.report.answers import Chosen, Teller
 from serving.study.report.frames import Columns, bins_of
-from serving.study.report.ink import DIM, drawn, legend, percent
 from serving.study.report.markup import Picture
+from serving.study.report.svg import DIM, drawn, legend, percent
 
 # What a device does, from the bottom: column, words, colour, hatch. AR is blue and SD orange wherever they appear.
 MODES = (

@@ -8,8 +8,8 @@ from matplotlib.lines import Line2D
 
 from serving.study.report.answers import Teller
 from serving.study.report.combinations import PLAIN, At, Combination
-from serving.study.report.ink import INK, by_factors, drawn, legend, wide
 from serving.study.report.markup import Picture, points_table
+from serving.study.report.svg import INK, by_factors, drawn, legend, wide
 from serving.study.report.units import Scale, scale
 
 TITLE = "Latency against energy"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from serving.listen_options import KEYS
+from serving.scenario.listen_options import KEYS
 from serving.study.report.markup import paragraph, verbatim
 from serving.study.results import Results
 from serving.study.store import about

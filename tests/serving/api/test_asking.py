@@ -15,7 +15,7 @@ from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.child import Child, server
+from serving.process.server_process import Child, server
 from tests.conftest import MODEL
 from tests.serving.api.test_http import metrics
 

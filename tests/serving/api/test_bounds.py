@@ -11,8 +11,8 @@ from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.child import Child
-from serving.replay import KNOWN_TOKENS
+from serving.process.server_process import Child
+from serving.token_source.forced_replay import KNOWN_TOKENS
 from tests.conftest import MODEL
 
 HALF = "\ud800"

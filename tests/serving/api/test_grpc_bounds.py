@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from serving.api.grpc_bounds import MOST_METADATA_BYTES, CallBounds, channel_options
-from serving.bound_options import BoundOptions
+from serving.scenario.bound_options import BoundOptions
 
 BOUNDS = BoundOptions(max_request_bytes=100_000, max_connections=2, request_timeout_s=0.5, stall_timeout_s=0.5)
 ONE, MANY, WRITTEN = "/test/One", "/test/Many", "/test/Written"

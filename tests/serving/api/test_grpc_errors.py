@@ -11,13 +11,13 @@ from vllm.entrypoints.serve.engine.protocol import ErrorInfo, ErrorResponse
 from vllm.exceptions import MaxQueuedTokensError, QueueOverflowError, VLLMValidationError
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from serving.access import Access
-from serving.api.grpc_guard import GrpcGuard
-from serving.api.grpc_malformed import MalformedRequests
 from serving.api.grpc_openai import OpenAIServicer
+from serving.api.guards.grpc_guard import GrpcGuard
+from serving.api.guards.grpc_malformed import MalformedRequests
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.keys import digest
+from serving.security.access import Access
+from serving.security.api_keys import digest
 
 Code = grpc.StatusCode
 REQUEST = pb.CompletionRequest(model="m", prompt={"string_value": "hi"}, n=2)

@@ -11,8 +11,8 @@ from vllm.entrypoints.openai.chat_completion import protocol as chat
 from vllm.entrypoints.openai.completion import protocol as completion
 from vllm.entrypoints.serve.engine import protocol as engine
 
+from serving.admission.request_options import FIELDS
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
-from serving.wishes import FIELDS
 
 # Only for vLLM's endpoints that render a prompt and stop there.
 RENDER_ONLY = {"return_token_offsets", "mm_payload", "return_mm_kwargs"}

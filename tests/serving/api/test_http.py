@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from device_model.load import load_device
 from device_model.step import StepPlan
-from serving.child import Child
+from serving.process.server_process import Child
 from tests.conftest import CONTEXT, MODEL, SECRET
 
 HELLO = [{"role": "user", "content": "Hello!"}]

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import uvicorn
 
-from serving.api.body_guard import ALL_COMING, BodyGuard
+from serving.api.guards.body_guard import ALL_COMING, BodyGuard
 from serving.api.http_protocol import LINGER_S, MOST_HEAD_BYTES, MOST_HEADERS, BoundedProtocol
-from serving.bound_options import BoundOptions
+from serving.scenario.bound_options import BoundOptions
 
 BOUNDS = BoundOptions(max_request_bytes=100_000, max_connections=8, request_timeout_s=1.0, stall_timeout_s=0.5)
 POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"

@@ -13,8 +13,8 @@ import pytest
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from serving.api.grpc_guard import CLIENTS, PUBLIC, need_of
-from serving.child import Child
+from serving.api.guards.grpc_guard import CLIENTS, PUBLIC, need_of
+from serving.process.server_process import Child
 from tests.conftest import SECRET
 
 Code = grpc.StatusCode

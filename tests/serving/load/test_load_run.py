@@ -15,7 +15,7 @@ from serving.load.progress import Progress
 from serving.load.report import Report
 from serving.load.run import Interrupted, run_load
 from serving.load.workload import LoadRequest
-from serving.progress_line import ProgressLine
+from serving.process.progress_line import ProgressLine
 from tests.serving.load.grpc_stand_in import GrpcStandIn
 from tests.serving.load.openai_stand_in import StandIn
 from tests.serving.load.test_emulator import metrics

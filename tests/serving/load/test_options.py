@@ -7,7 +7,7 @@ from tokenizers import Tokenizer
 from serving.load.address import Address
 from serving.load.options import LoadOptions, OptionError, Slos, add_arguments, options_from
 from serving.load.workload import body, requests
-from serving.scenario import BUNDLED_MODEL
+from serving.scenario.scenario import BUNDLED_MODEL
 
 
 def parsed(*argv: str) -> LoadOptions:

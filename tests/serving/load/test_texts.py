@@ -1,5 +1,6 @@
 """Text of a workload's segments: as long as asked by the bundled vocabulary, shared where ids are, and on its topic."""
 
+import json
 from itertools import combinations
 
 import pytest
@@ -7,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-import serving.prefix
-from serving.corpus.parts import OTHER, TOPICS
-from serving.load.texts import text_of
-from serving.scenario import BUNDLED_MODEL
+import serving.scheduler.prefix_hash
+from serving.lab.corpus.corpus import EXCHANGE, prompts
+from serving.load.texts import QUESTIONS, text_of
+from serving.scenario.scenario import BUNDLED_MODEL
 from serving.topics.classifier import Classifier
+from serving.topics.names import OTHER, TOPICS
 from serving.workload import Segment, Source
 from serving.workload.ask import block_hashes
 from serving.workload.spec import workload_of
@@ -60,7 +62,7 @@ def test_prompts_share_the_same_blocks_live_and_in_virtual_time():
     workload = workload_of(Table({"requests": 12, "topics": {"cs": 1, "math": 1}} | tables | lengths, None))
     asks = [ask for ask, _ in served(Source(workload))]
     texts = [" ".join(map(text_of, ask.prompt)) for ask in asks]
-    live = [serving.prefix.block_hashes(tokens(text), 16) for text in texts]
+    live = [serving.scheduler.prefix_hash.block_hashes(tokens(text), 16) for text in texts]
     virtual = [block_hashes(ask.prompt, 16) for ask in asks]
 
     def shared(hashes: list[list[int]]) -> list[int]:
@@ -75,3 +77,9 @@ def test_our_own_classifier_knows_what_a_prompt_is_about():
     for topic in TOPICS:
         found = classify([text_of(Segment(id, 100, "user", topic)) for id in range(20)])
         assert sum(each.name == topic for each in found) >= 18
+
+
+def test_the_questions_are_those_of_the_corpus():
+    kept = json.loads(QUESTIONS.read_text(encoding="utf-8"))
+    assert kept.keys() == EXCHANGE.keys()
+    assert all(kept[topic] == list(prompts(topic, len(kept[topic]), 0)) for topic in kept)

@@ -6,7 +6,7 @@ import sys
 
 import httpx
 
-from serving.child import Child
+from serving.process.server_process import Child
 from serving.workload import Source, load_workload
 from tests.serving.workload.files import served
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from serving import cli
+from serving.cli import main
 
 pytestmark = pytest.mark.alone
 
@@ -57,9 +57,9 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
     def call(*arguments: object) -> str:
         monkeypatch.setattr(sys, "argv", ["foreserve", "parity", *map(str, arguments)])
-        monkeypatch.setattr(cli, "hide", lambda: None)
+        monkeypatch.setattr(main, "hide", lambda: None)
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            main.main()
         out, err = capsys.readouterr()
         assert (ended.value.code, out) == (2, "")
         assert err.startswith("foreserve parity: ") and err.count("\n") == 1

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from serving.flight_log import Flown
-from serving.flow import StepRecord
 from serving.parity.schedule import Shape, agreement, slipped
-from tests.serving.test_step_log import RECORD
+from serving.telemetry.flight_log import Flown
+from serving.types import StepRecord
+from tests.serving.telemetry.test_step_log import RECORD
 
 
 def step(start_s: float, batch: int = 2, device: int = 0, slips: int = 0, mode: str = "ar") -> StepRecord:

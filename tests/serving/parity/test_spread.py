@@ -4,8 +4,8 @@ import numpy as np
 
 from serving.parity.figures import ARRIVED, CLIENT, DEVICE, PLANNED, Row, quantiles, times_of
 from serving.parity.spread import Late, spread
-from serving.playing import play
-from serving.scenario import Scenario
+from serving.scenario.scenario import Scenario
+from serving.simulation.play import play
 from serving.workload import Source
 from serving.workload.spec import Workload, workload_of
 from serving.workload.table import Table

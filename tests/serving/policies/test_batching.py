@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.flow import NEVER, Request
 from serving.policies.waiting import Queue
-from serving.rules import BATCHING, Rules
+from serving.scheduler.config import BATCHING, Rules
+from serving.types import NEVER, Request
 
 TOPICS = ["legal", "cs", "math"]
 NOBODY: Counter[str] = Counter()

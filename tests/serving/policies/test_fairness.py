@@ -5,9 +5,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.flow import Request
 from serving.policies.fairness import FairQueue
-from serving.rules import BY_TOKENS, Rules
+from serving.scheduler.config import BY_TOKENS, Rules
+from serving.types import Request
 
 NOBODY: Counter[str] = Counter()
 

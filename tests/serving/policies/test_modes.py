@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.load import load_device
-from device_model.spec import SpecError
+from device_model.specs.spec import SpecError
 from device_model.step import StepPlan
+from serving.device.mode_choice import Switching, faster_from
 from serving.policies.modes import ENERGY, MARGIN, POLICIES, SPEED, Modes
-from serving.switching import Switching, faster_from
-from serving.ways import PLAIN, Ways
+from serving.policies.step_options import PLAIN, Ways
 
 WAYS = {
     (hardware, model): Ways(load_device("elmoe3d", hardware, model, "elastic"))

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
+from device_model.experts.topic_usage import read_usage
 from device_model.load import know_topics, load_device
-from device_model.spec import SpecError
-from device_model.usage import read_usage
-from serving.emulated import USAGE, Emulated
-from serving.fleet import Member
-from serving.flow import Batch
+from device_model.specs.spec import SpecError
+from serving.device.device_spec import USAGE, Emulated
+from serving.device.pricing import Modelled
 from serving.policies.modes import Modes
 from serving.policies.placement import HOT, TOPIC, Placing
-from serving.pricing import Modelled
-from serving.scenario import BUNDLED_MODEL, Scenario
-from serving.ways import PLAIN, Ways
+from serving.policies.step_options import PLAIN, Ways
+from serving.scenario.fleet import Member
+from serving.scenario.scenario import BUNDLED_MODEL, Scenario
+from serving.types import Batch
 
 TABLE = read_usage(BUNDLED_MODEL / USAGE)
 DEVICE = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")

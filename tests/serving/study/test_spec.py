@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import serving.study
-from serving.scenario import ScenarioError
+from serving.scenario.scenario import ScenarioError
 from serving.study.points import point_of, points_of
 from serving.study.questions import settings_of
 from serving.study.spec import StudyError, load_study

@@ -12,13 +12,13 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from serving.flow import NEVER
-from serving.ray_session import ray_session
-from serving.scenario import Scenario
-from serving.simulated import Simulated
-from serving.slo import parse_classes
+from serving.cluster.ray_session import ray_session
+from serving.scenario.scenario import Scenario
+from serving.scenario.slo import parse_classes
+from serving.simulation.simulator import Simulated
 from serving.study import Results, Targets, load_study, load_workload, run_study, simulate
 from serving.study.summary import COLUMNS
+from serving.types import NEVER
 from serving.workload.source import Source
 from serving.workload.virtual import request_of
 

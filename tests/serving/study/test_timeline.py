@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.flow import StepRecord
 from serving.study.timeline import BINS, COLUMNS, Timeline
+from serving.types import StepRecord
 
 STEPS = st.lists(
     st.tuples(

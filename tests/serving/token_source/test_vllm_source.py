@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from serving.scenario import BUNDLED
-from serving.vllm_flags import on_cpu
+from serving.scenario.scenario import BUNDLED
+from serving.token_source.vllm_args import on_cpu
 
 # In a process of its own: vLLM's settings are environment variables, and it keeps what it has initialised.
 PROGRAM = """
 import json, sys
 from collections import defaultdict
-from serving.vllm_flags import prepare_environment, engine_args
+from serving.token_source.vllm_args import prepare_environment, engine_args
 model = sys.argv[1]
 prepare_environment(model)
 from vllm import SamplingParams
@@ -36,7 +36,8 @@ def deliver(device, chunks):
 
 flags = [f"--model={model}", f"--max-num-seqs={ROWS}", "--max-model-len=512", "--no-enable-chunked-prefill",
          "--no-enable-prefix-caching", "--max-num-batched-tokens=2048", "--enforce-eager", "--dtype=float32",
-         "--logits-processors=serving.replay:Replay", f"--num-gpu-blocks-override={BLOCKS}", "--block-size=32"]
+         "--logits-processors=serving.token_source.forced_replay:Replay", "--block-size=32",
+         f"--num-gpu-blocks-override={BLOCKS}"]
 source = VllmSource(engine_args(flags), AHEAD, deliver)
 
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from serving import cli
-from serving.topics.labelled import NAMES
+from serving.cli import main
+from serving.topics.names import NAMES
 
 LINES = (
     "legal\tcan my boss fire me for being pregnant\ncs\twhy is my docker build so slow\nmath\tdie kurve\tist steil\n"
@@ -22,7 +22,7 @@ def file(tmp_path):
 
 
 def run(*argv):
-    args = cli.make_parser().parse_args(["classify", *map(str, argv)])
+    args = main.make_parser().parse_args(["classify", *map(str, argv)])
     return int(args.run(args))
 
 
@@ -66,7 +66,7 @@ def test_errors_are_sentences_and_end_it_with_2(tmp_path, monkeypatch, capsys, c
     path.write_text(content)
     monkeypatch.setattr(sys, "argv", ["foreserve", "classify", str(path), "--json"])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        main.main()
     assert ended.value.code == 2
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("foreserve classify: ") and said in err

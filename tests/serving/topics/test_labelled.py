@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.spec import SpecError
-from serving.topics.labelled import NAMES, Labelled, read_labelled
+from device_model.specs.spec import SpecError
+from serving.topics.labelled import Labelled, read_labelled
+from serving.topics.names import NAMES
 
 
 def read(tmp_path, data):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.slo import parse_classes
+from serving.scenario.slo import parse_classes
 from serving.workload import Ask, Source, WorkloadError
 from serving.workload.ask import Segment, block_hashes
 from serving.workload.spec import workload_of

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.scenario import BUNDLED_MODEL
+from serving.scenario.scenario import BUNDLED_MODEL
 from serving.workload import Ask, Source, WorkloadError
 from serving.workload.ask import block_hashes
 from serving.workload.spec import workload_of

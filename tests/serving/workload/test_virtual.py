@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from serving.compare import run
-from serving.scenario import Scenario
-from serving.slo import parse_classes
+from serving.reports.policy_comparison import run
+from serving.scenario.scenario import Scenario
+from serving.scenario.slo import parse_classes
 from serving.workload import Source
 from serving.workload.spec import workload_of
 from serving.workload.table import Table

@@ -3,11 +3,11 @@ answered. What is the same for all of them is here."""
 
 from typing import Any, NamedTuple
 
-from serving.flow import NEVER
 from serving.study.report.combinations import At, Combination, shown_of
 from serving.study.report.units import listed, seconds, share, short
 from serving.study.results import Results
 from serving.study.targets import Targets
+from serving.types import NEVER
 
 MOST_NAMED = 4
 

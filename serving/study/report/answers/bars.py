@@ -5,8 +5,8 @@ from matplotlib.figure import Figure
 
 from serving.study.axes import LOAD
 from serving.study.questions.capacity import FIGURES
-from serving.study.report.ink import DIM, drawn
 from serving.study.report.markup import Picture
+from serving.study.report.svg import DIM, drawn
 from serving.study.report.units import scale, setting
 from serving.study.summary import Row
 

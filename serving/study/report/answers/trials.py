@@ -8,8 +8,8 @@ from matplotlib.ticker import MaxNLocator
 
 from serving.study.axes import Settings
 from serving.study.points import shown
-from serving.study.report.ink import INK, drawn
 from serving.study.report.markup import Picture
+from serving.study.report.svg import INK, drawn
 from serving.study.report.units import Scale, scale, short, words
 
 KEPT, BROKEN = "#0072b2", "#d55e00"

@@ -1,0 +1,1 @@
+"""Which experts a step touches, and which of them HB has."""

@@ -1,0 +1,95 @@
+"""Two fidelities of what HB holds of the experts, behind one interface.
+
+Analytic: the laws of `touched`, calibrated, that know numbers of tokens only. Trace: a real cache (`residency`,
+`draft_pools`) that is fed with the expert ids of each pass. Either answers what a pass would read without changing
+anything (`probe`), and carries it out (`commit`).
+"""
+
+from typing import NamedTuple, Protocol
+
+from device_model.arrays import Number, least
+from device_model.experts.residency import Reads, Residency, Routes
+from device_model.experts.touched import Experts, Tokens
+from device_model.step import FloatArray, IntArray
+
+
+class Placed(NamedTuple):
+    """The mix of topics that HB's experts are placed for, and as how many independent `tokens` of each topic a pass
+    chooses, those of unknown topic last."""
+
+    mix: tuple[float, ...]
+    tokens: FloatArray
+
+
+class Ask(NamedTuple):
+    """A pass as a cache is asked about it: its tokens, the room in HB in slices (experts of one layer, as the cache
+    holds them), whether that room is a draft's pool, at trace fidelity the ids that its routers chose, and, if HB does
+    not hold what was used but what was placed there, of what."""
+
+    tokens: Tokens
+    slices: Number
+    pool: bool = False
+    routes: IntArray | None = None
+    placed: Placed | None = None
+
+
+class ExpertCache(Protocol):
+    """What HB holds of the experts."""
+
+    def probe(self, ask: Ask) -> Reads:
+        """Slices that a pass would read, find and bring in."""
+        ...
+
+    def commit(self, ask: Ask) -> Reads:
+        """The same, carried out."""
+        ...
+
+    def record(self, routes: Routes) -> None:
+        """Take note of what the routers of a draft pass chose, before throttling."""
+        ...
+
+
+class Analytic:
+    """Expected values: they have no state, so that carrying a pass out changes nothing."""
+
+    def __init__(self, experts: Experts, slices: int) -> None:
+        """`slices`: experts of all layers."""
+        self._experts = experts
+        self._slices = slices
+
+    def probe(self, ask: Ask) -> Reads:
+        touched = self._experts.touched(ask.tokens) * self._slices
+        cached = least(ask.slices / self._slices, 1.0) if self._slices else 0.0 * ask.slices
+        law = self._experts.pool_hits(cached) if ask.pool else self._experts.hits(cached, ask.tokens)
+        hits = law * touched
+        return Reads(touched, hits, least(touched - hits, ask.slices))  # type: ignore[arg-type]  # numbers or arrays
+
+    def commit(self, ask: Ask) -> Reads:
+        return self.probe(ask)
+
+    def record(self, routes: Routes) -> None:
+        pass
+
+
+class Trace:
+    """A real cache. ValueError for a pass without routes, or with those of another model."""
+
+    def __init__(self, residency: Residency) -> None:
+        self._residency = residency
+
+    def probe(self, ask: Ask) -> Reads:
+        return self._residency.probe(_routes(ask), int(ask.slices))
+
+    def commit(self, ask: Ask) -> Reads:
+        return self._residency.commit(_routes(ask), int(ask.slices))
+
+    def record(self, routes: Routes) -> None:
+        record = getattr(self._residency, "record", None)
+        if record is not None:
+            record(routes)
+
+
+def _routes(ask: Ask) -> IntArray:
+    if ask.routes is None:
+        raise ValueError("The plan has no routes; a cache at trace fidelity needs the expert ids of every pass")
+    return ask.routes

@@ -1,0 +1,1 @@
+"""What the papers and data sheets print, as TOML with sources, and what reads it."""

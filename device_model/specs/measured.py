@@ -1,0 +1,74 @@
+"""Acceptance rates that were measured on a model, by the share of its experts that drafts could use, and the batch."""
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log2
+from pathlib import Path
+
+import numpy as np
+
+from device_model.specs.spec import SpecError
+from device_model.specs.spec_file import SPECS
+
+BUNDLED = SPECS / "acceptance" / "foreserve-moe.csv"
+"""Of the bundled token model, by `foreserve speculate`."""
+COLUMNS = ("pool", "share", "batch", "depth", "alpha")
+POOLS = {"Elastic-SD": "hot", "Random-SD": "random", "Quant-SD": "quantised"}
+"""What was measured, by the published name of the scheme that drafts so."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRates:
+    """Rates at points (share, batch) of one draft depth; `read_measured` reads them."""
+
+    depth: int
+    points: dict[str, dict[tuple[float, int], float]]
+
+    def alpha(self, pool: str, share: float, batch: int) -> float:
+        """Accepted of `depth` drafts, as a share. Linear in the share, from nothing accepted with no expert on, and in
+        the logarithm of the batch; beyond the batches measured that of the nearest. SpecError for another pool."""
+        if pool not in self.points:
+            raise SpecError(f"No acceptance was measured of {pool!r}; there is {', '.join(self.points)}.")
+        points = self.points[pool]
+        batches = sorted({at[1] for at in points})
+        rates = []
+        for measured in batches:
+            shares = sorted(s for s, b in points if b == measured)
+            rates.append(float(np.interp(share, [0.0, *shares], [0.0, *(points[s, measured] for s in shares)])))
+        return float(np.interp(log2(batch), [log2(b) for b in batches], rates))
+
+
+def read_measured(path: Path = BUNDLED) -> MeasuredRates:
+    """The rates of a file with the columns `COLUMNS`. SpecError names file, line and column of what is wrong."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = csv.DictReader(line for line in file if not line.startswith("#"))
+            if tuple(rows.fieldnames or ()) != COLUMNS:
+                raise SpecError(f"{path}: its columns are {rows.fieldnames}; required are {', '.join(COLUMNS)}.")
+            return _rates(list(rows), path)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SpecError(f"{path} can't be read; allowed is a CSV file in UTF-8: {error}.") from None
+
+
+def _rates(rows: list[dict[str, str]], path: Path) -> MeasuredRates:
+    points: dict[str, dict[tuple[float, int], float]] = {}
+    depths = set()
+    for number, row in enumerate(rows, 1):
+        where = f"{path}, point {number}"
+        at = _number(row, "share", where, lambda v: 0 < v <= 1), int(_number(row, "batch", where, lambda v: v >= 1))
+        points.setdefault(row["pool"], {})[at] = _number(row, "alpha", where, lambda v: 0 <= v <= 1)
+        depths.add(int(_number(row, "depth", where, lambda v: v >= 1)))
+    if len(depths) != 1:
+        raise SpecError(f"{path}: depth is {sorted(depths)}; allowed is one and the same for all points.")
+    return MeasuredRates(depths.pop(), points)
+
+
+def _number(row: dict[str, str], column: str, where: str, accepts: Callable[[float], bool]) -> float:
+    try:
+        value = float(row[column])
+    except (TypeError, ValueError):
+        value = float("nan")
+    if not accepts(value):
+        raise SpecError(f"{where}: {column} is {row[column]!r}; allowed is a number in its range.")
+    return value

@@ -1,0 +1,127 @@
+"""Reads a TOML spec into its dataclass and refuses whatever is not exactly that: by file, line and key."""
+
+import dataclasses
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar, get_args, get_type_hints
+
+from device_model.specs.spec import Allowed, Contradiction, SpecError
+
+SPECS = Path(__file__).parent
+SOURCES = "sources"
+LARGEST = 1e300
+
+Spec = TypeVar("Spec")
+
+
+def names_in(folder: Path, suffix: str = ".toml") -> list[str]:
+    """The names that exist in `folder`: its files, without those that start with an underscore."""
+    return sorted(p.stem for p in folder.glob(f"*{suffix}") if not p.name.startswith("_"))
+
+
+def check_name(name: str, kind: str, folder: Path, suffix: str = ".toml") -> None:
+    """SpecError, with the names that exist, unless `name` is a file of `folder`; the message calls it a `kind`."""
+    names = names_in(folder, suffix)
+    if name not in names:
+        raise SpecError(f"There is no {kind} {name!r}; those that exist are {', '.join(names) or 'none'}.")
+
+
+def read_named(form: type[Spec], kind: str, name: str, folder: Path) -> Spec:
+    """The spec called `name` in `folder`. Raises SpecError."""
+    check_name(name, kind, folder)
+    return read_spec(form, folder / f"{name}.toml")
+
+
+def read_spec(form: type[Spec], path: Path) -> Spec:
+    """The dataclass `form`, whose fields are `Annotated` with `Allowed`, from the file at `path`. Raises SpecError.
+
+    A key whose field has a default may be left out, and then needs no source.
+    """
+    return _SpecFile(path).read(form)
+
+
+class _SpecFile:
+    """One TOML file, with its text at hand to say on which line a key is."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SpecError(f"{self._name} can't be read; allowed is a TOML file in UTF-8: {error}.") from None
+
+    def read(self, form: type[Spec]) -> Spec:
+        values = self._parse()
+        sources = values.pop(SOURCES, {})
+        expected = {key: get_args(hint) for key, hint in get_type_hints(form, include_extras=True).items()}
+        self._check_keys(values, list(expected), _required(form))
+        figures = {key: self._value(key, values[key], *expected[key]) for key in expected if key in values}
+        self._check_sources(sources, [key for key, value in figures.items() if not isinstance(value, str)])
+        try:
+            return form(**figures)
+        except Contradiction as error:
+            self._contradiction(error, values)
+
+    def _parse(self) -> dict[str, Any]:
+        try:
+            return tomllib.loads(self._text)
+        except tomllib.TOMLDecodeError as error:
+            raise SpecError(f"{self._name}: not valid TOML: {error}.") from None
+
+    def _contradiction(self, error: Contradiction, values: dict[str, Any]) -> NoReturn:
+        if error.key not in values:
+            self._refuse(None, f"the key {error.key} is missing; required is {error.allowed}")
+        self._refuse(error.key, f"{error.key} is {values[error.key]!r}; allowed is {error.allowed}")
+
+    def _check_keys(self, values: dict[str, Any], expected: list[str], required: list[str]) -> None:
+        for key in values:
+            if key not in expected:
+                self._refuse(key, f"unknown key {key}; allowed are {', '.join(expected)} and [{SOURCES}]")
+        for key in required:
+            if key not in values:
+                self._refuse(None, f"the key {key} is missing; required are {', '.join(required)}")
+
+    def _value(self, key: str, value: Any, base: type, allowed: Allowed) -> Any:
+        if not (_is(value, base) and allowed.accepts(value)):
+            self._refuse(key, f"{key} is {value!r}; allowed is {allowed.words}")
+        return base(value)
+
+    def _check_sources(self, sources: Any, figures: list[str]) -> None:
+        if not isinstance(sources, dict):
+            self._refuse(SOURCES, f"{SOURCES} is {sources!r}; allowed is a table that says where each figure is from")
+        for key in figures:
+            if not (isinstance(sources.get(key), str) and sources[key].strip()):
+                self._refuse(key, f"{key} has no source; allowed is a figure with an entry of text in [{SOURCES}]")
+        for key in sources:
+            if key not in figures:
+                what = f"a source for {key}, which is no figure of this file; allowed are {', '.join(figures)}"
+                self._refuse(key, what, in_sources=True)
+
+    @property
+    def _name(self) -> str:
+        return "/".join(self._path.parts[-2:])
+
+    def _refuse(self, key: str | None, what: str, in_sources: bool = False) -> NoReturn:
+        line = f", line {self._line(key, in_sources)}" if key else ""
+        raise SpecError(f"{self._name}{line}: {what}.")
+
+    def _line(self, key: str, in_sources: bool) -> int:
+        """The line, from 1, where `key` (or the table of that name) stands, before or after the head of [sources]."""
+        lines = self._text.splitlines()
+        heads = [i for i, line in enumerate(lines) if re.match(rf"\s*\[{SOURCES}\]", line)]
+        first = heads[0] if heads and in_sources else 0
+        pattern = re.compile(rf"""\s*\[*["']?{re.escape(key)}["']?\s*[=.\]]""")
+        return next((i + 1 for i, line in enumerate(lines) if i >= first and pattern.match(line)), first + 1)
+
+
+def _required(form: type) -> list[str]:
+    """The keys of `form`, a dataclass, that have no default."""
+    return [field.name for field in dataclasses.fields(form) if field.default is dataclasses.MISSING]
+
+
+def _is(value: Any, base: type) -> bool:
+    """Whether a TOML value is a `base`; a whole number will do for a float, a bool for no number, inf and nan never."""
+    if base is float:
+        return type(value) in (int, float) and abs(value) < LARGEST  # false for nan
+    return type(value) is base

@@ -1,0 +1,23 @@
+"""The arithmetic of one cell in words: for whoever wonders why a published figure is missed."""
+
+from device_model.acceptance import batch_plan
+from device_model.load import make_device
+from device_model.specs.table3 import Cell
+from device_model.step import StepPlan
+from device_model.validation.cells import drafting_device, setup_of
+
+
+def arithmetic(cell: Cell, mode: str, reference: float) -> str:
+    """What the times are that make up a speedup, and what the published one would need."""
+    device, shape = drafting_device(cell, setup_of(cell))
+    plan = batch_plan(cell.batch)
+    base_ms = make_device("xpu", setup_of(cell)).probe(plan).latency_s[0] * 1e3
+    tokens = 1 + cell.alpha * shape.depth if mode == "SD" else 1.0
+    cost = next(iter(device.probe(StepPlan(plan.new_tokens, plan.context, shape if mode == "SD" else None))))
+    hits = cost.expert_hits / cost.expert_lookups if cost.expert_lookups else 0.0
+    parts = f"a draft of {cost.seconds.draft_s * 1e3:.1f} ms and " if mode == "SD" else ""
+    return (
+        f"The xPU takes {base_ms:.1f} ms; here {parts}a pass of {cost.seconds.target_s * 1e3:.1f} ms, with "
+        f"{100 * hits:.0f} % of its expert reads from HB, yield {tokens:.2f} tokens. "
+        f"The paper's figure needs {base_ms * tokens / reference:.1f} ms in all."
+    )

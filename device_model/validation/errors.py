@@ -1,0 +1,47 @@
+"""How far predictions are from what is published."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from device_model.setup import Setup
+from device_model.specs.table3 import Cell
+from device_model.validation.cells import predict
+
+
+class Predicted(NamedTuple):
+    """A cell with its speedups as predicted."""
+
+    cell: Cell
+    phi_ar: float
+    phi_sd: float
+
+
+class Errors(NamedTuple):
+    """Relative errors in percent over `cells` figures: mean, 90th percentile and largest of their magnitudes."""
+
+    cells: int
+    mape: float
+    p90: float
+    largest: float
+
+
+def predicted(cell: Cell, setup: Setup) -> Predicted:
+    """The prediction of a cell."""
+    return Predicted(cell, *predict(cell, setup))
+
+
+def errors_of(rows: Iterable[Predicted]) -> tuple[Errors, Errors]:
+    """Of phi_ar and of phi_sd, over the cells where they are given."""
+    rows = list(rows)
+    ar = [row.phi_ar / row.cell.phi_ar - 1 for row in rows if row.cell.phi_ar]
+    sd = [row.phi_sd / row.cell.phi_sd - 1 for row in rows if row.cell.phi_sd]
+    return _errors(ar), _errors(sd)
+
+
+def _errors(relative: list[float]) -> Errors:
+    if not relative:
+        return Errors(0, 0.0, 0.0, 0.0)
+    percent = 100 * np.abs(relative)
+    return Errors(len(percent), float(percent.mean()), float(np.percentile(percent, 90)), float(percent.max()))

@@ -1,0 +1,1 @@
+"""Who is taken on, for whom, and what those are told who are not."""

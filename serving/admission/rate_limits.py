@@ -1,0 +1,64 @@
+"""What each API key may ask for in a minute, and what responses say of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from serving.call import Call
+from serving.policies.rate_limit import TokenBucket
+from serving.security.api_keys import digest
+
+
+class Keys:
+    """The API keys, each known by its place among them; a name that says nothing of the key itself."""
+
+    def __init__(self, digests: Sequence[bytes]) -> None:
+        self._names = {each: str(place) for place, each in enumerate(digests)}
+
+    def name_of(self, call: Call) -> str:
+        """Whose call it is; "" where no keys are asked for. Whether the key is right has been seen to before."""
+        if not self._names:
+            return ""
+        return self._names.get(digest(call.header("authorization").partition(" ")[2]), "")
+
+
+@dataclass(slots=True)
+class Limits:
+    """The buckets of one key; None where there is no limit."""
+
+    requests: TokenBucket | None
+    tokens: TokenBucket | None
+
+    @staticmethod
+    def of(requests_per_min: int, tokens_per_min: int) -> "Limits":
+        """Full buckets, of a minute's worth each; 0 is no limit."""
+        sizes = (requests_per_min, tokens_per_min)
+        return Limits(*(TokenBucket.per_minute(size) if size else None for size in sizes))
+
+    def wait(self, request: bool, tokens: int, now_s: float) -> tuple[float, str, str]:
+        """Seconds until `tokens`, and a request if it is to be counted, are allowed; which limit is in the way, by the
+        name that metrics give it, and in words."""
+        waits = [(0.0, "", "")]
+        if self.tokens is not None:
+            wait_s = self.tokens.wait_s(tokens, now_s)
+            waits.append((wait_s, "tokens_per_min", f"{self.tokens.burst:.0f} tokens"))
+        if self.requests is not None and request:
+            wait_s = self.requests.wait_s(1, now_s)
+            waits.append((wait_s, "requests_per_min", f"{self.requests.burst:.0f} requests"))
+        return max(waits)
+
+    def charge(self, request: bool, tokens: int, now_s: float) -> None:
+        """Take what `wait` has allowed."""
+        if self.tokens is not None:
+            self.tokens.take(tokens, now_s)
+        if self.requests is not None and request:
+            self.requests.take(1, now_s)
+
+    def headers(self, now_s: float, speed: float) -> dict[str, str]:
+        """OpenAI's own response headers: `reset` is the (real) time until the bucket is full."""
+        said = {}
+        for name, bucket in (("requests", self.requests), ("tokens", self.tokens)):
+            if bucket is not None:
+                said[f"x-ratelimit-limit-{name}"] = f"{bucket.burst:.0f}"
+                said[f"x-ratelimit-remaining-{name}"] = f"{max(0, int(bucket.level(now_s)))}"
+                said[f"x-ratelimit-reset-{name}"] = f"{bucket.wait_s(bucket.burst, now_s) / speed:.3g}s"
+        return said

@@ -1,0 +1,117 @@
+"""What a request asks for beside its text: an SLO class, targets, a priority, a topic.
+
+Each may be said in three ways, by the same names: as a header (gRPC: metadata) `x-foreserve-slo`, as a field `slo` of
+the body (`extra_body` of the openai client), or in the body's `vllm_xargs`, where vLLM takes extra arguments. A field
+of the body wins over `vllm_xargs`, and that over a header; a target or priority wins over what the class says.
+"""
+
+from collections.abc import Collection, Mapping
+from math import isfinite
+from typing import Any, NamedTuple
+
+from serving.admission.refusals import BadWish
+from serving.call import Headers, text
+from serving.scenario.slo import LEAST_PRIORITY, MOST_PRIORITY, SloClass
+from serving.types import NEVER
+
+PREFIX = "x-foreserve-"
+FIELDS = ("slo", "ttft_ms", "tpot_ms", "priority", "topic")
+Said = dict[str, tuple[str, Any]]
+
+
+class Wishes(NamedTuple):
+    """What a request asks for, with what its class says where it does not. `slo` and `topic` are "" if nothing does."""
+
+    slo: str = ""
+    ttft_s: float = NEVER
+    tpot_s: float = NEVER
+    priority: int = 0
+    topic: str = ""
+
+
+class WishReader:
+    """Reads wishes, by the classes and topics that there are."""
+
+    def __init__(self, classes: Mapping[str, SloClass], default: str, topics: Collection[str]) -> None:
+        """`default` is the class of requests that name none; "" for none."""
+        self._classes = {"": SloClass("")} | dict(classes)
+        self._default = default
+        self._topics = topics
+
+    def read(self, headers: Headers, extra_args: Mapping[str, Any], body: Mapping[str, Any]) -> Wishes:
+        """Raises `BadWish`."""
+        said = _in_headers(headers)
+        said |= {name: (f"vllm_xargs.{name}", extra_args[name]) for name in FIELDS if name in extra_args}
+        said |= {name: (name, body[name]) for name in FIELDS if body.get(name) is not None}
+        slo = self._classes[_one_of(said, "slo", self._classes, self._default)]
+        return Wishes(
+            slo.name,
+            _seconds(said, "ttft_ms", slo.ttft_s),
+            _seconds(said, "tpot_ms", slo.tpot_s),
+            _priority(said, slo.priority),
+            _one_of(said, "topic", self._topics, ""),
+        )
+
+
+def _in_headers(headers: Headers) -> Said:
+    said = {}
+    for raw, value in headers:
+        name = text(raw)
+        if name.startswith(PREFIX):
+            field = name.removeprefix(PREFIX).replace("-", "_")
+            if field not in FIELDS:
+                allowed = ", ".join(PREFIX + known.replace("_", "-") for known in FIELDS)
+                raise BadWish(name, f"is no header that foreserve knows; allowed are {allowed}.")
+            said[field] = (name, text(value).strip())
+    return said
+
+
+def _one_of(said: Said, field: str, allowed: Collection[str], default: str) -> str:
+    if field not in said:
+        return default
+    name, value = said[field]
+    if not isinstance(value, str) or not value or value not in allowed:
+        raise BadWish(name, f"is {_shown(value)}: allowed is {', '.join(filter(None, allowed)) or 'none'}.")
+    return value
+
+
+def _seconds(said: Said, field: str, default: float) -> float:
+    if field not in said:
+        return default
+    name, value = said[field]
+    number = _number(value)
+    if not (isfinite(number) and number > 0):
+        raise BadWish(name, f"is {_shown(value)}: it must be a number of milliseconds above 0.")
+    return number / 1000
+
+
+def _priority(said: Said, default: int) -> int:
+    if "priority" not in said:
+        return default
+    name, value = said["priority"]
+    number = _whole(value)
+    if number is None or not LEAST_PRIORITY <= number <= MOST_PRIORITY:
+        raise BadWish(name, f"is {_shown(value)}: it must be a whole number of 64 bits (a lower one is served sooner).")
+    return number
+
+
+def _whole(value: Any) -> int | None:
+    """None for what is no whole number; not by way of a float, which has 53 bits."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return None if isinstance(value, bool) or (isinstance(value, float) and number != value) else number
+
+
+def _number(value: Any) -> float:
+    """NaN for what is none."""
+    try:
+        return float("nan") if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else shown[:77] + "..."

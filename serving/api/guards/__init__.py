@@ -1,0 +1,1 @@
+"""What stands before the application: who gets in, with what, and how much of it."""

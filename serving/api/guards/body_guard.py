@@ -1,0 +1,118 @@
+"""Request bodies, read whole and within bounds before the application sees them."""
+
+import asyncio
+from typing import Any
+
+from serving.api.guards import responses_guard
+from serving.api.guards.json_text import BadJson, parse
+from serving.api.http_errors import send_error
+from serving.edge.request_bounds import OutOfBounds, check_body
+from serving.scenario.bound_options import BoundOptions
+
+READ_BY = frozenset({"POST", "PUT", "PATCH"})
+"""Methods whose bodies are read."""
+# Values in the JSON of a body, where the context asks for no more: they cost vLLM's server up to a microsecond each.
+LEAST_VALUES = 1 << 16
+# Bodies that are not here yet may take so many times the largest one, all together. A small one is always taken.
+ALL_COMING = 32
+SMALL_BYTES = 64 << 10
+KINDS = {408: "RequestTimeoutError", 413: "RequestTooLargeError", 503: "ServiceUnavailableError"}
+GONE = {"type": "http.disconnect"}
+
+
+class Unread(Exception):
+    """A body that is not read to its end, and why: `status`."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class BodyGuard:
+    """ASGI middleware: refuses bodies that no route should see."""
+
+    def __init__(self, app: Any, bounds: BoundOptions, context: int, places: int) -> None:
+        """`context` is what a request may have of tokens, `places` what the queue has."""
+        self._app = app
+        self._bounds = bounds
+        self._most_values = max(LEAST_VALUES, 2 * context)
+        self._places = places
+        self._coming = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Called for each request."""
+        if scope["type"] != "http" or scope["method"] not in READ_BY:
+            await self._app(scope, receive, send)
+            return
+        try:
+            if (body := await self._read(scope["headers"], receive)) is None:
+                return
+            if is_json(scope["headers"]):
+                self._check(scope["path"], parse(body, self._most_values))
+        except Unread as unread:
+            await refuse(send, unread.status, str(unread))
+        except BadJson as bad:
+            await refuse(send, 400, str(bad), bad.field)
+        except OutOfBounds as bad:
+            await refuse(send, 400, str(bad), bad.parameter)
+        else:
+            await self._app(scope, Replay(body, receive), send)
+
+    def _check(self, path: str, body: Any) -> None:
+        check_body(body, self._places)
+        if path == responses_guard.PATH and isinstance(body, dict):
+            responses_guard.check_input(body.get("input"))
+
+    async def _read(self, headers: Any, receive: Any) -> bytes | None:
+        """A body, whole; None if its client has gone."""
+        said = next((value for name, value in headers if name == b"content-length"), b"0")
+        self._check_size(int(said) if said.isdigit() else 0)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._bounds.request_timeout_s):
+                while (message := await receive()) != GONE:
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    self._coming += len(parts[-1])
+                    self._check_size(size)
+                    if not message.get("more_body"):
+                        return b"".join(parts)
+        except TimeoutError:
+            raise Unread(408, f"The body took longer than {self._bounds.request_timeout_s:g} s.") from None
+        finally:
+            self._coming -= size
+        return None
+
+    def _check_size(self, size: int) -> None:
+        most = self._bounds.max_request_bytes
+        if size > most:
+            raise Unread(413, f"The body may have {most} bytes.")
+        if size > SMALL_BYTES and self._coming > ALL_COMING * most:
+            raise Unread(503, "Too many large bodies are coming in at once: try again in a moment.")
+
+
+def is_json(headers: Any) -> bool:
+    """Tell whether a body says that it is JSON; of others vLLM's server complains."""
+    return any(name == b"content-type" and b"json" in value.lower() for name, value in headers)
+
+
+class Replay:
+    """`receive` for the application: the body at once, then whatever comes."""
+
+    def __init__(self, body: bytes, receive: Any) -> None:
+        self._body: bytes | None = body
+        self._receive = receive
+
+    async def __call__(self) -> Any:
+        """The next message."""
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+async def refuse(send: Any, status: int, sentence: str, field: str | None = None) -> None:
+    """Answer with an error, as OpenAI's API words it."""
+    error = {"message": sentence, "type": KINDS.get(status, "BadRequestError"), "param": field, "code": status}
+    await send_error(send, status, error, [(b"retry-after", b"1")] if status == 503 else [])

@@ -1,0 +1,62 @@
+"""Whom gRPC lets in: by the metadata `authorization: Bearer <key>`, and the same rules as HTTP (`http_guard`)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+
+from serving.call import text
+from serving.security.access import Access, Denied, Need
+
+PUBLIC = (
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1alpha.ServerReflection",
+    "grpc.reflection.v1.ServerReflection",
+)
+"""Probes, and what there is to call."""
+
+CLIENTS = {
+    "foreserve.v1.OpenAI": ("*",),
+    "vllm.grpc.engine.VllmEngine": (
+        *("Generate", "Embed", "HealthCheck", "Abort", "GetModelInfo", "GetServerInfo", "GetLoads", "GetTokenizer"),
+        "SubscribeKvEvents",
+    ),
+}
+"""What clients may call; *: all that the service has. The rest is the admin's."""
+
+
+def need_of(method: str) -> Need:
+    """What it takes to call /SERVICE/METHOD."""
+    service, _, name = method.removeprefix("/").rpartition("/")
+    if service in PUBLIC:
+        return Need.NOTHING
+    calls = CLIENTS.get(service, ())
+    return Need.API_KEY if name in calls or "*" in calls else Need.ADMIN_KEY
+
+
+class GrpcGuard(grpc.aio.ServerInterceptor):
+    """Refuses calls that show no key that is enough for them."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """Called by grpc for every call."""
+        metadata = handler_call_details.invocation_metadata or ()
+        shown = next((text(value) for name, value in metadata if name == "authorization"), "")
+        denied = self._access.denied(need_of(handler_call_details.method), shown)
+        return await continuation(handler_call_details) if denied is None else _refusing(denied)
+
+
+def _refusing(denied: Denied) -> Any:
+    """A handler that refuses, whatever kind the call is of, and reads nothing of what it sends."""
+    code = grpc.StatusCode.UNAUTHENTICATED if denied.stranger else grpc.StatusCode.PERMISSION_DENIED
+    sentence = denied.sentence.replace("`Authorization: Bearer <key>`", "the metadata `authorization: Bearer <key>`")
+    return grpc.stream_stream_rpc_method_handler(_refuser(code, sentence))
+
+
+def _refuser(code: grpc.StatusCode, sentence: str) -> Callable[[Any, Any], Awaitable[None]]:
+    async def refuse(_requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        await context.abort(code, sentence)
+
+    return refuse

@@ -1,0 +1,108 @@
+"""Whom HTTP lets in: the outermost of all, which knows a few paths, and denies the rest without a key.
+
+vLLM's own guard knows what to close, by how paths begin; whatever it doesn't know is open.
+"""
+
+from typing import Any
+
+from serving.api.http_errors import send_error
+from serving.security.access import Access, Denied, Need, is_loopback
+
+PUBLIC = frozenset(
+    (
+        *("/health", "/ready", "/ping", "/version", "/load", "/metrics", "/dcgm/metrics", "/ui"),
+        *("/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc"),
+    )
+)
+"""For everybody, to read: probes, figures, and what there is to call. What a scraper sees tells of no request."""
+
+INFERENCE = ("/v1/", "/v2/", "/inference/", "/cohere/")
+"""Where OpenAI's API is, and what vLLM has beside it: for clients."""
+
+CLIENTS = frozenset(
+    (
+        *("/tokenize", "/detokenize", "/invocations", "/generative_scoring", "/generate", "/foreserve/v1/status"),
+        *("/classify", "/embed", "/pooling", "/rerank", "/score"),
+    )
+)
+"""For clients as well."""
+
+NOT_CLIENTS = frozenset(("/v1/load_lora_adapter", "/v1/unload_lora_adapter"))
+"""What isn't for them though it is among `INFERENCE`: it changes the server."""
+
+READING = ("GET", "HEAD")
+FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
+
+
+def need_of(scope: Any) -> Need:
+    """What it takes to be let in: the admin's key for all that isn't known to need less.
+
+    A path has to be that of a route, letter by letter: whatever is written in another way (//, .., a slash at the end)
+    may need more than it had to, and never less. `path` has no percent signs any more, and routes are found by it.
+    """
+    path, mounted = scope["path"], scope.get("root_path", "")
+    if mounted:
+        return Need.ADMIN_KEY
+    if path in PUBLIC and scope.get("method") in READING:
+        return Need.NOTHING
+    is_client = path in CLIENTS or path in PUBLIC or (path.startswith(INFERENCE) and path not in NOT_CLIENTS)
+    return Need.API_KEY if is_client else Need.ADMIN_KEY
+
+
+class Guard:
+    """ASGI middleware: lets in who may come in, and tells others so as OpenAI does."""
+
+    def __init__(self, app: Any, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if (denied := self._denied(scope)) is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await refuse(denied, send)
+        else:
+            # Before it was accepted: the client sees a handshake that came to 403.
+            await send({"type": "websocket.close", "code": 1008, "reason": denied.sentence[:120]})
+
+    def _denied(self, scope: Any) -> Denied | None:
+        need = need_of(scope)
+        if need is Need.ADMIN_KEY and self._access.open_admin and (why := strange(scope)):
+            return Denied(False, why)
+        return self._access.denied(need, header(scope, b"authorization"))
+
+
+def strange(scope: Any) -> str:
+    """Why a request isn't from this machine, though it came from it: a browser here sent it for a page from elsewhere,
+    or a proxy for its own client. "" if it looks as if it were."""
+    host = header(scope, b"host")
+    if not is_loopback(_name_in(host)):
+        return f"Without a key, admin requests must be for this machine by a name of its own, not for {host[:100]!r}."
+    origin = header(scope, b"origin")
+    if origin and not is_loopback(_name_in(origin.partition("://")[2])):
+        return f"Without a key, admin requests must not come from a page of {origin[:100]!r}."
+    if any(header(scope, name) for name in FORWARDED):
+        return "Without a key, admin requests must not come by way of a proxy."
+    return ""
+
+
+def _name_in(authority: str) -> str:
+    """The host in HOST:PORT."""
+    if authority.startswith("["):
+        return authority[1:].partition("]")[0]
+    return authority.partition(":")[0]
+
+
+def header(scope: Any, wanted: bytes) -> str:
+    """The first header of a name; empty if there is none."""
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == wanted), "")
+
+
+async def refuse(denied: Denied, send: Any) -> None:
+    """Answer with OpenAI's error, and without having read what was sent."""
+    status, code = (401, "invalid_api_key") if denied.stranger else (403, "insufficient_permissions")
+    error = {"message": denied.sentence, "type": "invalid_request_error", "param": None, "code": code}
+    await send_error(send, status, error, [(b"www-authenticate", b"Bearer")] if denied.stranger else [])

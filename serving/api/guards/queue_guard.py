@@ -1,0 +1,34 @@
+"""Requests that find no place in the queue: told so before their bodies are read, which costs them and us the least."""
+
+from typing import Any
+
+from vllm.entrypoints.serve.exception_handling.error_response import create_error_response
+
+from serving.api.http_errors import send_error
+from serving.edge.async_llm import PacedEngine
+from serving.edge.refusals import Overflow
+
+ROUTES = frozenset(
+    (
+        *("/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages"),
+        *("/inference/v1/generate", "/invocations"),
+    )
+)
+"""What makes text."""
+
+
+class QueueGuard:
+    """ASGI middleware: answers 429 while all places are taken. Whoever gets past it may still find none."""
+
+    def __init__(self, app: Any, engine: PacedEngine) -> None:
+        self._app = app
+        self._engine = engine
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in ROUTES:
+            try:
+                self._engine.check_admission()
+            except Overflow as refusal:
+                await send_error(send, int(refusal.http_status), create_error_response(refusal).model_dump()["error"])
+                return
+        await self._app(scope, receive, send)

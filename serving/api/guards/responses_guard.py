@@ -1,0 +1,32 @@
+"""What /v1/responses is sent, looked at item by item: each wrong one takes vLLM milliseconds, and it looks at all."""
+
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from vllm.entrypoints.openai.responses.protocol import ResponseInputOutputItem
+
+from serving.api.guards.json_text import count_objects
+from serving.edge.request_bounds import OutOfBounds
+
+PATH = "/v1/responses"
+MOST_IN_INPUT, MOST_IN_ITEM = 1024, 64
+
+_item: TypeAdapter[Any] = TypeAdapter(ResponseInputOutputItem)
+
+
+def check_input(items: Any) -> None:
+    """Raise `OutOfBounds` for the first wrong item of a list."""
+    if not isinstance(items, list):
+        return
+    _check_count("input", items, MOST_IN_INPUT)
+    for index, item in enumerate(items):
+        _check_count(f"input.{index}", item, MOST_IN_ITEM)
+        try:
+            _item.validate_python(item)
+        except ValidationError:
+            raise OutOfBounds(f"input.{index}", "is none of the items that OpenAI's Responses API has.") from None
+
+
+def _check_count(field: str, value: Any, most: int) -> None:
+    if (objects := count_objects(value)) > most:
+        raise OutOfBounds(field, f"has {objects} objects, and may have {most}.")

@@ -1,0 +1,61 @@
+"""What metrics cost: of each step that is released, of its tokens, and of a scrape; in process."""
+
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from serving.api.http_metrics import written
+from serving.bench.device_model import best_us
+from serving.clock import VirtualClock
+from serving.cluster.cluster import Node, State
+from serving.device.device_spec import Emulated
+from serving.flight import Flight
+from serving.reports.policy_comparison import mixed, run
+from serving.scenario.scenario import Scenario
+from serving.scenario.slo import parse_classes
+from serving.telemetry.metrics import Metrics, Served
+from serving.types import Request, StepRecord
+
+BATCH, DEVICES, CALLS = 16, 8, 2000
+
+
+def metrics_cost() -> dict[str, Any]:
+    """Microseconds of a step (of it, and of 16 tokens that leave with it), beside what such a step takes on the device;
+    milliseconds of a scrape of eight devices that have been in all modes."""
+    scenario = Scenario(mode="tau", tau=8, max_num_seqs=BATCH)
+    metrics, registry = _metrics(scenario)
+    _, records = run(scenario, mixed(60, seed=1, rate_per_s=float("inf")))
+    for device in range(DEVICES):
+        for record in records:
+            metrics.on_step(_of(record, device))
+    full = [record for record in records if record.batch == BATCH and record.phase == "decode"]
+    flights = [Flight(None, Request(str(i), 0.0, 100, 99), 0, first_s=1.0, last_s=1.0) for i in range(BATCH)]
+    step_us = best_us(lambda: metrics.on_step(full[0]), CALLS)
+    tokens_us = best_us(lambda: _release(metrics, flights), CALLS)
+    return {
+        "batch": BATCH,
+        "step_us": step_us,
+        "tokens_us": tokens_us,
+        "share_of_step": round((step_us + tokens_us) / 1e6 / min(record.latency_s for record in full), 5),
+        "scrape_ms": round(best_us(lambda: written(registry), 10) / 1e3, 1),
+        "scrape_devices": DEVICES,
+    }
+
+
+def _release(metrics: Metrics, flights: list[Flight]) -> None:
+    for flight in flights:
+        metrics.on_tokens(flight, 1, 0.015)
+
+
+def _metrics(scenario: Scenario) -> tuple[Metrics, CollectorRegistry]:
+    registry, emulated = CollectorRegistry(), Emulated.of(scenario, scenario.members[0])
+    served = Served("m", 4096, 16, parse_classes(scenario.slo_classes, "slo_classes"))
+    metrics = Metrics(registry, served, VirtualClock())
+    figures = emulated.figures(emulated.load())
+    for device in range(DEVICES):
+        metrics.on_change(Node(device, emulated, figures, None, None, None, State.SERVING))
+    return metrics, registry
+
+
+def _of(record: StepRecord, device: int) -> StepRecord:
+    return StepRecord(**{name: getattr(record, name) for name in record.__struct_fields__} | {"device": device})

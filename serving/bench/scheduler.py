@@ -1,0 +1,53 @@
+"""How long a scheduler's decision takes, in process: a full batch goes on, and one that has ended makes room."""
+
+import time
+from itertools import count
+from statistics import median, quantiles
+from typing import Any
+
+import numpy as np
+
+from serving.scheduler.config import BATCHING, Limits, Rules
+from serving.scheduler.scheduler import Scheduler
+from serving.topics.names import NAMES
+from serving.types import Done, Request
+
+RUNNING, DECISIONS, OUTPUT_TOKENS = 64, 2000, 60
+WAITING = (10, 100, 1_000, 10_000)
+
+
+def decisions() -> list[dict[str, Any]]:
+    """Microseconds of a decision by policy and waiting requests; the last row with fairness between 100 keys."""
+    rows = [_decide(Rules(batching=name), waiting) for name in BATCHING for waiting in WAITING]
+    return [*rows, _decide(Rules(batching="topic-aware", fairness="tokens"), 1_000)]
+
+
+def _decide(rules: Rules, waiting: int) -> dict[str, Any]:
+    scheduler, requests, at = Scheduler(Limits(RUNNING, 8192, 10**7), rules), _requests(), 1.0
+    for _ in range(RUNNING + waiting):
+        scheduler.submit(next(requests))
+    scheduler.plan(at, at, at, Done())
+    taken_us = []
+    for _ in range(DECISIONS):
+        began = time.perf_counter()
+        batch = scheduler.plan(at, at, at, Done(1))
+        taken_us.append((time.perf_counter() - began) * 1e6)
+        for _ in batch.started:
+            scheduler.submit(next(requests))
+        at += 0.01
+    return {
+        "batching": rules.batching,
+        "fairness": rules.fairness,
+        "waiting": waiting,
+        "p50_us": round(median(taken_us), 1),
+        "p99_us": round(quantiles(taken_us, n=100)[-1], 1),
+    }
+
+
+def _requests() -> Any:
+    """Requests that end at different times, of all topics, keys, classes and lengths."""
+    rng = np.random.default_rng(0)
+    for i in count():
+        prompt, output, kind = int(rng.integers(10, 300)), int(rng.integers(20, 2 * OUTPUT_TOKENS)), i % 3
+        ttft_s = (0.5, 2.0, float("inf"))[kind]
+        yield Request(str(i), 0.0, prompt, output, 0, i, NAMES[i % 7], f"key {i % 100}", kind, ttft_s)

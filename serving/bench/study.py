@@ -1,0 +1,42 @@
+"""How much faster a study is on two cores than on one."""
+
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from serving.cluster.ray_session import ray_session
+from serving.study.runner import run_study
+from serving.study.spec import load_study
+
+STUDY = """
+question = "sweep"
+seeds = [{seeds}]
+[workload]
+requests = {requests}
+arrivals = {{ kind = "poisson", rate_per_s = 8 }}
+prompt = {{ kind = "uniform", min = 50, max = 500 }}
+output = {{ kind = "exponential", mean = 150 }}
+"""
+POINTS = 24
+
+
+def sweep_pace(requests: int = 2000) -> dict[str, Any]:
+    """Wall seconds of the same sweep on one core and on two, of a Ray that is there; each has run once before."""
+    with ray_session(2), tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sweep.toml"
+        path.write_text(STUDY.format(seeds=", ".join(map(str, range(POINTS))), requests=requests))
+        study = load_study(path)
+        small = load_study(path, requests=5)
+        run_study(small, Path(folder) / "warm-up", 2)
+        took_s = {}
+        for cores in (1, 2):
+            began = perf_counter()
+            run_study(study, Path(folder) / str(cores), cores)
+            took_s[cores] = perf_counter() - began
+    return {
+        "points": POINTS,
+        "one_core_s": round(took_s[1], 2),
+        "two_cores_s": round(took_s[2], 2),
+        "speedup": round(took_s[1] / took_s[2], 2),
+    }

@@ -1,0 +1,83 @@
+"""How fast virtual time goes: steps made one by one, a fleet whose equal steps are made at once, and a day of one."""
+
+import resource
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from serving.scenario.scenario import Scenario
+from serving.simulation.node import Listener, Outcome
+from serving.simulation.play import play
+from serving.simulation.simulator import Simulated
+from serving.types import Request, StepRecord
+from serving.workload.spec import workload_of
+from serving.workload.table import Table
+
+BATCH, OUTPUT, MOST_SEQS = 16, 512, 64
+FLEET = {"devices": 4, "requests": 20_000, "rate_per_s": 80.0, "prompt_tokens": 1024, "output_tokens": 128}
+DAY_S, DAY_DEVICES = 86_400.0, 64
+
+
+def virtual_pace(requests: int = int(FLEET["requests"])) -> dict[str, Any]:
+    """Steps per second of one device with a batch of 16 that decodes plainly, on one core, by expected and by recorded
+    choices of experts; and requests per second of
+    four devices under Poisson arrivals, round-robin, with the wall seconds that all of them take."""
+    full = [Request(str(i), 0.0, 64, OUTPUT, seed=i) for i in range(4 * BATCH)]
+    one = Scenario(mode="fixed-ar", max_num_seqs=BATCH)
+    steps_s, steps = _timed(full, one, leaps=False)
+    traced_s, traced = _timed(full, replace(one, residency="trace"), leaps=False)
+    at_s = np.cumsum(np.random.default_rng(0).exponential(1 / FLEET["rate_per_s"], requests)).tolist()
+    prompt, output = int(FLEET["prompt_tokens"]), int(FLEET["output_tokens"])
+    crowd = [Request(str(i), at, prompt, output, seed=i) for i, at in enumerate(at_s)]
+    fleet = replace(one, devices=int(FLEET["devices"]), router="round-robin")
+    wall_s, fleet_steps = _timed(crowd, replace(fleet, max_num_seqs=MOST_SEQS, max_queue=requests), leaps=True)
+    return {
+        "steps_per_s_analytic": round(steps / steps_s),
+        "steps_per_s_trace": round(traced / traced_s),
+        "requests_per_s": round(requests / wall_s),
+        "fleet": FLEET | {"requests": requests, "wall_s": round(wall_s, 3), "steps": fleet_steps},
+    }
+
+
+class Counts(Listener):
+    """Counts what it hears of."""
+
+    def __init__(self) -> None:
+        self.steps = self.requests = 0
+
+    def stepped(self, record: StepRecord) -> None:
+        self.steps += record.steps
+
+    def ended(self, outcome: Outcome) -> None:
+        self.requests += 1
+
+
+def day_pace(requests: int) -> dict[str, Any]:
+    """A day of a fleet, with four times as many requests at its peak as in its trough: wall seconds, and the most
+    memory that this process had by then. Nothing is kept of what has ended."""
+    day = {
+        "arrivals": {"kind": "diurnal", "mean_per_s": requests / DAY_S, "peak_to_trough": 4},
+        "prompt": {"kind": "lognormal", "mean": 300, "cv": 1.0},
+        "output": {"kind": "exponential", "mean": 150},
+        "requests": requests,
+    }
+    counts, began = Counts(), time.perf_counter()
+    play(workload_of(Table(day, Path("day"))), Scenario(devices=DAY_DEVICES, mode="fixed-ar"), listener=counts)
+    return {
+        "devices": DAY_DEVICES,
+        "requests": counts.requests,
+        "steps": counts.steps,
+        "wall_s": round(time.perf_counter() - began, 1),
+        "most_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+
+
+def _timed(requests: list[Request], scenario: Scenario, leaps: bool) -> tuple[float, int]:
+    """Wall seconds, and the steps that were made in them."""
+    simulated = Simulated(scenario, leaps)
+    began = time.perf_counter()
+    _, records = simulated.serve(requests)
+    return time.perf_counter() - began, sum(record.steps for record in records)

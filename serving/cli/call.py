@@ -1,0 +1,79 @@
+"""`foreserve call`: a gRPC method, found by reflection; JSON in, and JSON out as the answers come."""
+
+import json
+import sys
+
+import grpc
+from google.protobuf import json_format
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+from serving.security.client_trust import Trust
+
+Metadata = tuple[tuple[str, str | bytes], ...]
+
+
+def call(target: str, trust: Trust, method: str, request: str, metadata: Metadata) -> int:
+    """Print what `service/method` of `target` answers; 0, or 1 after an error, which is printed as a sentence."""
+    try:
+        with _channel(target, trust) as channel:
+            _call(channel, method, request, metadata)
+    except grpc.RpcError as error:
+        # A call that fails is also the error that says why.
+        print(f"foreserve call: {error.code().name}: {error.details()}", file=sys.stderr)  # type: ignore[attr-defined]
+    except (KeyError, ValueError) as error:
+        print(f"foreserve call: {error.args[0] if error.args else error}", file=sys.stderr)
+    else:
+        return 0
+    return 1
+
+
+def _channel(target: str, trust: Trust) -> grpc.Channel:
+    """To HOST:PORT, with TLS if there is a `ca_file`, or as grpcs:// or grpc:// before it says."""
+    scheme, marked, address = target.rpartition("://")
+    if scheme not in ("", "grpc", "grpcs"):
+        raise ValueError(f"{target!r} is not allowed; allowed is HOST:PORT, grpc://HOST:PORT or grpcs://HOST:PORT.")
+    if scheme == "grpcs" or (trust.ca_file and not marked):
+        return grpc.secure_channel(address, trust.grpc_credentials())
+    return grpc.insecure_channel(address)
+
+
+def _call(channel: grpc.Channel, method: str, request: str, metadata: Metadata) -> None:
+    descriptor = _find(channel, method)
+    message = _parse(request, GetMessageClass(descriptor.input_type))
+    invoke: grpc.UnaryStreamMultiCallable[Message, Message] = channel.unary_stream(
+        f"/{method.lstrip('/')}",
+        request_serializer=lambda m: m.SerializeToString(),
+        response_deserializer=GetMessageClass(descriptor.output_type).FromString,
+    )
+    # One answer is a stream of one.
+    for answer in invoke(message, metadata=metadata):
+        print(_to_json(answer), flush=True)
+
+
+def _parse(request: str, kind: type[Message]) -> Message:
+    try:
+        return json_format.Parse(request, kind())
+    except json_format.ParseError as error:
+        # Of a field that does not exist, the lines that follow list all that do.
+        reason = str(error).splitlines()[0].rstrip(". ")
+        raise ValueError(f"the request is no JSON of a {kind.DESCRIPTOR.full_name}: {reason}.") from error
+
+
+def _find(channel: grpc.Channel, method: str) -> MethodDescriptor:
+    database = ProtoReflectionDescriptorDatabase(channel)
+    service, _, name = method.lstrip("/").rpartition("/")
+    services = sorted(database.get_services())
+    if service not in services:
+        raise ValueError(f"there is no service {service!r}; there are {', '.join(services)}.")
+    found = DescriptorPool(database).FindServiceByName(service)
+    if name not in found.methods_by_name:
+        raise ValueError(f"{service} has no method {name!r}; it has {', '.join(found.methods_by_name)}.")
+    return found.methods_by_name[name]
+
+
+def _to_json(message: Message) -> str:
+    return json.dumps(json_format.MessageToDict(message, preserving_proto_field_name=True), ensure_ascii=False)

@@ -1,0 +1,72 @@
+"""`foreserve classify`: the topics of labelled prompts, how many are right, and how long each took."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from serving.topics.classifier import Classifier
+from serving.topics.labelled import read_labelled
+from serving.topics.measure import Measured, measure
+from serving.topics.names import NAMES
+
+WIDTH = 130
+SHOWN = 20  # of the prompts that got another topic than theirs
+
+
+def classify(path: Path, as_json: bool) -> int:
+    """Classify a file's prompts, and print what came of it."""
+    prompts = read_labelled(path)
+    measured = measure(Classifier.load(), prompts)
+    if as_json:
+        print(json.dumps(to_json(measured), indent=2))
+    else:
+        print_tables(measured)
+    return 0
+
+
+def to_json(measured: Measured) -> dict[str, Any]:
+    """`accuracy`, `confusion` (rows are true), `latency_ms` and `predictions`, one for each prompt in its order."""
+    return {
+        "accuracy": round(measured.accuracy, 4),
+        "confusion": measured.confusion,
+        "latency_ms": {f"p{p}": round(measured.latency_ms(p), 3) for p in (50, 99)},
+        "predictions": [
+            {
+                "line": asked.line,
+                "topic": asked.topic,
+                "predicted": found.name,
+                "confidence": round(found.confidence, 4),
+                "prompt": asked.prompt,
+            }
+            for asked, found in zip(measured.prompts, measured.topics, strict=True)
+        ],
+    }
+
+
+def print_tables(measured: Measured) -> None:
+    """The same for people: the confusion, and the first of the prompts that were taken for something else."""
+    console = Console()
+    console.width = max(console.width, WIDTH)
+    table = Table("true \\ predicted", *NAMES, "right")
+    for row, counts in measured.confusion.items():
+        total = sum(counts.values())
+        table.add_row(row, *map(str, counts.values()), f"{100 * counts[row] / total:.1f} %" if total else "-")
+    console.print(table)
+    pairs = list(zip(measured.prompts, measured.topics, strict=True))
+    wrong = [(asked, found) for asked, found in pairs if asked.topic != found.name]
+    if wrong:
+        listed = Table("line", "topic", "predicted", "confidence", "prompt", title=f"{len(wrong)} taken for another")
+        for asked, found in wrong[:SHOWN]:
+            listed.add_row(
+                str(asked.line), asked.topic, found.name, f"{found.confidence:.2f}", escape(asked.prompt[:80])
+            )
+        console.print(listed)
+    console.print(
+        f"{len(pairs)} prompts, {100 * measured.accuracy:.1f} % right; one at a time on one core: "
+        f"{measured.latency_ms(50):.1f} ms at the median, {measured.latency_ms(99):.1f} ms at the 99th percentile.",
+        highlight=False,
+    )

@@ -1,0 +1,70 @@
+"""`foreserve demo`: the main job from end to end, bounded: serve, stream one reply, send a load, say what it cost."""
+
+import sys
+
+import openai
+import uvloop
+from rich.console import Console
+
+from serving.load.options import LoadError, LoadOptions
+from serving.load.run import run_load
+from serving.process.progress_line import ProgressLine
+from serving.process.server_process import Child, ServerFailed, server
+from serving.scenario.command_line import options_of
+from serving.scenario.fleet import described
+from serving.scenario.scenario import Scenario, ScenarioError
+from serving.security.api_keys import api_keys, environment_of
+from serving.security.client_trust import Trust
+
+QUESTION = "What is a cache?"
+REPLY_TOKENS = 48
+LOAD = {"rate_per_s": 1.5, "num_requests": 30, "input_len": 128, "output_len": 48}
+
+
+def demo(scenario: Scenario) -> int:
+    """Run it; 0 if every request was served."""
+    try:
+        print(f"Bringing up {described(scenario.members)} with {scenario.model} ...", flush=True)
+        keys, trust = api_keys(scenario), trust_in(scenario)
+        with server(*options_of(scenario), quiet=True, environment=environment_of(scenario)) as child:
+            print(f"Ready in {child.ready_s:.1f} s: {child.http_url}/v1 and {child.grpc_url}")
+            key = keys[0] if keys else None
+            show_reply(child, scenario.model, key, trust)
+            return show_load(child, key, trust)
+    except (ServerFailed, LoadError) as error:
+        print(f"foreserve demo: {error}", file=sys.stderr)
+        return 1
+
+
+def trust_in(scenario: Scenario) -> Trust:
+    """What it takes to be a client of our own server. Raises `ScenarioError`."""
+    if scenario.tls_client_ca:
+        raise ScenarioError("`tls_client_ca` is set: the demo has no certificate to show. Leave it out.")
+    return Trust(ca_file=scenario.tls_cert, pinned=True)
+
+
+def show_reply(child: Child, model: str, api_key: str | None, trust: Trust) -> None:
+    """One streamed reply, at the emulated pace."""
+    print(f"\n--- {QUESTION!r}, answered by the bundled token model at the emulated device's pace ---", flush=True)
+    http = openai.DefaultHttpxClient(verify=trust.context())
+    client = openai.OpenAI(base_url=f"{child.http_url}/v1", api_key=api_key or "none", http_client=http)
+    with client.chat.completions.create(
+        model=model,
+        messages=[{"role": "user", "content": QUESTION}],
+        temperature=0,
+        max_tokens=REPLY_TOKENS,
+        stream=True,
+    ) as stream:
+        for chunk in stream:
+            print(chunk.choices[0].delta.content or "", end="", flush=True)
+    print("\n")
+
+
+def show_load(child: Child, api_key: str | None, trust: Trust) -> int:
+    """A bounded load over HTTP; its table, with joules per token."""
+    options = LoadOptions(url=child.http_url, api_key=api_key, trust=trust, **LOAD)  # type: ignore[arg-type]
+    print(f"--- {options.num_requests} requests, {options.rate_per_s:g} per second, Poisson ---", flush=True)
+    with ProgressLine() as line:
+        report = uvloop.run(run_load(options, line))
+    report.print(Console())
+    return 0 if report.summary.completed == options.num_requests else 1

@@ -1,0 +1,149 @@
+"""`foreserve parity`: its arguments, and what ends it."""
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from serving.scenario.options import HELP, positive
+from serving.scenario.scenario import Scenario, ScenarioError, load_scenario, located
+
+if TYPE_CHECKING:
+    from serving.parity.run import Parity
+
+DURATION_S = 60.0
+
+ABOUT = """Serve a workload live (a real server, the real load client) and in virtual time, and print the difference.
+
+Each request's TTFT and TPOT are told by four: the client; the device, as it released tokens; virtual time, had
+requests arrived as they did live ("as arrived"); and virtual time with the arrivals of the workload ("as planned"),
+which is what a study would say. Live and virtual time agree
+- if device and client are within 3 % of the mean as planned, and 8 % of the p99 (or within a millisecond);
+- and if devices make the same steps as arrived, in mode, batch and new tokens. Where news of an arrival came a step
+  too late live, steps are compared with that arrival a step later.
+Where arrivals are not equal, figures also differ by chance, the less, the more requests there are. How much is found
+by virtual time, when all requests come as late as some did live ("if late", "by chance").
+
+The server has ports of its own, and turns nobody away: early rejection and limits of keys are off.
+Exit code 0: they agree. 1: they differ, or there is no telling. 2: wrong arguments or files."""
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The command and its options."""
+    parity = commands.add_parser(
+        "parity",
+        help="serve a workload live and in virtual time, and print the difference",
+        description=ABOUT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parity.add_argument("scenario", type=Path, metavar="SCENARIO.toml", help="as of `foreserve serve`")
+    parity.add_argument("workload", type=Path, metavar="WORKLOAD.toml", help="as of `foreserve load --workload`")
+    parity.add_argument("--requests", type=positive, metavar="N", help="no more than so many")
+    what = (
+        f"stop sending after so many emulated seconds (if no --requests: the file's, or {DURATION_S:g} if that's less)"
+    )
+    parity.add_argument("--duration", type=_seconds, metavar="S", help=what)
+    parity.add_argument("--seed", type=_seed, metavar="N", help="of the workload (default: the file's)")
+    parity.add_argument("--speed", type=float, metavar="FLOAT", help=f"{HELP['speed']} (default: the scenario's)")
+    parity.add_argument("--token-model", metavar="STR", help=f"{HELP['token_model']} (default: the scenario's)")
+    endpoint = {"choices": ("completions", "chat"), "default": "completions"}
+    parity.add_argument("--endpoint", **endpoint, help="what is asked for (default: completions)")  # type: ignore[arg-type]
+    parity.add_argument("--grpc", action="store_true", help="send over gRPC rather than HTTP")
+    parity.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
+    parity.add_argument("--csv", type=Path, metavar="FILE", help="write a line for each request there")
+    parity.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """`foreserve parity`; the exit code."""
+    from serving.cli.discovery import check_folder
+    from serving.load.options import LoadError, OptionError
+    from serving.process.server_process import ServerFailed
+    from serving.workload import WorkloadError
+
+    check_folder(args.csv, "--csv")
+    if args.csv and args.csv.is_dir():
+        raise ScenarioError(f"--csv {args.csv} cannot be written: it is a folder.")
+    try:
+        found = _parity(args, scenario_of(args))
+    except (WorkloadError, OptionError) as error:
+        print(f"foreserve parity: {error}", file=sys.stderr)
+        return 2
+    except (ServerFailed, LoadError) as error:
+        print(f"foreserve parity: {error}", file=sys.stderr)
+        return 1
+    return _told(args, found)
+
+
+def scenario_of(args: argparse.Namespace) -> Scenario:
+    """The scenario, with what the command line says instead. Raises `ScenarioError`."""
+    from serving.parity.run import comparable
+
+    scenario = load_scenario(args.scenario)
+    try:
+        return comparable(scenario.with_options({"speed": args.speed, "token_model": args.token_model}))
+    except ScenarioError as error:
+        raise located(error, args.scenario) from error
+
+
+def _parity(args: argparse.Namespace, scenario: Scenario) -> "Parity":
+    from serving.load.options import LoadOptions
+    from serving.parity.run import parity
+    from serving.process.process_priority import settle
+
+    load = LoadOptions(
+        workload=args.workload,
+        num_requests=args.requests,
+        duration_s=_duration_s(args),
+        seed=args.seed,
+        endpoint=args.endpoint,
+        told=True,
+    )
+    settle()
+    return parity(scenario, load, args.grpc, say=lambda line: print(line, file=sys.stderr, flush=True))
+
+
+def _duration_s(args: argparse.Namespace) -> float | None:
+    """For how long requests come; None: as the file says, up to the number that was asked for. Raises WorkloadError."""
+    from serving.workload.spec import workload_of
+    from serving.workload.table import Table
+
+    if args.requests or args.duration:
+        duration_s: float | None = args.duration
+        return duration_s
+    return min(DURATION_S, workload_of(Table.load(args.workload)).duration_s or math.inf)
+
+
+def _told(args: argparse.Namespace, found: "Parity") -> int:
+    from rich.console import Console
+
+    from serving.parity.report import show, to_json, write_csv
+
+    if args.csv:
+        try:
+            write_csv(found, args.csv)
+        except OSError as error:
+            raise ScenarioError(f"--csv {args.csv} cannot be written: {error.strerror}.") from error
+    if args.json:
+        print(json.dumps(to_json(found), indent=2))
+    else:
+        show(found, Console())
+    return 0 if found.agree else 1
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a number of seconds above 0")
+    return seconds
+
+
+def _seed(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a whole number from 0 on")
+    return int(text)

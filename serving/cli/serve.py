@@ -1,0 +1,256 @@
+"""Brings an emulation up, in the order that makes it ready soonest, and takes it down without a trace."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from serving.cli.announcements import ready_file, tell
+from serving.cli.discovery import announced
+from serving.clock import WallClock
+from serving.cluster import cluster
+from serving.cluster.ray_session import is_joined, ray_session
+from serving.cluster.ray_watch import RayLost, on_loss, ray_processes, watch_ray
+from serving.cluster.source_manager import SourceManager
+from serving.edge.preflight import Bringup
+from serving.process.ending import until_told
+from serving.process.process_priority import become_urgent, may_be_realtime, settle
+from serving.scenario.faults import parse_fault
+from serving.scenario.fleet import described
+from serving.scenario.scenario import Scenario
+from serving.scenario.slo import parse_classes
+from serving.security.access import concerns
+from serving.token_source.vllm_args import engine_args, parse_flags, prepare_environment, vllm_flags
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from prometheus_client import CollectorRegistry
+
+    from serving.cluster.readiness import Readiness
+    from serving.edge.async_llm import PacedEngine
+    from serving.edge.engine_core import PacedCore
+    from serving.telemetry.metrics import Metrics
+
+log = logging.getLogger("foreserve")
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """An emulation that is up."""
+
+    scenario: Scenario
+    http_port: int
+    grpc_port: int
+    ready_s: float
+    realtime: bool
+    keyed: bool
+    lost: "asyncio.Future[str]"
+
+
+@contextlib.asynccontextmanager
+async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
+    """An emulation, up for as long as the context lasts."""
+    began = time.monotonic()
+    scenario = bringup.scenario
+    prepare_environment(scenario.token_model)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(bringup.sock.close)
+        say("Starting Ray ...")
+        folder = stack.enter_context(ray_session())
+        flags = vllm_flags(scenario, bringup.max_model_len)
+        say("Starting the token source (vLLM) and the devices ...")
+        realtime = may_be_realtime()
+        source = SourceManager(lambda: cluster.start_source(scenario, flags, realtime), scenario.standby_sources)
+        engine, core = await build_engine(bringup, flags, source, folder)
+        stack.callback(engine.shutdown)
+        app = await make_ready(bringup, engine, core, flags)
+        core.metrics.set_info(**info(scenario, realtime))
+        grpc_port, http_port = await open_edge(stack, bringup, engine, app)
+        for fault in scenario.faults:
+            await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
+        lost = watch(stack, core, app.state.readiness)
+        become_urgent()
+        settle()
+        ready_s, keyed = time.monotonic() - began, bool(bringup.access.api)
+        yield Serving(scenario, http_port, grpc_port, ready_s, realtime, keyed, lost)
+
+
+def watch(stack: contextlib.AsyncExitStack, core: "PacedCore", readiness: "Readiness") -> "asyncio.Future[str]":
+    """Watch the parts of an emulation, and Ray; why Ray is lost, if it ever is."""
+    lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def lose(why: str) -> None:
+        # Said at once: without Ray, what follows may never end by itself.
+        log.error("%s, and with it all that served. Start the server anew, as a supervisor does.", why)
+        readiness.lose(why)
+        core.fail_all()
+        lost.set_result(why)
+
+    readiness.watchdog.start()
+    stack.callback(readiness.watchdog.stop)
+    ray_watch = asyncio.create_task(watch_ray(ray_processes()))
+    ray_watch.add_done_callback(lambda task: on_loss(task, lose))
+    stack.callback(ray_watch.cancel)
+    return lost
+
+
+async def build_engine(
+    bringup: Bringup, flags: list[str], source: SourceManager, folder: Path
+) -> "tuple[PacedEngine, PacedCore]":
+    """The engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
+    from prometheus_client import CollectorRegistry
+
+    from serving.cluster.dispatcher import Dispatcher
+    from serving.cluster.fault_injector import Injector
+    from serving.cluster.streams.stream import Inbox
+    from serving.edge.judge import admission_of
+    from serving.types import Release
+
+    scenario = bringup.scenario
+    inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=is_joined())
+    model = cluster.start_model(scenario, [emulated for emulated, _ in bringup.fleet])
+    clock = (time.time(), scenario.speed)
+    actors = cluster.Cluster(scenario, bringup.max_model_len, clock, inbox.address, model, source)
+    nodes = [actors.start_node(index, *member) for index, member in enumerate(bringup.fleet)]
+    config = engine_args(flags).create_engine_config()
+
+    from serving.edge.async_llm import PacedEngine
+    from serving.edge.engine_core import PacedCore
+
+    dispatcher = Dispatcher(actors, nodes, inbox)
+    injector = Injector(dispatcher.devices, dispatcher.clock, scenario.seed)
+    admission = admission_of(scenario, bringup.access.api, dispatcher.clock)
+    metrics = metrics_of(bringup, CollectorRegistry(), dispatcher.clock)
+    core = PacedCore(dispatcher, injector, admission, metrics)
+    return PacedEngine(config, core), core
+
+
+async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore", flags: list[str]) -> "FastAPI":
+    """vLLM's application, with everything below it connected and warm, and nothing of that in the metrics."""
+    from prometheus_client import REGISTRY
+
+    from serving.api.http_admin import admin_routes
+    from serving.api.http_health import health_routes
+    from serving.api.http_metrics import metrics_routes
+    from serving.api.http_openai import make_app
+    from serving.api.http_status import status_routes
+    from serving.api.warm_up import warm_up
+    from serving.cluster.readiness import Readiness
+    from serving.edge.device_admin import Admin
+    from serving.telemetry.metrics.snapshot import status_of
+
+    if bringup.scenario.asks_topics:
+        from serving.edge.prompt_topics import open_topics
+
+        core.topics = open_topics(engine.renderer.tokenizer)
+    app = await make_app(engine, parse_flags(flags))
+    app.state.admin = Admin(core.devices, core.injector)
+    app.state.readiness = Readiness(core.devices)
+    app.include_router(health_routes(app.state.readiness))
+    app.include_router(admin_routes(app.state.admin))
+    await core.start()
+    await warm_up(app.state, bringup.scenario.model)
+    core.measure(metrics_of(bringup, REGISTRY, core.clock))
+    # Before vLLM's own, which would be found first.
+    app.router.routes[:0] = metrics_routes(REGISTRY, core.metrics.dcgm).routes
+    app.include_router(status_routes(lambda: status_of(core.metrics)))
+    core.observers = bringup.observing.observers(core, bringup.scenario.model)
+    return app
+
+
+def metrics_of(bringup: Bringup, registry: "CollectorRegistry", clock: WallClock) -> "Metrics":
+    """The metrics of an emulation, in a registry."""
+    from serving.telemetry.metrics import Metrics, Served
+
+    scenario = bringup.scenario
+    classes = parse_classes(scenario.slo_classes, "`slo_classes`")
+    return Metrics(registry, Served(scenario.model, bringup.max_model_len, scenario.block_tokens, classes), clock)
+
+
+def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
+    """The labels of `foreserve_info`."""
+    return {
+        "system": joined(member.system for member in scenario.members),
+        "hardware": joined(member.hardware for member in scenario.members),
+        "model": scenario.model,
+        "draft": joined(member.draft or "none" for member in scenario.members),
+        "residency": scenario.residency,
+        "speed": str(scenario.speed),
+        "realtime": str(realtime).lower(),
+    }
+
+
+def joined(names: Iterable[str]) -> str:
+    """Names, each once."""
+    return ", ".join(dict.fromkeys(names))
+
+
+async def open_edge(
+    stack: contextlib.AsyncExitStack, bringup: Bringup, engine: "PacedEngine", app: "FastAPI"
+) -> tuple[int, int]:
+    """The gRPC and HTTP servers; their ports."""
+    from serving.api.grpc_server import start_grpc
+    from serving.api.http_openai import HttpServer
+
+    grpc_server, grpc_port = await start_grpc(engine, app.state, bringup)
+    stack.push_async_callback(grpc_server.stop, 0.5)
+    http = HttpServer(app, engine, bringup)
+    stack.push_async_callback(http.stop)
+    stack.push_async_callback(engine.abort_all)
+    await http.start()
+    return grpc_port, bringup.sock.getsockname()[1]
+
+
+async def serve(bringup: Bringup, ready: Path | None, discovery_file: Path | None = None) -> None:
+    """`foreserve serve`: up until interrupted."""
+    scenario = bringup.scenario
+    for sentence in concerns(bringup.access, scenario.host, encrypted=scenario.encrypted):
+        log.warning(sentence)
+    tell(f"foreserve: {scenario.model} on {described(scenario.members)}, speed {scenario.speed:g}")
+    async with contextlib.AsyncExitStack() as stack:
+        up = await stack.enter_async_context(serving(bringup, say=tell))
+        stack.enter_context(announced(scenario, up.http_port, discovery_file))
+        tell(greeting(up))
+        told: dict[str, Any] = {"http_port": up.http_port, "grpc_port": up.grpc_port, "encrypted": scenario.encrypted}
+        told |= {"ready_s": round(up.ready_s, 2), "realtime": up.realtime}
+        stack.enter_context(ready_file(ready, told))
+        if why := await until_told(up.lost):
+            raise RayLost(why)
+        tell("\nStopping ...")
+
+
+def greeting(up: Serving) -> str:
+    """What a user needs now: where it listens, and lines to paste."""
+    scenario = up.scenario
+    host = f"[{scenario.host}]" if ":" in scenario.host else scenario.host
+    s, curl, call = ("s", "curl --cacert FILE", "call --ca-file FILE") if scenario.encrypted else ("", "curl", "call")
+    http, grpc = f"http{s}://{host}:{up.http_port}", f"grpc{s}://{host}:{up.grpc_port}"
+    header = "-H 'Content-Type: application/json'"
+    question = {"model": scenario.model, "max_tokens": 32, "messages": [{"role": "user", "content": "Hello!"}]}
+    streamed = json.dumps(question | {"stream": True})
+    key = ' -H "Authorization: Bearer $OPENAI_API_KEY"' if up.keyed else ""
+    priority = "real-time priority" if up.realtime else "no real-time priority (not permitted here): expect more jitter"
+    return f"""
+Ready in {up.ready_s:.1f} s; devices run with {priority}.
+  HTTP     {http}/v1
+  gRPC     {grpc}
+  Live     {http}/ui  (metrics: /metrics)
+
+Try it:
+  {curl} -N {http}/v1/chat/completions {header}{key} -d '{streamed}'
+  {_command()} {call} {grpc} foreserve.v1.OpenAI/StreamChatCompletion '{json.dumps(question)}'
+
+Ctrl-C ends it."""
+
+
+def _command() -> str:
+    """How this program was called, for a line to paste: by its name, or as a module."""
+    return f"{sys.executable} -m serving.cli" if sys.argv[0].endswith(".py") else sys.argv[0]

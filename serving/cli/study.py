@@ -1,0 +1,105 @@
+"""`foreserve study`: its arguments, and what it says."""
+
+import argparse
+import json
+import sys
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from serving.scenario.options import positive
+
+if TYPE_CHECKING:
+    from serving.study.results import Results
+
+RESULTS = Path("results")
+MOST_SHOWN, MOST_NAMED = 40, 3
+WIDE = 200
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add it."""
+    study = commands.add_parser("study", help="answer a capacity question in virtual time")
+    study.add_argument("study", type=Path, metavar="STUDY.toml", help="what is run, what is varied, what is asked")
+    study.add_argument("--out", type=Path, metavar="DIR", help=f"keep it there (default: {RESULTS}/NAME)")
+    study.add_argument("--cores", type=positive, metavar="N", help="use so many (default: all; or RAY_ADDRESS's)")
+    study.add_argument("--requests", type=positive, metavar="N", help="at most so many in each run, to try it in small")
+    study.add_argument("--fresh", action="store_true", help="make all points anew, also those that are kept in DIR")
+    study.add_argument("--open", action="store_true", help="open the report in a browser when done")
+    study.add_argument("--json", action="store_true", help="print answers and points as JSON on stdout")
+    study.set_defaults(run=run_study_command)
+
+
+def run_study_command(args: argparse.Namespace) -> int:
+    """`foreserve study`. 1 if any of its points failed."""
+    from serving.process.progress_line import ProgressLine
+    from serving.study.runner import Progress, run_study
+    from serving.study.spec import StudyError, load_study
+    from serving.workload import WorkloadError
+
+    out = args.out or RESULTS / args.study.stem
+    shown: list[Progress] = []
+    try:
+        study = load_study(args.study, args.requests)
+        with ProgressLine() as line:
+
+            def show(progress: Progress) -> None:
+                shown[:] = [progress]
+                line(progress)
+
+            results = run_study(study, out, args.cores, show, args.fresh)
+    except (StudyError, WorkloadError) as error:
+        print(f"foreserve study: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        done = shown[0].done if shown else 0
+        print(f"Ended. {done} points are kept in {out}: the same command goes on from there.", file=sys.stderr)
+        return 130
+    _say(results, args.json)
+    if args.open and not webbrowser.open(results.report.resolve().as_uri()):
+        print(f"No browser was found: open {results.report} in one.", file=sys.stderr)
+    return 1 if results.failed else 0
+
+
+def _say(results: "Results", as_json: bool) -> None:
+    from serving.study.store import point_row
+
+    _say_failed(results)
+    points = [point_row(finding) for finding in results.findings]
+    if as_json:
+        print(json.dumps({"answers": results.answer_rows, "points": points}, indent=1))
+    else:
+        _print_answers(results, points)
+    print(f"Report: {results.report} (tables beside it)", file=sys.stderr)
+
+
+def _say_failed(results: "Results") -> None:
+    """Each reason once, with the points that it holds for."""
+    by_reason: dict[str, list[str]] = {}
+    for point, sentence in results.failed:
+        by_reason.setdefault(sentence, []).append(str(point))
+    for sentence, points in by_reason.items():
+        more = f"; and {len(points) - MOST_NAMED} more" if len(points) > MOST_NAMED else ""
+        print(f"Failed: {'; '.join(points[:MOST_NAMED])}{more}: {sentence}", file=sys.stderr)
+
+
+def _print_answers(results: "Results", points: list[dict[str, Any]]) -> None:
+    """The answers as a table; if there are none, the points."""
+    from rich.console import Console
+
+    from serving.study.terminal_table import table_of
+
+    # Where nobody's window says how wide it may be, nothing is cut off.
+    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
+    made = [row for row in points if not row["error"]]
+    console.print(results.study.title, style="bold", highlight=False, markup=False)
+    if not made:
+        console.print(f"None of {len(points)} points could be made.")
+        return
+    if not results.answer_rows:
+        console.print(f"No combination keeps its targets. The first of {len(made)} points:")
+    if not results.study.has_targets:
+        console.print("There are no targets (`slo`, or classes that requests name), so every request keeps them.")
+    console.print(table_of(results.answer_rows or made[:MOST_SHOWN]))
+    if any(row.get("kept") is False for row in results.answer_rows):
+        console.print("No place keeps all bounds (`where`): this is the one that is closest.")

@@ -1,0 +1,198 @@
+"""`foreserve top`: a running emulation in the terminal: devices, modes, queues, SLOs, energy."""
+
+import ssl
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import httpx
+import msgspec
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from serving.load.bearer import bearer
+from serving.security.client_trust import SYSTEMS, Trust
+from serving.telemetry.status import DeviceNow, SloNow, Status
+from serving.telemetry.status_delta import Beat, Pulse, attained
+
+BLOCKS = " ▏▎▍▌▋▊▉█"
+BAR = 8  # characters
+TIMEOUT_S = 5.0
+MODE_STYLE = {"ar": "white on blue", "sd": "black on yellow"}
+STATE_STYLE = {"serving": "green", "draining": "yellow", "starting": "yellow", "lost": "bold red"}
+
+
+class Unreachable(Exception):
+    """There is no emulation to look at; the message is a sentence."""
+
+
+def fetch(url: str, api_key: str | None = None, verify: ssl.SSLContext | bool = True) -> Status:
+    """The status of the emulation at `url`. Raises `Unreachable`."""
+    try:
+        answer = httpx.get(f"{url}/foreserve/v1/status", headers=bearer(api_key), timeout=TIMEOUT_S, verify=verify)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise Unreachable(
+            f"Nothing answers at {url} ({error}): is `foreserve serve` up, and is that its port?"
+        ) from error
+    if answer.status_code in (401, 403):
+        raise Unreachable(f"{url} wants an API key: --api-key, or OPENAI_API_KEY.")
+    try:
+        return msgspec.json.decode(answer.content, type=Status)
+    except msgspec.DecodeError as error:
+        raise Unreachable(f"What answers at {url} is no foreserve server ({answer.status_code}).") from error
+
+
+def top(url: str, interval_s: float, once: bool, api_key: str | None = None, trust: Trust = SYSTEMS) -> None:
+    """Show the status until Ctrl-C, or `once`, after an interval. Raises `Unreachable` if it can't be had at first."""
+    console, pulse = Console(), Pulse()
+    look = partial(fetch, url, api_key, trust.context() if url.startswith("https:") else True)
+    status = look()
+    if once:
+        pulse.beat(status)
+        time.sleep(interval_s)
+        console.print(_next(url, look, pulse))
+        return
+    first = View(status, pulse.beat(status), url)
+    with Live(first, console=console, screen=console.is_terminal, auto_refresh=False) as live:
+        while True:
+            time.sleep(interval_s)
+            live.update(_next(url, look, pulse), refresh=True)
+
+
+def _next(url: str, look: Callable[[], Status], pulse: Pulse) -> Any:
+    try:
+        status = look()
+    except Unreachable as gone:
+        return Text(str(gone), style="bold red")
+    return View(status, pulse.beat(status), url)
+
+
+class View(NamedTuple):
+    """All of it, as far as there is room."""
+
+    status: Status
+    beats: dict[int, Beat]
+    url: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield _head(*self)
+        yield _devices(self.status, self.beats, options.max_width)
+        yield _slos(self.status)
+        yield _foot(self.status)
+
+
+def _head(status: Status, beats: dict[int, Beat], url: str) -> Text:
+    about = status.about
+    rate = sum(beat.tokens_per_s for beat in beats.values())
+    power = sum(device.power_w for device in status.devices)
+    line = Text()
+    line.append(f" {about.get('model', '')} on {about.get('hardware', '')} ", style="bold reverse")
+    line.append(f" {url}  up {clock(status.emulated_s)}  speed {about.get('speed', '?')}  ")
+    line.append(f"{rate:,.0f} tokens/s   {power:.1f} W", style="bold")
+    return line
+
+
+class Column(NamedTuple):
+    """A column of the table of devices; a terminal of `least` characters or more has room for it."""
+
+    name: str
+    cell: Callable[[DeviceNow, Beat], Text | str]
+    least: int = 0
+    justify: Literal["left", "right"] = "right"
+
+
+COLUMNS = (
+    Column("device", lambda device, _: f"{device.index} {device.hardware}", justify="left"),
+    Column("state", lambda device, _: Text(device.state, STATE_STYLE.get(device.state, "")), 100, "left"),
+    Column("mode", lambda device, _: _mode(device), justify="left"),
+    Column("batch", lambda device, _: str(device.batch)),
+    Column("queue", lambda device, _: str(device.waiting)),
+    Column("tokens/s", lambda _, beat: f"{beat.tokens_per_s:,.0f}"),
+    Column("J/token", lambda _, beat: shown(beat.j_per_token, "{:.3f}"), 90),
+    Column("SD", lambda _, beat: shown(beat.sd_share, "{:.0%}"), 110),
+    Column("accepted", lambda _, beat: shown(beat.acceptance, "{:.0%}"), 80),
+    Column("hits", lambda device, _: f"{device.hit_share:.0%}"),
+    Column("busy", lambda device, _: bar(device.busy_share), 140, "left"),
+    Column("LPDDR", lambda device, _: bar(device.ext_share), 120, "left"),
+    Column("KV", lambda device, _: f"{device.kv_share:.0%}"),
+    Column("W", lambda device, _: f"{device.power_w:.1f}"),
+    Column("faults", lambda device, _: Text(", ".join(device.faults), "bold red"), justify="left"),
+)
+
+
+def _devices(status: Status, beats: dict[int, Beat], width: int) -> Table:
+    table = Table(box=None, header_style="dim", pad_edge=True)
+    columns = [column for column in COLUMNS if column.least <= width]
+    for column in columns:
+        table.add_column(column.name, justify=column.justify, no_wrap=True)
+    for device in status.devices:
+        table.add_row(*(column.cell(device, beats[device.index]) for column in columns))
+    return table
+
+
+def _mode(device: DeviceNow) -> Text:
+    if not device.batch:
+        return Text("idle", style="dim")
+    return Text(f" {device.mode.upper()} ", style=MODE_STYLE.get(device.mode, ""))
+
+
+def _slos(status: Status) -> Table:
+    table = Table(box=None, header_style="dim", pad_edge=True)
+    for name in ("SLO class", "TTFT", "TPOT", "met", "missed", "turned away", "attained", "waiting"):
+        table.add_column(name, justify="left" if name == "SLO class" else "right")
+    for slo in status.slos:
+        table.add_row(*_slo_row(slo))
+    return table
+
+
+def _slo_row(slo: SloNow) -> list[Text | str]:
+    share = attained(slo)
+    style = "" if share is None else "green" if share >= 0.99 else "yellow" if share >= 0.9 else "bold red"
+    return [
+        slo.name,
+        shown(slo.ttft_s, "{:g} s"),
+        shown(slo.tpot_s, "{:g} s"),
+        str(slo.met),
+        str(slo.missed),
+        str(slo.rejected),
+        Text(shown(share, "{:.1%}"), style=style),
+        str(slo.waiting),
+    ]
+
+
+def _foot(status: Status) -> Text:
+    topics = ", ".join(f"{topic} {count}" for topic, count in sorted(status.waiting.items()) if count) or "nobody"
+    line = Text(f" waiting by topic: {topics}; the oldest for {status.oldest_s:.1f} s\n")
+    for name, latency in (("TTFT", status.ttft), ("TPOT", status.tpot)):
+        line.append(f" {name} p50 {ms(latency.p50_s)}, p99 {ms(latency.p99_s)}  ")
+    underruns = sum(device.underruns for device in status.devices)
+    line.append(
+        f"\n host: steps at most {1000 * status.late_p99_s:g} ms late at p99, {underruns} underruns", style="dim"
+    )
+    return line
+
+
+def shown(value: float | None, pattern: str) -> str:
+    """A figure, or a dash where there is none."""
+    return "-" if value is None else pattern.format(value)
+
+
+def ms(seconds: float | None) -> str:
+    """Seconds in milliseconds."""
+    return "-" if seconds is None else f"{1000 * seconds:,.0f} ms"
+
+
+def bar(share: float) -> str:
+    """A share as a bar, with its figure."""
+    eighths = round(min(1.0, max(0.0, share)) * BAR * 8)
+    full, rest = divmod(eighths, 8)
+    return f"{'█' * full}{BLOCKS[rest] if rest else ''}".ljust(BAR) + f"{share:5.0%}"
+
+
+def clock(seconds: float) -> str:
+    """Seconds as hours, minutes and seconds."""
+    minutes, left = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{left:02}"

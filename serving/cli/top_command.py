@@ -1,0 +1,43 @@
+"""`foreserve top`: its arguments."""
+
+import argparse
+import os
+import sys
+
+from serving.security.client_trust import add_arguments, trust_of
+
+INTERVAL_S = 1.0
+URL = "http://127.0.0.1:8000"
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add it."""
+    top = commands.add_parser("top", help="watch a running emulation in the terminal")
+    top.add_argument("url", nargs="?", default=URL, metavar="URL", help=f"of its HTTP port (default: {URL})")
+    top.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
+    add_arguments(top)
+    top.add_argument("--interval", type=_seconds, default=INTERVAL_S, metavar="S", help="seconds between two looks")
+    top.add_argument("--once", action="store_true", help="print what goes on within one such interval, and end")
+    top.set_defaults(run=run_top)
+
+
+def run_top(args: argparse.Namespace) -> int:
+    """`foreserve top`."""
+    from serving.cli.top import Unreachable, top
+
+    try:
+        top(args.url.rstrip("/").removesuffix("/v1"), args.interval, args.once, args.api_key, trust_of(args))
+    except Unreachable as sentence:
+        print(f"foreserve top: {sentence}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a number of seconds from 0.1 to 3600")
+    return seconds

@@ -1,0 +1,70 @@
+"""`foreserve trace`: a step log as a trace to look at."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from serving.telemetry.chrome_trace import chrome
+from serving.telemetry.chrome_trace.events import events_of
+from serving.telemetry.step_log import StepLogError, steps_of
+from serving.types import StepRecord
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The command and its options."""
+    trace = commands.add_parser("trace", help="make a step log a trace that ui.perfetto.dev and chrome://tracing show")
+    trace.add_argument("step_log", type=Path, metavar="STEP_LOG", help="what `foreserve serve --step-log` has written")
+    trace.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="where to, compressed if it ends in .gz (default: beside the log, as .trace.json.gz)",
+    )
+    trace.set_defaults(run=run)
+
+
+class Seen:
+    """Hands steps on, and knows afterwards what there were."""
+
+    def __init__(self, steps: Iterator[StepRecord]) -> None:
+        self._steps = steps
+        self.count = 0
+        self.devices: set[int] = set()
+
+    def __iter__(self) -> Iterator[StepRecord]:
+        for step in self._steps:
+            self.count += 1
+            self.devices.add(step.device)
+            yield step
+
+
+def run(args: argparse.Namespace) -> int:
+    """0, or 2 with a sentence if there is nothing to show, or nowhere to write it."""
+    out: Path = args.out or args.step_log.with_suffix(".trace.json.gz")
+    seen = Seen(steps_of(args.step_log))
+    try:
+        if out.resolve() == args.step_log.resolve():
+            raise StepLogError(f"{out} is the step log itself: choose another --out.")
+        steps = iter(seen)
+        first = next(steps, None)
+        if first is None:
+            raise StepLogError(f"{args.step_log} has no steps in it.")
+        chrome.write(out, events_of(_again(first, steps)))
+    except StepLogError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"--out {out} cannot be written: {error.strerror or error}.")
+    devices = ("devices " if len(seen.devices) > 1 else "device ") + ", ".join(map(str, sorted(seen.devices)))
+    print(f"{seen.count:,} steps of {devices}: open {out} in https://ui.perfetto.dev")
+    return 0
+
+
+def _again(first: StepRecord, rest: Iterator[StepRecord]) -> Iterator[StepRecord]:
+    yield first
+    yield from rest
+
+
+def _refuse(sentence: str) -> int:
+    print(f"foreserve trace: {sentence}", file=sys.stderr)
+    return 2

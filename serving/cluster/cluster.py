@@ -1,0 +1,138 @@
+"""Ray, and the actors of an emulation on it: one token source, one device model, and by device the rest."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from serving.cluster import actors, device_actor, source_actor
+from serving.cluster.backoff import Backoff
+from serving.cluster.connection_epoch import Link
+from serving.cluster.inquiry import Inquiry
+from serving.cluster.placement import confined, hosts
+from serving.cluster.source_manager import SourceManager
+from serving.cluster.streams.stream import Address
+from serving.device.device_spec import Emulated, Figures
+from serving.device.scheduler_config import limits_of, rules_of
+from serving.process.process_priority import MAX_REALTIME_SPEED
+from serving.scenario.scenario import Scenario
+from serving.scheduler.config import Limits, Rules
+
+# What Ray's decorator has made of these classes has no type.
+DeviceModelActor: Any = actors.DeviceModelActor
+LpddrActor: Any = actors.LpddrActor
+SchedulerActor: Any = actors.SchedulerActor
+HbXpu: Any = device_actor.HbXpu
+TokenSource: Any = source_actor.TokenSource
+
+# Where the others may not have a higher priority, the token source takes a lower one: it is ahead, so it can wait.
+SOURCE_NICENESS = 5
+
+
+class State(StrEnum):
+    """How a device is: not there yet, taking requests, finishing those it has, not there for now, or never again."""
+
+    STARTING = "starting"
+    SERVING = "serving"
+    DRAINING = "draining"
+    LOST = "lost"
+    GONE = "gone"
+
+
+@dataclass(slots=True)
+class Node:
+    """One emulated device: what it emulates now, the actors that belong to it (handles outlive their processes), and
+    how it is."""
+
+    index: int
+    emulated: Emulated
+    figures: Figures
+    device: Any
+    scheduler: Any
+    tier: Any
+    state: State = State.STARTING
+    link: Link = field(default_factory=Link)
+    inquiry: Inquiry = field(default_factory=Inquiry)
+    backoff: Backoff = field(default_factory=Backoff)
+
+    @property
+    def up(self) -> bool:
+        """Whether it has, or takes, requests."""
+        return self.state in (State.SERVING, State.DRAINING)
+
+
+@dataclass(slots=True)
+class Cluster:
+    """All that an emulation has in common, and how to start one more device of it.
+
+    `max_model_len` is what clients were promised. `clock`: origin in Unix seconds, and speed. `edge`: where releases
+    go. LPDDR tiers by the first device on each.
+    """
+
+    scenario: Scenario
+    max_model_len: int
+    clock: tuple[float, float]
+    edge: Address
+    model: Any
+    source: SourceManager
+    tiers: dict[int, Any] = field(default_factory=dict)
+
+    def start_node(self, index: int, emulated: Emulated, figures: Figures) -> Node:
+        """A device with its scheduler, and its LPDDR tier unless that is there already; all on one of Ray's nodes."""
+        place = placed(index)
+        group = index - index % emulated.sharers
+        if group not in self.tiers:
+            self.tiers[group] = LpddrActor.options(**placed(group)).remote(figures.ext_bytes_per_s, self.realtime)
+        return Node(
+            index=index,
+            emulated=emulated,
+            figures=figures,
+            device=HbXpu.options(**place).remote(index, self.clock, self.edge, self.realtime, emulated),
+            scheduler=SchedulerActor.options(**place).remote(self.realtime),
+            tier=self.tiers[group],
+        )
+
+    def end_node(self, node: Node) -> None:
+        """End a device's actors for good. Its LPDDR stays, with what the device drew on it freed."""
+        for actor in (node.device, node.scheduler):
+            ray.kill(actor, no_restart=True)
+        node.tier.release.remote(node.index, 0.0)
+
+    def limits(self, figures: Figures) -> Limits:
+        """What a device takes on."""
+        return limits_of(self.scenario, figures)
+
+    def rules(self, figures: Figures) -> Rules:
+        """The policies of a device's scheduler."""
+        return rules_of(self.scenario, figures)
+
+    @property
+    def realtime(self) -> bool:
+        """Whether actors may ask for real-time priority."""
+        return self.scenario.speed <= MAX_REALTIME_SPEED
+
+
+def placed(index: int) -> dict[str, Any]:
+    """Ray's options for the actors of a device: the devices take the nodes of a cluster in turn. An actor whose node is
+    gone starts again on another."""
+    nodes = hosts()
+    if len(nodes) < 2:
+        return confined()
+    strategy = NodeAffinitySchedulingStrategy(nodes[index % len(nodes)], soft=True)
+    return {"scheduling_strategy": strategy, **confined()}
+
+
+def start_source(scenario: Scenario, flags: list[str], realtime: bool) -> Any:
+    """The token source: first of all, because it takes longest to be ready."""
+    # A GPU, where there is one, belongs to the token model.
+    gpus = 1 if ray.cluster_resources().get("GPU", 0) >= 1 else 0
+    return TokenSource.options(num_gpus=gpus, **confined()).remote(
+        flags, scenario.token_model, scenario.token_ahead, -5 if realtime else SOURCE_NICENESS
+    )
+
+
+def start_model(scenario: Scenario, fleet: list[Emulated]) -> Any:
+    """The device model, one for all devices."""
+    return DeviceModelActor.options(**confined()).remote(fleet, scenario.speed <= MAX_REALTIME_SPEED)

@@ -1,0 +1,164 @@
+"""The Ray actor of an emulated device: a thin shell around the engine and its buffers."""
+
+import threading
+import time
+from typing import Any
+
+import ray
+
+from device_model.step import StepPlan
+from serving.clock import WallClock
+from serving.cluster.actor_proxies import REPORT_S, Asking, Leasing, Progress, ReleaseSink, RemoteModel
+from serving.cluster.backoff import Forgotten
+from serving.cluster.streams.stream import Address, Drops, Receiver, this_node
+from serving.device.device_spec import Emulated
+from serving.device.engine import Engine
+from serving.device.live_routes import Arriving
+from serving.device.lpddr import LEASE_S
+from serving.device.pricing import Pricer
+from serving.device.token_buffer import Tokens
+from serving.device.traced_pricing import Traced
+from serving.policies.step_options import PLAIN
+from serving.process.process_priority import become_realtime, become_urgent, settle
+from serving.process.run_folder import share
+from serving.types import NEVER, Chunk, Release
+
+
+@ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1})
+class HbXpu:
+    """The emulated device: runs the engine's loop against the wall clock and sends its releases to the edge."""
+
+    def __init__(
+        self, index: int, clock: tuple[float, float], edge: Address, realtime: bool, emulated: Emulated
+    ) -> None:
+        """`clock`: its origin in Unix seconds, and its speed."""
+        become_urgent(realtime)
+        self._index = index
+        self._realtime = realtime
+        self._emulated = emulated
+        self._clock = WallClock(*clock)
+        self._sink = ReleaseSink(edge)
+        if this_node() != edge.node:
+            share(edge.folder)
+        self._feed: Receiver[list[Chunk]] = Receiver(
+            list[Chunk], edge.folder, f"device-{index}", others=edge.keys is not None
+        )
+        self._drops = Drops()
+        self._feed.on_dropped = self._drops.add
+        self._engine: Engine | None = None
+        self._progress: Progress | None = None
+        self._running, self._reported_s = False, time.monotonic()
+        threading.Thread(target=self._feed.run, args=[self._push], daemon=True).start()
+        threading.Thread(target=self._report, daemon=True).start()
+
+    @ray.method(concurrency_group="feed")
+    def pulse(self) -> float:
+        """For how many real seconds the loop, the feed, or the report of progress has been overdue."""
+        return max(self._clock.overdue_s if self._running else 0.0, self._feed.overdue_s, self._reported_late_s())
+
+    @ray.method(concurrency_group="feed")
+    def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> Address:
+        """(Re)connect to the other actors, with no requests; the address that tokens go to."""
+        emulated = self._emulated
+        shared = emulated.sharers > 1
+        ray.get(
+            [model.ways.remote(emulated, StepPlan.of((1, 1)), 1, None, (PLAIN,)), tier.release.remote(self._index, 0.0)]
+        )
+        self._model = RemoteModel(model, emulated)
+        self._leasing = Leasing(tier, shared, emulated.condition.ext_share)
+        self._tokens = Tokens()
+        self._progress = Progress(self._tokens, source, ahead)
+        self._engine = Engine(
+            device=self._index,
+            clock=self._clock,
+            planner=Asking(scheduler),
+            pricer=self._pricer(),
+            tier=self._leasing,
+            tokens=self._tokens,
+            sink=self._sink,
+            lease_s=LEASE_S if shared else NEVER,
+        )
+        settle()
+        return self._feed.address
+
+    @ray.method(concurrency_group="feed")
+    def emulate(self, emulated: Emulated) -> None:
+        """Be another device from now on: the same one in another condition."""
+        self._emulated = emulated
+        if self._engine is None:
+            return
+        self._model.emulated = emulated
+        self._leasing.left = emulated.condition.ext_share
+        if isinstance(self._engine.pricer, Traced) and emulated.trace is not None:
+            self._engine.pricer.emulate(emulated.trace)
+        else:
+            # From which batch on drafting pays depends on the condition.
+            self._engine.pricer = self._pricer()
+        self._engine.change()
+
+    @ray.method(concurrency_group="feed")
+    def stall(self, until_s: float) -> None:
+        """Stand still until an emulated instant."""
+        if self._engine is not None:
+            self._engine.stall(until_s)
+
+    def _pricer(self) -> Pricer:
+        if self._emulated.trace is not None:
+            return Traced(self._emulated.trace, Arriving(self._emulated.trace, self._tokens, self._clock.speed))
+        return self._emulated.pricer(self._model)
+
+    @ray.method(concurrency_group="loop")
+    def run(self) -> None:
+        """The loop: ends only by an error, or with its process."""
+        if self._realtime:
+            become_realtime()
+        engine = self._engine
+        if engine is None:
+            raise Forgotten("The device was restarted.")
+        engine.at = self._clock.now()
+        self._running = True
+        try:
+            while True:
+                engine.cycle()
+        finally:
+            self._running = False
+
+    @ray.method(concurrency_group="feed")
+    def open(self, request_id: str, position: int) -> None:
+        self._tokens.open(request_id, position)
+
+    @ray.method(concurrency_group="feed")
+    def close(self, request_ids: list[str]) -> None:
+        for request_id in request_ids:
+            self._tokens.close(request_id)
+
+    @ray.method(concurrency_group="feed")
+    def poke(self) -> None:
+        if self._engine is not None:
+            self._engine.poke()
+
+    @ray.method(concurrency_group="feed")
+    def follow(self, source: Any) -> None:
+        """Tell another token source from now on how far this device has got."""
+        if self._progress is not None:
+            self._progress.follow(source)
+
+    @ray.method(concurrency_group="feed")
+    def held(self) -> dict[str, tuple[int, list[int]]]:
+        return self._tokens.held()
+
+    def _push(self, chunks: list[Chunk]) -> None:
+        if self._engine is not None:
+            self._engine.push(chunks)
+
+    def _reported_late_s(self) -> float:
+        return max(0.0, time.monotonic() - self._reported_s - REPORT_S)
+
+    def _report(self) -> None:
+        while True:
+            time.sleep(REPORT_S)
+            self._reported_s = time.monotonic()
+            if self._progress is not None:
+                self._progress.report()
+            if dropped := self._drops.take():
+                self._sink(Release(self._index, self._clock.now(), [], dropped=dropped))

@@ -1,0 +1,208 @@
+"""The devices of an emulation while it runs: they join, drain, are lost and come back, and their requests move."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from device_model.condition import Condition
+from device_model.specs.spec import SpecError
+from serving.cluster.cluster import Cluster, Node, State
+from serving.cluster.recovery import Recovery
+from serving.cluster.streams.stream import Address
+from serving.device.device_spec import Emulated, Figures, check_shared
+from serving.flight import Flight
+from serving.policies.router import Router
+from serving.scenario.fleet import FleetError
+from serving.scenario.refused import Refused, Unknown
+
+log = logging.getLogger("foreserve")
+
+
+class Devices:
+    """Owns the nodes, by index. `flights` are all requests in flight, by id."""
+
+    def __init__(self, cluster: Cluster, nodes: list[Node], router: Router, flights: dict[str, Flight]) -> None:
+        self.nodes = {node.index: node for node in nodes}
+        self.cluster = cluster
+        self._router = router
+        self.recovery = Recovery(cluster, self.nodes, router, flights)
+        self._loops: dict[int, asyncio.Task[None]] = {}
+        self.on_fault: Callable[[int, str, bool], None] = lambda device, kind, begins: None
+        self.on_change: Callable[[Node], None] = lambda node: None
+        self.recovery.on_change = lambda node: self.on_change(node)
+
+    @property
+    def addresses(self) -> dict[int, Address]:
+        """Where each device takes its tokens."""
+        return self.recovery.addresses
+
+    async def start(self) -> None:
+        """Connect the actors, and run them."""
+        for node in self.nodes.values():
+            await self.recovery.wire(node)
+        await self.cluster.source.wire(self.addresses)
+        for node in self.nodes.values():
+            self._serve(node)
+
+    async def warm_up(self) -> None:
+        """Have each device's first tokens made before a client waits for them."""
+        await asyncio.gather(*(self.recovery.warm_up(node) for node in self.nodes.values()))
+
+    def stop(self) -> None:
+        """Look after them no longer; the actors end with Ray."""
+        for loop in self._loops.values():
+            loop.cancel()
+
+    async def add(self, emulated: Emulated) -> Node:
+        """One more device, which takes requests as soon as this returns. Raises `Refused`."""
+        figures = await self._checked(emulated)
+        index = max(self.nodes) + 1
+        rates = [node.figures.ext_bytes_per_s for node in self.nodes.values()]
+        try:
+            check_shared([*rates, figures.ext_bytes_per_s], emulated.sharers)
+        except FleetError as error:
+            raise Refused(str(error)) from error
+        node = self.cluster.start_node(index, emulated, figures)
+        self.nodes[node.index] = node
+        await self._join(node)
+        return node
+
+    def drain(self, index: int) -> Node:
+        """Send a device nothing more: it ends with the last of its requests. Raises `Refused`."""
+        node = self.at(index)
+        if node.state is not State.SERVING:
+            raise Refused(f"Device {index} is {node.state}: only one that is serving can be drained.")
+        self._need_another(index, "drained")
+        self._router.close(index)
+        node.state = State.DRAINING
+        self.on_change(node)
+        self.departed([index])
+        return node
+
+    def departed(self, devices: Iterable[int]) -> None:
+        """Requests have left these devices: one that drains may be empty now."""
+        for index in set(devices):
+            node = self.nodes[index]
+            if node.state is State.DRAINING and not self._router.in_flight(index):
+                self._end(node, State.GONE)
+
+    async def lose(self, index: int) -> None:
+        """A device is gone, with all that it held; its requests go on elsewhere. Raises `Refused`."""
+        self.check_loss(index)
+        node = self.nodes[index]
+        self._router.close(index)
+        self._end(node, State.LOST)
+        await self.recovery.move_all(node)
+
+    def check_loss(self, index: int) -> None:
+        """Raises `Refused` if a device can't be lost now."""
+        node = self.at(index)
+        if not node.up:
+            raise Refused(f"Device {index} is {node.state}: only one that is up can be lost.")
+        self._need_another(index, "lost")
+
+    async def revive(self, index: int) -> None:
+        """A device that was lost is there again, with nothing in it."""
+        old = self.at(index)
+        if old.state is State.LOST:
+            node = self.nodes[index] = self.cluster.start_node(index, old.emulated, old.figures)
+            await self._join(node)
+
+    async def degrade(self, index: int, condition: Condition) -> None:
+        """A device is in another condition from now on. Raises `Refused`, and changes nothing, if it can't be."""
+        emulated = self.at(index).emulated.in_condition(condition)
+        figures = await self._checked(emulated)
+        # By now another may stand in its place.
+        node = self.at(index)
+        node.emulated, node.figures = emulated, figures
+        self._router.set_speed(index, node.figures.token_s)
+        if index in self._loops:
+            # Also one that is being mended.
+            self._tell(node)
+        self.on_change(node)
+
+    def _tell(self, node: Node) -> None:
+        """Have a device and its scheduler know in what condition it is."""
+        node.device.emulate.remote(node.emulated)
+        node.scheduler.limit.remote(self.cluster.limits(node.figures))
+
+    async def check(self, index: int, condition: Condition) -> None:
+        """Raises `Refused` if a device can't be in a condition."""
+        await self._checked(self.at(index).emulated.in_condition(condition))
+
+    def stall(self, index: int, until_s: float) -> None:
+        """A device stands still until an emulated instant; one that is over has it go on."""
+        if self.at(index).up:
+            self.nodes[index].device.stall.remote(until_s)
+
+    def in_flight(self, index: int) -> int:
+        """Requests in flight on a device."""
+        return self._router.in_flight(index) if self.nodes[index].state is not State.STARTING else 0
+
+    def tier(self, index: int) -> range:
+        """The devices that are, were, or may come to be on the LPDDR tier of a device, itself included."""
+        sharers = self.nodes[index].emulated.sharers
+        return range(index - index % sharers, index - index % sharers + sharers)
+
+    @property
+    def kept(self) -> list[Node]:
+        """The devices that are run, and mended if they die."""
+        return [self.nodes[index] for index in self._loops]
+
+    def at(self, index: int) -> Node:
+        """The device with an index, if there is one that is not gone. Raises `Unknown`."""
+        node = self.nodes.get(index)
+        if node is None or node.state is State.GONE:
+            there = ", ".join(str(node.index) for node in self.present)
+            raise Unknown(f"There is no device {index}; those that there are: {there}.")
+        return node
+
+    @property
+    def present(self) -> list[Node]:
+        """All devices that are not gone."""
+        return [node for node in self.nodes.values() if node.state is not State.GONE]
+
+    @property
+    def up(self) -> list[Node]:
+        """The devices that have, or take, requests."""
+        return [node for node in self.nodes.values() if node.up]
+
+    async def _checked(self, emulated: Emulated) -> Figures:
+        """What a device would be like, if it can be and can hold what clients were promised."""
+        try:
+            figures: Figures = await self.cluster.model.figures.remote(emulated)
+        except SpecError as error:
+            raise Refused(str(getattr(error, "cause", error))) from error
+        context = self.cluster.max_model_len
+        if min(figures.kv_capacity_tokens, figures.max_context_tokens) < context:
+            held = min(figures.kv_capacity_tokens, figures.max_context_tokens)
+            raise Refused(f"Such a device holds {held} tokens of context, and clients were promised {context}.")
+        return figures
+
+    def _need_another(self, index: int, done: str) -> None:
+        if not self._router.others_open(index):
+            raise Refused(f"Device {index} is the last one that serves: add another before it is {done}.")
+
+    async def _join(self, node: Node) -> None:
+        await self.recovery.wire(node)
+        await self.cluster.source.wire(self.addresses)
+        await self.recovery.warm_up(node)
+        self._serve(node)
+
+    def _serve(self, node: Node) -> None:
+        node.state = State.SERVING
+        # Its condition may be another by now than it was connected in.
+        self._tell(node)
+        self._router.add(node.index, node.figures.token_s)
+        self._loops[node.index] = asyncio.create_task(self.recovery.keep(node))
+        self.on_change(node)
+
+    def _end(self, node: Node, state: State) -> None:
+        node.state = state
+        node.link.lose()
+        if loop := self._loops.pop(node.index, None):
+            loop.cancel()
+        self.addresses.pop(node.index, None)
+        self.cluster.end_node(node)
+        self.cluster.source.wire(self.addresses)
+        self.on_change(node)

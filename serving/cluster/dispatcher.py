@@ -1,0 +1,120 @@
+"""The edge's side of the devices: sends requests out, and takes releases in."""
+
+import contextlib
+import logging
+from collections.abc import Callable, Collection
+
+from ray.exceptions import RayError
+
+from serving.clock import WallClock
+from serving.cluster.cluster import Cluster, Node
+from serving.cluster.device_manager import Devices
+from serving.cluster.streams.stream import Inbox
+from serving.flight import Flight, unseen
+from serving.policies.router import Router
+from serving.policies.routing import make_policy
+from serving.types import Chunk, Dropped, Release, Request
+
+log = logging.getLogger("foreserve")
+
+Deliver = Callable[[Release, list[tuple[Flight, Chunk]]], None]
+
+
+class Dispatcher:
+    """Owns the flights, by request id. `deliver(release, news)` gets what clients have not seen yet."""
+
+    def __init__(self, cluster: Cluster, nodes: list[Node], inbox: Inbox[list[Release]]) -> None:
+        self.flights: dict[str, Flight] = {}
+        self.clock = WallClock(*cluster.clock)
+        self.source = cluster.source
+        self._router = Router(make_policy(cluster.scenario.router))
+        self.devices = Devices(cluster, nodes, self._router, self.flights)
+        self._inbox = inbox
+        self._stopped = False
+        self._deliver: Deliver = lambda release, news: None
+        self.on_restart: Callable[[str], None] = lambda actor: None
+        self.on_dropped: Callable[[str, Dropped], None] = lambda receiver, dropped: None
+        self.on_hopeless: Callable[[Flight], None] = lambda flight: None
+
+    async def start(self, deliver: Deliver) -> None:
+        """Connect the actors, and run them."""
+        self._deliver = deliver
+        self._inbox.on_dropped = lambda dropped: self.on_dropped("edge", dropped)
+        self._inbox.start(self._receive)
+        for part in (self.source, self.devices.recovery):
+            part.on_restart = lambda actor: self.on_restart(actor)
+            part.on_hopeless = self._refuse
+        await self.devices.start()
+        self.source.start(self.devices.recovery, self.flights)
+        await self.devices.warm_up()
+
+    def stop(self) -> None:
+        """Stop listening, and calling; the actors end with Ray."""
+        self._stopped = True
+        self.source.stop()
+        self.devices.stop()
+        self._inbox.close()
+
+    def choose(self, request: Request, named: int | None) -> int:
+        """A device for a request: the one its client named, if it serves, or the router's choice."""
+        return self._router.choose(request, named)
+
+    def in_flight(self, device: int) -> int:
+        """Requests in flight on a device."""
+        return self._router.in_flight(device)
+
+    async def submit(self, flight: Flight) -> None:
+        """Send a request on its way. Whatever is down at the moment gets it when it is up again."""
+        self.flights[flight.request.id] = flight
+        with contextlib.suppress(RayError):
+            await self.devices.recovery.send(self.devices.nodes[flight.device], flight)
+
+    def abort(self, request_ids: Collection[str]) -> list[Flight]:
+        """Stop requests, on the device at the end of its step; those that were in flight."""
+        flights = [flight for id in request_ids if (flight := self.flights.get(id))]
+        if self._stopped:
+            # Whoever is cancelled last: a call now would start another Ray.
+            return []
+        for node in self.devices.up:
+            ids = [flight.request.id for flight in flights if flight.device == node.index]
+            if ids:
+                node.scheduler.abort.remote(ids)
+                node.device.close.remote(ids)
+        self._forget(flights)
+        return flights
+
+    def _forget(self, flights: list[Flight]) -> None:
+        if not flights:
+            return
+        for flight in flights:
+            del self.flights[flight.request.id]
+        self._router.done((flight.device, flight.request) for flight in flights)
+        self.source.drop([flight.request.id for flight in flights])
+        for flight in flights:
+            self.devices.recovery.gone(self.devices.nodes[flight.device], [flight.request.id])
+        self.devices.departed(flight.device for flight in flights)
+
+    def _refuse(self, flight: Flight) -> None:
+        """End a request that cannot be served."""
+        if self.abort([flight.request.id]):
+            self.on_hopeless(flight)
+
+    def _receive(self, releases: list[Release]) -> None:
+        for release in releases:
+            # What a device had sent before it was lost, and was not here by then, comes from the next one.
+            node = self.devices.nodes.get(release.device)
+            if node is not None and node.up:
+                self._take(release)
+
+    def _take(self, release: Release) -> None:
+        if release.dropped is not None:
+            self.on_dropped(f"device {release.device}", release.dropped)
+        for id in release.started:
+            if (flight := self.flights.get(id)) and flight.started_s is None:
+                flight.started_s = release.start_s
+        news = unseen(self.flights, release.chunks)
+        node = self.devices.nodes[release.device]
+        if node.inquiry.open:
+            self.devices.recovery.passed(node, [flight.request.id for flight, _ in news])
+        self._forget([flight for flight, chunk in news if chunk.finish is not None])
+        self._deliver(release, news)

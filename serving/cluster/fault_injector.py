@@ -1,0 +1,208 @@
+"""Carries faults out on running devices, when they are due on the emulated clock."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Protocol
+
+from serving.cluster.cluster import State
+from serving.cluster.device_manager import Devices
+from serving.scenario.faults import DEGRADING, LOST, LPDDR, STALL, Event, Fault, condition_of, events
+from serving.scenario.refused import Refused, Unknown
+
+log = logging.getLogger("foreserve")
+
+# The emulated clock of this process is looked at this often, in real seconds: faults need no better.
+LOOK_S = 0.02
+
+
+class Now(Protocol):
+    """A clock to look at."""
+
+    def now(self) -> float: ...
+
+
+@dataclass(slots=True)
+class Injected:
+    """A fault that was told to us, until it is over: on which devices it is now, by the number of the occurrence."""
+
+    id: int
+    fault: Fault
+    told_at_s: float
+    active: dict[int, int] = field(default_factory=dict)
+    task: "asyncio.Task[None] | None" = None
+    # Its begins and ends come one after the other, each whole.
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Injector:
+    """Owns the faults. `on_fault(device, kind, active, begins)` hears of each begin and end."""
+
+    def __init__(self, devices: Devices, clock: Now, seed: int) -> None:
+        self.faults: dict[int, Injected] = {}
+        self._devices = devices
+        self._clock = clock
+        self._seed = seed
+        self._told = 0
+        # On which device, and until when, by fault and occurrence.
+        self._stalls: dict[tuple[int, int], tuple[int, float]] = {}
+        # Two that change the same device, one after the other.
+        self._lock = asyncio.Lock()
+        self._carried_out: set[asyncio.Future[Injected]] = set()
+
+    async def inject(self, fault: Fault) -> Injected:
+        """Have a fault come, counted from now on. Raises `Refused`, and changes nothing, if it could not."""
+        return await self._whole(self._inject(fault))
+
+    async def clear(self, id: int) -> Injected:
+        """End a fault, and what it has done. Raises `Unknown` if there is none with this id."""
+        if id not in self.faults:
+            there = ", ".join(map(str, self.faults)) or "none"
+            raise Unknown(f"There is no fault {id}; those that there are: {there}.")
+        return await self._whole(self._clear(self.faults.pop(id)))
+
+    async def _whole(self, change: Coroutine[None, None, Injected]) -> Injected:
+        """Carry out a change of which nothing may be left undone, also if whoever asked for it goes away."""
+        task = asyncio.ensure_future(change)
+        self._carried_out.add(task)
+        task.add_done_callback(self._carried_out.discard)
+        return await asyncio.shield(task)
+
+    async def _inject(self, fault: Fault) -> Injected:
+        targets = self._targets(fault)
+        for device in targets:
+            await self._check(fault, device)
+        injected = self.faults[self._told] = Injected(self._told, fault, self._clock.now())
+        self._told += 1
+        coming = events(fault, targets, self._seed + injected.id)
+        event = next(coming, None)
+        try:
+            while event is not None and event.at_s <= 0:
+                await self._happen(injected, event)
+                event = next(coming, None)
+        except Refused:
+            if self.faults.pop(injected.id, None):
+                await self._clear(injected)
+            raise
+        if self._is_told(injected):
+            rest = coming if event is None else chain([event], coming)
+            injected.task = asyncio.create_task(self._drive(injected, rest))
+        return injected
+
+    async def _clear(self, injected: Injected) -> Injected:
+        """End all that there is of a fault that is no longer among those that are told."""
+        async with injected.lock:  # what has begun to happen is ended when it has happened
+            if injected.task is not None:
+                injected.task.cancel()
+            for occurrence, device in list(injected.active.items()):
+                await self._end(injected, occurrence, device)
+        return injected
+
+    def _is_told(self, injected: Injected) -> bool:
+        """Whether it has not been cleared."""
+        return self.faults.get(injected.id) is injected
+
+    def stop(self) -> None:
+        """Nothing more happens."""
+        for injected in self.faults.values():
+            if injected.task is not None:
+                injected.task.cancel()
+
+    def of_device(self, device: int) -> list[Fault]:
+        """The faults that a device has now."""
+        return [each.fault for each in self.faults.values() for index in each.active.values() if index == device]
+
+    def _targets(self, fault: Fault) -> list[int]:
+        if fault.device is not None:
+            return [self._devices.at(fault.device).index]
+        return [node.index for node in self._devices.present]
+
+    async def _check(self, fault: Fault, device: int) -> None:
+        """Whether it could come now."""
+        if fault.kind == LOST:
+            self._devices.check_loss(device)
+        elif fault.kind != STALL:
+            await self._devices.check(device, condition_of([*self._degrading(device), fault]))
+
+    async def _drive(self, injected: Injected, coming: Iterable[Event]) -> None:
+        for event in coming:
+            await self._until(injected.told_at_s + event.at_s)
+            try:
+                await self._happen(injected, event)
+            except Refused as error:
+                log.error("The fault %r could not come: %s", str(injected.fault), error)
+        if not injected.active:
+            self.faults.pop(injected.id, None)
+
+    async def _until(self, at_s: float) -> None:
+        # Once in any case: what comes more often than it can be carried out must not keep all else waiting.
+        await asyncio.sleep(LOOK_S)
+        while self._clock.now() < at_s:
+            await asyncio.sleep(LOOK_S)
+
+    async def _happen(self, injected: Injected, event: Event) -> None:
+        async with injected.lock:
+            if not event.begins:
+                if event.number in injected.active:
+                    await self._end(injected, event.number, event.device)
+            elif self._is_told(injected) and self._devices.nodes[event.device].state is not State.GONE:
+                await self._come(injected, event)
+
+    async def _come(self, injected: Injected, event: Event) -> None:
+        injected.active[event.number] = event.device
+        try:
+            await self._begin(injected, event)
+        except Refused:
+            del injected.active[event.number]
+            raise
+        self._devices.on_fault(event.device, injected.fault.kind, True)
+
+    async def _begin(self, injected: Injected, event: Event) -> None:
+        fault, device = injected.fault, event.device
+        if fault.kind == STALL:
+            self._stalls[injected.id, event.number] = device, self._clock.now() + fault.for_s
+            self._stall(device)
+        elif fault.kind == LOST:
+            await self._devices.lose(device)
+        else:
+            await self._degrade(fault, device)
+
+    def _stall(self, device: int) -> None:
+        """Have a device stand still until the last of its stalls is over; of those that come together one counts."""
+        ends_s = [end_s for where, end_s in self._stalls.values() if where == device]
+        self._devices.stall(device, max(ends_s, default=0.0))
+
+    async def _end(self, injected: Injected, occurrence: int, device: int) -> None:
+        del injected.active[occurrence]
+        fault = injected.fault
+        stall = self._stalls.pop((injected.id, occurrence), None)
+        there = self._devices.nodes[device].state is not State.GONE
+        if there:
+            self._devices.on_fault(device, fault.kind, False)
+        if fault.kind in DEGRADING:
+            # Of one that is gone there may be others on its tier.
+            await self._degrade(fault, device)
+        elif there and fault.kind == LOST:
+            await self._devices.revive(device)
+        elif there and stall and self._clock.now() < stall[1]:
+            self._stall(device)
+
+    async def _degrade(self, fault: Fault, device: int) -> None:
+        """Put the device, and those that share an LPDDR tier which it concerns, into the condition that they are in."""
+        async with self._lock:
+            reached = self._devices.tier(device) if fault.kind == LPDDR else [device]
+            for index in [node.index for node in self._devices.present if node.index in reached]:
+                await self._devices.degrade(index, condition_of(self._degrading(index)))
+
+    def _degrading(self, device: int) -> list[Fault]:
+        """What degrades a device: its own faults, and those of the LPDDR tier that it is on."""
+        tier = self._devices.tier(device)
+        found = []
+        for each in self.faults.values():
+            # Told of several devices on one tier, it still throttles that tier once.
+            where = tier if each.fault.kind == LPDDR else [device]
+            if any(index in where for index in each.active.values()):
+                found.append(each.fault)
+        return found

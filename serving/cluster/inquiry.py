@@ -1,0 +1,50 @@
+"""A part that dies again and again: is one of its requests the cause?"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from serving.token_source.group_testing import Trials
+
+
+@dataclass(slots=True)
+class Inquiry:
+    """Decides, after each death of a part, which of its requests may go on at once, and which one has to go.
+
+    One death from outside proves nothing: somebody may have killed it, and all go on. Those that have made no progress
+    since are suspects if it dies again.
+    """
+
+    _trials: Trials = field(default_factory=Trials)
+    _unproven: set[str] = field(default_factory=set)
+
+    @property
+    def open(self) -> bool:
+        """Tell whether progress of requests is of interest."""
+        return bool(self._unproven or self._trials.on_trial)
+
+    def allows(self, request_id: str) -> bool:
+        """Tell whether a request may go on now."""
+        return self._trials.allowed is None or request_id in self._trials.allowed
+
+    def death(self, at_work: Iterable[str], by_itself: bool) -> str | None:
+        """Take note of a death; the request that is its cause, if that is known now.
+
+        `at_work`: the requests that it had, the youngest first. `by_itself`: it ended by an error of its own.
+        """
+        here = list(at_work)
+        if not (by_itself or self._trials.on_trial or self._unproven.intersection(here)):
+            self._unproven = set(here)
+            return None
+        suspects = self._trials.on_trial or self._unproven.intersection(here) or set(here)
+        self._unproven = set()
+        return self._trials.crash(id for id in here if id in suspects)
+
+    def passed(self, request_ids: Collection[str]) -> None:
+        """Take note of requests that have got further than they were when it died."""
+        self._unproven.difference_update(request_ids)
+        self._trials.passed(request_ids)
+
+    def gone(self, request_ids: Collection[str]) -> None:
+        """Take note of requests that are done, or that nobody waits for any more."""
+        self._unproven.difference_update(request_ids)
+        self._trials.gone(request_ids)

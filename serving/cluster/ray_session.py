@@ -1,0 +1,96 @@
+"""Ray, for as long as it is needed: one of our own that leaves nothing behind, or one that is there already."""
+
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import ray
+
+from serving.cluster.placement import wait_for_hosts
+from serving.process.run_folder import run_folder
+from serving.scenario.scenario import ScenarioError
+
+REACHED_S = 5.0
+OBJECT_STORE_BYTES = 100 * 2**20
+
+
+def is_joined() -> bool:
+    """Whether Ray is somebody else's, which may have nodes that are not this one."""
+    return bool(os.environ.get("RAY_ADDRESS"))
+
+
+@contextlib.contextmanager
+def ray_session(cores: int | None = None) -> Iterator[Path]:
+    """A Ray of our own on loopback, with as many cores as there are or as are said; or the one that `RAY_ADDRESS`
+    names. The folder is for what its processes on this host have for each other. Raises `ScenarioError`."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(run_folder())
+        stack.callback(ray.shutdown)
+        _start(folder, cores)
+        yield folder
+
+
+def _start(folder: Path, cores: int | None) -> None:
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Calls that nobody waits for fail where an actor has died; whoever looks after it hears of that otherwise.
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
+    # A call after the end is a mistake, and no wish for another Ray.
+    os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
+    # Ray makes its workers as nice as can be; ours are on a clock.
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+    if address := os.environ.get("RAY_ADDRESS"):
+        _check_reachable(address)
+        ray.init(**quiet)
+        wait_for_hosts()
+        return
+    # Ray turns a loopback address that it is given into the machine's own, unless it is told (as it is on laptops that
+    # would ask about their firewall) that there will be no second machine.
+    ray._private.ray_constants.ENABLE_RAY_CLUSTER = False
+    _keep_signals()
+    _keep_strangers_out(folder)
+    # Ray opens its folder to everybody: what is in it is closed by ours around it.
+    own = {"num_cpus": cores, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+    ray.init(address="local", _temp_dir=str(folder / "ray"), **own, **quiet)
+
+
+def _keep_signals() -> None:
+    """Have Ray leave signals alone: it would end us at any of its own steps, and print where it was."""
+    ray._private.ray_constants.RAY_DISABLE_FAILURE_SIGNAL_HANDLER = True
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        ray._private.utils.set_sigterm_handler = lambda handler: None
+
+
+def _keep_strangers_out(folder: Path) -> None:
+    """Have Ray's processes ask for a token that only they can read; the one that Ray would make anybody may."""
+    path = folder / "token"
+    path.touch(mode=0o600)
+    path.write_text(_token(), encoding="utf-8")
+    os.environ["RAY_AUTH_TOKEN_PATH"] = str(path)
+    # Where nothing is said, a new Ray asks for tokens; that it should not was said of another one.
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
+        os.environ.pop(name, None)
+
+
+@cache
+def _token() -> str:
+    """One for all sessions of a process, as Ray reads it but once."""
+    return secrets.token_hex(32)
+
+
+def _check_reachable(address: str) -> None:
+    """Raises `ScenarioError` if nobody listens at an address of the form HOST:PORT, for which Ray would wait on."""
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), REACHED_S).close()
+        except OSError as error:
+            sentence = f"RAY_ADDRESS is {address}, where no Ray can be reached ({error}): start one, or unset it."
+            raise ScenarioError(sentence) from error

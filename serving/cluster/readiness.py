@@ -1,0 +1,79 @@
+"""How the parts of an emulation are: what its probes are told, and what its watchdog looks at."""
+
+from collections.abc import Iterable
+
+from serving.cluster.cluster import Node, State
+from serving.cluster.device_manager import Devices
+from serving.cluster.watchdog import Part, Watchdog
+
+# Emulated waits end each quarter of a second; what else a device's loop waits for are answers of other actors.
+DEVICE_S = 20.0
+# One step of vLLM's may be a prompt as long as the context, on a slow core.
+SOURCE_S = 60.0
+NEVER_S = float("inf")
+
+UP, DOWN = "up", "down"
+
+
+class Readiness:
+    """Tells whether an emulation is alive (its process is worth keeping) and ready (it can serve a request now)."""
+
+    def __init__(self, devices: Devices) -> None:
+        self._devices = devices
+        self._source = devices.cluster.source
+        self._lost = ""
+        self.watchdog = Watchdog(self._parts, on_dead=lambda part: self._source.lose_standby(part.actor))
+
+    def lose(self, sentence: str) -> None:
+        """Take note that what everything stands on is gone for good."""
+        self._lost = sentence
+
+    @property
+    def live(self) -> bool:
+        """Tell whether it can ever serve again."""
+        return not self._lost
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether a request that comes now would be served: the source, the device model and a device are up."""
+        states = self.watchdog.states()
+        source = self._source.link.up and _may_serve(states, "token source") and _may_serve(states, "device model")
+        return self.live and source and any(self._serves(node, states) for node in self._devices.kept)
+
+    def parts(self) -> dict[str, str]:
+        """How each part is, by name: `up`, `starting`, `silent` or `down`; a device also in which state it is."""
+        states = self.watchdog.states() | {"ray": self._lost or UP}
+        for node in self._devices.present:
+            name = f"device {node.index}"
+            if node.state is not State.SERVING:
+                states[name] = str(node.state)
+            elif not node.link.up:
+                states[name] = DOWN
+        if not self._source.link.up:
+            states["token source"] = DOWN
+        return dict(sorted(states.items()))
+
+    def _serves(self, node: Node, states: dict[str, str]) -> bool:
+        parts = (f"device {node.index}", f"scheduler {node.index}", f"lpddr {_tier(node)}")
+        return node.state is State.SERVING and node.link.up and all(_may_serve(states, part) for part in parts)
+
+    def _parts(self) -> Iterable[Part]:
+        cluster = self._devices.cluster
+        yield Part("token source", self._source.handle, SOURCE_S)
+        for number, standby in enumerate(self._source.standbys):
+            yield Part(f"standby token source {number}", standby, SOURCE_S)
+        yield Part("device model", cluster.model, NEVER_S)
+        for node in self._devices.kept:
+            yield Part(f"device {node.index}", node.device, DEVICE_S)
+            yield Part(f"scheduler {node.index}", node.scheduler, NEVER_S)
+        for index, tier in cluster.tiers.items():
+            yield Part(f"lpddr {index}", tier, NEVER_S)
+
+
+def _tier(node: Node) -> int:
+    return node.index - node.index % node.emulated.sharers
+
+
+def _may_serve(states: dict[str, str], part: str) -> bool:
+    """Tell whether nothing is known against a part: one that was not asked yet is taken to be well."""
+    return states.get(part, UP) in (UP, "starting")

@@ -1,0 +1,229 @@
+"""Devices that die come back: connected anew, with their requests at the token that each client has."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Collection, Coroutine
+from typing import Any
+
+from ray.exceptions import RayError
+
+from serving.cluster.backoff import RETRY_S, from_outside, summary
+from serving.cluster.cluster import Cluster, Node, State
+from serving.cluster.streams.stream import Address
+from serving.flight import Flight
+from serving.policies.router import Router
+from serving.process.logs import fields
+
+log = logging.getLogger("foreserve")
+
+# A device whose actors are not back after so many real seconds is taken for lost.
+PATIENCE_S = 8.0
+# Nor does anybody wait for one that is not even to be tried again before so many.
+LONG_WAIT_S = 2.0
+# One that has failed often must run for so long before it has requests again.
+PROBATION_S = 5.0
+WARM_UP_TOKENS = 16
+# What is warm by then is warm: a source that died meanwhile makes no tokens for nobody.
+WARM_UP_S = 20.0
+
+
+class Recovery:
+    """Connects devices, runs them, and mends them. `nodes` and `flights` are those of the emulation, by index and id.
+
+    A device that dies again with the same requests takes them up apart, until the one that is the cause is known;
+    `on_hopeless` gets it.
+    """
+
+    def __init__(self, cluster: Cluster, nodes: dict[int, Node], router: Router, flights: dict[str, Flight]) -> None:
+        self.addresses: dict[int, Address] = {}
+        self._cluster = cluster
+        self._nodes = nodes
+        self._router = router
+        self._flights = flights
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.on_restart: Callable[[str], None] = lambda actor: None
+        self.on_change: Callable[[Node], None] = lambda node: None
+        self.on_move: Callable[[Flight], None] = lambda flight: None
+        self.on_hopeless: Callable[[Flight], None] = lambda flight: None
+
+    async def wire(self, node: Node) -> None:
+        """Connect a device's actors with each other, as if they had never had a request."""
+        await node.device.emulate.remote(node.emulated)
+        limits, rules = self._cluster.limits(node.figures), self._cluster.rules(node.figures)
+        await node.scheduler.reset.remote(node.device, limits, rules)
+        self.addresses[node.index] = await node.device.wire.remote(
+            node.scheduler,
+            self._cluster.model,
+            node.tier,
+            self._cluster.source.handle,
+            self._cluster.scenario.token_ahead,
+        )
+
+    async def warm_up(self, node: Node) -> None:
+        """Have tokens made for a device that it never releases: first calls and first steps take their time."""
+        id = f"warm-up-{node.index}"
+        await node.device.open.remote(id, 0)
+        self._cluster.source.warm_up(id, node.index, WARM_UP_TOKENS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WARM_UP_S):
+                while len((await node.device.held.remote())[id][1]) < WARM_UP_TOKENS:
+                    await asyncio.sleep(0.01)
+        node.device.close.remote([id])
+        self._cluster.source.drop([id])
+
+    async def keep(self, node: Node) -> None:
+        """Run a device, and mend what dies of it, for as long as it is there."""
+        while True:
+            try:
+                await node.device.run.remote()
+            except RayError as error:
+                node.link.lose()
+                sentence = "Device %d stopped (%s); it goes on where it was."
+                log.error(sentence, node.index, summary(error), extra=fields(device=node.index))
+                self.on_restart(f"device {node.index}")
+                self._suspect(node, by_itself=not from_outside(error))
+                await self._mend(node)
+
+    async def held(self, within_s: float) -> dict[str, tuple[int, list[int]]]:
+        """What lies in the buffers of all devices that say so in time, by request: tokens taken, and those ready."""
+        asked = [self._held(node, within_s) for node in self._nodes.values() if node.up]
+        return {id: buffer for held in await asyncio.gather(*asked) for id, buffer in held.items()}
+
+    def follow(self, source: Any) -> None:
+        """Tell all devices of another token source."""
+        for node in self._nodes.values():
+            if node.up:
+                node.device.follow.remote(source)
+
+    async def send(self, node: Node, flight: Flight) -> None:
+        """Have a device serve a request, from the token that its client has on, unless it does, or is down. Raises
+        RayError; then the device is down, and takes the request up when it is mended."""
+        seen = node.link.state
+        request = flight.resumed
+        if seen is None or flight.place == (node.index, seen) or not node.inquiry.allows(request.id):
+            return
+        place = flight.place = (node.index, seen)
+        # Awaited, so that no token is there before its buffer is.
+        await node.device.open.remote(request.id, request.released)
+        if self._flights.get(request.id) is flight and flight.place == place and node.link.state == seen:
+            flight.opened = True
+            node.scheduler.submit.remote(request)
+            self._cluster.source.resume(flight)
+
+    async def move_all(self, node: Node) -> None:
+        """All requests of a device go on elsewhere, from the token that their clients have."""
+        to: dict[int, list[Flight]] = {}
+        for flight in [flight for flight in self._flights.values() if flight.device == node.index]:
+            self._router.done([(node.index, flight.request)])
+            flight.move(self._router.choose(flight.request))
+            self.on_move(flight)
+            # One that is being mended takes up all of its requests itself, these included.
+            if self._nodes[flight.device].link.up:
+                to.setdefault(flight.device, []).append(flight)
+        self.on_change(node)
+        with contextlib.suppress(RayError):  # One that fails now is mended, and then takes them up.
+            await asyncio.gather(*(self._resume(self._nodes[index], flights) for index, flights in to.items()))
+
+    def passed(self, node: Node, request_ids: Collection[str]) -> None:
+        """Take note of requests that a suspect device has served since it died."""
+        node.inquiry.passed(request_ids)
+        self._admit(node)
+
+    def gone(self, node: Node, request_ids: Collection[str]) -> None:
+        """Take note of requests that a suspect device has no more."""
+        if node.inquiry.open:
+            node.inquiry.gone(request_ids)
+            self._admit(node)
+
+    async def _held(self, node: Node, within_s: float) -> dict[str, tuple[int, list[int]]]:
+        try:
+            async with asyncio.timeout(within_s):
+                held: dict[str, tuple[int, list[int]]] = await node.device.held.remote()
+        except (RayError, TimeoutError):
+            return {}
+        return held
+
+    def _of(self, node: Node) -> list[Flight]:
+        return [flight for flight in self._flights.values() if flight.device == node.index]
+
+    def _suspect(self, node: Node, by_itself: bool) -> None:
+        at_work = [flight.request.id for flight in reversed(self._of(node)) if node.inquiry.allows(flight.request.id)]
+        culprit = node.inquiry.death(at_work, by_itself)
+        if culprit is not None and culprit in self._flights:
+            self.on_hopeless(self._flights[culprit])
+
+    async def _mend(self, node: Node) -> None:
+        """Try until it works; meanwhile, if that takes too long and there are others, its requests go on there."""
+        given_up_at = time.monotonic() + PATIENCE_S
+        wait_s = node.backoff.failed(time.monotonic())
+        if wait_s > LONG_WAIT_S:
+            await self._go_on_elsewhere(node)
+        await asyncio.sleep(wait_s)
+        while not await self._recovered(node):
+            if time.monotonic() > given_up_at or node.backoff.given_up:
+                await self._go_on_elsewhere(node)
+            await asyncio.sleep(RETRY_S)
+        if node.backoff.given_up:
+            await self._go_on_elsewhere(node)
+        if node.state is State.LOST:
+            self._start(self._reopen(node))
+
+    async def _go_on_elsewhere(self, node: Node) -> None:
+        """Have a device's requests served by the others, or refuse them, if there are none and it has failed often."""
+        if node.up and self._router.others_open(node.index):
+            sentence = "Device %d does not come back; its requests go on elsewhere."
+            log.error(sentence, node.index, extra=fields(device=node.index))
+            self._router.close(node.index)
+            node.state = State.LOST
+            self.on_change(node)
+            await self.move_all(node)
+        elif node.backoff.given_up:
+            for flight in self._of(node):
+                self.on_hopeless(flight)
+
+    async def _reopen(self, node: Node) -> None:
+        """Let a device that was lost have requests again."""
+        seen = node.link.state
+        if node.backoff.given_up:
+            await asyncio.sleep(PROBATION_S)
+        if node.link.state == seen and node.state is State.LOST:
+            node.state = State.SERVING
+            self._router.open(node.index)
+            self.on_change(node)
+
+    async def _recovered(self, node: Node) -> bool:
+        try:
+            await asyncio.wait_for(self._recover(node), PATIENCE_S)
+        except (RayError, TimeoutError):
+            return False
+        return True
+
+    async def _recover(self, node: Node) -> None:
+        """A device and a scheduler, fresh or reset, take up their requests at the token each client has."""
+        node.link.lose()
+        await self.wire(node)
+        # Sent before what follows, and to one actor calls come in order.
+        self._cluster.source.wire(self.addresses)
+        node.link.up = True
+        await self._resume(node, self._of(node))
+
+    async def _resume(self, node: Node, flights: list[Flight]) -> None:
+        await asyncio.gather(*(self.send(node, flight) for flight in flights))
+
+    def _admit(self, node: Node) -> None:
+        """Have those of a device's requests that had to wait, and may go on now, do so."""
+        if node.link.up and any(flight.place != (node.index, node.link.state) for flight in self._of(node)):
+            self._start(self._resume(node, self._of(node)))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(_suppressing(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _suppressing(work: Coroutine[Any, Any, None]) -> None:
+    """A device that fails meanwhile is mended, and then takes its requests up."""
+    with contextlib.suppress(RayError):
+        await work

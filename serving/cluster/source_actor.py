@@ -1,0 +1,82 @@
+"""The Ray actor of the token source: a thin shell around vLLM's engine."""
+
+import os
+from typing import Any
+
+import ray
+
+from serving.cluster.streams.stream import Address, Sender
+from serving.process.process_priority import settle
+from serving.types import Chunk
+
+
+@ray.remote(num_cpus=0, concurrency_groups={"loop": 1, "feed": 1})
+class TokenSource:
+    """vLLM in a process of its own. Another one takes its place if it dies (`serving.cluster.source_manager`)."""
+
+    def __init__(self, flags: list[str], token_model: str, ahead: int, niceness: int) -> None:
+        from serving.token_source.vllm_args import engine_args, prepare_environment
+
+        os.nice(niceness)
+        prepare_environment(token_model)
+        from serving.token_source.vllm_source import VllmSource
+
+        self._devices: dict[int, tuple[Address, Sender[list[Chunk]]]] = {}
+        self._source = VllmSource(engine_args(flags), ahead, self._deliver)
+
+    @ray.method(concurrency_group="feed")
+    def pulse(self) -> float:
+        """For how many real seconds the loop has been at one step."""
+        return self._source.overdue_s
+
+    @ray.method(concurrency_group="feed")
+    def wire(self, devices: dict[int, Address]) -> None:
+        """Learn where tokens go: each device's address."""
+        self._source.do(lambda: self._connect(devices))
+        settle()
+
+    @ray.method(concurrency_group="loop")
+    def run(self) -> None:
+        """The loop: ends only by an error, or with its process."""
+        while True:
+            self._source.cycle()
+
+    @ray.method(concurrency_group="feed")
+    def warm_up(self, request_id: str, device: int, tokens: int) -> None:
+        self._source.warm_up(request_id, device, tokens)
+
+    @ray.method(concurrency_group="feed")
+    def add(self, request: Any, device: int, known: list[int]) -> None:
+        self._source.add(request, device, known)
+
+    @ray.method(concurrency_group="feed")
+    def drop(self, request_ids: list[str]) -> None:
+        self._source.drop(request_ids)
+
+    @ray.method(concurrency_group="feed")
+    def taken(self, positions: dict[str, int]) -> None:
+        self._source.taken(positions)
+
+    @ray.method(concurrency_group="feed")
+    def beyond_known(self) -> list[str]:
+        return self._source.beyond_known()
+
+    @ray.method(concurrency_group="feed")
+    def resend(self, request_id: str, position: int, device: int) -> None:
+        self._source.resend(request_id, position, device)
+
+    def _connect(self, devices: dict[int, Address]) -> None:
+        for index in self._devices.keys() - devices.keys():
+            self._devices.pop(index)[1].close()
+        for index, address in devices.items():
+            known, sender = self._devices.get(index, (None, None))
+            if address == known:
+                continue
+            if sender is not None:
+                sender.close()
+            self._devices[index] = (address, Sender(address))
+
+    def _deliver(self, device: int, chunks: list[Chunk]) -> None:
+        # A device that is gone has no address: what was for it goes to another one, once that has asked.
+        if device in self._devices:
+            self._devices[device][1].send(chunks)

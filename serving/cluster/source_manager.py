@@ -1,0 +1,187 @@
+"""The token source while the emulation runs: what is in it, and what takes its place when it dies."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Collection
+from typing import Any, Protocol
+
+import ray
+from ray.exceptions import RayError
+
+from serving.cluster.backoff import Backoff, from_outside, summary
+from serving.cluster.connection_epoch import Link
+from serving.cluster.inquiry import Inquiry
+from serving.cluster.streams.stream import Address
+from serving.flight import Flight
+from serving.process.logs import fields
+
+log = logging.getLogger("foreserve")
+
+ACTOR = "token source"
+LOOK_S = 0.2
+# What a device does not say of its buffers within so many real seconds, the source makes again.
+ASK_S = 2.0
+
+
+class Places(Protocol):
+    """Where tokens go: `serving.cluster.device_manager.Devices`."""
+
+    addresses: dict[int, Address]
+
+    async def held(self, within_s: float) -> dict[str, tuple[int, list[int]]]: ...
+
+    def follow(self, source: Any) -> None: ...
+
+
+class SourceManager:
+    """Owns the token source's actor, and those that stand by to replace it.
+
+    A request is in the source from `add` to `drop`, through any number of deaths of the actor. When the source dies
+    with the same requests twice, they go on apart until the one that is the cause is known; `on_hopeless` gets it.
+    """
+
+    def __init__(self, make: Callable[[], Any], standbys: int) -> None:
+        """`make` starts an actor, and returns before it is there; `standbys` are started once the source is ready."""
+        self._make = make
+        self._handle = make()
+        self._standbys: list[Any] = []
+        self._wanted_standbys = standbys
+        self.link = Link()
+        self.backoff = Backoff()
+        self._inquiry = Inquiry()
+        self._in_source: set[str] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.on_restart: Callable[[str], None] = lambda actor: None
+        self.on_hopeless: Callable[[Flight], None] = lambda flight: None
+
+    def start(self, places: Places, flights: dict[str, Flight]) -> None:
+        """Run the source from now on; its addresses have been wired."""
+        self._places, self._flights = places, flights
+        self._stand_by()
+        self._tasks = [asyncio.create_task(self._run()), asyncio.create_task(self._watch_progress())]
+
+    def stop(self) -> None:
+        """Look after it no longer; the actors end with Ray."""
+        for task in self._tasks:
+            task.cancel()
+
+    @property
+    def handle(self) -> Any:
+        """The actor that is the source now."""
+        return self._handle
+
+    @property
+    def standbys(self) -> list[Any]:
+        """The actors that stand by."""
+        return list(self._standbys)
+
+    def wire(self, addresses: dict[int, Address]) -> Any:
+        """Tell the source where tokens go; awaiting the answer waits until it is there."""
+        return self._handle.wire.remote(addresses)
+
+    def warm_up(self, request_id: str, device: int, tokens: int) -> None:
+        """Have tokens made that no client waits for."""
+        self._handle.warm_up.remote(request_id, device, tokens)
+
+    def add(self, flight: Flight, known: list[int] | None = None) -> None:
+        """Have a request's tokens made, unless the source is down or the request must wait: then it comes later."""
+        id = flight.request.id
+        if self.link.up and flight.opened and id not in self._in_source and self._inquiry.allows(id):
+            self._in_source.add(id)
+            self._handle.add.remote(flight.core_request, flight.device, known or [])
+
+    def resume(self, flight: Flight) -> None:
+        """Have a request's tokens sent to its device again, from the token that its client has."""
+        if flight.request.id in self._in_source:
+            self._handle.resend.remote(flight.request.id, len(flight.tokens), flight.device)
+        else:
+            self.add(flight, flight.tokens)
+
+    def drop(self, request_ids: Collection[str]) -> None:
+        """Forget requests: done, or aborted."""
+        self._handle.drop.remote(list(request_ids))
+        self._in_source.difference_update(request_ids)
+        if self._inquiry.open:
+            self._inquiry.gone(request_ids)
+            self._admit()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._handle.run.remote()
+            except RayError as error:
+                self.link.lose()
+                sentence = "The token source stopped (%s); it starts again."
+                log.error(sentence, summary(error), extra=fields(actor=ACTOR))
+                self.on_restart(ACTOR)
+                self._suspect(by_itself=not from_outside(error))
+                while not await self._recovered():
+                    self._give_up()
+
+    def _suspect(self, by_itself: bool) -> None:
+        at_work = [id for id in reversed(self._flights) if id in self._in_source]
+        culprit = self._inquiry.death(at_work, by_itself)
+        if culprit is not None and culprit in self._flights:
+            self.on_hopeless(self._flights[culprit])
+
+    def _give_up(self) -> None:
+        """Refuse what waits for a source that does not come back."""
+        if self.backoff.given_up:
+            for flight in list(self._flights.values()):
+                self.on_hopeless(flight)
+
+    async def _recovered(self) -> bool:
+        """Replace the source by one that stands by, or by a new one; it makes again what the old one had made."""
+        await asyncio.sleep(self.backoff.failed(time.monotonic()))
+        with contextlib.suppress(RayError):
+            ray.kill(self._handle)
+        self._handle = self._standbys.pop(0) if self._standbys else self._make()
+        self._in_source.clear()
+        try:
+            await self.wire(self._places.addresses)
+        except RayError as error:
+            log.error("The token source does not start (%s).", summary(error), extra=fields(actor=ACTOR))
+            return False
+        self._places.follow(self._handle)
+        self.link.up = True
+        await self._add_missing()
+        self._stand_by()
+        return True
+
+    def _stand_by(self) -> None:
+        while len(self._standbys) < self._wanted_standbys:
+            self._standbys.append(self._make())
+
+    def lose_standby(self, handle: Any) -> None:
+        """Replace one that stands by and is dead."""
+        if handle in self._standbys:
+            self._standbys.remove(handle)
+            self._stand_by()
+
+    def _admit(self) -> None:
+        """Add who may go on now."""
+        if self.link.up and any(id not in self._in_source and self._inquiry.allows(id) for id in self._flights):
+            self._tasks.append(asyncio.create_task(self._add_missing()))
+            self._tasks = [task for task in self._tasks if not task.done()]
+
+    async def _add_missing(self) -> None:
+        state, held = self.link.state, await self._places.held(ASK_S)
+        if state != self.link.state:
+            return
+        for flight in list(self._flights.values()):
+            taken, ready = held.get(flight.request.id, (len(flight.tokens), []))
+            # What the device took and sent may still be on its way here: then its buffer begins later than we know.
+            self.add(flight, flight.tokens + (ready if taken == len(flight.tokens) else []))
+
+    async def _watch_progress(self) -> None:
+        """Acquit those that have got beyond the point at which the source died."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if not (self._inquiry.open and self.link.up):
+                continue
+            with contextlib.suppress(RayError):
+                passed = await self._handle.beyond_known.remote()
+                self._inquiry.passed(passed)
+                self._admit()

@@ -1,0 +1,1 @@
+"""Streams between processes, over ZeroMQ: tokens from the source, releases to the edge."""

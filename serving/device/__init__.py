@@ -1,0 +1,1 @@
+"""An emulated device: the loop of its steps, what they cost, and its buffers."""

@@ -1,0 +1,145 @@
+"""What is emulated, as a scenario names it: small enough to be sent to an actor, which loads it."""
+
+from collections.abc import Sequence
+from math import isclose
+from pathlib import Path
+from typing import NamedTuple
+
+from device_model.condition import HEALTHY, Condition
+from device_model.device import RooflineDevice
+from device_model.experts.topic_usage import Usage, read_usage
+from device_model.load import know_topics, load_device
+from device_model.specs.spec import SpecError
+from device_model.step import StepPlan
+from serving.device.mode_choice import Switching
+from serving.device.pricing import Modelled
+from serving.device.traced_pricing import Trace
+from serving.policies.placement import LRU, Placing
+from serving.policies.step_options import PLAIN, Model, Ways
+from serving.scenario.fleet import FleetError, Member
+from serving.scenario.scenario import Scenario
+
+USAGE = "experts_by_topic.json"
+"""Beside a token model's weights: how often the tokens of each topic choose each expert."""
+
+# A lone request's context, by which devices are told apart in speed.
+TYPICAL_CONTEXT = 1024
+# Prompts whose times tell what others take: the law between them is nearly a line.
+SHORT, LONG = 256, 1024
+
+
+class Figures(NamedTuple):
+    """What the others need to know of a device: how many tokens its KV cache holds, and how many may be spilled; what
+    its LPDDR delivers when nothing throttles it; the seconds in which it decodes a token of a lone request; those of
+    any prompt, and of each token of it; and how deep it can draft."""
+
+    kv_capacity_tokens: int
+    spill_tokens: int
+    max_context_tokens: int
+    ext_bytes_per_s: float
+    token_s: float
+    prefill_base_s: float
+    prefill_token_s: float
+    deepest: int
+
+
+class Emulated(NamedTuple):
+    """A system, its hardware and model, by the names of their files; a draft scheme (or ""), where its acceptance comes
+    from, when it drafts, how experts are placed in HB, whose routers say by topic which are used, in which tier the KV
+    cache lies, and what its cache follows if it is real. `sharers` devices, this one included, have its LPDDR between
+    them.
+    """
+
+    system: str
+    hardware: str
+    model: str
+    draft: str
+    acceptance: str
+    switching: Switching
+    placement: str
+    token_model: str
+    kv_tier: str
+    trace: Trace | None
+    sharers: int = 1
+    condition: Condition = HEALTHY
+
+    @staticmethod
+    def of(scenario: Scenario, member: Member) -> "Emulated":
+        """What a scenario makes of one of its devices."""
+        names = (member.system, member.hardware, scenario.model)
+        return Emulated(
+            *names,
+            draft=member.draft,
+            acceptance=scenario.acceptance,
+            switching=Switching(scenario.mode, scenario.tau, scenario.depth, scenario.objective),
+            placement=scenario.placement,
+            token_model=scenario.token_model,
+            kv_tier=scenario.kv_tier,
+            trace=Trace(*names, scenario.token_model) if scenario.residency == "trace" else None,
+            sharers=scenario.shared_ext,
+        )
+
+    @property
+    def member(self) -> Member:
+        """What it is, beside the model."""
+        return Member(self.system, self.hardware, self.draft)
+
+    def in_condition(self, condition: Condition) -> "Emulated":
+        """The same in another condition."""
+        trace = self.trace._replace(condition=condition) if self.trace else None
+        return self._replace(condition=condition, trace=trace)
+
+    def load(self) -> Ways:
+        """The device, and the ways in which it carries steps out. Raises SpecError."""
+        device = load_device(self.system, self.hardware, self.model, self.draft or None, self.condition)
+        if self.placement != LRU:
+            know_topics(device, self._usage())
+        return Ways(device, self.acceptance)
+
+    def pricer(self, model: Model) -> Modelled:
+        """Prices what `model`, which has been loaded from this, says. Raises SpecError."""
+        modes = self.switching.modes(self.load())
+        return Modelled(model, modes, None if self.placement == LRU else Placing(model, self._usage(), self.placement))
+
+    def figures(self, ways: Ways) -> Figures:
+        """What the others need to know of it, by its device model. Raises SpecError."""
+        device = ways.device
+        plan = StepPlan.of((1, TYPICAL_CONTEXT))
+        fastest = max(way.tokens_per_s for way in ways.ways(plan, depths=sorted({PLAIN, ways.calibrated})))
+        base_s, token_s = prefill_pace(device)
+        most, spill = device.kv_capacity_among(self.sharers), 0
+        if self.kv_tier == "hb":
+            most, spill = device.kv_capacity_in_hb_tokens, most - device.kv_capacity_in_hb_tokens
+        if most <= 0:
+            raise SpecError(f"`kv_tier` is {self.kv_tier!r}, and {self.hardware} has no room for a KV cache there.")
+        return Figures(
+            kv_capacity_tokens=most,
+            spill_tokens=spill,
+            max_context_tokens=device.max_context_tokens,
+            ext_bytes_per_s=device.ext_bytes_per_s / self.condition.ext_share,
+            token_s=1.0 / fastest,
+            prefill_base_s=base_s,
+            prefill_token_s=token_s,
+            deepest=ways.deepest,
+        )
+
+    def _usage(self) -> Usage:
+        return read_usage(Path(self.token_model) / USAGE)
+
+
+def prefill_pace(device: RooflineDevice) -> tuple[float, float]:
+    """Seconds of a prompt by itself: those of any, and those of each token."""
+    short_s, long_s = (float(device.probe(StepPlan.of((tokens, 0))).latency_s[0]) for tokens in (SHORT, LONG))
+    token_s = max(0.0, (long_s - short_s) / (LONG - SHORT))
+    return max(0.0, short_s - SHORT * token_s), token_s
+
+
+def check_shared(rates: Sequence[float], sharers: int) -> None:
+    """Raises `FleetError` if devices that share an LPDDR tier are not made for the same one: `rates` by device."""
+    for index, rate in enumerate(rates):
+        first = index - index % sharers
+        if not isclose(rate, rates[first]):
+            raise FleetError(
+                f"Device {index} shares the LPDDR of device {first} (`shared_ext` is {sharers}): it must be made for "
+                f"{rates[first] / 1e9:g} GB/s too, and is made for {rate / 1e9:g} GB/s."
+            )

@@ -1,0 +1,42 @@
+"""The devices of a scenario, each loaded, and what all of them together can hold and can suffer."""
+
+from collections.abc import Iterable
+
+from serving.device.device_spec import Emulated, Figures, check_shared
+from serving.device.traced_pricing import check_trace
+from serving.scenario.faults import LOST, parse_fault
+from serving.scenario.fleet import FleetError
+from serving.scenario.scenario import Scenario
+
+
+def context_held(scenario: Scenario, fleet: Iterable[tuple[Emulated, Figures]]) -> int:
+    """How many tokens a request may have, prompt and output, on any device."""
+    held = (min(figures.max_context_tokens, figures.kv_capacity_tokens) for _, figures in fleet)
+    return min(scenario.max_model_len, *held)
+
+
+def load_fleet(scenario: Scenario) -> list[tuple[Emulated, Figures]]:
+    """What each device is, and what is to be known of it. Raises SpecError, or FleetError."""
+    known: dict[Emulated, Figures] = {}
+    fleet = [Emulated.of(scenario, member) for member in scenario.members]
+    for emulated in fleet:
+        if emulated not in known:
+            ways = emulated.load()
+            emulated.switching.modes(ways)
+            known[emulated] = emulated.figures(ways)
+            if emulated.trace is not None:
+                check_trace(emulated.trace)
+    check_shared([known[emulated].ext_bytes_per_s for emulated in fleet], scenario.shared_ext)
+    return [(emulated, known[emulated]) for emulated in fleet]
+
+
+def check_faults(scenario: Scenario, fleet: list[Emulated]) -> None:
+    """Raises TermError, SpecError or FleetError for faults that could never come."""
+    for text in scenario.faults:
+        fault = parse_fault(text, "An entry of `faults`")
+        if fault.device is not None and fault.device >= len(fleet):
+            raise FleetError(f"An entry of `faults`, {text!r}, names device {fault.device}; there are {len(fleet)}.")
+        if fault.kind == LOST and len(fleet) == 1:
+            raise FleetError(f"An entry of `faults`, {text!r}, would leave no device: it needs at least 2.")
+        for emulated in set(fleet if fault.device is None else fleet[fault.device : fault.device + 1]):
+            emulated.in_condition(fault.condition).load()

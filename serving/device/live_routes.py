@@ -1,0 +1,74 @@
+"""What the token model's routers choose, as it arrives with its tokens."""
+
+import numpy as np
+
+from device_model.experts.route_map import RouteMap, Routers
+from device_model.load import load_device
+from device_model.step import IntArray, StepPlan
+from serving.device.token_buffer import Tokens
+from serving.device.traced_pricing import Trace
+from serving.token_source.routes import format_of
+from serving.types import Batch, Chunk
+
+PATIENCE = 0.5  # of the time that a step is expected to take
+
+
+class Arriving:
+    """`Choices` of a server's token model, in the words of the emulated one."""
+
+    def __init__(self, trace: Trace, tokens: Tokens, speed: float) -> None:
+        """`speed`: emulated seconds per real one. Raises SpecError for a token model that does not route."""
+        self._format = format_of(trace.token_model)
+        self._tokens, self._speed = tokens, speed
+        self._last: dict[str, IntArray] = {}
+        self.emulate(trace)
+        model = self._expected.setup.model
+        self._as_target = RouteMap(self._format.routers, Routers(model.expert_layers, model.experts, model.top_k))
+
+    def emulate(self, trace: Trace) -> None:
+        """Wait as long as a device in another condition has time."""
+        self._expected = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
+
+    def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
+        """See `Choices`."""
+        self._last = {id: self._last[id] for id in batch.ids if id in self._last}
+        coming = self._tokens.coming(batch.ids, self._patience_s(new, context))
+        cuts, unrouted = [], 0
+        for id, chunk, count, start in zip(batch.ids, coming, new.tolist(), context.tolist(), strict=True):
+            known = self._known(chunk, count, start)
+            if len(known) < count:
+                unrouted += count - len(known)
+                known = np.concatenate([self._guess(id, count - len(known)), known])
+            self._last[id] = known[-1:]
+            cuts.append(known)
+        return self._as_target(np.concatenate(cuts)), unrouted
+
+    def _patience_s(self, new: IntArray, context: IntArray) -> float:
+        """Real seconds that a step with a prompt may wait for its routes: vLLM begins with it just as the device does,
+        and is done sooner. The step's end is not put off by that; what decodes was made ahead, or is late anyway."""
+        if new.max() == 1:
+            return 0.0
+        expected = self._expected.probe(StepPlan(new, context)).latency_s[0]
+        return float(expected) * PATIENCE / self._speed
+
+    def _known(self, chunk: Chunk | None, count: int, start: int) -> IntArray:
+        """What is known of `count` tokens from position `start` on, from the chunk that they lead to: its last ones."""
+        routers = self._format.routers
+        none = np.empty((0, routers.layers, routers.top_k), dtype=np.int64)
+        if chunk is None or chunk.routes is None:
+            return none
+        try:
+            rows = self._format.read(chunk.routes)
+        except ValueError:
+            # They are guessed, as if they had not come.
+            return none
+        # Only with its first token a request brings those of its prompt, of which this may be a chunk.
+        return rows[start : start + count] if chunk.first == 0 else rows[-count:]
+
+    def _guess(self, id: str, count: int) -> IntArray:
+        """Where the token source is behind: as the sequence chose last; or all experts in turn, as a prompt does."""
+        layers, experts, top_k = self._format.routers
+        if id in self._last:
+            return np.repeat(self._last[id], count, axis=0)
+        in_turn = np.arange(count * top_k).reshape(count, 1, top_k) % experts
+        return np.repeat(in_turn, layers, axis=1)

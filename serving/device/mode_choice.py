@@ -1,0 +1,54 @@
+"""How a device comes to its mode: a scenario's choice, made good with what its device model says."""
+
+from typing import NamedTuple
+
+from device_model.acceptance import batch_plan
+from device_model.specs.spec import SpecError
+from serving.policies.modes import Modes
+from serving.policies.step_options import PLAIN, Ways
+
+AUTO = "auto"
+# The shares of the calibrated depth that `auto` weighs; beyond it, acceptance was never measured.
+SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
+# Where `tau` looks for the batch from which on speculating pays.
+BATCHES = range(1, 65)
+
+
+class Switching(NamedTuple):
+    """A mode policy by name; `tau`, or 0 for the smallest batch from which on speculating is faster; the `depth` of
+    drafts: "" as calibrated, a number, or "auto", by cost; and the objective of what is chosen by cost."""
+
+    mode: str
+    tau: int
+    depth: str
+    objective: str
+
+    def modes(self, ways: Ways) -> Modes:
+        """The policy for a device. SpecError for a depth that its draft can't have, or a mode that needs a draft."""
+        if not ways.calibrated:
+            if self.mode == "fixed-sd":
+                raise SpecError("`mode` is 'fixed-sd', and there is no draft: name one that the system has (`draft`).")
+            return Modes.of("fixed-ar", ())
+        depths = self._depths(ways)
+        return Modes.of(self.mode, depths, self.tau or faster_from(ways, depths), self.objective)
+
+    def _depths(self, ways: Ways) -> tuple[int, ...]:
+        if not self.depth:
+            return (ways.calibrated,)
+        if self.depth == AUTO:
+            return tuple(sorted({max(1, round(share * ways.calibrated)) for share in SHARES}))
+        if not self.depth.isdigit() or not 1 <= int(self.depth) <= ways.deepest:
+            raise SpecError(f"`depth` is {self.depth!r}: it must be a whole number from 1 to {ways.deepest}, or auto.")
+        return (int(self.depth),)
+
+
+def faster_from(ways: Ways, depths: tuple[int, ...]) -> int:
+    """tau: the smallest batch that speculates faster than it decodes plainly, as all larger ones then do; at the 1k
+    context of ELMoE-3D's Table 3. One more than `BATCHES` has if none does."""
+    tau = BATCHES.stop
+    for batch in reversed(BATCHES):
+        plain, *drafting = ways.ways(batch_plan(batch), depths=(PLAIN, *depths))
+        if max(way.tokens_per_s for way in drafting) <= plain.tokens_per_s:
+            return tau
+        tau = batch
+    return tau

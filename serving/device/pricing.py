@@ -1,0 +1,108 @@
+"""What the steps of a batch cost, as the device model expects it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from device_model.speculation import draws_at, sample_accepted
+from device_model.step import StepCost, StepCosts, StepPlan
+from serving.policies.modes import Modes
+from serving.policies.placement import Placed, Placing
+from serving.policies.step_options import PLAIN, Model, Way
+from serving.types import Batch
+
+
+class Priced(NamedTuple):
+    """A step's cost, and of how many of its tokens the experts had to be guessed. If `drafts` sequences draft, to a
+    `depth`, how many drafts of each sequence of the batch are `accepted`, and (`accepted_by`) how many of those that
+    draft had so many accepted. `reason`: why it is in this mode. `swaps` is 1 if HB was given other experts first,
+    and `moved_s` are the seconds of the cost in which these, or keys and values, are moved. `run` are the costs of all
+    steps of the batch, this one first, where nothing but time tells them apart. `plan` is what was priced: the batch as
+    its first step found it, or as this one did."""
+
+    cost: StepCost
+    unrouted: int = 0
+    accepted: list[int] = []  # noqa: RUF012  # never written to
+    drafts: int = 0
+    depth: int = 0
+    reason: str = ""
+    swaps: int = 0
+    moved_s: float = 0.0
+    accepted_by: list[int] = []  # noqa: RUF012  # never written to
+    run: StepCosts | None = None
+    plan: StepPlan | None = None
+
+    def after(self, moved: StepCost) -> "Priced":
+        """The same, once something was moved between the tiers."""
+        return self._replace(cost=moved.plus(self.cost), moved_s=self.moved_s + moved.latency_s, run=None)
+
+
+class Pricer(Protocol):
+    """Prices the steps of a batch, one after the other; whoever takes a price carries that step out."""
+
+    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]: ...
+
+    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+        """What a step that was priced, after so many of its batch, would cost on the device as it is now, but for what
+        is moved between the tiers before it."""
+        ...
+
+
+class Modelled:
+    """Costs that the device model expects, each step in the mode that is chosen for it."""
+
+    def __init__(self, model: Model, modes: Modes, placing: Placing | None = None) -> None:
+        """`placing`: whose experts HB holds, if not what was used last."""
+        self._model, self._modes, self._placing = model, modes, placing
+        self._depth = PLAIN
+
+    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
+        placed = self._placing.place(batch, self._depth, ext_bytes_per_s) if self._placing else Placed(batch.plan)
+        steps = self._steps(batch, placed.plan, ext_bytes_per_s)
+        first = next(steps)
+        if placed.swap:
+            first = first.after(placed.swap)._replace(swaps=1)
+        if batch.fetched_tokens or batch.spilled_tokens:
+            moved = self._model.move(batch.fetched_tokens, batch.spilled_tokens, ext_bytes_per_s)
+            first = first.after(moved)
+        yield first
+        yield from steps
+
+    def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[Priced]:
+        depths, verdict = self._modes.candidates(batch.decoding)
+        steps = self._modes.steps(verdict, batch.horizon)
+        ways = self._model.ways(plan, steps, ext_bytes_per_s, depths)
+        way, reason = self._modes.choose(ways, verdict)
+        self._depth = way.depth if way.tokens else self._depth
+        if way.depth == PLAIN:
+            # Who makes them all at once asks for the first only.
+            yield Priced(way.costs.first, reason=reason, run=way.costs, plan=plan)
+            for cost in islice(way.costs, 1, None):
+                yield Priced(cost, reason=reason, run=way.costs, plan=plan)
+        else:
+            # One step: only what was accepted tells how the next one begins.
+            yield _drafted(batch, way, reason)._replace(plan=plan)
+
+    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+        assert priced.plan is not None
+        plan = replace(priced.plan, context=priced.plan.context + steps * priced.plan.new_tokens)
+        [way] = self._model.ways(plan, 1, ext_bytes_per_s, (priced.depth,))
+        return way.costs.first
+
+
+def _drafted(batch: Batch, way: Way, reason: str) -> Priced:
+    decoding = [new == 1 and emits for new, emits in zip(batch.new_tokens, batch.emits, strict=True)]
+    draws = draws_at(np.array(batch.seeds), np.array(batch.released), way.depth)
+    accepted = sample_accepted(draws, way.rate).tolist()
+    # A sequence near its end drafts on, as the others do, but has no more than what is left accepted.
+    counts = [
+        min(count, remaining - 1) if decodes else 0
+        for count, remaining, decodes in zip(accepted, batch.remaining, decoding, strict=True)
+    ]
+    of_drafting = [count for count, decodes in zip(counts, decoding, strict=True) if decodes]
+    accepted_by = np.bincount(of_drafting, minlength=way.depth + 1).tolist()
+    cost, drafts = next(iter(way.costs)), len(of_drafting)
+    return Priced(cost, 0, counts, drafts, way.depth, reason, accepted_by=accepted_by)

@@ -1,0 +1,34 @@
+"""A scenario's scheduler, for a device: what it may take on, and by which policies."""
+
+from serving.device.device_spec import Figures
+from serving.scenario.scenario import Scenario
+from serving.scheduler.config import Limits, Rules
+
+
+def limits_of(scenario: Scenario, figures: Figures) -> Limits:
+    """What a device takes on."""
+    return Limits(
+        scenario.max_num_seqs,
+        scenario.max_num_batched_tokens,
+        figures.kv_capacity_tokens,
+        scenario.block_tokens,
+        figures.spill_tokens,
+    )
+
+
+def rules_of(scenario: Scenario, figures: Figures) -> Rules:
+    """The policies, with what they know of a device: how long a prompt takes."""
+    return Rules(
+        batching=scenario.batching,
+        prefill=scenario.prefill,
+        prefill_chunk=scenario.prefill_chunk,
+        preemption=scenario.preemption,
+        fairness=scenario.fairness,
+        prefix_caching=scenario.prefix_caching,
+        # In a step that drafts a sequence may have as many tokens more.
+        lookahead=figures.deepest if scenario.mode != "fixed-ar" else 0,
+        patience_s=scenario.patience_s,
+        hold_s=scenario.topic_hold_s,
+        prefill_base_s=figures.prefill_base_s,
+        prefill_token_s=figures.prefill_token_s,
+    )

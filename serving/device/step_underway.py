@@ -1,0 +1,46 @@
+"""A step under way: what of it is done, at what cost, and what is left of it, at the pace that the device has now."""
+
+from device_model.step import StepCost
+from serving.device.pricing import Priced
+
+
+class Underway:
+    """A step that began at an instant. When the device's condition changes, what is done stays as it is."""
+
+    def __init__(self, start_s: float, priced: Priced) -> None:
+        self._start_s, self._priced = start_s, priced
+        # Since the last change: when that was, the share of the step that was left, and what a whole step costs.
+        self._at_s, self._left, self._cost = start_s, 1.0, priced.cost
+        self._done: StepCost | None = None
+
+    @property
+    def end_s(self) -> float:
+        """When it ends, if nothing changes any more."""
+        return self._at_s + self._left * self._cost.latency_s
+
+    def change(self, at_s: float, cost: StepCost) -> None:
+        """From an instant on a step like this one costs that, but for what it moves between the tiers."""
+        first, moved_s = self._priced.cost.latency_s, self._priced.moved_s
+        share = min(self._left, max(0.0, (at_s - self._at_s) / self._cost.latency_s))
+        part = self._cost.times(share)
+        self._done = part if self._done is None else self._done.plus(part)
+        self._at_s, self._left = self._at_s + share * self._cost.latency_s, self._left - share
+        # What is moved takes longer as the step does.
+        self._cost = cost.times(first / (first - moved_s))
+
+    @property
+    def priced(self) -> Priced:
+        """All of it, as it came to be."""
+        if self._done is None:
+            return self._priced
+        latency_s = self.end_s - self._start_s
+        cost, first = self._done.plus(self._cost.times(self._left)), self._priced.cost
+        # What it reads and moves it does once, at whatever pace.
+        cost = cost._replace(
+            latency_s=latency_s,
+            traffic=first.traffic,
+            expert_lookups=first.expert_lookups,
+            expert_hits=first.expert_hits,
+        )
+        moved_s = self._priced.moved_s * latency_s / self._priced.cost.latency_s
+        return self._priced._replace(cost=cost, moved_s=moved_s)

@@ -1,0 +1,124 @@
+"""The device's side of the tokens: what vLLM has made ahead, and what it owes."""
+
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+
+import msgspec
+
+from serving.types import Chunk
+
+
+@dataclass(slots=True)
+class Buffer:
+    """The tokens of one request between the token source and the device.
+
+    `received` and `taken` count from the start of the request's output. `owed` are tokens that the device has
+    computed and the source has not made: they go out the moment they come in.
+    """
+
+    received: int
+    taken: int
+    owed: int = 0
+    ready: deque[Chunk] = field(default_factory=deque)
+
+
+class Tokens:
+    """The buffers of one device: filled by the token source's thread, emptied by the engine's."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, Buffer] = {}
+        self._lock = threading.Condition()
+
+    def open(self, request_id: str, position: int = 0) -> None:
+        """Expect tokens of a request, from `position` of its output on."""
+        with self._lock:
+            self._buffers[request_id] = Buffer(position, position)
+
+    def close(self, request_id: str) -> None:
+        """Drop a request: what still comes for it is ignored."""
+        with self._lock:
+            self._buffers.pop(request_id, None)
+
+    def push(self, chunks: list[Chunk]) -> list[Chunk]:
+        """Take in tokens, ignoring those that are here already; those that were owed, to be released at once."""
+        with self._lock:
+            overdue = [without_routes(chunk) for chunk in chunks if self._accept(chunk)]
+            self._lock.notify_all()
+            return overdue
+
+    def _accept(self, chunk: Chunk) -> bool:
+        buffer = self._buffers.get(chunk.request_id)
+        if buffer is None or (chunk.first != buffer.received and not chunk.failed):
+            return False
+        buffer.received += len(chunk.tokens)
+        if not buffer.owed:
+            buffer.ready.append(chunk)
+            return False
+        buffer.owed -= 1
+        buffer.taken += len(chunk.tokens)
+        if chunk.finish is not None:
+            del self._buffers[chunk.request_id]
+        return True
+
+    def take(self, wanted: dict[str, int]) -> tuple[list[Chunk], int]:
+        """The next tokens of each request, as many as are `wanted`, or up to its last; and how many of them are not
+        here: underruns, owed from now on."""
+        chunks: list[Chunk] = []
+        underruns = 0
+        with self._lock:
+            for request_id, count in wanted.items():
+                taken, missing = self._take(request_id, count)
+                chunks += taken
+                underruns += missing
+        return chunks, underruns
+
+    def _take(self, request_id: str, count: int) -> tuple[list[Chunk], int]:
+        buffer = self._buffers.get(request_id)
+        chunks: list[Chunk] = []
+        if buffer is None:
+            return chunks, 0
+        while buffer.ready and len(chunks) < count:
+            chunk = buffer.ready.popleft()
+            buffer.taken += len(chunk.tokens)
+            chunks.append(without_routes(chunk))
+            if chunk.finish is not None:
+                del self._buffers[request_id]
+                return chunks, 0
+        missing = count - len(chunks)
+        buffer.owed += missing
+        return chunks, missing
+
+    def coming(self, request_ids: list[str], timeout_s: float = 0.0) -> list[Chunk | None]:
+        """What `take` would give of each request; None where it is not here, nor comes within `timeout_s` real ones."""
+        with self._lock:
+            if timeout_s > 0:
+                self._lock.wait_for(lambda: all(self._heads(request_ids)), timeout_s)
+            return self._heads(request_ids)
+
+    def _heads(self, request_ids: list[str]) -> list[Chunk | None]:
+        buffers = [self._buffers.get(request_id) for request_id in request_ids]
+        return [buffer.ready[0] if buffer and buffer.ready else None for buffer in buffers]
+
+    def owed(self) -> int:
+        """The most tokens that any request is owed."""
+        with self._lock:
+            return max((buffer.owed for buffer in self._buffers.values()), default=0)
+
+    def taken(self) -> dict[str, int]:
+        """Tokens taken so far, by request: what the source may run ahead of."""
+        with self._lock:
+            return {id: buffer.taken for id, buffer in self._buffers.items()}
+
+    def held(self) -> dict[str, tuple[int, list[int]]]:
+        """By request, how many tokens were taken and which lie ready: what a new token source must go on from."""
+        with self._lock:
+            return {
+                id: (buffer.taken, [token for chunk in buffer.ready for token in chunk.tokens])
+                for id, buffer in self._buffers.items()
+            }
+
+
+def without_routes(chunk: Chunk) -> Chunk:
+    """The chunk as clients get it."""
+    return chunk if chunk.routes is None else msgspec.structs.replace(chunk, routes=None)

@@ -1,0 +1,110 @@
+"""Steps on a device whose expert cache is real: it holds what was used, and hits or misses what a router chose."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from device_model.condition import HEALTHY, Condition
+from device_model.device import RooflineDevice
+from device_model.load import load_device, trace_experts
+from device_model.step import IntArray, Seconds, StepCost, StepPlan
+from device_model.tiered import TieredDevice
+from serving.device.pricing import Priced
+from serving.token_source.routes import RouteFormat, format_of
+from serving.types import Batch
+
+
+class Trace(NamedTuple):
+    """What to trace: the emulated device, by the names of its files, the model whose routers it follows, and the
+    condition that it is in."""
+
+    system: str
+    hardware: str
+    model: str
+    token_model: str
+    condition: Condition = HEALTHY
+
+
+class Choices(Protocol):
+    """Knows what the emulated model's routers choose: `live_routes.Arriving` of a server's token model, or
+    `serving.simulation.recorded_routes.Recorded` in virtual time."""
+
+    def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
+        """Expert ids [tokens, layers, top_k] of a step of `batch`, sequence by sequence: of each the `new` [n] tokens
+        after the first `context` [n]; and of how many tokens they are guesses."""
+        ...
+
+    def emulate(self, trace: Trace) -> None:
+        """The device is in another condition."""
+        ...
+
+
+class Traced:
+    """Costs of a device whose cache holds actual experts, hit or missed by what the token model's routers choose.
+
+    Its state is what HB holds. So it lives with the device, and a device that is started anew finds HB cold.
+    """
+
+    def __init__(self, trace: Trace, choices: Choices) -> None:
+        """Raises SpecError as `check_trace`."""
+        self._device, _ = check_trace(trace)
+        self._choices = choices
+        self._trace = trace
+        # As it was when a step was priced last, and how fast its external memory.
+        self._then: tuple[Trace, float] | None = None
+
+    def emulate(self, trace: Trace) -> None:
+        """Go on in another condition; HB holds what it held, as far as there is room."""
+        device, _ = check_trace(trace)
+        device.cache = self._device.cache
+        self._trace = trace
+        self._device = device
+        self._choices.emulate(trace)
+
+    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
+        """See `Pricer`."""
+        new = np.array(batch.new_tokens, dtype=np.int64)
+        context = np.array(batch.context, dtype=np.int64)
+        for _ in range(batch.horizon):
+            routes, unrouted = self._choices.rows(batch, new, context)
+            plan = StepPlan(new, context, routes=routes)
+            cost = next(iter(self._device.probe(plan, 1, ext_bytes_per_s)))
+            self._device.commit(plan)
+            self._then = self._trace, ext_bytes_per_s
+            yield Priced(cost, unrouted, plan=plan)
+            context = context + new
+
+    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+        """As much slower than it was as a step is whose routes are not known: what this one missed is in HB by now."""
+        assert priced.plan is not None and self._then is not None
+        plan = replace(priced.plan, routes=None)
+        then_s, now_s = _expected_s(plan, *self._then), _expected_s(plan, self._trace, ext_bytes_per_s)
+        cost, slower = priced.cost, now_s / then_s
+        static_j = cost.energy.static_j * (slower - 1.0)
+        return cost._replace(
+            latency_s=cost.latency_s * slower,
+            energy=cost.energy._replace(static_j=cost.energy.static_j + static_j),
+            seconds=Seconds(*(part * slower for part in cost.seconds)),
+            stage_energy=cost.stage_energy._replace(target_j=cost.stage_energy.target_j + static_j),
+        )
+
+
+@cache
+def _expecting(trace: Trace) -> RooflineDevice:
+    return load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
+
+
+def _expected_s(plan: StepPlan, trace: Trace, ext_bytes_per_s: float) -> float:
+    """Seconds that a step takes on a device whose cache is not traced."""
+    return float(_expecting(trace).probe(plan, 1, ext_bytes_per_s).latency_s[0])
+
+
+def check_trace(trace: Trace) -> tuple[TieredDevice, RouteFormat]:
+    """The device and the format of its routes. SpecError where there is nothing to trace: no experts, no cache."""
+    device = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
+    trace_experts(device)
+    assert isinstance(device, TieredDevice)  # others have been refused
+    return device, format_of(trace.token_model)

@@ -1,0 +1,167 @@
+"""vLLM's front end with the emulated devices in the place of its engine core.
+
+`AsyncLLM` renders and tokenizes prompts, detokenizes, finds stop strings and fans out `n`; all of that stays. Only
+what it talks to below, its `EngineCoreClient`, is ours: requests go to the dispatcher, tokens come when a device
+releases them.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from vllm.config import VllmConfig
+from vllm.exceptions import VLLMClientError
+from vllm.renderers import renderer_from_config
+from vllm.sampling_params import SamplingParams
+from vllm.utils.collection_utils import as_list
+from vllm.v1.engine.async_llm import AsyncLLM
+from vllm.v1.engine.input_processor import InputProcessor
+
+from serving.admission.refusals import NeverAllowed, TurnedAway
+from serving.admission.rules import Work
+from serving.call import Call, Headers, current_call, stamp
+from serving.edge import structured_outputs
+from serving.edge.apart_outputs import ApartOutputs
+from serving.edge.engine_core import PacedCore
+from serving.edge.refusals import Forbidden
+from serving.edge.request_bounds import check_prompt_logprobs, check_request
+from serving.edge.turnstile import Turnstile
+
+# How many of the last departures tell how soon the next place is free.
+DEPARTURES = 32
+
+
+class PacedEngine(AsyncLLM):  # type: ignore[misc]
+    """An `AsyncLLM` whose engine core is a `PacedCore`; vLLM's servers take it as their own."""
+
+    def __init__(self, config: VllmConfig, core: PacedCore) -> None:
+        """`AsyncLLM.__init__`, but for the engine core process and the token engine's statistics."""
+        self.vllm_config = config
+        self.model_config = config.model_config
+        self.scheduler_config = config.scheduler_config
+        self.observability_config = config.observability_config
+        self._elastic_ep_lock = asyncio.Lock()
+        self.log_requests = False
+        self.log_stats = False
+        self.renderer = renderer_from_config(config)
+        self.input_processor = InputProcessor(config, self.renderer)
+        self.admission_stats = None
+        self.output_processor = ApartOutputs(self.renderer.tokenizer, log_stats=False)
+        self.engine_core = core
+        self.logger_manager = None
+        self._client_count = 1
+        self.output_handler: asyncio.Task[None] | None = None
+        self._no_profiler()
+        self._departures: deque[float] = deque(maxlen=DEPARTURES)
+        self._promised_s = 0.0
+        self._turnstile = Turnstile()
+        core.siblings = self._siblings
+        core.on_departure = lambda: self._departures.append(time.monotonic())
+
+    async def abort(self, request_id: str | Iterable[str], internal: bool = False) -> None:
+        """As in `AsyncLLM`; but counted as aborted, where the output handler's own aborts are stop strings."""
+        ids = (request_id,) if isinstance(request_id, str) else as_list(request_id)
+        self.engine_core.cancel(self.output_processor.abort_requests(ids, internal))
+
+    async def abort_all(self) -> None:
+        """End every request, so that its client hears of it while there is still a connection."""
+        await self.abort(list(self.output_processor.request_states), internal=True)
+
+    async def add_request(self, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
+        """As in `AsyncLLM`, for text generation."""
+        if not isinstance(params, SamplingParams):
+            raise VLLMClientError("foreserve emulates text generation only: no pooling, scoring or embedding requests.")
+        check_request(request_id, params, cache_salt_of(prompt))
+        check_prompt_logprobs(most_tokens_of(prompt), params)
+        await self._turnstile.enter()
+        if params.structured_outputs is not None and isinstance(prompt, dict) and "type" in prompt:
+            kwargs["prompt_text"] = prompt.get("prompt")
+            prompt = await structured_outputs.process(self, request_id, prompt, params, kwargs)
+        return await super().add_request(request_id, prompt, params, *args, **kwargs)
+
+    async def _add_request(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        """As in `AsyncLLM`, which forgets none but what has been answered: also who is gone before it is in flight."""
+        try:
+            await super()._add_request(request, *args, **kwargs)
+        except BaseException:
+            await self.abort(request.request_id, internal=True)
+            raise
+
+    def generate(self, prompt: Any, sampling_params: SamplingParams, request_id: str, **rest: Any) -> Any:
+        """As in `AsyncLLM`; but whoever is not admitted is told so at once, before a response has begun.
+
+        Text that is still to be tokenized (vLLM's gRPC service takes it) is judged when it is.
+        """
+        if isinstance(sampling_params, SamplingParams):
+            check_request(request_id, sampling_params, cache_salt_of(prompt))
+            check_prompt_logprobs(most_tokens_of(prompt), sampling_params)
+        ids = prompt.get("prompt_token_ids") if isinstance(prompt, dict) else None
+        if ids is not None and isinstance(sampling_params, SamplingParams):
+            limit = max(1, self.model_config.max_model_len - len(ids))
+            most = limit if sampling_params.max_tokens is None else sampling_params.max_tokens
+            work = Work(request_id, len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
+            self._check_places(work.n)
+            self.engine_core.admit(work, sampling_params.extra_args, rest.get("priority", 0))
+        outputs = super().generate(prompt, sampling_params, request_id, **rest)
+        structured = getattr(sampling_params, "structured_outputs", None) is not None
+        return structured_outputs.followed(outputs) if structured else outputs
+
+    def check_admission(self, n: int = 1, request_id: str | None = None) -> None:
+        """vLLM asks for one that it is about to add (`request_id`), and before it begins to answer: raises as
+        `_check_places`, unless a place was set aside for it."""
+        call = current_call()
+        if request_id is None or call is None or not call.admitted:
+            self._check_places(n)
+
+    def _check_places(self, n: int) -> None:
+        """Raises `Forbidden` if `n` is above the scenario's `max_queue`, `Overflow` if it is by now."""
+        limit = self.scheduler_config.max_num_queued_reqs
+        if n > limit:
+            raise Forbidden(NeverAllowed("n", f"`n` is {n}, and the queue has {limit} places: ask for fewer."))
+        if self.get_num_unfinished_requests() + self.engine_core.set_aside + n > limit:
+            sentence = f"All {limit} places of the queue are taken."
+            raise self.engine_core.turned_away(TurnedAway("max_num_queued_reqs", sentence, self.retry_after_s()))
+
+    def stamp(self, headers: Headers = (), route: str = "") -> Call:
+        """A call has come in, to the current task: it arrives now, not when it is tokenized."""
+        call = stamp(self.engine_core.clock, headers, route)
+        call.at_end.append(lambda: self.engine_core.ended(call))
+        return call
+
+    def retry_after_s(self) -> float:
+        """Real seconds until a place should be free for who asks now, from the pace of the last departures; at least 1.
+
+        Each is told a later moment than the last one, or all would come back at once, to no purpose; but none a later
+        one than that by which all places will have changed hands.
+        """
+        seen, now_s = self._departures, time.monotonic()
+        pace_s = (seen[-1] - seen[0]) / (len(seen) - 1) if len(seen) > 1 else 0.0
+        latest_s = pace_s * self.scheduler_config.max_num_queued_reqs
+        self._promised_s = min(max(self._promised_s, now_s) + pace_s, now_s + latest_s)
+        return max(1.0, self._promised_s - now_s)
+
+    def _siblings(self, request_id: str) -> int:
+        """`n` of the client's request that a sequence belongs to."""
+        state = self.output_processor.request_states.get(request_id)
+        return 1 if state is None or state.parent_req is None else int(state.parent_req.sampling_params.n)
+
+    def _no_profiler(self) -> None:
+        self.profiler = None
+        self._frontend_profiler_injected = False
+        self._profile_lock = asyncio.Lock()
+        self._profile_session_guard_enabled = True
+        self._profile_session_active = False
+
+
+def cache_salt_of(prompt: Any) -> str | None:
+    """What keeps a prompt's KV cache apart, if it says so."""
+    return prompt.get("cache_salt") if isinstance(prompt, dict) else None
+
+
+def most_tokens_of(prompt: Any) -> int:
+    """Tokens of a prompt; of text that is not tokenized yet, as many as it has characters."""
+    if isinstance(prompt, dict):
+        return len(prompt.get("prompt_token_ids") or prompt.get("prompt") or ())
+    return len(prompt) if isinstance(prompt, str) else 0

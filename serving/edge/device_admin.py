@@ -1,0 +1,95 @@
+"""What an operator can do with devices while they serve, behind the admin API of either protocol."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from device_model.specs.spec import SpecError
+from serving.cluster.cluster import Node, State
+from serving.cluster.device_manager import Devices
+from serving.cluster.fault_injector import Injected, Injector
+from serving.device.device_spec import Emulated
+from serving.key_values import TermError
+from serving.scenario.faults import parse_fault
+from serving.scenario.fleet import FleetError
+from serving.scenario.refused import Malformed
+
+
+class Admin:
+    """Answers in plain dictionaries, with the fields of `protos/foreserve/v1/admin.proto`. Raises `Refused`."""
+
+    def __init__(self, devices: Devices, injector: Injector) -> None:
+        self._devices = devices
+        self._injector = injector
+
+    def list_devices(self) -> dict[str, Any]:
+        """All devices, those that are gone too."""
+        return {"devices": [self._device(node) for node in self._devices.nodes.values()]}
+
+    async def add_devices(self, text: str) -> dict[str, Any]:
+        """More devices, written as an entry of a scenario's `fleet`; those that were added."""
+        scenario = self._devices.cluster.scenario
+        try:
+            members = scenario.members_of(text, "`device`")
+        except FleetError as error:
+            raise Malformed(str(error)) from error
+        wanted = [Emulated.of(scenario, member) for member in members]
+        check_names(wanted, text)
+        added = [await self._devices.add(emulated) for emulated in wanted]
+        return {"devices": [self._device(node) for node in added]}
+
+    async def drain_device(self, index: int) -> dict[str, Any]:
+        """Send a device nothing more; it ends with its last request."""
+        return self._device(self._devices.drain(index))
+
+    def list_faults(self) -> dict[str, Any]:
+        """The faults that are, or are to come."""
+        return {"faults": [described(injected) for injected in self._injector.faults.values()]}
+
+    async def inject_fault(self, text: str) -> dict[str, Any]:
+        """A fault, written as an entry of a scenario's `faults`, counted from now on."""
+        try:
+            fault = parse_fault(text, "`fault`")
+        except TermError as error:
+            raise Malformed(str(error)) from error
+        there = [node for node in self._devices.present if fault.device in (None, node.index)]
+        check_possible({node.emulated.in_condition(fault.condition) for node in there}, text)
+        return described(await self._injector.inject(fault))
+
+    async def clear_fault(self, id: int) -> dict[str, Any]:
+        """End a fault; what it was."""
+        return described(await self._injector.clear(id))
+
+    def _device(self, node: Node) -> dict[str, Any]:
+        return {
+            "index": node.index,
+            "system": node.emulated.system,
+            "hardware": node.emulated.hardware,
+            "draft": node.emulated.draft or "none",
+            "state": str(node.state),
+            "requests_in_flight": self._devices.in_flight(node.index),
+            "kv_capacity_tokens": node.figures.kv_capacity_tokens,
+            "faults": [] if node.state is State.GONE else list(map(str, self._injector.of_device(node.index))),
+        }
+
+
+def check_names(wanted: list[Emulated], text: str) -> None:
+    """Raises `Malformed` if there is nothing by the names that devices are wanted by."""
+    for emulated in set(wanted):
+        try:
+            emulated.load()
+        except SpecError as error:
+            raise Malformed(f"`device` is {text!r}: {error}") from error
+
+
+def check_possible(broken: Iterable[Emulated], text: str) -> None:
+    """Raises `Malformed` if devices could not be what a fault would make of them, whatever else is or is not broken."""
+    for emulated in broken:
+        try:
+            emulated.load()
+        except SpecError as error:
+            raise Malformed(f"`fault` is {text!r}: {error}") from error
+
+
+def described(injected: Injected) -> dict[str, Any]:
+    """A fault that was told, and the devices that have it now."""
+    return {"id": injected.id, "fault": str(injected.fault), "active_on": sorted(set(injected.active.values()))}

@@ -1,0 +1,290 @@
+"""What vLLM's front end takes for its engine core: the emulated devices, through the dispatcher."""
+
+import asyncio
+import copy
+import logging
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from vllm.exceptions import VLLMClientError
+from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest, FinishReason
+from vllm.v1.engine.core_client import EngineCoreClient
+
+from serving.admission.refusals import NeverAllowed, TurnedAway
+from serving.admission.rules import UNASKED, Admission, Admitted, Work
+from serving.call import Call, arrival_s, current_call
+from serving.cluster.cluster import Node
+from serving.cluster.dispatcher import Dispatcher
+from serving.cluster.fault_injector import Injector
+from serving.edge.judge import follow
+from serving.edge.outputs import outputs_of
+from serving.edge.refusals import Forbidden, Overflow
+from serving.flight import Flight
+from serving.scheduler.prefix_hash import block_hashes
+from serving.telemetry.metrics import Metrics
+from serving.telemetry.tracing.observer import Observer
+from serving.types import Chunk, Dropped, Release, Request
+
+if TYPE_CHECKING:
+    from serving.edge.prompt_topics import PromptTopics
+
+
+log = logging.getLogger("foreserve")
+
+
+class PacedCore(EngineCoreClient):  # type: ignore[misc]
+    """Requests become flights; releases become what vLLM's output handler expects of a step."""
+
+    def __init__(self, dispatcher: Dispatcher, injector: Injector, admission: Admission, metrics: Metrics) -> None:
+        self.metrics = metrics
+        self._admission = admission
+        scenario = dispatcher.devices.cluster.scenario
+        self._block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
+        self.clock = dispatcher.clock
+        self.resources = SimpleNamespace(engine_dead=False)
+        self.siblings: Callable[[str], int] = lambda request_id: 1
+        self.on_departure: Callable[[], None] = lambda: None
+        self.observers: list[Observer] = []
+        self.topics: PromptTopics | None = None
+        self._dispatcher = dispatcher
+        self.devices = dispatcher.devices
+        self.injector = injector
+        self._outputs: asyncio.Queue[tuple[EngineCoreOutputs, float]] = asyncio.Queue()
+        self._handed_over: list[tuple[int, float]] = []
+        dispatcher.on_restart = self._restarted
+        dispatcher.on_hopeless = self._fail
+        dispatcher.on_dropped = self._dropped
+        self.devices.on_change = self._changed
+        self.devices.recovery.on_move = self._moved
+        self.devices.on_fault = self._faulted
+
+    async def start(self) -> None:
+        """Begin to take the devices' releases."""
+        await self._dispatcher.start(self._deliver)
+
+    def measure(self, metrics: Metrics) -> None:
+        """Count with other metrics from now on."""
+        self.metrics = metrics
+        metrics.watch(self._dispatcher.flights.values, self.devices.in_flight)
+        for node in self.devices.nodes.values():
+            metrics.on_change(node)
+
+    async def get_supported_tasks_async(self) -> tuple[str, ...]:
+        return ("generate",)
+
+    async def add_request_async(self, request: EngineCoreRequest) -> None:
+        params = request.sampling_params
+        if request.resumable or request.prompt_token_ids is None:
+            raise VLLMClientError("foreserve takes whole prompts of text or tokens: no embeddings, no streamed input.")
+        if params.seed is None and params.temperature > 0:
+            # With a seed a request can be made again after a crash, token by token. Children of `n` share params.
+            request.sampling_params = params = copy.copy(params)
+            params.seed = random.getrandbits(63)
+        admitted = self._admitted(request)
+        topic, classified_s = await self._topic(request, admitted)
+        flight = self._flight(request, admitted, topic)
+        flight.call, flight.classified_s = current_call(), classified_s
+        self._tell(lambda observer: observer.on_begin(flight))
+        self._admission.forecast.on_submit(flight.device, flight.request, self.clock.now())
+        try:
+            await self._dispatcher.submit(flight)
+        except BaseException:
+            # Whoever goes away while this waits would otherwise be in flight for ever.
+            self.cancel([flight.request.id])
+            raise
+
+    async def _topic(self, request: EngineCoreRequest, admitted: Admitted) -> tuple[str, tuple[float, float] | None]:
+        """What a request is about, and from when until when that was asked for, if it was."""
+        if admitted.wishes.topic or self.topics is None:
+            return admitted.wishes.topic, None
+        asked_s = self.clock.now()
+        try:
+            topic = await self.topics.of(request.prompt_token_ids)
+        except BaseException:
+            self._admission.drop(admitted, request.sampling_params.max_tokens)
+            raise
+        return topic, (asked_s, self.clock.now())
+
+    def ended(self, call: Call) -> None:
+        """A call was answered, or broken off."""
+        self._tell(lambda observer: observer.on_answer(call))
+
+    def admit(self, work: Work, extra_args: dict[str, Any] | None, priority: int) -> Admitted | None:
+        """Judge a request of the current call; None if there is no call. Raises `Overflow` or `Forbidden`.
+
+        `priority` is what vLLM has read of it, from the body or from a header of its own; 0 says nothing.
+        """
+        call = current_call()
+        if call is None:
+            return None
+        if priority:
+            call.body = {"priority": priority, **call.body}
+        try:
+            return self._admission.admit(call, extra_args or {}, work)
+        except TurnedAway as refusal:
+            raise self.turned_away(refusal) from None
+        except NeverAllowed as refusal:
+            raise Forbidden(refusal) from None
+
+    @property
+    def set_aside(self) -> int:
+        """Places in the queue of requests that were admitted and are not in flight yet."""
+        return self._admission.set_aside
+
+    def turned_away(self, refusal: TurnedAway) -> Overflow:
+        """Take note of a refusal of the current call."""
+        self.metrics.on_rejection(refusal.reason, refusal.slo)
+        if call := current_call():
+            call.retry_after_s, call.refusal = refusal.retry_after_s, refusal
+        return Overflow(refusal)
+
+    def _flight(self, request: EngineCoreRequest, admitted: Admitted, topic: str) -> Flight:
+        params, prompt = request.sampling_params, request.prompt_token_ids
+        described = Request(
+            id=request.request_id,
+            arrival_s=arrival_s(self.clock),
+            prompt_tokens=len(prompt),
+            max_tokens=params.max_tokens,
+            seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
+            topic=topic,
+            key=admitted.key,
+            priority=admitted.wishes.priority,
+            ttft_s=admitted.wishes.ttft_s,
+            tpot_s=admitted.wishes.tpot_s,
+            blocks=block_hashes(prompt, self._block_tokens, request.cache_salt or "") if self._block_tokens else [],
+        )
+        device = self._dispatcher.choose(described, request.data_parallel_rank)
+        return Flight(request, described, device, admitted.wishes.slo)
+
+    def _changed(self, node: Node) -> None:
+        self.metrics.on_change(node)
+        self._tell(lambda observer: observer.on_change(node))
+        follow(self._admission.forecast, node, self.devices.cluster.limits(node.figures))
+
+    def _faulted(self, device: int, kind: str, begins: bool) -> None:
+        self.metrics.on_fault(device, kind, begins)
+        self._tell(lambda observer: observer.on_fault(device, kind, begins))
+
+    def _restarted(self, actor: str) -> None:
+        self.metrics.on_restart(actor)
+        self._tell(lambda observer: observer.on_restart(actor))
+
+    def _dropped(self, receiver: str, dropped: Dropped) -> None:
+        self.metrics.on_dropped(receiver, dropped.count)
+        self._tell(lambda observer: observer.on_dropped(receiver, dropped))
+
+    def _moved(self, flight: Flight) -> None:
+        self._tell(lambda observer: observer.on_move(flight))
+        self._admission.forecast.on_submit(flight.device, flight.resumed, self.clock.now())
+
+    def _admitted(self, request: EngineCoreRequest) -> Admitted:
+        """What was said of a request when it was admitted, or is said now of one that had no tokens then."""
+        call, params = current_call(), request.sampling_params
+        admitted = None if call is None else call.admitted.get(request.external_req_id)
+        if admitted is None:
+            work = Work(request.request_id, len(request.prompt_token_ids), params.max_tokens)
+            admitted = self.admit(work, params.extra_args, request.priority)
+        if admitted is None:
+            return UNASKED
+        self._admission.begin(admitted)
+        return admitted
+
+    async def abort_requests_async(self, request_ids: list[str]) -> None:
+        """vLLM's output handler calls this for one reason: it has seen a stop string."""
+        self._end(request_ids, FinishReason.STOP)
+
+    def fail_all(self) -> None:
+        """End every request with an error, now and from now on: there is nothing left that could serve it."""
+        self.resources.engine_dead = True
+        for flight in self._dispatcher.abort(list(self._dispatcher.flights)):
+            self._fail(flight)
+
+    def cancel(self, request_ids: list[str]) -> None:
+        """End requests whose clients have gone, or said so."""
+        self._end(request_ids, FinishReason.ABORT)
+
+    async def get_output_async(self) -> EngineCoreOutputs:
+        self._watch_delivery()
+        outputs, at_s = await self._outputs.get()
+        self._handed_over.append((outputs.engine_index, at_s))
+        return outputs
+
+    async def profile_async(self, *args: Any, **kwargs: Any) -> None:
+        raise VLLMClientError("An emulated device has no profiler; its steps are in /metrics.")
+
+    async def reset_mm_cache_async(self) -> None:
+        """There is none."""
+
+    def shutdown(self, timeout: float | None = None) -> None:
+        self.resources.engine_dead = True
+        self.injector.stop()
+        self._dispatcher.stop()
+
+    def _tell(self, tell: Callable[[Observer], None]) -> None:
+        """Tell all observers something: one that fails is no reason to keep tokens from a client."""
+        for observer in self.observers:
+            try:
+                tell(observer)
+            except Exception:
+                log.exception("A log or a trace could not be written on.")
+
+    def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
+        self._foretell(release, news)
+        self._tell(lambda observer: observer.on_release(release, news))
+        if release.record is not None:
+            self.metrics.on_step(release.record)
+            # A step that was under way when its last client left tells of a batch that is no more.
+            self._note_idle(release.device)
+        for flight, chunk in news:
+            gap_s = flight.take(chunk.tokens, release.at_s)
+            self.metrics.on_tokens(flight, len(chunk.tokens), gap_s)
+            if chunk.finish is not None:
+                self._count(flight, FinishReason(chunk.finish))
+        if news:
+            outputs = outputs_of(chunk for _, chunk in news)
+            self._outputs.put_nowait((EngineCoreOutputs(release.device, outputs), release.at_s))
+
+    def _foretell(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
+        forecast = self._admission.forecast
+        for flight, chunk in news:
+            if chunk.first == 0:
+                forecast.on_first_token(chunk.request_id)
+            if chunk.finish is not None:
+                self._admission.end(flight.request, chunk.first + len(chunk.tokens))
+        if release.record is not None:
+            forecast.on_step(release.record)
+
+    def _watch_delivery(self) -> None:
+        """What was handed over has been put into its streams; each of them writes in its next turn of the loop."""
+        if self._handed_over:
+            handed_over, self._handed_over = self._handed_over, []
+            asyncio.get_running_loop().call_soon(self._note_delay, handed_over)
+
+    def _note_delay(self, handed_over: list[tuple[int, float]]) -> None:
+        for device, at_s in handed_over:
+            self.metrics.on_delivery(device, self.clock.late(at_s))
+
+    def _end(self, request_ids: list[str], reason: FinishReason) -> None:
+        for flight in self._dispatcher.abort(request_ids):
+            self._admission.end(flight.request, len(flight.tokens))
+            self._count(flight, reason)
+
+    def _fail(self, flight: Flight) -> None:
+        """End a request that cannot be served; its client is told so."""
+        self._admission.end(flight.request, len(flight.tokens))
+        self._count(flight, FinishReason.ERROR)
+        output = EngineCoreOutput(flight.request.id, [], finish_reason=FinishReason.ERROR)
+        self._outputs.put_nowait((EngineCoreOutputs(flight.device, [output]), self.clock.now()))
+
+    def _count(self, flight: Flight, reason: FinishReason) -> None:
+        self.on_departure()
+        flight.finish = str(reason)
+        self._tell(lambda observer: observer.on_finish(flight))
+        self.metrics.on_finish(flight, str(reason), self.siblings(flight.request.id))
+        self._note_idle(flight.device)
+
+    def _note_idle(self, device: int) -> None:
+        if not self._dispatcher.in_flight(device):
+            self.metrics.on_idle(device)

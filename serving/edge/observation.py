@@ -1,0 +1,80 @@
+"""What the command line says of how an emulation is observed, and what comes of it."""
+
+import argparse
+import contextlib
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from serving.process.logs import FORMATS, LEVELS, start_logging
+from serving.telemetry.flight_log import FlightLog
+from serving.telemetry.step_log import StepLog
+from serving.telemetry.tracing.observer import Observer
+from serving.telemetry.tracing.otlp import Otlp
+
+if TYPE_CHECKING:
+    from serving.edge.engine_core import PacedCore
+    from serving.telemetry.tracing.stories import Tell
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `foreserve serve`."""
+    parser.add_argument(
+        "--step-log",
+        type=Path,
+        metavar="FILE",
+        help="write a line of JSON there for each step, or Parquet if it ends in .parquet (see `foreserve trace`)",
+    )
+    parser.add_argument(
+        "--flight-log",
+        type=Path,
+        metavar="FILE",
+        help="write a line of JSON there for each request once it has ended: all that its device's scheduler knew of "
+        "it, so that it can be served again in virtual time, and when it had its tokens",
+    )
+    parser.add_argument(
+        "--otlp-traces-endpoint",
+        metavar="URL",
+        help="send a trace of each request there, such as http://localhost:4317; the protocol is gRPC unless "
+        "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL says http/protobuf",
+    )
+    parser.add_argument("--log-format", choices=FORMATS, default="text", help="of log lines (default: text)")
+    parser.add_argument("--log-level", choices=LEVELS, default="info", help="least that is logged (default: info)")
+    parser.add_argument("--log-requests", action="store_true", help="log a line for each request, at level info")
+
+
+@dataclass(frozen=True, slots=True)
+class Observing:
+    """What is to be seen of an emulation beside its metrics."""
+
+    step_log: StepLog | None = None
+    otlp: Otlp | None = None
+    log_requests: bool = False
+    flight_log: FlightLog | None = None
+
+    def observers(self, core: "PacedCore", model: str) -> list[Observer]:
+        """Those that are to hear of what happens in `core`, which serves a model of that name."""
+        from serving.telemetry.tracing.device_log import DeviceLog
+        from serving.telemetry.tracing.request_log import log_request
+        from serving.telemetry.tracing.stories import Stories
+
+        observers: list[Observer] = [DeviceLog(core.devices.nodes.values())]
+        observers += [log for log in (self.step_log, self.flight_log) if log is not None]
+        tell: list[Tell] = []
+        if self.otlp is not None:
+            from serving.telemetry.tracing.send import send
+
+            tell.append(partial(send, tracer=self.otlp.tracer, model=model, clock=core.clock))
+        # After the trace, whose id is in the line.
+        tell += [log_request] if self.log_requests else []
+        return [*observers, Stories(core.clock, tell)] if tell else observers
+
+
+def observe(args: argparse.Namespace, stack: contextlib.ExitStack) -> Observing:
+    """What these arguments ask for, open for as long as the stack lasts. Raises `ScenarioError`."""
+    start_logging(args.log_format, args.log_level)
+    otlp = Otlp(args.otlp_traces_endpoint) if args.otlp_traces_endpoint else None
+    step_log = stack.enter_context(StepLog(args.step_log)) if args.step_log else None
+    flight_log = stack.enter_context(FlightLog(args.flight_log)) if args.flight_log else None
+    return Observing(step_log, stack.enter_context(otlp) if otlp else None, args.log_requests, flight_log)

@@ -1,0 +1,72 @@
+"""What is known before anything is started: a wrong scenario fails here, within a second."""
+
+import errno
+import socket
+from dataclasses import dataclass, field, replace
+
+from device_model.specs.spec import SpecError
+from serving.device.device_spec import Emulated, Figures
+from serving.device.fleet_limits import check_faults, context_held, load_fleet
+from serving.edge.observation import Observing
+from serving.key_values import TermError
+from serving.scenario.fleet import FleetError
+from serving.scenario.scenario import Scenario, ScenarioError
+from serving.security.access import Access
+from serving.security.api_keys import forget
+from serving.security.tls import Tls
+from serving.token_source.vllm_args import context_of
+
+
+@dataclass(slots=True)
+class Bringup:
+    """A scenario that can be: its devices, the context that all of them can hold, who is let in (the keys themselves
+    are in it no more), and the HTTP port, taken; and what is to be seen of it."""
+
+    scenario: Scenario
+    fleet: list[tuple[Emulated, Figures]]
+    max_model_len: int
+    access: Access
+    tls: Tls | None
+    sock: socket.socket
+    observing: Observing = field(default_factory=Observing)
+
+
+def prepare(scenario: Scenario) -> Bringup:
+    """Check a scenario, take its HTTP port and its keys, which no process that we start is to have; raises
+    `ScenarioError`."""
+    access, tls = Access.of(scenario), Tls.of(scenario)
+    try:
+        fleet = load_fleet(scenario)
+        context = min(context_of(scenario.token_model), context_held(scenario, fleet))
+        check_faults(scenario, [emulated for emulated, _ in fleet])
+    except (SpecError, FleetError, TermError) as error:
+        raise ScenarioError(str(error)) from error
+    free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
+    sock = free_port(scenario.host, scenario.http_port, "http_port")
+    forget()
+    return Bringup(without_keys(scenario), fleet, context, access, tls, sock)
+
+
+def without_keys(scenario: Scenario) -> Scenario:
+    """The same, with no key, nor where one is."""
+    return replace(scenario, api_keys=(), api_key_file="", admin_keys=(), admin_key_file="")
+
+
+def free_port(host: str, port: int, key: str) -> socket.socket:
+    """A socket bound to a port; raises `ScenarioError` if another program has it, or the host is not this machine."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise ScenarioError(
+                f"`host` is {host!r}, which is no address of this machine ({error.strerror}): name another with --host "
+                "(127.0.0.1: for this machine alone; 0.0.0.0: for whoever reaches it)."
+            ) from error
+        raise ScenarioError(
+            f"`{key}` is {port}, and {host}:{port} cannot be had ({error.strerror}): "
+            f"choose another with --{key.replace('_', '-')} (0: any free one)."
+        ) from error
+    return sock

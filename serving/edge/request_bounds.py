@@ -1,0 +1,208 @@
+"""Bounds of one request: what the token source may be given of it.
+
+vLLM checks ids against the vocabulary, and most numbers. Here is refused what it would take and what could then raise,
+or stall other requests, in the source: text that no encoding carries, keys that are ours alone, lists without end.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from vllm.exceptions import VLLMValidationError
+from vllm.sampling_params import SamplingParams
+
+from serving.admission.request_options import FIELDS
+
+MOST_ID_CHARS = 256
+MOST_SALT_CHARS = 1024
+# What clients may put into `vllm_xargs`; scalars, as vLLM's own server takes.
+MOST_XARG_CHARS = 256
+# Entries of each list, and characters of each of its strings. Stop strings are looked for at each token at the edge;
+# bad words, and biases, cost the source time at each step of everybody.
+MOST_ENTRIES = {
+    "stop": 64,
+    "stop_token_ids": 1024,
+    "bad_words": 128,
+    "logit_bias": 1024,
+    "allowed_token_ids": 1 << 17,
+}
+MOST_CHARS = {"stop": 1024, "bad_words": 256}
+# Of a grammar, in whatever form: it takes the source up to a second to compile.
+MOST_GRAMMAR_CHARS = 32 << 10
+# The source looks for repetition after each token, at the cost of the size of the pattern times that of its count.
+MOST_PATTERN = 256
+# A bias so extreme makes infinities in float32, and then no probability is a number.
+MOST_PENALTY = 1e4
+
+NO_CHARACTER = "has a lone surrogate, which is no character: UTF-8 cannot carry it."
+Path = tuple[Any, str] | None
+"""Names on the way to a value, the last one first: what is deep costs no more than what is not."""
+
+# Fields of a body that have to be objects: vLLM's server asks them for their keys before it looks at their type.
+OBJECTS = ("structured_outputs", "response_format", "stream_options")
+# Entries of fields of a body; those that are also above are refused here before anything is made of them.
+MOST_IN_BODY = {
+    **{field: MOST_ENTRIES[field] for field in ("stop", "stop_token_ids", "bad_words", "logit_bias")},
+    "messages": 1024,
+    "input": 1024,
+    "tools": 128,
+    "documents": 128,
+    "vllm_xargs": 16,
+    "chat_template_kwargs": 64,
+}
+# Tokens of a prompt, times alternatives for each: they take the edge some 5 us each.
+MOST_PROMPT_LOGPROBS = 1 << 12
+# Each token of a beam is a request of its own, with all before it as its prompt.
+MOST_BEAM_TOKENS = 256
+# Of a whole number that nothing else bounds: tensors of the source have 32 bits.
+MOST_INT = 2**31 - 1
+INTEGERS = ("top_k", "max_tokens", "min_tokens", "logprobs", "prompt_logprobs", "stream_interval")
+
+
+class OutOfBounds(VLLMValidationError):  # type: ignore[misc]
+    """A request that nobody may ask for: 400, or INVALID_ARGUMENT, with the name of the field."""
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(f"`{field}` {sentence}", parameter=field)
+
+    def __str__(self) -> str:
+        # vLLM's own adds the parameter, which the sentence names already.
+        return str(self.args[0])
+
+
+def check_body(body: Any, places: int) -> None:
+    """Raise `OutOfBounds` for a body that is too much to even look at; `places` are those of the queue."""
+    if not isinstance(body, dict):
+        return
+    for field in OBJECTS:
+        if not isinstance(body.get(field), dict | None):
+            raise OutOfBounds(field, f"is of the type {type(body[field]).__name__}: it must be an object.")
+    for field, most in MOST_IN_BODY.items():
+        if isinstance(entries := body.get(field), list | dict):
+            _check_count(field, len(entries), most)
+    tokens = body.get("max_completion_tokens") or body.get("max_tokens")
+    if body.get("use_beam_search") and not (isinstance(tokens, int) and tokens <= MOST_BEAM_TOKENS):
+        raise OutOfBounds("use_beam_search", f"wants `max_tokens`, of at most {MOST_BEAM_TOKENS}.")
+    prompts = body.get("prompt")
+    if isinstance(prompts, list) and prompts and isinstance(prompts[0], str | list):
+        _check_count("prompt", len(prompts), places)
+
+
+def check_request(request_id: str, params: SamplingParams, cache_salt: str | None = None) -> None:
+    """Raises `OutOfBounds`."""
+    _check_length("request_id", request_id, MOST_ID_CHARS)
+    _check_length("cache_salt", cache_salt or "", MOST_SALT_CHARS)
+    _check_extra_args(params.extra_args or {})
+    for field, most in MOST_ENTRIES.items():
+        _check_count(field, len(getattr(params, field) or ()), most)
+    for field in INTEGERS:
+        if abs(getattr(params, field) or 0) > MOST_INT:
+            raise OutOfBounds(field, f"is too large: it may be {MOST_INT}.")
+    for field, chars in MOST_CHARS.items():
+        for index, entry in enumerate(getattr(params, field) or ()):
+            _check_length(f"{field}.{index}", entry, chars)
+    _check_penalty(params.repetition_penalty)
+    _check_repetition(params.repetition_detection)
+    _check_structured_outputs(params.structured_outputs)
+
+
+def check_prompt_logprobs(tokens: int, params: SamplingParams) -> None:
+    """Raise `OutOfBounds` for log probabilities of a prompt of so many tokens, if they are too many."""
+    if params.prompt_logprobs is not None:
+        wanted = tokens * (1 + abs(params.prompt_logprobs))
+        if wanted > MOST_PROMPT_LOGPROBS:
+            raise OutOfBounds(
+                "prompt_logprobs",
+                f"(of `echo` as well) asks for {wanted} log probabilities, and may ask for {MOST_PROMPT_LOGPROBS}: "
+                "send a shorter prompt, or ask for fewer of each token.",
+            )
+
+
+def check_text(field: str, said: Any) -> None:
+    """Raises `OutOfBounds` for a string, anywhere in `said`, that UTF-8 cannot carry."""
+    if (path := unencodable(said)) is not None:
+        raise OutOfBounds(
+            ".".join([field, *path]), "has a lone surrogate, which is no character: UTF-8 cannot carry it."
+        )
+
+
+def unencodable(said: Any) -> list[str] | None:
+    """Where in a JSON value a string is that UTF-8 cannot carry; None if there is none."""
+    pending: list[tuple[Path, Any]] = [(None, said)]
+    while pending:
+        path, value = pending.pop()
+        if isinstance(value, str) and not is_encodable(value):
+            return _names(path)
+        for name, item in _items(value):
+            if isinstance(name, str) and not is_encodable(name):
+                return [*_names(path), ascii(name)[1:-1]]
+            pending.append(((path, str(name)), item))
+    return None
+
+
+def is_encodable(text: str) -> bool:
+    """Tell whether UTF-8 can carry a text: a lone surrogate, which JSON can write as an escape, it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _names(path: Path) -> list[str]:
+    names = []
+    while path is not None:
+        path, name = path
+        names.append(name)
+    return names[::-1]
+
+
+def _items(value: Any) -> Iterator[tuple[str | int, Any]]:
+    if isinstance(value, Mapping):
+        yield from value.items()
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        yield from enumerate(value)
+
+
+def _check_count(field: str, count: int, most: int) -> None:
+    if count > most:
+        raise OutOfBounds(field, f"has {count} entries, and may have {most}.")
+
+
+def _check_length(field: str, text: str, most: int) -> None:
+    if len(text) > most:
+        raise OutOfBounds(field, f"has {len(text)} characters, and may have {most}.")
+    check_text(field, text)
+
+
+def _check_extra_args(extra_args: Mapping[str, Any]) -> None:
+    for name, value in extra_args.items():
+        if name not in FIELDS:
+            raise OutOfBounds("vllm_xargs", f"may have {', '.join(FIELDS)}, and has {ascii(name)[:80]}.")
+        if isinstance(value, str):
+            _check_length(f"vllm_xargs.{name}", value, MOST_XARG_CHARS)
+
+
+def _check_penalty(penalty: float) -> None:
+    if not 1 / MOST_PENALTY <= penalty <= MOST_PENALTY:
+        raise OutOfBounds(
+            "repetition_penalty", f"is {penalty:g}: it must lie in {1 / MOST_PENALTY:g} to {MOST_PENALTY:g}."
+        )
+
+
+def _check_repetition(detection: Any) -> None:
+    if detection is not None and detection.max_pattern_size > MOST_PATTERN:
+        raise OutOfBounds(
+            "repetition_detection.max_pattern_size", f"is {detection.max_pattern_size}: it may be {MOST_PATTERN}."
+        )
+
+
+def _check_structured_outputs(structured: Any) -> None:
+    if structured is None:
+        return
+    for name in ("json", "regex", "choice", "grammar", "structural_tag", "whitespace_pattern"):
+        said = getattr(structured, name)
+        check_text(f"structured_outputs.{name}", said)
+        chars = len(said) if isinstance(said, str) else len(msgspec.json.encode(said))
+        if chars > MOST_GRAMMAR_CHARS:
+            raise OutOfBounds("structured_outputs", f"has {chars} characters, and may have {MOST_GRAMMAR_CHARS}.")

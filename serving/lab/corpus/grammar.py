@@ -1,0 +1,87 @@
+"""A phrase grammar: "{noun}" in a text stands for any of the texts of the rule `noun`, which may hold slots themselves.
+
+What is bound to a name comes before the rule of that name, so that a question and its answer speak of the same thing.
+`{noun.s}` is the plural, `{noun.cap}` starts with a capital letter. Write "a {noun}": `prose` makes it "an" where due.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from serving.lab.corpus.parts import Draw
+
+SLOT = re.compile(r"\{([\w.]+)\}")
+VOWEL_SOUND = (
+    r"(?!(?:uni(?!n|m)|unix|us(?:e|a|u)|util|eu|one\b|once|ubiq|URL|UTF|U-|UK|US\b|UN\b))(?:[aeiou]|[AEIO](?=[a-z])|U(?=[a-z])"
+    r"|hour|honest|honou?r|heir|(?:HTTP|HTML|SQL|SSD|SSH|LRU|MRI|NP|RNA|XML|XOR|AND|OR|API|ISP|IP|OS|AI|AVL|IDE|AC|n|x)\b"
+    r"|X-ray|8|11\b|18\b)"
+)
+ARTICLE = re.compile(rf"\b([Aa]) (?={VOWEL_SOUND})")
+IRREGULAR = {
+    "person": "people",
+    "child": "children",
+    "man": "men",
+    "woman": "women",
+    "wife": "wives",
+    "knife": "knives",
+}
+
+
+def prose(text: str) -> str:
+    """The text with "an" before each vowel sound."""
+    return ARTICLE.sub(r"\1n ", text)
+
+
+def capital(text: str) -> str:
+    """The text with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
+def plural(noun: str) -> str:
+    """The noun, or noun phrase that ends in its noun, in the plural."""
+    head, _, last = noun.rpartition(" ")
+    return f"{head} {_plural_word(last)}".lstrip()
+
+
+def _plural_word(word: str) -> str:
+    if word in IRREGULAR:
+        return IRREGULAR[word]
+    if re.search(r"(s|x|z|ch|sh)$", word):
+        return word + "es"
+    if re.search(r"[^aeiou]y$", word):
+        return word[:-1] + "ies"
+    return word + "s"
+
+
+def listed(items: Sequence[str], last: str = "and") -> str:
+    """ "p, q and r"."""
+    return f"{', '.join(items[:-1])} {last} {items[-1]}" if len(items) > 1 else "".join(items)
+
+
+FORMS = {"s": plural, "cap": capital}
+
+
+@lru_cache(maxsize=50_000)
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(SLOT.split(text))
+
+
+class Grammar:
+    """Rules by name."""
+
+    def __init__(self, rules: Mapping[str, Sequence[str]]) -> None:
+        self.rules = rules
+
+    def expand(self, text: str, draw: Draw, bound: Mapping[str, str] | None = None) -> str:
+        """The text with every slot filled. Raises KeyError at a slot that has neither rule nor binding."""
+        parts = _parts(text)
+        if len(parts) == 1:
+            return text
+        known = bound or {}
+        filled = [self._fill(part, draw, known) if i % 2 else part for i, part in enumerate(parts)]
+        return "".join(filled)
+
+    def _fill(self, slot: str, draw: Draw, bound: Mapping[str, str]) -> str:
+        name, _, form = slot.partition(".")
+        value = bound[name] if name in bound else self.expand(draw.pick(self.rules[name]), draw, bound)
+        return FORMS[form](value) if form else value

@@ -1,0 +1,76 @@
+"""The humanities: people, ideas, books and dates."""
+
+from serving.lab.corpus.grammar import capital, prose
+from serving.lab.corpus.knowledge import knowledge
+from serving.lab.corpus.moves import shared
+from serving.lab.corpus.parts import Draw, Exchange
+
+KNOWN = knowledge("humanities")
+WORKS: list[tuple[str, str, int, str, str]] = [tuple(row) for row in KNOWN.tables["works"]]
+EVENTS: list[tuple[str, int, str]] = [tuple(row) for row in KNOWN.tables["events"]]
+WHEN = KNOWN.words["when"]
+AUTHOR = KNOWN.words["author"]
+FIRST = KNOWN.words["first"]
+
+
+def year(number: int) -> str:
+    """The year as people write it."""
+    return f"{-number} BC" if number < 0 else str(number)
+
+
+def when(draw: Draw) -> Exchange:
+    """The year of an event."""
+    event, at, told = draw.pick(EVENTS)
+    said = draw.pick(["{x} was in {y}.", "The year was {y}.", "It was in {y}.", "{x} dates from {y}."])
+    first = capital(said.replace("{x}", event).replace("{y}", year(at)))
+    rest = [told, *([KNOWN.aside(draw)] if draw.chance(0.3) else [])]
+    more = {"more": told + " " + KNOWN.aside(draw), "shorter": f"In {year(at)}."}
+    return Exchange(KNOWN.ask(WHEN, draw, x=event), " ".join([first, *rest]), more)
+
+
+def book(draw: Draw) -> Exchange:
+    """What a book is, who wrote it and when."""
+    title, author, at, kind, subject = draw.pick(WORKS)
+    first = draw.pick(
+        [
+            f"{title} is a {kind} by {author} about {subject}.",
+            f"{author} wrote the {kind} {title}, which appeared in {at}.",
+            f"{title} is by {author}.",
+            f"That is a famous {kind} by {author}.",
+        ]
+    )
+    rest = [f"It tells of {subject}.", f"It dates from {at}.", KNOWN.say("It {shows} {matter}.", draw)]
+    rest.append(f"It is a {kind} that is still read today.")
+    told = [
+        first,
+        *draw.some([text for text in rest if subject not in first or subject not in text], draw.number(1, 3)),
+    ]
+    more = {
+        "shorter": prose(f"{title} is a {kind} by {author}."),
+        "more": f"It tells of {subject}. " + KNOWN.aside(draw),
+    }
+    return Exchange(KNOWN.ask(AUTHOR, draw, x=title), prose(" ".join(told)), more)
+
+
+def earlier(draw: Draw) -> Exchange:
+    """Which of two events came first."""
+    first, second = sorted(draw.some(EVENTS, 2), key=lambda event: event[1])
+    asked = [first[0], second[0]] if draw.chance(0.5) else [second[0], first[0]]
+    told = [
+        f"{capital(first[0])} came first, in {year(first[1])}. {capital(second[0])} followed in {year(second[1])}.",
+        f"{capital(first[0])} ({year(first[1])}) was earlier than {second[0]} ({year(second[1])}).",
+    ]
+    apart = second[1] - first[1] - (1 if first[1] < 0 < second[1] else 0)  # There was no year 0.
+    gap = "They were in the same year." if apart == 0 else f"About {apart} year{'s' * (apart > 1)} lie between them."
+    more = {"why": f"{first[2]} {second[2]}", "shorter": f"{capital(first[0])}."}
+    answer = " ".join([draw.pick(told), gap, *([draw.pick([first[2], second[2]])] if draw.chance(0.5) else [])])
+    return Exchange(KNOWN.ask(FIRST, draw, x=asked[0], y=asked[1]), answer, more)
+
+
+MOVES = [*shared(KNOWN)]
+TABLES = (when, book, earlier)
+
+
+def exchange(draw: Draw) -> Exchange:
+    """One question on the humanities and its answer."""
+    return draw.pick(TABLES)(draw) if draw.chance(0.25) else draw.pick(MOVES)(KNOWN, draw)

@@ -1,0 +1,180 @@
+"""What is known in one topic: its file of facts and its grammar.
+
+A file `facts/NAME.toml` has concepts by area (`one` "is", `many` "are", `event` and `who` "was"), each a name with its
+definition and sentences about it; `steps` by task, `why` by clause, `scene` (questions and replies that share bindings)
+and `rules` for the grammar. Facts are sentences as they stand: only scenes and rules have slots.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from serving.lab.corpus.grammar import Grammar, capital, prose
+from serving.lab.corpus.parts import Draw
+
+VERB = {"one": "is", "many": "are", "event": "was", "who": "was"}
+PRONOUN = {"one": "it", "many": "they", "event": "it", "who": "that"}
+OPENERS = frozenset(
+    [
+        "It",
+        "They",
+        "A",
+        "An",
+        "The",
+        "In",
+        "If",
+        "When",
+        "This",
+        "These",
+        "Most",
+        "Some",
+        "Many",
+        "Its",
+        "Their",
+        "One",
+        "Each",
+        "Every",
+        "At",
+        "For",
+        "There",
+        "Because",
+        "Before",
+        "After",
+        "Two",
+        "Both",
+        "On",
+        "Without",
+        "Not",
+        "With",
+        "Only",
+        "Unlike",
+        "To",
+        "Since",
+        "People",
+        "By",
+        "While",
+        "Any",
+        "Such",
+        "Once",
+        "Today",
+        "Even",
+        "All",
+        "From",
+        "Until",
+    ]
+)
+
+
+def load(name: str) -> dict[str, Any]:
+    """The file of facts of this name."""
+    return tomllib.loads(files("serving.lab.corpus").joinpath(f"facts/{name}.toml").read_text(encoding="utf-8"))
+
+
+PHRASING = load("phrasing")
+
+
+@dataclass(frozen=True)
+class Concept:
+    """Something that has a name, a definition (a noun phrase) and sentences about it."""
+
+    name: str
+    kind: str
+    area: str
+    definition: str
+    facts: tuple[str, ...]
+
+    @property
+    def bound(self) -> dict[str, str]:
+        """What a question about it needs to know."""
+        verb = VERB[self.kind]
+        return {"x": self.name, "is": verb, "it": PRONOUN[self.kind], "d": self.definition, "area": self.area}
+
+    @property
+    def clause(self) -> str:
+        """Its definition, as it stands within a sentence."""
+        return f"{self.name} {VERB[self.kind]} {self.definition}"
+
+    @property
+    def sentence(self) -> str:
+        """Its definition."""
+        return f"{capital(self.clause)}."
+
+
+def lower(sentence: str) -> str:
+    """The sentence as it stands after an introduction, if its first word is one that loses its capital there."""
+    first = sentence.split(" ", 1)[0].rstrip(",")
+    return sentence[0].lower() + sentence[1:] if first in OPENERS else sentence
+
+
+def _concepts(data: Mapping[str, Any]) -> list[Concept]:
+    return [
+        Concept(name, kind, area, entry[0], tuple(entry[1:]))
+        for kind in VERB
+        for area, entries in data.get(kind, {}).items()
+        for name, entry in entries.items()
+    ]
+
+
+class Knowledge:
+    """What is known in one topic, and how it is told."""
+
+    def __init__(self, name: str) -> None:
+        data = load(name)
+        self.grammar = Grammar({**PHRASING["rules"], **data.get("rules", {})})
+        self.concepts = _concepts(data)
+        self.steps: list[tuple[str, list[str]]] = list(data.get("steps", {}).items())
+        self.whys: list[tuple[str, list[str]]] = list(data.get("why", {}).items())
+        self.scenes: list[dict[str, Any]] = data.get("scene", [])
+        self.words: dict[str, list[str]] = data.get("words", {})
+        self.tables: dict[str, Any] = data.get("tables", {})
+        self.areas: dict[str, list[Concept]] = {}
+        alike: dict[tuple[str, str], list[Concept]] = {}
+        for concept in self.concepts:
+            self.areas.setdefault(concept.area, []).append(concept)
+            alike.setdefault((concept.area, concept.kind), []).append(concept)
+        self.comparable = [concepts for concepts in alike.values() if len(concepts) > 1]
+
+    def say(self, text: str, draw: Draw, **bound: str) -> str:
+        """The text with its slots filled."""
+        return prose(self.grammar.expand(text, draw, bound))
+
+    def ask(self, wordings: Sequence[str], draw: Draw, **bound: str) -> str:
+        """A question in one of these wordings."""
+        return capital(self.say(draw.pick(wordings), draw, **bound))
+
+    def aside(self, draw: Draw) -> str:
+        """A sentence or two of the topic's own grammar, as an example."""
+        return self.say("{case}", draw)
+
+    def joined(self, sentences: Sequence[str], draw: Draw) -> str:
+        """The sentences after each other, some of them with a word that links them."""
+        return " ".join(
+            self.say("{link}", draw) + lower(text) if i and draw.chance(0.2) and _links(text) else text
+            for i, text in enumerate(sentences)
+        )
+
+    def lead(self, concept: Concept, draw: Draw) -> str:
+        """A first sentence: the definition, introduced in one way or another."""
+        warm = self.say("{warm}", draw) if draw.chance(0.15) else ""
+        start = f"In {concept.area}, " if concept.kind != "who" and draw.chance(0.2) else self.say("{lead}", draw)
+        return warm + capital(f"{start}{concept.clause}.")
+
+    def about(self, concept: Concept, draw: Draw, length: int) -> str:
+        """The definition and up to `length` sentences more."""
+        facts = draw.some(concept.facts, length)
+        if concept.kind in ("one", "many") and "case" in self.grammar.rules and draw.chance(0.1):
+            facts.append(self.aside(draw))
+        return self.joined([self.lead(concept, draw), *facts], draw)
+
+
+def _links(sentence: str) -> bool:
+    return sentence.split(" ", 1)[0].rstrip(",") in OPENERS and not sentence.startswith(("For ", "In addition"))
+
+
+@cache
+def knowledge(name: str) -> Knowledge:
+    """What is known in this topic; its file is read once."""
+    return Knowledge(name)

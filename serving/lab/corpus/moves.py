@@ -1,0 +1,169 @@
+"""Asking and answering from what is known, in the ways that all topics share: a move makes one exchange."""
+
+from collections.abc import Callable
+
+from serving.lab.corpus.grammar import capital, listed
+from serving.lab.corpus.knowledge import PHRASING, Concept, Knowledge, lower
+from serving.lab.corpus.parts import Draw, Exchange
+
+
+def _more(known: Knowledge, concept: Concept, draw: Draw, told: str) -> dict[str, str]:
+    fresh = [fact for fact in concept.facts if fact[1:] not in told]
+    example = next((fact for fact in fresh if fact.startswith("For example")), None)
+    more = {
+        "shorter": concept.sentence,
+        "simpler": "Put simply, " + known.joined([f"{concept.clause}.", draw.pick(concept.facts)], draw),
+    }
+    if fresh:
+        more["more"] = known.joined(draw.some(fresh, 3), draw)
+    if example:
+        more["example"] = example
+    return more
+
+
+def define(known: Knowledge, draw: Draw) -> Exchange:
+    """What something is, shortly or at length."""
+    concept = draw.pick(known.concepts)
+    wordings = PHRASING["define"]["who" if concept.kind == "who" else "thing"]
+    prompt = known.ask(wordings, draw, **concept.bound)
+    if draw.chance(0.1):
+        return Exchange(prompt + known.say("{keep_short}", draw), concept.sentence, _more(known, concept, draw, ""))
+    if draw.chance(0.1):
+        return Exchange(prompt + known.say("{at_length}", draw), _essay(known, concept, draw))
+    answer = known.about(concept, draw, draw.number(1, 3))
+    return Exchange(prompt, answer, _more(known, concept, draw, answer))
+
+
+def _essay(known: Knowledge, concept: Concept, draw: Draw) -> str:
+    others = [other for other in draw.some(known.areas[concept.area], 4) if other is not concept]
+    related = [sentence for other in others for sentence in (other.sentence, draw.pick(other.facts))]
+    return known.about(concept, draw, 5) + " It is worth knowing what stands beside it. " + known.joined(related, draw)
+
+
+def compare(known: Knowledge, draw: Draw) -> Exchange:
+    """How two things of one area differ."""
+    first, second = draw.some(draw.pick(known.comparable), 2)
+    prompt = known.ask(PHRASING["other_questions"]["compare"], draw, y=second.name, **first.bound)
+    joint = draw.pick([", while ", ", whereas ", ", but ", "; "])
+    told = [capital(first.clause + joint + second.clause + ".")]
+    fact = draw.pick(second.facts)
+    if draw.chance(0.6) and fact.split(" ", 1)[0] in ("It", "They"):
+        told.append(f"As for {second.name}, {lower(fact)}")
+    answer = " ".join(told)
+    return Exchange(prompt, answer, _more(known, draw.pick((first, second)), draw, answer))
+
+
+def name(known: Knowledge, draw: Draw) -> Exchange:
+    """The word for a definition."""
+    concept = draw.pick([concept for concept in known.concepts if concept.kind == "one"])
+    prompt = known.ask(PHRASING["other_questions"]["name"], draw, **concept.bound)
+    start = draw.pick(["That is {x}.", "That is called {x}.", "You mean {x}.", "The word is {x}.", "This is {x}."])
+    told = [start.replace("{x}", concept.name), *draw.some(concept.facts, draw.number(1, 2))]
+    answer = " ".join(told)
+    return Exchange(prompt, answer, _more(known, concept, draw, answer))
+
+
+def confirm(known: Knowledge, draw: Draw) -> Exchange:
+    """Whether something is what one thinks."""
+    concept, other = draw.some([concept for concept in known.concepts if concept.kind == "one"], 2)
+    right = draw.chance(0.5)
+    claimed = (concept if right else other).definition
+    prompt = known.ask(PHRASING["other_questions"]["true"], draw, **{**concept.bound, "d": claimed})
+    yes = draw.pick(["Yes, that is right.", "Yes.", "Yes, that is correct.", "That is true.", "Correct."])
+    no = draw.pick(["No.", "No, that is not right.", "Not quite.", "That is false.", "No, that is something else."])
+    fixed = [concept.sentence, f"What you describe is {other.name}."]
+    told = [yes, *draw.some(concept.facts, 2)] if right else [no, *fixed[: draw.number(1, 2)], draw.pick(concept.facts)]
+    answer = " ".join(told)
+    return Exchange(prompt, answer, _more(known, concept, draw, answer))
+
+
+def survey(known: Knowledge, draw: Draw) -> Exchange:
+    """A few things of one area."""
+    area = draw.pick(list(known.areas))
+    chosen = draw.some(known.areas[area], draw.number(2, 5))
+    prompt = known.ask(PHRASING["other_questions"]["survey"], draw, area=area)
+    names = listed([concept.name for concept in chosen])
+    start = draw.pick(
+        [f"In {area}, you will meet {names}.", f"A good start in {area} is to look at {names}.", f"Begin with {names}."]
+    )
+    told = [text for concept in chosen for text in (concept.sentence, *draw.some(concept.facts, draw.number(0, 1)))]
+    answer = known.joined([start, *told], draw)
+    fresh = [
+        fact
+        for concept in chosen
+        for fact in concept.facts
+        if fact[1:] not in answer and not fact.startswith(("It", "The"))
+    ]
+    return Exchange(prompt, answer, {"more": " ".join(fresh[:2])} if fresh else {})
+
+
+def steps(known: Knowledge, draw: Draw) -> Exchange:
+    """How something is done, as sentences or as a list."""
+    task, parts = draw.pick(known.steps)
+    prompt = known.ask(PHRASING["other_questions"]["steps"], draw, task=task)
+    dropped = draw.number(0, len(parts)) if len(parts) > 3 and draw.chance(0.4) else len(parts)
+    kept = [part for i, part in enumerate(parts) if i != dropped]
+    short = f"In short: {listed([kept[0], kept[-1]])}."
+    if draw.chance(0.3):
+        lines = "\n".join(f"{i}. {capital(part)}." for i, part in enumerate(kept, 1))
+        return Exchange(
+            prompt,
+            f"{draw.pick(['Do it like this:', 'These are the steps:', 'Step by step:'])}\n{lines}",
+            {"shorter": short},
+        )
+    joints = ["First, ", *(draw.pick(["Then ", "Next, ", "After that, ", "Now "]) for _ in kept[2:]), "Finally, "]
+    told = " ".join(f"{joint}{part}." for joint, part in zip(joints, kept, strict=True))
+    return Exchange(prompt, (known.say("{warm}", draw) if draw.chance(0.2) else "") + told, {"shorter": short})
+
+
+def why(known: Knowledge, draw: Draw) -> Exchange:
+    """The reason for something."""
+    clause, reasons = draw.pick(known.whys)
+    prompt = known.ask(PHRASING["other_questions"]["why"], draw, x=clause)
+    told = reasons[: draw.number(1, len(reasons))]
+    start = draw.pick(["", "", "", "The reason is simple. ", "There is a good reason. ", "Good question. "])
+    return Exchange(
+        prompt, start + " ".join(told), {"shorter": reasons[0], "more": " ".join(reasons[1:]) or reasons[0]}
+    )
+
+
+def scene(known: Knowledge, draw: Draw) -> Exchange:
+    """A question from somebody's life, composed by the topic's grammar, and a reply on the same things."""
+    chosen = draw.pick(known.scenes)
+    bound: dict[str, str] = {}
+    for key, rule in chosen.get("bind", {}).items():
+        bound[key] = _other(known, rule, bound, draw)
+    prompt = known.ask(chosen["ask"], draw, **bound)
+    parts = (capital(known.say(draw.pick(part), draw, **bound)) for part in chosen["reply"])
+    answer = "\n".join(" ".join(line.split()) for line in " ".join(parts).split("\n"))
+    more = {kind: capital(known.say(text, draw, **bound)) for kind, text in chosen.get("more", {}).items()}
+    return Exchange(prompt, answer, more)
+
+
+def _other(known: Knowledge, rule: str, bound: dict[str, str], draw: Draw) -> str:
+    """A text of the rule that is not bound yet, if a few tries find one."""
+    for _ in range(5):
+        text = known.grammar.expand(f"{{{rule}}}", draw, bound)
+        if text not in bound.values():
+            break
+    return text
+
+
+Move = Callable[[Knowledge, Draw], Exchange]
+MOVES: tuple[tuple[Move, int], ...] = (
+    (define, 8),
+    (compare, 4),
+    (name, 2),
+    (confirm, 2),
+    (survey, 2),
+    (steps, 3),
+    (why, 3),
+    (scene, 10),
+)
+
+
+def shared(known: Knowledge) -> list[Move]:
+    """The moves that this topic's facts allow, each as often as it shall come."""
+    empty = [(steps, known.steps), (why, known.whys), (scene, known.scenes)]
+    missing = {move for move, facts in empty if not facts}
+    return [move for move, weight in MOVES if move not in missing for _ in range(weight)]

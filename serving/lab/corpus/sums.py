@@ -1,0 +1,141 @@
+"""Problems of arithmetic, with computed answers."""
+
+from collections.abc import Sequence
+from math import gcd, lcm
+
+from serving.lab.corpus.knowledge import knowledge
+from serving.lab.corpus.parts import Draw, Exchange
+
+WORDS = knowledge("maths").words
+THINGS, PEOPLE, SUM_ASKED, TASK_ASKED = (WORDS[name] for name in ("things", "people", "sum_asked", "task_asked"))
+
+
+def asked(text: str, draw: Draw, forms: Sequence[str] = TASK_ASKED) -> str:
+    """The problem, put in one way or another."""
+    return draw.pick(forms).replace("{p}", text)
+
+
+def more(shorter: str, why: str, check: str) -> dict[str, str]:
+    """Answers to what may be asked next."""
+    return {"shorter": shorter, "why": why, "check": check}
+
+
+def arithmetic(draw: Draw) -> Exchange:
+    """A sum, a difference, a product or a quotient."""
+    a, b = draw.number(2, 999), draw.number(2, 99)
+    low, high = sorted((a, b))
+    word, text, result, back = draw.pick(
+        [
+            ("plus", f"{a} + {b}", a + b, f"{a + b} - {b} = {a}"),
+            ("minus", f"{high} - {low}", high - low, f"{high - low} + {low} = {high}"),
+            ("times", f"{a} * {b}", a * b, f"{a * b} / {b} = {a}"),
+            ("divided by", f"{a * b} / {b}", a, f"{a} * {b} = {a * b}"),
+        ]
+    )
+    symbol = text.split(" ")[1]
+    spoken = text.replace(f" {symbol} ", f" {word} ") if draw.chance(0.4) else text
+    answer = draw.pick(["{t} = {r}.", "The result is {r}.", "That is {r}.", "{t} is {r}.", "We get {t} = {r}."])
+    check = f" To check it, note that {back}." if draw.chance(0.4) else ""
+    told = answer.replace("{t}", text).replace("{r}", str(result)) + check
+    then = more(f"{result}.", f"Because {back}.", f"Yes: {back}, so {result} is right.")
+    return Exchange(asked(spoken, draw, SUM_ASKED), told, then)
+
+
+def percent(draw: Draw) -> Exchange:
+    """A share of a sum, or a price that rises or falls."""
+    share, base = 5 * draw.number(1, 19), 20 * draw.number(2, 60)
+    part = share * base // 100
+    how = f"{share} percent of {base} is {share} / 100 * {base} = {part}."
+    then = more(f"{part}.", "Because percent means out of a hundred.", f"Yes: {part} / {base} is {share} percent.")
+    if draw.chance(0.4):
+        return Exchange(asked(f"What is {share} percent of {base}?", draw), how, then)
+    thing, rises = draw.pick(["coat", "bicycle", "ticket", "camera", "table", "lamp", "piano"]), draw.chance(0.5)
+    price = base + part if rises else base - part
+    verb = "rises" if rises else "falls"
+    task = f"A {thing} costs {base} dollars, and its price {verb} by {share} percent. What is the new price?"
+    told = (
+        f"{how} The price {verb} by that amount, so it is now {base} {'+' if rises else '-'} {part} = {price} dollars."
+    )
+    return Exchange(asked(task, draw), told, {**then, "shorter": f"{price} dollars."})
+
+
+def factors(number: int) -> list[int]:
+    """The prime factors, ascending."""
+    found, divisor = [], 2
+    while divisor * divisor <= number:
+        if number % divisor:
+            divisor += 1
+        else:
+            found.append(divisor)
+            number //= divisor
+    return [*found, number] if number > 1 else found
+
+
+def prime(draw: Draw) -> Exchange:
+    """Whether a number is prime, or its factorisation."""
+    number = draw.number(4, 600)
+    found = factors(number)
+    product = " * ".join(map(str, found))
+    if len(found) == 1:
+        told = f"Yes, {number} is a prime number. No prime up to its square root divides it."
+    else:
+        told = f"No, {number} is not a prime number, because {number} = {product}."
+    then = more(
+        told.split(",")[0] + ".",
+        "A prime has no divisors but one and itself.",
+        f"The prime factors of {number} are: {product}.",
+    )
+    if draw.chance(0.5):
+        return Exchange(asked(f"Is {number} a prime number?", draw), told, then)
+    lead = f"The prime factorisation of {number} is {product}." if len(found) > 1 else f"{number} is itself prime."
+    extra = f" The smallest prime that divides it is {found[0]}."
+    then["shorter"] = f"{product}."
+    return Exchange(asked(f"What is the prime factorisation of {number}?", draw), lead + extra, then)
+
+
+def common(draw: Draw) -> Exchange:
+    """A greatest common divisor by Euclid, or a least common multiple."""
+    a, b = draw.number(12, 240), draw.number(8, 120)
+    a, b = max(a, b), min(a, b)
+    if draw.chance(0.4):
+        multiple = lcm(a, b)
+        divisor = gcd(a, b)
+        told = f"The greatest common divisor is {divisor}. "
+        told += f"So the least common multiple is {a} * {b} / {divisor} = {multiple}."
+        then = more(
+            f"{multiple}.", "The product counts the common divisor twice.", f"Yes: {multiple} / {a} = {multiple // a}."
+        )
+        return Exchange(asked(f"What is the least common multiple of {a} and {b}?", draw), told, then)
+    lines, p, q = [], a, b
+    while q:
+        lines.append(f"{p} = {p // q} * {q} + {p % q}")
+        p, q = q, p % q
+    told = (
+        f"Use the method of Euclid. {'. '.join(lines)}. The last divisor is {p}, so the greatest common divisor is {p}."
+    )
+    then = more(
+        f"{p}.", "A common divisor also divides each remainder.", f"Yes: {a} / {p} = {a // p} and {b} / {p} = {b // p}."
+    )
+    return Exchange(asked(f"What is the greatest common divisor of {a} and {b}?", draw), told, then)
+
+
+def story(draw: Draw) -> Exchange:
+    """A word problem."""
+    one, two = draw.some(PEOPLE, 2)
+    things, a, b, c = draw.pick(THINGS), draw.number(2, 30), draw.number(2, 12), draw.number(1, 20)
+    if draw.chance(0.5):
+        task = f"{one} has {a + c} {things} and gives {c} of them to {two}. {two} already had {b}. "
+        task += f"How many {things} does each of them have now?"
+        told = f"{one} has {a + c} - {c} = {a} {things} left. {two} now has {b} + {c} = {b + c}."
+        short = f"{one} has {a} and {two} has {b + c}."
+    else:
+        task = f"{one} buys {b} boxes with {a} {things} each and loses {c} of them. How many {things} are left?"
+        task, c = (task, c) if c < a * b else (task.replace(f"loses {c}", "loses 1"), 1)
+        told = f"{b} boxes with {a} {things} each make {a * b} {things}. "
+        told += f"After the loss, {a * b} - {c} = {a * b - c} {things} are left."
+        short = f"{a * b - c} {things} are left."
+    return Exchange(
+        asked(task, draw),
+        told,
+        more(short, "Take one step after the other.", f"Go back from the end. {short} That fits."),
+    )

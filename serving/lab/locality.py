@@ -1,0 +1,174 @@
+"""`foreserve locality`: what the token model's real routing says of locality, beside the laws (ELMoE-3D, Fig. 16)."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from device_model.experts.locality import fit, in_lanes, law, lru_hit_rate, runs, top_quarter, touched, usage
+from device_model.experts.route_map import RouteMap, Routers
+from device_model.experts.touched import Tokens
+from device_model.load import load_setup
+from device_model.specs.table3 import TABLE3
+from device_model.step import IntArray
+from serving.lab.corpus import corpus
+from serving.process.output_folder import make_folder
+from serving.simulation.recorded_routes import record
+from serving.token_source.route_profile import Profiled, profile
+from serving.token_source.routes import format_of
+from serving.topics.names import TOPICS
+
+SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875)
+BATCHES = (1, 2, 4, 8, 16, 32)
+RUNS = (1, 2, 4, 8, 16, 32)
+STEPS = 200
+TOPIC_BATCH = 4
+WIDTH = 130
+HARDWARE = "elmoe3d-8gb"
+MODELS = ("qwen3-30b-a3b", "glm-4.7-flash", "deepseek-v2-lite", "gpt-oss-20b")
+
+Requests = Sequence[IntArray]
+Result = dict[str, Any]
+
+
+class Written(NamedTuple):
+    """What is written: into a folder `out` what was found, with pictures; the routes themselves as a file `record`."""
+
+    out: Path | None = None
+    record: Path | None = None
+
+
+def locality(token_model: str, prompts: int, tokens: int, seed: int, written: Written) -> int:
+    """Profile `prompts` requests a topic, and print what was found."""
+    out = written.out
+    if out is not None:
+        make_folder("--out", out)
+    if written.record is not None:
+        make_folder("--record", written.record.parent)
+    asked = [(topic, prompt) for topic in TOPICS for prompt in corpus.prompts(topic, prompts, seed)]
+    found = profile(token_model, asked, tokens, seed)
+    if written.record is not None:
+        record([(each.topic, each.all_routes) for each in found], written.record)
+    result = measure(found, format_of(token_model).routers, seed)
+    result |= {"prompts_per_topic": prompts, "tokens_per_request": tokens, "seed": seed}
+    print_result(Console(width=WIDTH), result)
+    if out is not None:
+        from serving.lab.locality_plots import draw
+
+        (out / "locality.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        draw(result, out / "locality.png")
+    return 0
+
+
+def measure(found: Sequence[Profiled], routers: Routers, seed: int) -> Result:
+    """All of it, from the routes alone."""
+    requests = [profiled.routes for profiled in found]
+    by_topic = {topic: [p.routes for p in found if p.topic == topic] for topic in TOPICS}
+    hits = {(s, b): _rate(requests, routers, s, b, seed) for s in SHARES for b in BATCHES}
+    lanes = in_lanes(requests, max(RUNS), STEPS, np.random.default_rng(seed))
+    between = {n: touched(list(lanes[:, :n]), routers) for n in RUNS}
+    within = {n: touched(runs(requests, n), routers) for n in RUNS}
+    together = {(n, 1): share for n, share in between.items()} | {(1, n): share for n, share in within.items()}
+    speculation = load_setup(HARDWARE, MODELS[0]).speculation
+    fitted = fit(routers, hits, together, speculation)
+    experts = law(routers, *fitted)
+    used = {topic: usage(by_topic[topic], routers) for topic in TOPICS}
+    return {
+        "routers": routers._asdict(),
+        "usage": {topic: np.round(shares, 5).tolist() for topic, shares in used.items()},
+        "top_quarter": {topic: np.round(top_quarter(shares), 3).tolist() for topic, shares in used.items()},
+        "hits": [
+            {"share": s, "batch": b, "trace": rate, "law": float(experts.hits(s, Tokens(b, 1)))}
+            for (s, b), rate in hits.items()
+        ],
+        "touched": [
+            {
+                "tokens": n,
+                "between_requests": between[n],
+                "within_a_request": within[n],
+                "law_between": experts.touched(Tokens(n, 1)),
+                "law_within": experts.touched(Tokens(1, n)),
+            }
+            for n in RUNS
+        ],
+        "fitted": {
+            "hit_exponent": fitted[0].hit_exponent,
+            "batch_exponent": fitted[0].batch_exponent,
+            "draft_exponent": fitted[0].draft_exponent,
+            "decode_saturation": fitted[1].decode_saturation,
+        },
+        "models": [row for model in MODELS for row in _as_model(requests, routers, model, seed)],
+        "topics": [
+            {"topic": topic, "share": s, "trace": _rate(by_topic[topic], routers, s, TOPIC_BATCH, seed)}
+            for topic in TOPICS
+            for s in SHARES
+        ],
+    }
+
+
+def _rate(requests: Requests, routers: Routers, share: float, batch: int, seed: int) -> float:
+    return lru_hit_rate(in_lanes(requests, batch, STEPS, np.random.default_rng(seed)), routers, share)
+
+
+def _as_model(requests: Requests, source: Routers, name: str, seed: int) -> list[Result]:
+    """The routes as those of an emulated model, beside the law that Table 3 was fitted with."""
+    setup = load_setup(HARDWARE, name)
+    target = Routers(setup.model.expert_layers, setup.model.experts, setup.model.top_k)
+    as_target = RouteMap(source, target)
+    mapped = [as_target(routes) for routes in requests]
+    calibrated = law(target, setup.locality, setup.speculation)
+    return [
+        {
+            "model": name,
+            "batch": batch,
+            "share": share,
+            "trace": _rate(mapped, target, share, batch, seed),
+            "law": float(calibrated.hits(share, Tokens(batch, 1))),
+        }
+        for batch in (1, 8)
+        for share in SHARES
+    ]
+
+
+def print_result(console: Console, result: Result) -> None:
+    """Tables on the terminal."""
+    _print_hits(console, result)
+    unique = Table("tokens", "of as many requests", "law", "of one request", "law", title="Share of experts touched")
+    for row in result["touched"]:
+        shares = [row[key] for key in ("between_requests", "law_between", "within_a_request", "law_within")]
+        unique.add_row(str(row["tokens"]), *(f"{share:.3f}" for share in shares))
+    console.print(unique)
+    models = Table(
+        "model", "batch", *(f"{share:.3g}" for share in SHARES), title="As another model, hits in %: trace / its law"
+    )
+    for name in MODELS:
+        for batch in (1, 8):
+            rows = [row for row in result["models"] if (row["model"], row["batch"]) == (name, batch)]
+            models.add_row(name, str(batch), *map(_percent, rows))
+    console.print(models)
+    quarters = Table("topic", "by layer", title="Share of a topic's choices that its top quarter of experts gets")
+    for topic, layers in result["top_quarter"].items():
+        quarters.add_row(topic, "  ".join(f"{share:.2f}" for share in layers))
+    console.print(quarters)
+    fitted = ", ".join(f"{name} {value:.3f}" for name, value in result["fitted"].items())
+    console.print(f"Laws fitted to this routing: {fitted} (what {TABLE3.name} was fitted with: specs/calibration)")
+
+
+def _print_hits(console: Console, result: Result) -> None:
+    table = Table(
+        "batch", *(f"{share:.3g}" for share in SHARES), title="LRU hits by share of experts held: trace / law"
+    )
+    for batch in BATCHES:
+        rows = [row for row in result["hits"] if row["batch"] == batch]
+        table.add_row(str(batch), *map(_percent, rows))
+    console.print(table)
+    off = [abs(row["trace"] - row["law"]) for row in result["hits"]]
+    console.print(f"Trace against law: {np.mean(off):.3f} apart on average, at most {max(off):.3f}")
+
+
+def _percent(row: Result) -> str:
+    return f"{100 * row['trace']:.0f} / {100 * row['law']:.0f}"

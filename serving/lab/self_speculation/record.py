@@ -1,0 +1,52 @@
+"""acceptance.json: what was measured, on which model, and how; written and read back."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from serving.lab.self_speculation.cases import Case
+from serving.lab.self_speculation.measure import Point
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """All points by figure, and `about`: the model's hash, seeds, prompts and threads."""
+
+    about: dict[str, Any]
+    figures: dict[str, list[Point]]
+
+    def point(self, **values: Any) -> Point | None:
+        """The point of a case, which must say its family, or None if it was not measured."""
+        case = Case(**values)
+        return next((point for points in self.figures.values() for point in points if point.case == case), None)
+
+    def curve(self, figure: str, **values: Any) -> list[Point]:
+        """The points of a figure whose cases have these values."""
+        found = self.figures.get(figure, [])
+        return [p for p in found if all(getattr(p.case, name) == value for name, value in values.items())]
+
+    def write(self, path: Path) -> None:
+        """As JSON, a point a line; the same measurement gives the same bytes."""
+        figures = ",\n".join(f'    "{name}": [\n{_lines(points)}\n    ]' for name, points in self.figures.items())
+        path.write_text(f'{{\n  "about": {json.dumps(self.about)},\n  "figures": {{\n{figures}\n  }}\n}}\n')
+
+
+def read(path: Path) -> Acceptance:
+    """What `write` wrote."""
+    found = json.loads(path.read_text())
+    figures = {name: [_point(record) for record in records] for name, records in found["figures"].items()}
+    return Acceptance(found["about"], figures)
+
+
+def _lines(points: Iterable[Point]) -> str:
+    return ",\n".join(f"      {json.dumps(point.record())}" for point in points)
+
+
+def _point(record: dict[str, Any]) -> Point:
+    of_case = {field.name for field in fields(Case)}
+    case = Case(**{name: value for name, value in record.items() if name in of_case})
+    own = {name: value for name, value in record.items() if name not in of_case}
+    counts = tuple((accepted, steps) for accepted, steps in own.pop("counts"))
+    return Point(case, **own, counts=counts)

@@ -1,0 +1,1 @@
+"""The measurement beside the papers: tables, claims and pictures."""

@@ -1,0 +1,50 @@
+"""What the papers print of acceptance, in text and tables; figures whose values are in no text are left out."""
+
+from functools import lru_cache
+from statistics import mean
+from typing import NamedTuple
+
+from device_model.load import load_device
+from device_model.specs.table3 import Cell, read_cells
+from device_model.tiered import TieredDevice
+
+HOTNESS_GAIN = 1.22
+"""ELMoE-3D, 7.3 B: "~22% higher acceptance than random selection", in accepted length, GLM-4.7-Flash on MT-Bench."""
+QUANT = (0.60, 0.95)
+"""ELMoE-3D, 7.1: Quant-SD's alpha, a dedicated 4-bit copy of the target."""
+ELASTIC = (0.33, 0.91)
+"""ELMoE-3D, 7.1: Elastic-SD's alpha."""
+CASSANDRA = {"cassandra-1": (5, 0.74, 0.88), "cassandra-2": (3, 0.74, 0.91)}
+"""Cassandra, Table IV: draft tokens, and the lowest and highest acceptance rate of three models and four benchmarks."""
+CASSANDRA_MEAN = {
+    "cassandra-1": mean((0.78, 0.77, 0.74, 0.78, 0.76, 0.74, 0.88, 0.84, 0.78, 0.86, 0.79, 0.78)),
+    "cassandra-2": mean((0.80, 0.75, 0.74, 0.79, 0.76, 0.76, 0.91, 0.85, 0.79, 0.90, 0.81, 0.81)),
+}
+EXPONENT_BITS = {"entropy": 2.6, "unary": 2.85}
+"""Cassandra, IV-B and Fig. 6: of BFloat16 weights (the unary figure of weights and KV cache)."""
+
+CONTEXT = 1024  # ELMoE-3D, 7: "We use 1k sequence length for baseline"
+
+
+class Elastic(NamedTuple):
+    """A cell of ELMoE-3D's Table 3 under Elastic-SD, with the share of the experts that HB has room for."""
+
+    target: str
+    hb_gb: float
+    batch: int
+    alpha: float
+    share: float  # as `device_model` places things: the paper does not print it
+
+
+@lru_cache(maxsize=1)
+def elastic_cells() -> tuple[Elastic, ...]:
+    """The cells of Elastic-SD. GPT-OSS's experts are not sliced: its pool holds them whole."""
+    cells = [cell for cell in read_cells() if cell.draft == "Elastic-SD"]
+    return tuple(Elastic(cell.target, cell.hb_gb, cell.batch, cell.alpha, _share(cell)) for cell in cells)
+
+
+def _share(cell: Cell) -> float:
+    device = load_device("elmoe3d", cell.hardware, cell.model, "elastic")
+    held = device.placement.at(cell.batch * (CONTEXT + 1) * device.size.kv_bytes_per_token)
+    assert isinstance(device, TieredDevice) and device.draft is not None
+    return device.draft.drafted_share(device, held)

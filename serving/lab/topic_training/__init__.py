@@ -1,0 +1,1 @@
+"""How the classifier of topics came about."""

@@ -1,0 +1,48 @@
+"""`foreserve train-topics`: the written and the generated prompts to the weights of the classifier."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from safetensors.torch import save_file
+
+from device_model.specs.spec import SpecError
+from serving.lab.topic_training.generate import generate, mistyped, wrapped
+from serving.lab.topic_training.train import accuracy, train
+from serving.topics.classifier import WEIGHTS
+from serving.topics.labelled import Labelled, read_labelled
+
+PROMPTS = Path(__file__).parent / "prompts"
+
+
+def train_topics(out: Path | None, seed: int, held_out: str | None) -> int:
+    """Train, and write the weights; with `held_out`, train without that file and say how many of its are right."""
+    sources = written()
+    if held_out is not None and held_out not in sources:
+        raise SpecError(f"--hold-out is {held_out!r}; allowed is one of {', '.join(sources)}.")
+    kept = [prompt for name, prompts in sources.items() if name != held_out for prompt in prompts]
+    weights = train(prepared(kept, seed), seed)
+    if held_out is not None:
+        share = accuracy(weights, sources[held_out])
+        print(f"{100 * share:.1f} % of the {len(sources[held_out])} prompts in {held_out} are right.")
+        if out is None:
+            return 0
+    try:
+        save_file(dict(weights), out or WEIGHTS)
+    except OSError as error:
+        raise SpecError(f"Cannot write {out or WEIGHTS}: {error.strerror}.") from error
+    print(f"Written: {out or WEIGHTS}", file=sys.stderr)
+    return 0
+
+
+def written() -> dict[str, list[Labelled]]:
+    """The prompts that people wrote, by the name of their file."""
+    return {path.stem: read_labelled(path) for path in sorted(PROMPTS.glob("*.tsv"))}
+
+
+def prepared(prompts: Sequence[Labelled], seed: int) -> list[Labelled]:
+    """What is trained on: the prompts, some of them as hurried people would type them, and the generated ones."""
+    rng = Random(f"typed/{seed}")
+    typed = [Labelled(p.topic, mistyped(wrapped(p.prompt, rng), rng), p.line) for p in prompts]
+    return [*typed, *(Labelled(topic, prompt, 0) for topic, prompt in generate(seed))]

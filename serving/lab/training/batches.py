@@ -1,0 +1,79 @@
+"""What a training step reads: documents as tokens, cut and joined into segments, segments joined into a batch.
+
+A token attends only to its own segment. Most segments are one document, as a chat starts afresh; the others are
+documents one after another, up to a limit, so that long contexts are learnt too.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+
+import torch
+from tokenizers import Tokenizer
+
+from serving.lab.corpus.corpus import Document
+from serving.lab.training.tokenizer import rendered
+
+ASKED = 0.25  # what a token of a user or a system prompt weighs in the loss; all others weigh 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A run of tokens, what each weighs as a target, and the topic that it is of."""
+
+    ids: list[int]
+    weights: list[float]
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Segments end to end: tokens, the token after each, what predicting it weighs, and the segments' lengths."""
+
+    ids: torch.Tensor
+    targets: torch.Tensor
+    weights: torch.Tensor
+    lengths: list[int]
+
+
+def encode(tokenizer: Tokenizer, document: Document) -> Tokens:
+    """A document's tokens."""
+    ids: list[int] = []
+    weights: list[float] = []
+    for role, text in rendered(document):
+        new = tokenizer.encode(text, add_special_tokens=False).ids
+        ids += new
+        weights += [ASKED if role in ("user", "system") else 1.0] * len(new)
+    return Tokens(ids, weights, document.topic)
+
+
+def segments(stream: Iterable[Tokens], limit: int, alone_share: float, rng: Random) -> Iterator[Tokens]:
+    """Runs of at most `limit` tokens: one document in so large a share of them, in the others as many as fit."""
+    ids: list[int] = []
+    weights: list[float] = []
+    alone = rng.random() < alone_share
+    for tokens in stream:
+        ids, weights = ids + tokens.ids, weights + tokens.weights
+        if alone or len(ids) >= limit:
+            yield Tokens(ids[:limit], weights[:limit], tokens.topic)
+            ids, weights, alone = [], [], rng.random() < alone_share
+
+
+def batches(runs: Iterable[Tokens], tokens: int) -> Iterator[Batch]:
+    """Batches of exactly `tokens` tokens; the last run of each is cut to fit."""
+    taken: list[Tokens] = []
+    missing = tokens
+    for run in runs:
+        taken.append(Tokens(run.ids[:missing], run.weights[:missing], run.topic))
+        missing -= len(taken[-1].ids)
+        if not missing:
+            yield batch_of(taken)
+            taken, missing = [], tokens
+
+
+def batch_of(runs: list[Tokens]) -> Batch:
+    """One batch of these runs; a run's last token has no target."""
+    ids = torch.tensor([i for run in runs for i in run.ids])
+    targets = torch.tensor([i for run in runs for i in (*run.ids[1:], 0)])
+    weights = torch.tensor([w for run in runs for w in (*run.weights[1:], 0.0)])
+    return Batch(ids, targets, weights, [len(run.ids) for run in runs])

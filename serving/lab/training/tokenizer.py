@@ -1,0 +1,64 @@
+"""The tokenizer: byte-level BPE, so that no text is beyond it, with single digits, which makes sums easier to learn."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice, repeat
+from pathlib import Path
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+from serving.lab.corpus.corpus import Document, documents
+from serving.load.workload import WORDS
+
+END_OF_TEXT, TURN, END_OF_TURN = SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+SAMPLE = 20_000  # documents that it is trained on
+FREQUENT = 1000  # how often the words of random load are added, so that each of them is one token
+
+
+def train_tokenizer(seed: int, vocabulary: int, sample: int = SAMPLE) -> Tokenizer:
+    """A tokenizer made for the first documents of the training stream, and for the words of random load."""
+    texts = (turn.content for document in islice(documents(seed, "train"), sample) for turn in document.turns)
+    return bpe(_and_words(texts), vocabulary)
+
+
+def bpe(texts: Iterable[str], vocabulary: int) -> Tokenizer:
+    """Byte-level BPE of `texts`."""
+    tokenizer = Tokenizer(models.BPE())
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def _and_words(texts: Iterable[str]) -> Iterator[str]:
+    yield from texts
+    yield from repeat(" " + " ".join(WORDS), FREQUENT)
+
+
+def save_tokenizer(tokenizer: Tokenizer, context: int, folder: Path) -> None:
+    """Write it in Hugging Face format, with the chat template."""
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token=END_OF_TURN, pad_token=END_OF_TEXT, model_max_length=context
+    )
+    fast.chat_template = CHAT_TEMPLATE
+    fast.save_pretrained(folder)
+
+
+def rendered(document: Document) -> Iterator[tuple[str, str]]:
+    """Each turn's role and text as the model reads it: as the chat template has it, plain text as it is."""
+    for turn in document.turns:
+        if turn.role == "text":
+            yield turn.role, turn.content + END_OF_TEXT
+        else:
+            yield turn.role, f"{TURN}{turn.role}\n{turn.content}{END_OF_TURN}\n"

@@ -1,0 +1,68 @@
+"""The router: which devices take requests, what is in flight on each, and, by its policy, where the next one goes."""
+
+from collections.abc import Iterable
+
+from serving.policies.routing import Policy, View
+from serving.types import Request
+
+
+class Router:
+    """Devices by index. One is closed while it drains or is lost: nothing new goes there."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._views: dict[int, View] = {}
+        self._open: set[int] = set()
+        # The views of those that are open; made anew when that has changed.
+        self._choice: list[View] = []
+
+    def add(self, device: int, token_s: float) -> None:
+        """A device takes requests; `token_s`: how long a token of a lone request takes there."""
+        self._views[device] = View(device, token_s)
+        self._open.add(device)
+        self._choice = []
+
+    def open(self, device: int) -> None:
+        """A device takes requests again."""
+        self._open.add(device)
+        self._choice = []
+
+    def close(self, device: int) -> None:
+        """A device takes no more requests."""
+        self._open.discard(device)
+        self._choice = []
+
+    def set_speed(self, device: int, token_s: float) -> None:
+        """A device has become slower, or faster."""
+        self._views[device].token_s = token_s
+
+    def is_open(self, device: int) -> bool:
+        """Whether a device takes requests."""
+        return device in self._open
+
+    def others_open(self, device: int) -> bool:
+        """Whether any device but this one takes requests."""
+        return bool(self._open - {device})
+
+    def choose(self, request: Request, named: int | None = None) -> int:
+        """The device for a request, counted as in flight there from now on: the one that its client has `named`, if it
+        takes requests, or the policy's choice. There must be one that is open."""
+        if named in self._open:
+            chosen = self._views[named]
+        else:
+            self._choice = self._choice or [view for i, view in self._views.items() if i in self._open]
+            chosen = self._policy.choose(request, self._choice)
+        chosen.requests += 1
+        chosen.tokens += request.prompt_tokens
+        return chosen.index
+
+    def done(self, ended: Iterable[tuple[int, Request]]) -> None:
+        """Requests have left their devices."""
+        for device, request in ended:
+            view = self._views[device]
+            view.requests -= 1
+            view.tokens -= request.prompt_tokens
+
+    def in_flight(self, device: int) -> int:
+        """Requests in flight on a device."""
+        return self._views[device].requests

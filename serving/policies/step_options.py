@@ -1,0 +1,118 @@
+"""The ways in which a device can carry a step out: plainly, or drafting to some depth; what each costs, and yields."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from device_model.acceptance import Acceptance, acceptance_of, measured_of
+from device_model.device import RooflineDevice
+from device_model.specs.measured import MeasuredRates, read_measured
+from device_model.specs.spec import SpecError
+from device_model.speculation import chain_rate, mean_accepted
+from device_model.step import StepCost, StepCosts, StepPlan
+from device_model.tiered import TieredDevice
+
+ACCEPTANCES = PUBLISHED, MEASURED = ("published", "measured")
+"""Where acceptance rates come from: the paper's, or measured on the bundled token model."""
+
+Mix = tuple[float, ...]
+"""The weight of each topic that experts are placed for."""
+
+PLAIN = 0
+"""The depth of a step that doesn't draft."""
+
+
+class Way(NamedTuple):
+    """One way: drafting to a `depth`, or plainly (`PLAIN`).
+
+    `costs` are of the coming steps, if it is plain, else of one. `tokens` are what all sequences that decode get of the
+    first step on average; `rate` is the chance that a draft is accepted once those before it are.
+    """
+
+    depth: int
+    costs: StepCosts
+    tokens: float
+    rate: float = 0.0
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.tokens / float(self.costs.latency_s[0])
+
+    @property
+    def tokens_per_j(self) -> float:
+        return self.tokens / float(self.costs.energy_j[0].sum())
+
+
+class Model(Protocol):
+    """Answers what steps would cost: `Ways`, or an actor that owns them."""
+
+    def ways(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None, depths: Sequence[int]) -> list[Way]: ...
+
+    def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost: ...
+
+    def swap(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost: ...
+
+
+class Ways:
+    """A device, and where the acceptance rates of its drafts come from."""
+
+    def __init__(self, device: RooflineDevice, acceptance: str = PUBLISHED) -> None:
+        """SpecError for an unknown source of rates."""
+        if acceptance not in ACCEPTANCES:
+            raise SpecError(f"acceptance is {acceptance!r}; allowed is {' or '.join(ACCEPTANCES)}.")
+        self.device = device
+        self._measured: MeasuredRates | None = read_measured() if acceptance == MEASURED else None
+
+    @property
+    def calibrated(self) -> int:
+        """The depth that the device's draft was calibrated with; `PLAIN` if it has none."""
+        return self.device.draft.shape.depth if self.device.draft else PLAIN
+
+    @property
+    def deepest(self) -> int:
+        """The largest depth that it can draft to."""
+        return self.device.draft.deepest if self.device.draft else PLAIN
+
+    def ways(
+        self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None, depths: Sequence[int] = (PLAIN,)
+    ) -> list[Way]:
+        """The ways of `depths` to carry out the next step of `plan`, and `steps` in all if it is a plain one.
+
+        Where nothing decodes all ways are the plain one. ValueError for a depth that the device can't draft to.
+        """
+        decoding = int((plan.new_tokens == 1).sum())
+        if not decoding:
+            return [Way(PLAIN, self.device.probe(plan, steps, ext_bytes_per_s), 0.0)]
+        return [
+            self._drafting(plan, decoding, depth, ext_bytes_per_s)
+            if depth
+            else Way(PLAIN, self.device.probe(plan, steps, ext_bytes_per_s), decoding)
+            for depth in depths
+        ]
+
+    def _drafting(self, plan: StepPlan, decoding: int, depth: int, ext_bytes_per_s: float | None) -> Way:
+        draft = self.device.draft
+        if draft is None:
+            raise ValueError(f"The depth is {depth}; a device without a draft decodes plainly ({PLAIN})")
+        shape = draft.shape_at(depth)
+        costs = self.device.probe(dataclasses.replace(plan, draft=shape), 1, ext_bytes_per_s)
+        rate = chain_rate(self.acceptance(plan).alpha * self.calibrated, self.calibrated)
+        return Way(depth, costs, decoding * (1.0 + mean_accepted(rate, depth)), rate)
+
+    def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None = None) -> StepCost:
+        """What it costs to move the KV cache of so many tokens from EXT to HB, and from HB to EXT."""
+        size = self.device.kv_bytes_per_token
+        return self.device.transfer(to_hb * size, to_ext * size, ext_bytes_per_s)
+
+    def swap(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None = None) -> StepCost:
+        """What it costs to have HB hold what `plan` has placed, where it held what was placed for the mix `before`.
+        ValueError for a device that knows no topics."""
+        if not isinstance(self.device, TieredDevice):
+            raise ValueError("Only experts in HB can be placed by topic")
+        return self.device.transfer(self.device.swap(plan, before).bytes, 0.0, ext_bytes_per_s)
+
+    def acceptance(self, plan: StepPlan) -> Acceptance:
+        """The rate of the sequences of `plan` that decode, at the calibrated depth. ValueError without a draft."""
+        if self._measured is None:
+            return acceptance_of(self.device, plan)
+        return measured_of(self.device, plan, self._measured)

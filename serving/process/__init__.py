@@ -1,0 +1,1 @@
+"""This process and its children: their folder, priority, log lines, and end."""

@@ -1,0 +1,106 @@
+"""Outlives the process that started a run, however that one ends, to end all else of the run and remove its files.
+
+    python guard.py FOLDER PID [shared] < a pipe that ends when process PID does
+
+A run is known by its folder (`run_folder`): its processes have it in their environment, on their command line,
+or are actors of Ray's with files open in it. Nothing here but the standard library, so that it starts at once.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+MARK = "FORESERVE_RUN"
+"""The variable with the folder of the run that a process belongs to."""
+LOCK = "lock"
+"""The file in it that is locked for as long as anybody needs the folder."""
+FILES = "files"
+"""The file in it that names others, elsewhere, to be gone with the run: identity and path, a line each."""
+
+ENDED_S = 8.0
+LOOK_S = 0.05
+YOUNG_S = 60.0
+
+
+def main() -> None:
+    """Wait for the end of whoever holds the other end of the pipe, then tidy up."""
+    folder, starter = sys.argv[1], int(sys.argv[2])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    while os.read(0, 4096):
+        pass
+    # Another process may need what is shared: then it has a guard too.
+    if "shared" not in sys.argv or is_stale(Path(folder)):
+        clean(Path(folder), starter)
+
+
+def clean(folder: Path, starter: int) -> None:
+    """End what belongs to a run, but for whoever has started it, and remove its files."""
+    end_s = time.monotonic() + ENDED_S
+    while family := list(members(folder, {starter, os.getpid()})):
+        for process in family:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        if time.monotonic() > end_s:
+            break
+        time.sleep(LOOK_S)
+    remove_named(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def members(folder: Path, others: set[int]) -> Iterator[int]:
+    """The processes of this user that belong to a run, but for `others`."""
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and int(entry.name) not in others:
+            with contextlib.suppress(OSError):
+                if entry.stat().st_uid == os.geteuid() and belongs(Path(entry.path), str(folder)):
+                    yield int(entry.name)
+
+
+def belongs(process: Path, folder: str) -> bool:
+    """Whether a process is of the run with a folder. Raises OSError if it is gone."""
+    if f"{MARK}={folder}".encode() in (process / "environ").read_bytes().split(b"\0"):
+        return True
+    # Ray's actors have written over their environment to have names.
+    if not (process / "cmdline").read_bytes().startswith(b"ray::"):
+        return False
+    return any(os.readlink(file).startswith(f"{folder}/") for file in (process / "fd").iterdir())
+
+
+def remove_named(folder: Path) -> None:
+    """Remove the files elsewhere, unless others stand in their place by now."""
+    with contextlib.suppress(OSError):
+        for line in (folder / FILES).read_text(encoding="utf-8").splitlines():
+            known, _, path = line.partition(" ")
+            with contextlib.suppress(OSError):
+                if identity(path) == known:
+                    os.unlink(path)
+
+
+def identity(path: str) -> str:
+    """What tells a file from another one of its name. Raises OSError if it is gone."""
+    found = os.stat(path)
+    return f"{found.st_ino}-{found.st_mtime_ns}"
+
+
+def is_stale(folder: Path) -> bool:
+    """Whether nobody needs a run's folder any more."""
+    try:
+        if not (folder / LOCK).exists():
+            # It was made a moment ago, or by someone who had no more than that moment.
+            return time.time() - folder.stat().st_mtime > YOUNG_S
+        with (folder / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""A server in a process of its own, for commands that measure one: the client must not share its interpreter."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from serving.process.ending import LIFELINE
+
+START_S = 300.0
+STOP_S = 30.0
+
+
+class ServerFailed(RuntimeError):
+    """The server ended before it was ready, or never was; it has said why itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A server that is ready: where it is, how long it took, and its process."""
+
+    http_url: str
+    grpc_url: str
+    ready_s: float
+    realtime: bool
+    process: subprocess.Popen[str]
+
+
+@contextlib.contextmanager
+def server(
+    *options: str, quiet: bool = False, log: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Iterator[Child]:
+    """`foreserve serve` with these options, on free ports; stopped, as with Ctrl-C, when the context ends. What it logs
+    goes to a file, if one is named; `environment` is what it has beside our own."""
+    with tempfile.TemporaryDirectory(prefix="foreserve-") as folder:
+        ready_file = Path(folder) / "ready.json"
+        command = [sys.executable, "-m", "serving.cli", "serve", *options, "--ready-file", str(ready_file)]
+        ports = [option for name in ("--http-port", "--grpc-port") for option in (name, "0") if name not in options]
+        began = time.monotonic()
+        # It ends with us, as nobody else has the other end.
+        reader, writer = os.pipe()
+        with log.open("wb") if log else contextlib.nullcontext() as stderr:
+            process = subprocess.Popen(
+                command + ports,
+                text=True,
+                stdout=subprocess.DEVNULL if quiet else None,
+                stderr=stderr,
+                env=os.environ | dict(environment or {}) | {LIFELINE: str(reader)},
+                pass_fds=[reader],
+                # Ctrl-C is for us; we then stop the server, once.
+                start_new_session=True,
+            )
+        os.close(reader)
+        try:
+            yield _when_ready(process, ready_file, began)
+        finally:
+            stop(process)
+            os.close(writer)
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """End a server as Ctrl-C does; by force only if that takes too long."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _when_ready(process: subprocess.Popen[str], ready_file: Path, began: float) -> Child:
+    while not ready_file.exists() or not ready_file.read_text():
+        if process.poll() is not None:
+            raise ServerFailed(f"the server ended with exit code {process.returncode}.")
+        if time.monotonic() - began > START_S:
+            raise ServerFailed(f"the server was not ready after {START_S:.0f} s.")
+        time.sleep(0.05)
+    ready = json.loads(ready_file.read_text())
+    s = "s" if ready["encrypted"] else ""
+    return Child(
+        http_url=f"http{s}://127.0.0.1:{ready['http_port']}",
+        grpc_url=f"grpc{s}://127.0.0.1:{ready['grpc_port']}",
+        ready_s=time.monotonic() - began,
+        realtime=ready["realtime"],
+        process=process,
+    )

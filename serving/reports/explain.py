@@ -1,0 +1,121 @@
+"""`foreserve explain`: which operator of a step runs where, why, and what it costs."""
+
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from device_model.device import RooflineDevice
+from device_model.load import load_device
+from device_model.roofline import Part, Stage
+from device_model.specs.spec import SpecError
+from device_model.speculation import accepted_at
+from device_model.step import DraftShape, StepCost, StepPlan
+from serving.policies.step_options import Ways
+
+
+class Drafts(NamedTuple):
+    """What to speculate with: a scheme, the depth if it is not the calibrated one, and whose acceptance rates."""
+
+    scheme: str | None
+    depth: int | None
+    acceptance: str
+
+
+def explain(names: tuple[str, str, str], drafts: Drafts, batch: int, context: int) -> int:
+    """Print one decode step of `batch` sequences with `context` tokens each; `names`: system, hardware, model."""
+    draft, depth, acceptance = drafts
+    device = load_device(*names, draft)
+    shape = _shape(device, depth)
+    _check(device, batch, context, draft, depth)
+    plan = StepPlan.of(*[(1, context)] * batch, draft=shape)
+    cost = next(iter(device.probe(plan)))
+    console = Console()
+    console.print(
+        f"{names[2]} on {names[0]} ({names[1]}): a step of {batch} sequences with {context} tokens of context"
+    )
+    for stage in device.explain(plan):
+        console.print(_table(stage))
+    _print_cost(console, cost)
+    tokens = float(batch)
+    if shape is not None:
+        tokens = batch * (1 + _print_accepted(console, device, plan, acceptance))
+    console.print(f"Per token: {cost.latency_s / tokens * 1e3:.3f} ms, {cost.energy_j / tokens * 1e3:.3f} mJ")
+    return 0
+
+
+def _check(device: RooflineDevice, batch: int, context: int, draft: str | None, depth: int | None) -> None:
+    if depth is not None and draft is None:
+        raise SpecError("--depth is given without --draft; allowed is a depth of a draft scheme.")
+    if context >= device.max_context_tokens:
+        most = device.max_context_tokens - 1
+        raise SpecError(f"--context is {context}; allowed is at most {most}, the context of the model.")
+    if batch * (context + 1) > device.kv_capacity_tokens:
+        what = f"--batch {batch} with --context {context} needs {batch * (context + 1)} tokens of KV cache"
+        raise SpecError(f"{what}; allowed are at most {device.kv_capacity_tokens}, which is what the device holds.")
+
+
+def _shape(device: RooflineDevice, depth: int | None) -> DraftShape | None:
+    if device.draft is None:
+        return None
+    shape = device.draft.shape
+    return shape if depth is None else DraftShape(depth, shape.width, max(shape.verify_tokens, depth))
+
+
+def _table(stage: Stage) -> Table:
+    times = "" if stage.repeats == 1 else f", {stage.repeats} passes; one of them:"
+    table = Table(
+        "operator",
+        "unit",
+        "ms",
+        "bound by",
+        "GMAC",
+        "HB MB",
+        "written",
+        "EXT MB",
+        "why there",
+        title=stage.name + times,
+    )
+    for group in stage.groups:
+        for part in group:
+            table.add_row(*_row(part), end_section=part is group[-1])
+    return table
+
+
+def _row(part: Part) -> tuple[str, ...]:
+    mega = [f"{float(value) / 1e6:,.1f}" for value in (part.hb_bytes, part.hb_writes, part.ext_bytes)]
+    slowest_s = max(float(time) for time in part.times())
+    return (
+        part.name,
+        part.unit.name,
+        f"{slowest_s * 1e3:.3f}",
+        part.bound(),
+        f"{float(part.macs) / 1e9:.2f}",
+        *mega,
+        part.why,
+    )
+
+
+def _print_cost(console: Console, cost: StepCost) -> None:
+    draft_ms, target_ms, update_ms = (seconds * 1e3 for seconds in cost.seconds)
+    console.print(
+        f"Step: {cost.latency_s * 1e3:.3f} ms (drafting {draft_ms:.3f}, target {target_ms:.3f}, "
+        f"pool update not hidden {update_ms:.3f}), {cost.energy_j * 1e3:.2f} mJ"
+    )
+    shares = ", ".join(f"{name[:-2]} {joules * 1e3:.2f}" for name, joules in cost.energy._asdict().items())
+    powers = ", ".join(f"{name} {watts:.1f} W" for name, watts in cost.power_by_stage_w.items())
+    console.print(f"Energy (mJ): {shares}; average power {cost.power_w:.1f} W ({powers})")
+    if cost.expert_lookups:
+        console.print(
+            f"Experts: {cost.expert_lookups:,.0f} read, {100 * cost.expert_hits / cost.expert_lookups:.1f} % from HB"
+        )
+
+
+def _print_accepted(console: Console, device: RooflineDevice, plan: StepPlan, acceptance: str) -> float:
+    assert device.draft is not None and plan.draft is not None  # only devices that draft come here
+    rate, depth = Ways(device, acceptance).acceptance(plan), plan.draft.depth
+    accepted = accepted_at(rate.alpha, device.draft.shape.depth, depth)
+    console.print(f"Accepted: {accepted:.2f} of {depth} drafts (alpha {rate.alpha:.2f}), and one token more")
+    if rate.caveat:
+        console.print(f"Note: {rate.caveat}")
+    return accepted

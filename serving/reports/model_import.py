@@ -1,0 +1,72 @@
+"""`foreserve model add`: the spec of a model, from its `config.json`, as a file for device_model/specs/models."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from device_model.specs.config_file import Figure
+from device_model.specs.hf_config import Figures, read_config
+from device_model.specs.spec import SpecError
+from device_model.specs.spec_file import SPECS, names_in
+
+CALIBRATION = "uniform"
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+
+
+def model_add(config: Path, name: str | None) -> int:
+    """Print the spec of the model that `config` describes, and on stderr what to do with it; 0, or 2 if it is refused.
+
+    `name` is that of the model and of its file; the default is the folder of `config`, in small letters.
+    """
+    try:
+        figures = read_config(config)
+        name = _checked_name(name or config.resolve().parent.name.lower())
+    except SpecError as error:
+        print(f"foreserve model add: {error}", file=sys.stderr)
+        return 2
+    print(spec_text(name, figures), end="")
+    print(_advice(name, figures), file=sys.stderr)
+    return 0
+
+
+def spec_text(name: str, figures: Figures) -> str:
+    """The TOML file."""
+    values = [f"{key} = {_toml(figure)}" for key, figure in figures.items()]
+    # Words have no source of their own, as in all specs.
+    sources = [f"{key} = {json.dumps(figure.source)}" for key, figure in figures.items() if figure.source]
+    lines = [f"# {name}, from its config.json by `foreserve model add`.", "", *_calibration(figures), "", *values]
+    return "\n".join([*lines, "", "[sources]", *sources]) + "\n"
+
+
+def _calibration(figures: Figures) -> list[str]:
+    """The calibration, which no `config.json` has, and why this one."""
+    if "experts" not in figures:
+        return [f'calibration = "{CALIBRATION}" # in specs/calibration; it has no effect on a model without experts']
+    fitted = ", ".join(sorted({*names_in(SPECS / "calibration")} & {*names_in(SPECS / "models")}))
+    return [
+        f"# In specs/calibration: how local its routing is. {CALIBRATION} assumes no locality, which claims least.",
+        f"# Those that are fitted to a model bear its name ({fitted}): name one if this model routes like it.",
+        f'calibration = "{CALIBRATION}"',
+    ]
+
+
+def _advice(name: str, figures: Figures) -> str:
+    advice = f"Save it as device_model/specs/models/{name}.toml to use it as --model {name}."
+    if "experts" not in figures:
+        return advice
+    return (
+        f"{advice}\nIts calibration is {CALIBRATION!r}: no locality of experts, so that an expert cache looks slower "
+        "than it is. With hit rates of this model at hand, fit a calibration of its own and name it there."
+    )
+
+
+def _toml(figure: Figure) -> str:
+    """Whole numbers, fractions, words and truth values are written in TOML as in JSON."""
+    return json.dumps(figure.value)
+
+
+def _checked_name(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise SpecError(f"--name is {name!r}; allowed are small letters, digits, dots, dashes and underscores.")
+    return name

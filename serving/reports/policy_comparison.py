@@ -1,0 +1,153 @@
+"""`foreserve policies`: what each policy does to the same requests, on the same device, in virtual time.
+
+Loads are shares of what the device serves, first come, first served, when all requests come at once.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from device_model.acceptance import batch_plan
+from serving.device.device_spec import Emulated
+from serving.policies.modes import POLICIES as MODES
+from serving.policies.step_options import PLAIN
+from serving.scenario.scenario import Scenario
+from serving.scenario.slo import SloClass, parse_classes
+from serving.scheduler.config import BATCHING, PREFILL
+from serving.simulation.node import Outcome
+from serving.simulation.simulator import Simulated
+from serving.topics.names import NAMES
+from serving.types import Request, StepRecord
+
+LOADS = (0.5, 0.9, 1.3)
+PROMPT_TOKENS, OUTPUT_TOKENS = (30, 800), (20, 240)
+# A batch that four to a topic would fill: topics compete for places, and experts for HB.
+MAX_NUM_SEQS = 16
+HOLD_S = 2.0
+# Of the scenario's classes: a third in a hurry, and as many that nobody waits for.
+SHARES = (0.3, 0.3, 0.4)
+CHUNK_TOKENS = 256
+# How far topics can be followed if nobody is in a hurry.
+UNHURRIED, UNHURRIED_S = "batching, plain decoding, nobody in a hurry", 60.0
+SMALL = "elmoe3d-4gb"  # where SD pays from a batch of five on only
+RAMP = range(1, 33)
+STEPS_AT_EACH = 20
+
+
+class Figures(NamedTuple):
+    """What came of a run. Times in emulated seconds; rates and shares of all requests, `itl_p99_s` and hits of decode
+    steps."""
+
+    ttft_s: float
+    ttft_p99_s: float
+    tpot_s: float
+    itl_p99_s: float
+    goodput_per_s: float
+    good_share: float
+    j_per_token: float
+    hit_rate: float
+    sd_share: float
+    mode_changes: int
+    tokens_per_s: float
+
+
+def compare(scenario: Scenario, requests: int, seed: int) -> dict[str, Any]:
+    """All figures, for tables; the scenario says which device."""
+    runs = []
+    for kind, base, policies in kinds(dataclasses.replace(scenario, max_num_seqs=MAX_NUM_SEQS)):
+        outcomes, _ = run(base, mixed(requests, seed, rate_per_s=float("inf")))
+        most_per_s = requests / max(outcome.last_s for outcome in outcomes)
+        for load in LOADS:
+            crowd = mixed(requests, seed, load * most_per_s, hurried=kind != UNHURRIED)
+            for name, changes in policies.items():
+                found = figures(*run(dataclasses.replace(base, **changes), crowd))
+                runs.append(
+                    {"kind": kind, "load": load, "rate_per_s": load * most_per_s, "policy": name} | found._asdict()
+                )
+    ramps = [row for hardware in sorted({SMALL, scenario.hardware}) for row in ramp(scenario, hardware)]
+    return {"requests": requests, "seed": seed, "runs": runs, "ramp": ramps}
+
+
+def kinds(base: Scenario) -> Iterator[tuple[str, Scenario, dict[str, dict[str, Any]]]]:
+    """Each kind of policy: what is common to its runs, and what each policy changes, by its name."""
+    batching: dict[str, dict[str, Any]] = {name: {"batching": name} for name in BATCHING}
+    batching["topic-aware, held"] = {"batching": "topic-aware", "topic_hold_s": HOLD_S}
+    yield "batching", dataclasses.replace(base, placement="topic"), batching
+    plain = dataclasses.replace(base, placement="topic", mode="fixed-ar")
+    yield "batching, plain decoding", plain, batching
+    free = {name: batching[name] for name in ("fcfs", "topic-aware", "topic-aware, held")}
+    yield UNHURRIED, dataclasses.replace(plain, patience_s=UNHURRIED_S), free
+    modes: dict[str, dict[str, Any]] = {name: {"mode": name} for name in MODES}
+    modes["cost, depth auto"] = {"mode": "cost", "depth": "auto"}
+    modes["cost, by energy"] = {"mode": "cost", "objective": "energy"}
+    yield "mode", base, modes
+    prefill: dict[str, dict[str, Any]] = {name: {"prefill": name} for name in PREFILL}
+    prefill[f"mixed, chunks of {CHUNK_TOKENS}"] = {"prefill_chunk": CHUNK_TOKENS}
+    yield "prefill", base, prefill
+
+
+def mixed(count: int, seed: int, rate_per_s: float, hurried: bool = True) -> list[Request]:
+    """Requests of all topics and SLO classes, Poisson; of one seed the same ones at any rate, sooner or later. None has
+    targets unless some are `hurried`."""
+    rng = np.random.default_rng(seed)
+    classes = list(parse_classes(Scenario().slo_classes, "slo_classes").values())
+    at_s, requests = 0.0, []
+    for i in range(count):
+        at_s += rng.exponential(1.0) / rate_per_s
+        slo: SloClass = classes[rng.choice(len(classes), p=SHARES)]
+        topic = NAMES[rng.integers(len(NAMES))]
+        prompt, output = int(rng.integers(*PROMPT_TOKENS)), int(rng.integers(*OUTPUT_TOKENS))
+        request = Request(str(i), at_s, prompt, output, seed=i, topic=topic, priority=slo.priority)
+        targets = {"ttft_s": slo.ttft_s, "tpot_s": slo.tpot_s} if hurried else {}
+        requests.append(msgspec.structs.replace(request, **targets))
+    return requests
+
+
+def run(scenario: Scenario, requests: list[Request]) -> tuple[list[Outcome], list[StepRecord]]:
+    """A scenario's devices, fed with the requests."""
+    return Simulated(scenario).serve(requests)
+
+
+def figures(outcomes: list[Outcome], records: list[StepRecord]) -> Figures:
+    """What came of a run."""
+    ttft = np.array([each.ttft_s for each in outcomes])
+    gaps = [later - one for each in outcomes for one, later in pairwise(each.tokens_s) if later > one]
+    decoding = [record for record in records if record.phase == "decode"]
+    tokens = sum(each.tokens for each in outcomes)
+    last_s = max(each.last_s for each in outcomes)
+    good = sum(each.good for each in outcomes)
+    return Figures(
+        ttft_s=float(ttft.mean()),
+        ttft_p99_s=float(np.percentile(ttft, 99)),
+        tpot_s=float(np.mean([each.tpot_s for each in outcomes])),
+        itl_p99_s=float(np.percentile(gaps, 99)),
+        goodput_per_s=good / last_s,
+        good_share=good / len(outcomes),
+        j_per_token=sum(sum(record.energy_j) for record in records) / tokens,
+        hit_rate=sum(record.expert_hits for record in decoding) / sum(record.expert_lookups for record in decoding),
+        sd_share=sum(record.steps for record in decoding if record.mode == "sd")
+        / sum(record.steps for record in decoding),
+        mode_changes=sum(one.mode != other.mode for one, other in pairwise(decoding)),
+        tokens_per_s=tokens / last_s,
+    )
+
+
+def ramp(scenario: Scenario, hardware: str) -> list[dict[str, Any]]:
+    """Expected tokens per second of a batch that grows slowly through tau and shrinks again, under each mode policy."""
+    scenario = dataclasses.replace(scenario, hardware=hardware)
+    rows = []
+    for name in MODES:
+        emulated = Emulated.of(dataclasses.replace(scenario, mode=name), scenario.members[0])
+        ways = emulated.load()
+        modes = emulated.switching.modes(ways)
+        for batch in np.repeat([*RAMP, *reversed(RAMP)], STEPS_AT_EACH).tolist():
+            depths, verdict = modes.candidates(batch)
+            way, reason = modes.choose(ways.ways(batch_plan(batch), depths=depths), verdict)
+            mode = "ar" if way.depth == PLAIN else "sd"
+            told = {"hardware": hardware, "policy": name, "batch": batch, "mode": mode, "reason": reason}
+            rows.append(told | {"rate": way.tokens_per_s})
+    return rows[::STEPS_AT_EACH]

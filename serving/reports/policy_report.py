@@ -1,0 +1,126 @@
+"""The tables and the picture of `foreserve policies`, and what they say in sentences, each worked out from the runs."""
+
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+
+from serving.process.output_folder import make_folder
+from serving.reports.policy_comparison import UNHURRIED
+
+Row = dict[str, Any]
+PICTURE = "ramp.png"
+COLUMNS = {
+    "TTFT, s": ("ttft_s", "{:.2f}"),
+    "p99": ("ttft_p99_s", "{:.2f}"),
+    "TPOT, ms": ("tpot_s", "{:.1f}"),
+    "ITL p99, ms": ("itl_p99_s", "{:.0f}"),
+    "good/s": ("goodput_per_s", "{:.2f}"),
+    "good, %": ("good_share", "{:.0f}"),
+    "mJ/token": ("j_per_token", "{:.1f}"),
+    "HB hits, %": ("hit_rate", "{:.1f}"),
+    "SD steps, %": ("sd_share", "{:.0f}"),
+    "changes": ("mode_changes", "{:d}"),
+    "tokens/s": ("tokens_per_s", "{:.0f}"),
+}
+STYLES = {"fixed-ar": "k:", "fixed-sd": "C1:", "cost": "C0-", "tau": "C3--"}
+SCALES = {"tpot_s": 1e3, "itl_p99_s": 1e3, "j_per_token": 1e3, "good_share": 100, "hit_rate": 100, "sd_share": 100}
+
+
+def write(results: dict[str, Any], command: str, folder: Path) -> list[Path]:
+    """The report and its picture, in `folder`; their paths. SpecError if it can't be made."""
+    make_folder("--out", folder)
+    report, picture = folder / "report.md", folder / PICTURE
+    report.write_text(markdown(results, command), encoding="utf-8")
+    draw(results["ramp"], picture)
+    return [report, picture]
+
+
+def markdown(results: dict[str, Any], command: str) -> str:
+    """The whole report."""
+    lines = [
+        "# What each policy does",
+        "",
+        f"`{command}`: {results['requests']} requests of all topics and SLO classes.",
+    ]
+    lines += ["Times are emulated; TPOT and TTFT are means over requests, hits and modes those of decode steps.", ""]
+    for kind, rows in groupby(results["runs"], key=lambda row: row["kind"]):
+        lines += [f"## {kind.capitalize()}", "", *table(list(rows)), ""]
+    lines += ["## A ramp through tau", "", f"![tokens per second over the batch, up and down]({PICTURE})", ""]
+    return "\n".join([*lines, "## In sentences", "", *(f"- {sentence}" for sentence in sentences(results))]) + "\n"
+
+
+def table(rows: list[Row]) -> list[str]:
+    """Markdown: a line for each load and policy."""
+    lines = ["| load | policy | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 2) + "|"]
+    for row in rows:
+        cells = [form.format(row[key] * SCALES[key] if key in SCALES else row[key]) for key, form in COLUMNS.values()]
+        lines.append(f"| {row['load']:g} ({row['rate_per_s']:.2f}/s) | {row['policy']} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def sentences(results: dict[str, Any]) -> Iterator[str]:
+    """What is asked most."""
+    for kind in ("batching", "batching, plain decoding", UNHURRIED):
+        rows = by_policy(results, kind)
+        gains = [
+            f"{100 * (one['hit_rate'] / other['hit_rate'] - 1):+.1f} %"
+            for one, other in zip(rows["topic-aware"], rows["fcfs"], strict=True)
+        ]
+        yield f"{kind.capitalize()}: topic-aware over fcfs in hits in HB, by load: {', '.join(gains)}."
+    rows = by_policy(results, "mode")
+    trios = list(zip(rows["cost"], rows["fixed-ar"], rows["fixed-sd"], strict=True))
+    fewer = max(1 - cost["tokens_per_s"] / max(ar["tokens_per_s"], sd["tokens_per_s"]) for cost, ar, sd in trios)
+    longer = max(cost["tpot_s"] / min(ar["tpot_s"], sd["tpot_s"]) - 1 for cost, ar, sd in trios)
+    yield (
+        f"`cost` against the better of AR and SD over a whole run, at worst: {100 * fewer:.1f} % fewer tokens per "
+        f"second, TPOT {100 * longer:+.1f} %."
+    )
+    for hardware, policy in dict.fromkeys((row["hardware"], row["policy"]) for row in results["ramp"]):
+        ramp = [row for row in results["ramp"] if (row["hardware"], row["policy"]) == (hardware, policy)]
+        yield from _of_ramp(hardware, policy, ramp)
+
+
+def _of_ramp(hardware: str, policy: str, ramp: list[Row]) -> Iterator[str]:
+    if policy not in ("tau", "cost"):
+        return
+    drop = max(1 - later["rate"] / earlier["rate"] for earlier, later in pairwise(ramp[: len(ramp) // 2]))
+    changes = sum(one["mode"] != other["mode"] for one, other in pairwise(ramp))
+    less = f"at most {100 * max(drop, 0):.1f} % less from one batch to the next larger"
+    yield f"`{policy}` over the ramp, up and down, {hardware}: {changes} changes of mode, {less}."
+
+
+def by_policy(results: dict[str, Any], kind: str) -> dict[str, list[Row]]:
+    """The rows of a kind, by load, for each policy."""
+    found: dict[str, list[Row]] = {}
+    for row in results["runs"]:
+        if row["kind"] == kind:
+            found.setdefault(row["policy"], []).append(row)
+    return found
+
+
+def draw(ramp: list[Row], path: Path) -> None:
+    """Tokens per second over those of plain decoding, as the batch grows and as it shrinks."""
+    names = list(dict.fromkeys(row["hardware"] for row in ramp))
+    figure, grid = plt.subplots(len(names), 2, figsize=(10, 3.4 * len(names)), layout="constrained", squeeze=False)
+    for hardware, panels in zip(names, grid, strict=True):
+        rows = [row for row in ramp if row["hardware"] == hardware]
+        plain = {row["batch"]: row["rate"] for row in rows if row["policy"] == "fixed-ar"}
+        for policy, style in STYLES.items():
+            of_policy = [row for row in rows if row["policy"] == policy]
+            half = len(of_policy) // 2
+            for panel, part in zip(panels, (of_policy[:half], of_policy[half:]), strict=True):
+                x = [row["batch"] for row in part]
+                panel.plot(x, [row["rate"] / plain[row["batch"]] for row in part], style, label=policy)
+        for panel, title in zip(panels, ("the batch grows", "the batch shrinks"), strict=True):
+            panel.set(title=f"{hardware}: {title}", xlabel="sequences that decode", ylabel="tokens/s over AR")
+        panels[1].invert_xaxis()
+    grid[0][0].legend()
+    figure.savefig(path, dpi=130)
+    plt.close(figure)

@@ -1,0 +1,143 @@
+"""The pictures of `foreserve validate --plots`: predicted against published, speedups, energy, rooflines."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from device_model.specs.hardware_file import load_hardware
+from device_model.step import Energy
+from device_model.validation.errors import Predicted
+from device_model.validation.headlines import Point
+from serving.process.output_folder import make_folder
+
+NAMES = {
+    "xpu": "xPU",
+    "pim": "xPU-PIM",
+    "logicpim": "xPU-LogicPIM",
+    "nmp": "xPU-NMP",
+    "hb_xpu": "HB-xPU (EAGLE)",
+    "elmoe3d": "ELMoE-3D",
+}
+COMPONENTS = ("compute", "EXT", "HB", "communication", "static")
+MARKERS = "osD^"
+
+
+def draw(rows: Sequence[Predicted], sixteen: Sequence[Point], folder: Path) -> list[Path]:
+    """All pictures, as PNG files in `folder`; their paths."""
+    make_folder("--plots", folder)
+    figures = {
+        "predicted-against-published": published(rows),
+        "speedup": speedup(sixteen),
+        "energy": energy(sixteen),
+        "roofline": roofline(),
+    }
+    paths = []
+    for name, figure in figures.items():
+        path = folder / f"{name}.png"
+        figure.savefig(path, dpi=130)
+        plt.close(figure)
+        paths.append(path)
+    return paths
+
+
+def published(rows: Sequence[Predicted]) -> Figure:
+    """Each cell of Table 3 as a point; on the diagonal the prediction is what the paper prints."""
+    figure, panels = plt.subplots(1, 2, figsize=(11, 5.4), layout="constrained")
+    drafts = list(dict.fromkeys(row.cell.draft for row in rows))
+    for panel, mode in zip(panels, ("phi_ar", "phi_sd"), strict=True):
+        known = [row for row in rows if getattr(row.cell, mode)]
+        for index, draft in enumerate(drafts):
+            of_draft = [row for row in known if row.cell.draft == draft]
+            x = [getattr(row.cell, mode) for row in of_draft]
+            y = [getattr(row, mode) for row in of_draft]
+            panel.scatter(x, y, s=26, marker=MARKERS[index % len(MARKERS)], label=draft, alpha=0.8)
+        _diagonal(panel, "AR" if mode == "phi_ar" else "SD")
+    panels[0].legend(frameon=False)
+    figure.suptitle("Speedup over the xPU: ELMoE-3D, Table 3, and what the device model says")
+    return figure
+
+
+def _diagonal(panel: Axes, mode: str) -> None:
+    ends = np.array([0.5, 16.0])
+    panel.plot(ends, ends, color="0.4", linewidth=0.8)
+    panel.fill_between(ends, ends * 0.9, ends * 1.1, color="0.9", zorder=0, label="within 10 %")
+    panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+    panel.set(xlabel="published", ylabel="predicted", title=f"{mode} mode")
+    ticks = [0.5, 1, 2, 4, 8, 16]
+    panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    panel.minorticks_off()
+
+
+def speedup(sixteen: Sequence[Point]) -> Figure:
+    """Bars as in ELMoE-3D's Fig. 14, each platform in its better mode; hatched where that is speculation."""
+    figure, panels = _by_target(sixteen, "speedup over the xPU")
+    systems = [name for name in NAMES if name != "xpu"]
+    for panel, points in panels:
+        for index, system in enumerate(systems):
+            at = np.arange(len(points)) + (index - 2) * 0.16
+            hatches = ["///" if point.platforms[system].mode == "sd" else "" for point in points]
+            heights = [point.speedup(system) for point in points]
+            panel.bar(at, heights, 0.15, label=NAMES[system], hatch=hatches, edgecolor="white", linewidth=0.4)
+        panel.axhline(1, color="0.4", linewidth=0.8)
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+    figure.suptitle("Predicted speedup, 8 GB, MT-Bench acceptance (hatched: speculating)")
+    return figure
+
+
+def energy(sixteen: Sequence[Point]) -> Figure:
+    """Stacked bars as in ELMoE-3D's Fig. 15: joules a token, by component, over those of ELMoE-3D."""
+    figure, panels = _by_target(sixteen, "energy per token over ELMoE-3D's")
+    colours = plt.colormaps["tab10"].colors  # type: ignore[attr-defined]
+    for panel, points in panels:
+        for index, system in enumerate(NAMES):
+            at = np.arange(len(points)) + (index - 2.5) * 0.14
+            floor = np.zeros(len(points))
+            for part in range(len(Energy._fields)):
+                own = np.array([point.platforms["elmoe3d"].joules for point in points])
+                share = np.array([point.platforms[system].energy[part] for point in points]) / own
+                panel.bar(at, share, 0.13, bottom=floor, color=colours[part])
+                floor += share
+    handles = [Rectangle((0, 0), 1, 1, color=colours[part]) for part in range(len(COMPONENTS))]
+    figure.legend(handles, COMPONENTS, loc="outside lower center", ncols=5, frameon=False)
+    figure.suptitle("Predicted energy; bars from left: " + ", ".join(NAMES.values()))
+    return figure
+
+
+def _by_target(sixteen: Sequence[Point], label: str) -> tuple[Figure, list[tuple[Axes, list[Point]]]]:
+    targets = list(dict.fromkeys(point.target for point in sixteen))
+    figure, axes = plt.subplots(1, len(targets), figsize=(15, 4.6), layout="constrained", squeeze=False)
+    panels = []
+    for panel, target in zip(axes[0], targets, strict=True):
+        points = [point for point in sixteen if point.target == target]
+        panel.set(title=target, xlabel="batch")
+        panel.set_xticks(range(len(points)), [str(point.batch) for point in points])
+        panels.append((panel, points))
+    axes[0][0].set_ylabel(label)
+    return figure, panels
+
+
+def roofline() -> Figure:
+    """ELMoE-3D's Fig. 9(b): with a share of the PEs, HB loses bandwidth and throughput, EXT throughput alone."""
+    figure, panel = plt.subplots(figsize=(7.5, 5), layout="constrained")
+    hardware = load_hardware("elmoe3d-8gb")
+    intensity = np.logspace(-1, 5, 300)
+    for share, style in ((1.0, "-"), (0.25, "--")):
+        peak = hardware.macs_per_s * share
+        hb = np.minimum(intensity * hardware.hb.bytes_per_s * share, peak)
+        ext = np.minimum(intensity * hardware.ext.bytes_per_s, peak)
+        panel.plot(intensity, 2e-12 * hb, style, color="tab:blue", label=f"HB (coupled), {share:.0%} of the PEs")
+        panel.plot(intensity, 2e-12 * ext, style, color="tab:orange", label=f"EXT (decoupled), {share:.0%} of the PEs")
+    panel.set(xscale="log", yscale="log", title="Rooflines of the 8 GB HB-xPU")
+    panel.set(xlabel="MACs per byte", ylabel="TOPS (INT8)")
+    panel.legend(frameon=False)
+    return figure

@@ -1,0 +1,1 @@
+"""What a user writes, parsed once into types."""

@@ -1,0 +1,23 @@
+"""A scenario as the command line says it."""
+
+import dataclasses
+
+from serving.scenario.listen_options import KEYS
+from serving.scenario.options import option_of
+from serving.scenario.scenario import Scenario
+
+
+def options_of(scenario: Scenario) -> list[str]:
+    """The command-line options of `foreserve serve` that make this scenario; a port that was not chosen is any free.
+    Keys are not for the command line: `environment_of` has them."""
+    options = []
+    for field in dataclasses.fields(Scenario):
+        value = getattr(scenario, field.name)
+        if value == field.default or field.name in KEYS:
+            continue
+        if isinstance(value, bool):
+            options.append(option_of(field.name) if value else option_of(field.name).replace("--", "--no-", 1))
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            options += [option_of(field.name), str(each)]
+    return options

@@ -1,0 +1,137 @@
+"""Faults of emulated hardware: what a user writes, and when each begins and ends.
+
+lpddr: left=0.4, device=0, at=10, for=30    the external bandwidth is throttled to 40 %
+hb: left=0.75                               a quarter of HB's bank groups is lost, with their bandwidth
+clock: left=0.6, at=60                      too hot: the die runs at 60 % of its frequency
+stall: for=2, rate=1.5                      devices stand still for 2 s, each 1.5 times a minute on average
+lost: device=1, at=20                       the device is gone, and all that it held
+
+When a share comes or goes, what is left of the step at hand is made at the new pace (`serving.device.step_underway`).
+"""
+
+import heapq
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple
+from typing import Any, NamedTuple
+
+from device_model.condition import Condition
+from serving.key_values import TermError, parse_terms
+from serving.types import NEVER
+
+LPDDR, HB, CLOCK, STALL, LOST = KINDS = ("lpddr", "hb", "clock", "stall", "lost")
+DEGRADING = (LPDDR, HB, CLOCK)
+MINUTE_S = 60.0
+MOST_A_MINUTE = 600.0
+LEAST_LEFT = 0.01
+"""Of any share, however many faults there are at once: with less, a step would take hours."""
+TERMS: dict[str, type[int] | type[float]] = {"left": float, "device": int, "at": float, "for": float, "rate": float}
+
+
+class Fault(NamedTuple):
+    """What breaks: on `device`, or on each (None); `at_s` emulated seconds from when it is told, for `for_s`. With a
+    `rate_per_minute` it comes at random instead, and again once it has ended. `left` is the share that remains."""
+
+    kind: str
+    left: float = 1.0
+    device: int | None = None
+    at_s: float = 0.0
+    for_s: float = NEVER
+    rate_per_minute: float = 0.0
+
+    def __str__(self) -> str:
+        terms = [f"left={self.left:g}"] if self.kind in DEGRADING else []
+        terms += [] if self.device is None else [f"device={self.device}"]
+        terms += [f"rate={self.rate_per_minute:g}"] if self.rate_per_minute else [f"at={self.at_s:g}"]
+        terms += [] if self.for_s == NEVER else [f"for={self.for_s:g}"]
+        return f"{self.kind}: {', '.join(terms)}"
+
+    @property
+    def condition(self) -> Condition:
+        """What it leaves of a device."""
+        shares = {LPDDR: "ext_share", HB: "hb_share", CLOCK: "clock_share"}
+        return Condition(**{shares[self.kind]: self.left}) if self.kind in DEGRADING else Condition()
+
+
+class Event(NamedTuple):
+    """A fault begins or ends on a device, `at_s` emulated seconds after it was told; the end of an occurrence has the
+    `number` of its begin."""
+
+    at_s: float
+    number: int
+    begins: bool
+    device: int
+
+
+def parse_fault(text: str, what: str) -> Fault:
+    """The fault that `text` describes. Raises `TermError`, which begins with `what`."""
+    kind, _, rest = (part.strip() for part in text.partition(":"))
+    what = f"{what}, {text!r},"
+    if kind not in KINDS:
+        raise TermError(f"{what} has no kind that exists: it must begin with {', '.join(KINDS[:-1])} or {LOST}.")
+    terms: dict[str, Any] = {**parse_terms(rest, TERMS, what)}
+    for wrong, sentence in _rules(kind, terms):
+        if wrong:
+            raise TermError(f"{what} {sentence}.")
+    return Fault(
+        kind=kind,
+        left=terms.get("left", 1.0),
+        device=terms.get("device"),
+        at_s=terms.get("at", 0.0),
+        for_s=terms.get("for", NEVER),
+        rate_per_minute=terms.get("rate", 0.0),
+    )
+
+
+def _rules(kind: str, terms: dict[str, Any]) -> list[tuple[bool, str]]:
+    """What is wrong with terms, and how to put it."""
+    degrades = kind in DEGRADING
+    return [
+        (
+            degrades and not LEAST_LEFT <= terms.get("left", 0.0) <= 1,
+            f"needs left=..., the share that is left: at least {LEAST_LEFT:g}, at most 1",
+        ),
+        (not degrades and "left" in terms, "takes no left=..., as nothing is left"),
+        (kind == STALL and "for" not in terms, "needs for=..., the emulated seconds for which the device stands still"),
+        (kind == LOST and "device" not in terms, "needs device=..., the index of the device that is lost"),
+        ("rate" in terms and "at" in terms, "takes at=... or rate=..., not both"),
+        ("rate" in terms and "for" not in terms, "has a rate, so it needs for=..., to be over before it comes again"),
+        (not 0 <= terms.get("at", 0.0) < NEVER, "has a time that is not 0 or later"),
+        (not 0 < terms.get("for", 1.0) < NEVER, "has a duration that is not above 0"),
+        (not 0 < terms.get("rate", 1.0) <= MOST_A_MINUTE, f"needs a rate above 0 and of at most {MOST_A_MINUTE:g}"),
+        (terms.get("device", 0) < 0, "names a device by an index below 0"),
+    ]
+
+
+def events(fault: Fault, devices: Iterable[int], seed: int) -> Iterator[Event]:
+    """What comes of a fault, in order, for as long as one asks; `devices` are those that "each" means. With the same
+    seed it is always the same."""
+    number = iter(range(2**62))
+    streams = [
+        _of_device(fault, device, lambda: next(number), random.Random(f"{seed} {device} {fault}"))
+        for device in (devices if fault.device is None else [fault.device])
+    ]
+    return heapq.merge(*streams, key=lambda event: (event.at_s, event.begins))
+
+
+def _of_device(fault: Fault, device: int, number: Callable[[], int], rng: random.Random) -> Iterator[Event]:
+    at_s = fault.at_s
+    while True:
+        if fault.rate_per_minute:
+            at_s += rng.expovariate(fault.rate_per_minute / MINUTE_S)
+        occurrence = number()
+        yield Event(at_s, occurrence, True, device)
+        at_s += fault.for_s
+        if at_s == NEVER:
+            return
+        yield Event(at_s, occurrence, False, device)
+        if not fault.rate_per_minute:
+            return
+
+
+def condition_of(active: Iterable[Fault]) -> Condition:
+    """What several faults leave of a device: their shares multiply, to no less than `LEAST_LEFT`."""
+    left = Condition()
+    for fault in active:
+        left = left.also(fault.condition)
+    return Condition(*(max(LEAST_LEFT, share) for share in astuple(left)))

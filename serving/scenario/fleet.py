@@ -1,0 +1,62 @@
+"""The devices of an emulation, as a scenario or an operator writes them: `2 x elmoe3d/elmoe3d-4gb+elastic`."""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from device_model.validation.best_mode import PLATFORMS
+
+MOST_DEVICES = 256
+ENTRY = re.compile(r"(?:(?P<count>\d+)\s*x\s+)?(?:(?P<system>[\w.-]+)/)?(?P<hardware>[\w.-]+)(?:\+(?P<draft>[\w.-]+))?")
+NO_DRAFT, OWN_DRAFT = "none", "auto"
+PLAIN_OR_AUTO = (NO_DRAFT, OWN_DRAFT, "")
+"""What says of a draft that there is none, or none in particular."""
+
+SYNTAX = f"[COUNT x ][SYSTEM/]HARDWARE[+DRAFT], where the draft {NO_DRAFT!r} is plain decoding"
+
+
+class FleetError(ValueError):
+    """Devices that cannot be; the message is a sentence."""
+
+
+class Member(NamedTuple):
+    """What one device is, by the names of its files; `draft` is "" for plain decoding."""
+
+    system: str
+    hardware: str
+    draft: str
+
+    def __str__(self) -> str:
+        return f"{self.system}/{self.hardware}" + (f"+{self.draft}" if self.draft else "")
+
+
+def parse_entry(text: str, default: Member, what: str) -> list[Member]:
+    """The devices that one entry stands for; it takes the system and the draft that it does not name from `default`.
+
+    Raises `FleetError`, which begins with `what`.
+    """
+    match = ENTRY.fullmatch(text.strip())
+    if match is None or not 1 <= int(match["count"] or 1) <= MOST_DEVICES:
+        raise FleetError(f"{what} is {text!r}: it must be {SYNTAX}, and the count from 1 to {MOST_DEVICES}.")
+    draft = match["draft"] or default.draft
+    member = Member(match["system"] or default.system, match["hardware"], "" if draft == NO_DRAFT else draft)
+    return [member] * int(match["count"] or 1)
+
+
+def draft_of(member: Member, traced: bool) -> str:
+    """The draft scheme that a member is written with, or ("auto") that its system speculates with in its paper; a cache
+    that is `traced` follows plain decoding only. "" for none."""
+    if member.draft == OWN_DRAFT:
+        return "" if traced else PLATFORMS.get(member.system) or ""
+    return "" if member.draft == NO_DRAFT else member.draft
+
+
+def described(members: Iterable[Member]) -> str:
+    """Devices in a few words, equal neighbours counted."""
+    runs: list[tuple[str, int]] = []
+    for member in members:
+        if runs and runs[-1][0] == str(member):
+            runs[-1] = (str(member), runs[-1][1] + 1)
+        else:
+            runs.append((str(member), 1))
+    return ", ".join(f"{count} x {name}" for name, count in runs)

@@ -1,0 +1,1 @@
+"""Continuous batching: what a device's next step computes."""

@@ -1,0 +1,71 @@
+"""How a device's scheduler goes about it: its limits, and which policies it follows."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from serving.policies.fairness import FairQueue
+from serving.policies.waiting import Queue, Terms
+
+BATCHING = tuple(
+    sorted(path.stem.replace("_", "-") for path in (Path(__file__).parents[1] / "policies/batching").glob("[a-z]*.py"))
+)
+"""The batching policies: the files of `policies/batching`."""
+
+MIXED, PREFILL_FIRST, DECODE_FIRST = PREFILL = ("mixed", "prefill-first", "decode-first")
+"""Prompts and decoding in the same steps (Sarathi-Serve, vLLM V1); prompts in steps of their own as soon as there is
+room for one (vLLM V0); no prompt as long as anything decodes (FasterTransformer)."""
+
+RECOMPUTE, SPILL = PREEMPTION = ("recompute", "spill")
+"""What becomes of the KV cache of a sequence that must leave: dropped, or moved to LPDDR until it goes on."""
+
+NO_FAIRNESS, BY_TOKENS = FAIRNESS = ("none", "tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a device takes on: sequences and tokens in one step, and tokens in its KV cache, in blocks.
+
+    `spill_tokens`: room beside the KV cache for what is spilled.
+    """
+
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    kv_capacity_tokens: int
+    block_tokens: int = 16
+    spill_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The policies of a scheduler, by their names; the lists above are what is allowed.
+
+    `prefill_chunk`: most prompt tokens in one step (0: as many as the step takes). `lookahead`: tokens that a drafting
+    step may add to a sequence beside its own. `patience_s`, `hold_s`: see `policies.waiting.Terms`, as for
+    `prefill_base_s` + tokens x `prefill_token_s`, the seconds that a prompt takes. Times are emulated.
+    """
+
+    batching: str = "fcfs"
+    prefill: str = MIXED
+    prefill_chunk: int = 0
+    preemption: str = RECOMPUTE
+    fairness: str = NO_FAIRNESS
+    prefix_caching: bool = True
+    lookahead: int = 0
+    patience_s: float = 10.0
+    hold_s: float = 0.0
+    prefill_base_s: float = 0.0
+    prefill_token_s: float = 0.0
+
+    def queue(self) -> Queue:
+        """An empty queue of the batching policy, fair between keys if that is wanted."""
+        return FairQueue(self._queue) if self.fairness == BY_TOKENS else self._queue()
+
+    def prefill_s(self, tokens: int) -> float:
+        """Seconds that the device takes for a prompt of so many tokens."""
+        return self.prefill_base_s + tokens * self.prefill_token_s
+
+    def _queue(self) -> Queue:
+        policy = import_module(f"serving.policies.batching.{self.batching.replace('-', '_')}")
+        queue: Queue = policy.Queue(Terms(self.patience_s, self.prefill_s, self.hold_s))
+        return queue

@@ -1,0 +1,176 @@
+"""Sequences that decode in step: each of their steps gives each of them a token.
+
+So one count says how far all of them have got. What they take of the KV cache, who ends next and what a batch of them
+looks like follow from it, and a plan takes time with those that come, leave or need a block, not with all that run.
+A member's own fields stand still meanwhile; they are right again once it has left.
+"""
+
+import heapq
+from collections.abc import Iterable
+from itertools import compress
+
+from serving.scheduler.kv_cache import Held
+from serving.scheduler.sequence import Sequence
+from serving.types import Request
+
+
+class Lockstep:
+    """Members, in the order in which they were let in, and their number of steps, `count`, since this began.
+
+    With `lead` tokens of the KV cache ahead of what it has computed, a member has room for its next step.
+    """
+
+    def __init__(self, block_tokens: int, ahead: int) -> None:
+        self._block, self._lead = block_tokens, ahead
+        self._begin()
+
+    def _begin(self) -> None:
+        self.members: dict[str, Sequence] = {}
+        self.count = 0
+        # The count for whose next step members were given blocks last. Of those who came since: blocks that they have
+        # beyond what they would have had, had they been here then.
+        self._given, self._more = 0, dict[str, int]()
+        # How many members need a block at the same counts: those at which (count + class) % block is 0.
+        self._classes = [0] * self._block
+        # When members end, by count; those who left before are passed over.
+        self._ends: list[tuple[int, int, Sequence]] = []
+        # A batch's columns; numbers are as they were, or would have been, at count 0. `_stale` if members have left.
+        self._ids: list[str] = []
+        self._requests: list[Request] = []
+        self._context: list[int] = []
+        self._released: list[int] = []
+        self._lasts: list[int] = []
+        self._stale = False
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def join(self, sequence: Sequence) -> None:
+        """One more, which was let in after all others, and has one token to compute."""
+        count = self.count
+        self._tidy()
+        sequence.since = count
+        level = sequence.computed + self._lead - count
+        self.members[sequence.id] = sequence
+        self._classes[level % self._block] += 1
+        self._more[sequence.id] = sequence.held.blocks - (level + self._given) // self._block - 1
+        last = count + sequence.remaining
+        heapq.heappush(self._ends, (last, sequence.order, sequence))
+        self._ids = [*self._ids, sequence.id]  # batches that were made have the list that was
+        self._requests.append(sequence.request)
+        self._context.append(sequence.computed - count)
+        self._released.append(sequence.released - count)
+        self._lasts.append(last)
+
+    def leave(self, sequence: Sequence) -> None:
+        """One less; its fields are right again."""
+        level = sequence.computed + self._lead - sequence.since
+        del self.members[sequence.id]
+        self._classes[level % self._block] -= 1
+        if self._more.pop(sequence.id, None) is None:
+            _hold(sequence.held, (level + self._given) // self._block + 1)
+        sequence.room = sequence.held.blocks * self._block
+        steps = self.count - sequence.since
+        if steps:
+            sequence.advance(steps, steps)
+        self._stale = True
+
+    def part(self) -> dict[str, Sequence]:
+        """All leave."""
+        members = dict(self.members)
+        for sequence in members.values():
+            self.leave(sequence)
+        self._begin()
+        return members
+
+    def ended(self) -> Iterable[Sequence]:
+        """Those that have all their tokens, in the order in which they were let in. They are members still."""
+        ended = []
+        while self._ends and self._ends[0][0] <= self.count:
+            last = heapq.heappop(self._ends)
+            if self._holds(last):
+                ended.append(last[2])
+        return sorted(ended, key=lambda each: each.order)
+
+    @property
+    def left(self) -> int:
+        """Steps until the first member ends; there must be one."""
+        while not self._holds(self._ends[0]):
+            heapq.heappop(self._ends)
+        return self._ends[0][0] - self.count
+
+    def _holds(self, last: tuple[int, int, Sequence]) -> bool:
+        """Whether an entry is of a member as it was let in last."""
+        _, order, sequence = last
+        return self.members.get(sequence.id) is sequence and sequence.order == order
+
+    @property
+    def decoded(self) -> bool:
+        """Whether any member has had more than its first token since it was let in."""
+        return any(each.decoded or each.since < self.count for each in self.members.values())
+
+    def wanted(self) -> int:
+        """Blocks that members lack for their next step."""
+        whole, rest = divmod(self.count - self._given, self._block)
+        short = sum([self._classes[-at % self._block] for at in range(self.count - rest + 1, self.count + 1)])
+        return whole * len(self.members) + short - sum(self._more.values())
+
+    def give(self) -> None:
+        """They have them now."""
+        self._given = self.count
+        self._more.clear()
+
+    @property
+    def least_in_hand(self) -> int:
+        """Tokens that a member has room for in any case, once what was wanted was given."""
+        return self._lead + 1
+
+    @property
+    def in_hand(self) -> int:
+        """Tokens that each member has room for then."""
+        size = self._block
+        fewest = next(place for place in range(size, 0, -1) if self._classes[(place - 1 - self.count) % size])
+        return size - (fewest - 1) + self._lead
+
+    def ids(self) -> list[str]:
+        """Of the members; not to be written to."""
+        self._tidy()
+        return self._ids
+
+    def requests(self) -> list[Request]:
+        """Of the members; not to be written to."""
+        self._tidy()
+        return self._requests
+
+    def context(self) -> list[int]:
+        """Tokens in the KV cache."""
+        self._tidy()
+        count = self.count
+        return [each + count for each in self._context]
+
+    def released(self) -> list[int]:
+        """Tokens that members have had."""
+        self._tidy()
+        count = self.count
+        return [each + count for each in self._released]
+
+    def remaining(self) -> list[int]:
+        """Tokens that members may yet have."""
+        self._tidy()
+        count = self.count
+        return [each - count for each in self._lasts]
+
+    def _tidy(self) -> None:
+        if self._stale:
+            kept = [id in self.members for id in self._ids]
+            self._ids = list(compress(self._ids, kept))
+            self._requests = list(compress(self._requests, kept))
+            self._context = list(compress(self._context, kept))
+            self._released = list(compress(self._released, kept))
+            self._lasts = list(compress(self._lasts, kept))
+            self._stale = False
+
+
+def _hold(held: Held, blocks: int) -> None:
+    """What it has been given among the others is its own."""
+    held.own = blocks - len(held.shared)

@@ -1,0 +1,119 @@
+"""The emulated KV cache as blocks: who holds how many, and which whole blocks of prompts lie there to be shared.
+
+Blocks of one size, as in vLLM: a block is its sequence's own until its tokens are all computed; then, if it is a whole
+block of a prompt, others that begin alike may use it. What nobody uses stays until its room is wanted, the least
+recently used first, and of one prompt its end before its beginning. Only numbers: nothing is stored here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+Hash = int
+
+
+@dataclass(slots=True)
+class Held:
+    """What one sequence holds: blocks that others may share, from its first token on, and blocks of its own."""
+
+    shared: list[Hash] = field(default_factory=list)
+    own: int = 0
+
+    @property
+    def blocks(self) -> int:
+        return len(self.shared) + self.own
+
+
+class KvCache:
+    """`capacity` blocks of `block_tokens` tokens each. Every call takes constant time for each block that changes."""
+
+    def __init__(self, capacity_tokens: int, block_tokens: int) -> None:
+        self.block_tokens = block_tokens
+        self.resize(capacity_tokens)
+        self._own = 0
+        self._users: dict[Hash, int] = {}
+        # Those of them without users, the least recently used first.
+        self._idle: dict[Hash, None] = {}
+
+    def resize(self, capacity_tokens: int) -> None:
+        """Have another capacity; with less than is used, `free` is negative until sequences have left."""
+        self.capacity = capacity_tokens // self.block_tokens
+
+    @property
+    def used(self) -> int:
+        """Blocks that sequences hold."""
+        return self._own + len(self._users) - len(self._idle)
+
+    @property
+    def free(self) -> int:
+        """Blocks that a sequence may have."""
+        return self.capacity - self.used
+
+    def spare(self, sequences: int) -> int:
+        """Tokens that each of so many sequences may have of what is free."""
+        return self.free // max(1, sequences) * self.block_tokens
+
+    def blocks(self, tokens: int) -> int:
+        """Blocks that so many tokens of a sequence take."""
+        return -(-tokens // self.block_tokens)
+
+    def known(self, hashes: Sequence[Hash]) -> int:
+        """How many of a prompt's first blocks lie here."""
+        count = 0
+        for each in hashes:
+            if each not in self._users:
+                break
+            count += 1
+        return count
+
+    def needed(self, tokens: int, hashes: Sequence[Hash] = ()) -> int:
+        """Free blocks that a new sequence of so many tokens takes, of which those of `hashes` are here already."""
+        return self.blocks(tokens) - len(hashes) + sum(each in self._idle for each in hashes)
+
+    def share(self, hashes: Sequence[Hash]) -> Held:
+        """A sequence begins with blocks that are known."""
+        for each in hashes:
+            self._use(each)
+        return Held(list(hashes))
+
+    def grow(self, held: Held, tokens: int) -> None:
+        """Give a sequence the blocks of its own that so many tokens take; what is idle makes room."""
+        more = self.blocks(tokens) - held.blocks
+        if more > 0:
+            held.own += more
+            self._own += more
+            self._evict()
+
+    def take(self, blocks: int) -> None:
+        """Sequences of which each will say itself what it holds are given so many blocks of their own."""
+        self._own += blocks
+        self._evict()
+
+    def publish(self, held: Held, hashes: Sequence[Hash], tokens: int) -> None:
+        """`tokens` of a sequence are computed: of its prompt, whole blocks, named by `hashes`, may now be shared."""
+        whole = min(len(hashes), tokens // self.block_tokens)
+        for each in hashes[len(held.shared) : whole]:
+            held.own -= 1
+            self._own -= 1
+            held.shared.append(each)
+            if each in self._users:  # another has computed the same meanwhile: one copy is enough
+                self._use(each)
+            else:
+                self._users[each] = 1
+
+    def release(self, held: Held) -> None:
+        """A sequence has left."""
+        self._own -= held.own
+        for each in reversed(held.shared):
+            self._users[each] -= 1
+            if not self._users[each]:
+                self._idle[each] = None
+        self._evict()
+
+    def _use(self, each: Hash) -> None:
+        self._idle.pop(each, None)
+        self._users[each] += 1
+
+    def _evict(self) -> None:
+        while self._idle and self._own + len(self._users) > self.capacity:
+            oldest = next(iter(self._idle))
+            del self._idle[oldest], self._users[oldest]

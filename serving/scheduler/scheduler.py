@@ -1,0 +1,300 @@
+"""Continuous batching: which sequences the device's next step computes, and how much of each."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from serving.policies.fairness import FairQueue
+from serving.policies.waiting import Line
+from serving.scheduler.config import DECODE_FIRST, MIXED, SPILL, Limits, Rules
+from serving.scheduler.decode_group import Lockstep
+from serving.scheduler.kv_cache import KvCache
+from serving.scheduler.sequence import Sequence
+from serving.scheduler.step import Step, columns, horizon
+from serving.types import NEVER, Batch, Done, Request
+
+
+class Scheduler:
+    """Decides by `rules` within `limits`. `plan` is the whole conversation: the device tells what it did since, and is
+    told what to do next."""
+
+    def __init__(self, limits: Limits, rules: Rules | None = None) -> None:
+        self.limits, self.rules = limits, rules or Rules()
+        # Nothing is planned beyond: whoever submits in virtual time has not come further yet.
+        self.until_s = NEVER
+        self.running: dict[str, Sequence] = {}
+        self.kv = KvCache(limits.kv_capacity_tokens, limits.block_tokens)
+        # Of those that run: who decodes in step with others, and behind these, who goes on alone.
+        self._together = Lockstep(limits.block_tokens, self.rules.lookahead)
+        self._apart: dict[str, Sequence] = {}
+        self._waiting: dict[str, Sequence] = {}
+        # Not here yet: stamped for an instant that the device has not come to.
+        self._coming = Line(lambda request: request.arrival_s)
+        self._queue = self.rules.queue()
+        self._fair = self._queue if isinstance(self._queue, FairQueue) else None
+        self._topics: Counter[str] = Counter()
+        self._batch: Batch | None = None
+        self._step = Step(0, 0)
+        self._fresh: set[str] = set()
+        self._order = self._spilled = 0
+
+    def submit(self, request: Request, in_time: bool = False) -> None:
+        """Take a request on, of which the news may be late if they are not surely `in_time`."""
+        self._waiting[request.id] = Sequence.of(request)
+        self._coming.push(request)
+        if not in_time:
+            self._fresh.add(request.id)
+
+    @property
+    def full(self) -> bool:
+        """Whether as many run as may."""
+        return len(self.running) >= self.limits.max_num_seqs
+
+    def abort(self, request_id: str) -> None:
+        """Forget a request; one that is unknown was finished already."""
+        if sequence := self.running.get(request_id):
+            self._leave(sequence)
+        elif sequence := self._waiting.pop(request_id, None):
+            self._spilled -= sequence.kept if sequence.spilled else 0
+            (self._coming if sequence.request in self._coming else self._queue).remove(sequence.request)
+
+    def limit(self, limits: Limits) -> None:
+        """Have other limits from the next step on; those whom the KV cache has no room for are preempted."""
+        self.limits = limits
+        self.kv.resize(limits.kv_capacity_tokens)
+
+    def plan(self, at: float, now: float, last: float, done: Done) -> Batch:
+        """The batch from emulated instant `at` on, after what was `done` of the last one, whose last step began at
+        `last`. `now` is the clock's reading: an idle device may begin at an arrival between `at` and `now`.
+        """
+        self._advance(done)
+        if not self.running and not len(self._queue) and (first := self._coming.due(now)):
+            at = max(at, first.arrival_s)
+        self._arrive(at)
+        step = self._compose(at)
+        self._batch, self._step = self._describe(at, step, self._count_slips(step.started, last)), step
+        return self._batch
+
+    def give_up(self, done: Done) -> dict[str, int]:
+        """Nothing more is planned, after what was `done` of the last batch: how many tokens each request has had."""
+        self._advance(done)
+        self._part()
+        there = (*self.running.values(), *self._waiting.values())
+        return {sequence.id: sequence.released for sequence in there}
+
+    @property
+    def kv_tokens(self) -> int:
+        """Tokens that the blocks in use have room for."""
+        return self.kv.used * self.kv.block_tokens
+
+    def _arrive(self, at: float) -> None:
+        while request := self._coming.due(at):
+            self._coming.remove(request)
+            self._queue.push(request)
+
+    def _advance(self, done: Done) -> None:
+        batch, self._batch = self._batch, None
+        if batch is not None and done.steps:
+            if done.accepted:
+                self._part()
+                self._advance_each(batch.ids, batch, done)
+            else:
+                if self._step.together:
+                    self._advance_together(done.steps)
+                self._advance_each(list(self._step.new_tokens), batch, done)
+                self._gather()
+        for id in done.finished:
+            self.abort(id)
+
+    def _advance_together(self, steps: int) -> None:
+        together = self._together
+        together.count += steps
+        if self._fair is not None:
+            for request in together.requests():
+                self._fair.serve(request, steps)
+        for sequence in together.ended():
+            self._leave(sequence)
+
+    def _advance_each(self, ids: list[str], batch: Batch, done: Done) -> None:
+        """The last of a batch, each by what it computed."""
+        first = len(batch.ids) - len(ids)
+        accepted = done.accepted or [0] * len(ids)
+        for id, new, emits, more in zip(ids, batch.new_tokens[first:], batch.emits[first:], accepted, strict=True):
+            if sequence := self._apart.get(id):
+                self._carry_on(sequence, new * done.steps + more, (done.steps + more) if emits else 0)
+
+    def _carry_on(self, sequence: Sequence, new: int, emitted: int) -> None:
+        prefilled = sequence.length - sequence.computed > 1
+        sequence.advance(new, emitted)
+        if self._fair is not None and emitted:
+            self._fair.serve(sequence.request, emitted)
+        if sequence.remaining <= 0:
+            self._leave(sequence)
+        elif prefilled and self.rules.prefix_caching:
+            self.kv.publish(sequence.held, sequence.request.blocks, sequence.computed)
+
+    def _gather(self) -> None:
+        """Have those go on together that decode, as far as nobody who does not was let in before them."""
+        for sequence in list(self._apart.values()):
+            if not sequence.decodes:
+                break
+            del self._apart[sequence.id]
+            self._together.join(sequence)
+
+    def _part(self) -> None:
+        """Have all go on alone."""
+        if len(self._together):
+            self._apart = self._together.part() | self._apart
+
+    def _compose(self, at: float) -> Step:
+        """The next step, by the prefill policy."""
+        most = self.limits.max_num_batched_tokens
+        step = Step(most, min(most, self.rules.prefill_chunk or most))
+        if self.rules.prefill == MIXED:
+            self._go_on_all(step)
+            self._admit(at, step)
+            return step
+        self._go_on(step, [sequence for sequence in self._apart.values() if not sequence.decodes])
+        if self.rules.prefill != DECODE_FIRST or not self._decoded():
+            self._admit(at, step)
+        if not step.new_tokens:
+            self._go_on_all(step)
+        return step
+
+    def _decoded(self) -> bool:
+        """Whether any that runs has had more than its first token since it was let in."""
+        return self._together.decoded or any(sequence.decoded for sequence in self._apart.values())
+
+    def _go_on_all(self, step: Step) -> None:
+        """All that run already."""
+        together, kv = self._together, self.kv
+        if members := len(together):
+            wanted = together.wanted()
+            if members <= step.tokens and (wanted <= max(kv.free, 0) or len(self.running) == 1):
+                together.give()
+                kv.take(wanted)
+                step.together, step.tokens = members, step.tokens - members
+            else:
+                self._part()
+        self._go_on(step, list(self._apart.values()))
+
+    def _go_on(self, step: Step, sequences: Iterable[Sequence]) -> None:
+        """Of those that go on alone some, in the order in which they were let in, as far as there is room for them."""
+        ahead = self.rules.lookahead
+        for sequence in sequences:
+            left, wanted = sequence.length - sequence.computed, sequence.computed + 1 + ahead
+            if left == 1 and step.tokens > 0 and wanted <= sequence.room:  # what nearly all do, nearly always
+                step.new_tokens[sequence.id] = 1
+                step.tokens -= 1
+                continue
+            new = step.grant(left, sequence.decodes)
+            if new > 0 and self._find_room(sequence, sequence.computed + new + ahead, step):
+                step.take(sequence.id, new, sequence.decodes)
+
+    def _find_room(self, sequence: Sequence, tokens: int, step: Step) -> bool:
+        """Give a sequence room for so many tokens, if need be at the expense of others; False if it must leave itself.
+        One that is alone has it in any case."""
+        blocks, kv = self.kv.blocks(tokens), self.kv
+        while sequence.id in self.running and len(self.running) > 1 and blocks - sequence.held.blocks > max(kv.free, 0):
+            self._preempt(step)
+        if sequence.id not in self.running:
+            return False
+        self._grow(sequence, tokens)
+        return True
+
+    def _grow(self, sequence: Sequence, tokens: int) -> None:
+        self.kv.grow(sequence.held, tokens)
+        sequence.room = sequence.held.blocks * self.kv.block_tokens
+
+    def _admit(self, at: float, step: Step) -> None:
+        """Those that wait, in the order of the batching policy, up to the first that there is no room for."""
+        while not step.preemptions and len(self.running) < self.limits.max_num_seqs:
+            request = self._queue.first(at, self._topics)
+            if request is None or not self._begin(self._waiting[request.id], step):
+                break
+
+    def _begin(self, sequence: Sequence, step: Step) -> bool:
+        """Let one in, if the whole of it fits, not just its next chunk: else it would be thrown out again half-way."""
+        request, size = sequence.request, self.kv.block_tokens
+        # Of a prompt that is known to its end, the last token is computed all the same: it brings the next one.
+        whole = request.blocks[: (sequence.length - 1) // size] if self.rules.prefix_caching else []
+        hashes = whole[: self.kv.known(whole)]
+        start = max(len(hashes) * size, sequence.kept)
+        decodes = start > 0 and sequence.length - start == 1
+        new = step.grant(sequence.length - start, decodes)
+        wanted = sequence.length + self.rules.lookahead
+        if new <= 0 or (self.kv.needed(wanted, hashes) > self.kv.free and self.running):
+            return False
+        step.queried += sequence.length if self.rules.prefix_caching and not sequence.kept else 0
+        step.cached += start if not sequence.kept else 0
+        if sequence.spilled:
+            step.fetched += sequence.kept
+            self._spilled -= sequence.kept
+        sequence.held = self.kv.share(hashes)
+        self._grow(sequence, wanted)
+        sequence.computed, sequence.kept, sequence.spilled, sequence.decoded = start, 0, False, 0
+        self._enter(sequence, sequence.length - start)
+        step.take(request.id, new, decodes)
+        step.started.append(request.id)
+        return True
+
+    def _enter(self, sequence: Sequence, to_compute: int) -> None:
+        request = sequence.request
+        self._queue.remove(request)
+        if self._fair is not None:
+            self._fair.begin(request, to_compute)
+        del self._waiting[request.id]
+        self._order += 1
+        sequence.order = self._order
+        self.running[request.id] = self._apart[request.id] = sequence
+        self._topics[request.topic] += 1
+
+    def _leave(self, sequence: Sequence) -> None:
+        if self._fair is not None:
+            self._fair.end(sequence.request)
+        del self.running[sequence.id]
+        if self._apart.pop(sequence.id, None) is None:
+            self._together.leave(sequence)
+        self._topics[sequence.request.topic] -= 1
+        self.kv.release(sequence.held)
+        sequence.room = 0
+
+    def _preempt(self, step: Step) -> None:
+        """Back to the queue with the least urgent of those that are not in this step yet, and of these the last."""
+        candidates = [each for id, each in self._apart.items() if id not in step.new_tokens]
+        if not step.together:
+            candidates += self._together.members.values()
+        victim = max(candidates, key=lambda each: (each.request.priority, each.order))
+        self._leave(victim)
+        spill = self.rules.preemption == SPILL and self._spilled + victim.computed <= self.limits.spill_tokens
+        victim.kept, victim.spilled = (victim.computed, victim.computed > 0) if spill else (0, False)
+        if spill:
+            self._spilled += victim.computed
+            step.spilled += victim.computed
+        victim.computed = 0
+        self._waiting[victim.request.id] = victim
+        self._queue.push(victim.request)
+        step.preemptions += 1
+
+    def _count_slips(self, started: list[str], last: float) -> int:
+        """Arrivals that would have made the step before this one, had the news of them been here in time."""
+        fresh, self._fresh = self._fresh, set()
+        return sum(self.running[id].request.arrival_s <= last for id in started if id in fresh)
+
+    def _describe(self, at: float, step: Step, slips: int) -> Batch:
+        coming = self._coming.first()
+        alone = [self.running[id] for id in step.new_tokens]
+        spare = self.kv.spare(step.together + len(alone)) - self.rules.lookahead
+        return Batch(
+            *columns(at, step, self._together, alone),
+            until_s=min(self.until_s, coming.arrival_s if coming else NEVER, self._queue.wakes_s(at)),
+            horizon=horizon(step, self._together, alone, len(self.running), spare),
+            started=step.started,
+            waiting=len(self._queue),
+            kv_tokens=self.kv_tokens,
+            preemptions=step.preemptions,
+            spilled_tokens=step.spilled,
+            fetched_tokens=step.fetched,
+            queried_tokens=step.queried,
+            cached_tokens=step.cached,
+            slips=slips,
+        )

@@ -1,0 +1,56 @@
+"""A request in the scheduler's hands."""
+
+from dataclasses import dataclass, field
+
+from serving.scheduler.kv_cache import Held
+from serving.types import Request
+
+
+@dataclass(slots=True)
+class Sequence:
+    """A request with how many tokens it has (`length`) and may yet have (`remaining`), and how many lie in the KV cache
+    (`computed`), in which its blocks have `room`. Plain fields, as each step asks each sequence for them.
+
+    While it waits, `kept` of them are still to be had: begun on another instance of the device, or `spilled` to LPDDR.
+    `decoded`: tokens that it had since it was last let in, but for the first. While it decodes in step with others, all
+    this is as it was at their count `since` (`serving.scheduler.decode_group`).
+    """
+
+    id: str
+    request: Request
+    released: int
+    length: int
+    remaining: int
+    computed: int = 0
+    room: int = 0
+    kept: int = 0
+    spilled: bool = False
+    decoded: int = 0
+    order: int = 0
+    since: int = 0
+    held: Held = field(default_factory=Held)
+
+    @staticmethod
+    def of(request: Request) -> "Sequence":
+        """A request that waits. One that was begun before goes on where it was, its KV cache intact if not lost."""
+        length = request.prompt_tokens + request.released
+        kept = length - 1 if request.released and not request.kv_lost else 0
+        return Sequence(request.id, request, request.released, length, request.max_tokens - request.released, kept=kept)
+
+    @property
+    def left(self) -> int:
+        """Tokens that are to be computed before it can have another: one, if it decodes."""
+        return self.length - self.computed
+
+    @property
+    def decodes(self) -> bool:
+        return self.length - self.computed == 1 and self.computed > 0
+
+    def advance(self, new: int, emitted: int) -> None:
+        """`new` of its tokens were computed, and `emitted` came out."""
+        if self.length - self.computed == 1:
+            self.decoded += emitted
+        self.computed += new
+        self.released += emitted
+        self.length += emitted
+        self.remaining -= emitted

@@ -1,0 +1,1 @@
+"""Keys, certificates, and what each lets in."""

@@ -1,0 +1,102 @@
+"""Who may do what: what a call needs, and whether the key that it shows gives it. HTTP and gRPC ask the same."""
+
+import ipaddress
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from serving.scenario.listen_options import ListenOptions
+from serving.security.api_keys import admin_keys, api_keys, digest
+
+WANTED = "send `Authorization: Bearer <key>`"
+
+
+class Need(Enum):
+    """What it takes to be let in."""
+
+    NOTHING = auto()
+    API_KEY = auto()
+    ADMIN_KEY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """Why a call is not let in, in a sentence. A stranger has shown no key of ours; others one that isn't enough."""
+
+    stranger: bool
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The digests of the keys of clients and of the admin, and whether only this machine can reach us."""
+
+    api: tuple[bytes, ...] = ()
+    admin: tuple[bytes, ...] = ()
+    loopback: bool = True
+
+    @staticmethod
+    def of(options: ListenOptions) -> "Access":
+        """That of a scenario, with the keys of its files and of the environment. Raises `ScenarioError`."""
+        api, admin = (tuple(map(digest, keys)) for keys in (api_keys(options), admin_keys(options)))
+        return Access(api, admin, is_loopback(options.host))
+
+    def denied(self, need: Need, authorization: str) -> Denied | None:
+        """Why a call with this header, or metadata, is not let in; None if it is. The admin's key opens all."""
+        if need is Need.NOTHING:
+            return None
+        # Both always: how long it takes says nothing about which keys there are.
+        is_client, is_admin = shows(authorization, self.api), shows(authorization, self.admin)
+        if is_admin:
+            return None
+        if self.api and not is_client and (need is Need.API_KEY or not self.admin):
+            return Denied(True, f"This server wants one of its API keys: {WANTED}.")
+        return self._not_admin(is_client) if need is Need.ADMIN_KEY else None
+
+    def _not_admin(self, is_client: bool) -> Denied | None:
+        """Why who is not the admin, but may be a client, is not let in as one."""
+        if self.admin:
+            return Denied(not is_client, f"This is the admin's, whose key is none of the API keys: {WANTED}.")
+        if self.loopback:
+            return None
+        return Denied(
+            False,
+            "This is the admin's, and there is no admin yet: the server listens beyond this machine, and was given no "
+            "key for it with --admin-key-file or FORESERVE_ADMIN_KEY.",
+        )
+
+    @property
+    def open_admin(self) -> bool:
+        """Whether the admin's calls need no key at all."""
+        return self.loopback and not self.api and not self.admin
+
+
+def shows(authorization: str, digests: Iterable[bytes]) -> bool:
+    """Whether it is `Bearer` and one of the keys. All are compared, each in constant time."""
+    scheme, _, token = authorization.partition(" ")
+    given = digest(token)
+    matches = [secrets.compare_digest(given, each) for each in digests]
+    return scheme.lower() == "bearer" and any(matches)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address. A name other than localhost may be anybody's."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]").partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def concerns(access: Access, host: str, encrypted: bool) -> list[str]:
+    """What whoever starts a server on such an address ought to know, in sentences."""
+    if access.loopback:
+        return []
+    found = []
+    if not access.api:
+        found.append(f"Whoever reaches {host} may send requests: set --api-key-file or FORESERVE_API_KEYS.")
+    if (access.api or access.admin) and not encrypted:
+        found.append(f"Keys come to {host} in the clear: set --tls-cert and --tls-key, or have a proxy do it.")
+    return found

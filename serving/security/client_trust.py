@@ -1,0 +1,62 @@
+"""Our clients' side of TLS: whom they trust, and what they show of themselves."""
+
+import argparse
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from serving.scenario.options import file_name
+from serving.scenario.scenario_error import ScenarioError
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Files in PEM: who vouches for servers ("": those that the system trusts), and a certificate with its key.
+
+    `pinned`: the server's own certificate is in `ca_file`, so that it may have any name.
+    """
+
+    ca_file: str = ""
+    client_cert: str = ""
+    client_key: str = ""
+    pinned: bool = False
+
+    def context(self) -> ssl.SSLContext:
+        """For HTTP. Raises `ScenarioError`."""
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file or None)
+            # A server's own certificate will do as well as that of who signed it.
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+            context.check_hostname = not self.pinned
+            if self.client_cert:
+                context.load_cert_chain(self.client_cert, self.client_key or None, password="")
+        except OSError as error:
+            named = " ".join(filter(None, (self.ca_file, self.client_cert, self.client_key)))
+            raise ScenarioError(f"TLS cannot be had with {named} ({error.strerror or error}).") from error
+        return context
+
+    def grpc_credentials(self) -> Any:
+        """For gRPC. Raises `ScenarioError`."""
+        import grpc
+
+        self.context()
+        files = (self.ca_file, self.client_key or self.client_cert, self.client_cert)
+        return grpc.ssl_channel_credentials(*(Path(name).read_bytes() if name else None for name in files))
+
+
+SYSTEMS = Trust()
+"""What the system trusts, and nothing to show."""
+
+
+def add_arguments(parser: Any) -> None:
+    """The options of a command that calls a server."""
+    add = parser.add_argument
+    add("--ca-file", type=file_name, metavar="FILE", help="trust servers with TLS by this (PEM)")
+    add("--client-cert", type=file_name, metavar="FILE", help="certificate to show them (PEM)")
+    add("--client-key", type=file_name, metavar="FILE", help="its private key, if it is in another file")
+
+
+def trust_of(args: argparse.Namespace) -> Trust:
+    """What the command line says."""
+    return Trust(args.ca_file or "", args.client_cert or "", args.client_key or "")

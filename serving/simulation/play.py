@@ -1,0 +1,101 @@
+"""A workload in virtual time: what follows other requests (turns of sessions, users of a closed loop) comes when these
+have ended, on the emulated clock.
+
+    outcomes, records = play(load_workload(Path("examples/workloads/chat-day.toml"), requests=200), Scenario(devices=2))
+"""
+
+import heapq
+from collections.abc import Iterator
+
+from serving.scenario.scenario import Scenario
+from serving.scenario.slo import SloClass, parse_classes
+from serving.simulation.node import Listener, Outcome
+from serving.simulation.simulator import Simulated
+from serving.simulation.virtual_edge import forecasts
+from serving.types import NEVER, StepRecord
+from serving.workload import Ask, Source
+from serving.workload.source import AFTER_FAILURE_S
+from serving.workload.spec import Workload
+from serving.workload.virtual import request_of
+
+
+def play(
+    workload: Workload, scenario: Scenario, leaps: bool = True, listener: Listener | None = None
+) -> tuple[list[Outcome], list[StepRecord]]:
+    """What becomes of a workload's requests, by arrival, and all steps by device; nothing, if a `listener` hears of it
+    as it comes. `leaps` as of `Simulated`.
+
+    Raises `WorkloadError`, and what `Simulated` raises.
+    """
+    return play_from(Source(workload), workload, scenario, leaps, listener)
+
+
+def play_from(
+    source: Source, workload: Workload, scenario: Scenario, leaps: bool = True, listener: Listener | None = None
+) -> tuple[list[Outcome], list[StepRecord]]:
+    """The same of a `source` that makes another thing of the workload."""
+    classes = parse_classes(scenario.slo_classes, "`slo_classes`")
+    asked = set(classes) if workload.trace is not None else set(workload.slo.names)
+    simulated = Simulated(scenario, leaps, listener, forecasts(scenario, classes, asked))
+    # Who names no class has that which the scenario says.
+    classes |= {"": classes[scenario.default_slo]} if scenario.default_slo else {}
+    block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
+    return Play(source, simulated, classes, block_tokens, keep=listener is None).run()
+
+
+class Play:
+    """One run: what is to arrive, and what is under way."""
+
+    def __init__(
+        self, source: Source, simulated: Simulated, classes: dict[str, SloClass], block_tokens: int, keep: bool
+    ) -> None:
+        self._source, self._simulated = source, simulated
+        self._classes, self._block_tokens = classes, block_tokens
+        self._coming: Iterator[Ask] = iter(source)
+        self._next: Ask | None = next(self._coming, None)
+        self._following: list[tuple[float, int, int, Ask]] = []
+        self._under_way: dict[str, Ask] = {}
+        self._outcomes: list[Outcome] = []
+        self._keep = keep
+
+    def run(self) -> tuple[list[Outcome], list[StepRecord]]:
+        """To the end."""
+        while True:
+            due_s = self._due_s
+            ended = self._simulated.next_end(due_s)
+            if ended is not None:
+                at_s, request = ended
+                self._follow(self._under_way.pop(request.id), at_s)
+            elif due_s < NEVER:
+                self._submit(self._take(due_s))
+            else:
+                return self._outcomes, [record for node in self._simulated.nodes for record in node.records]
+
+    @property
+    def _due_s(self) -> float:
+        """When the next request arrives, of those that are known."""
+        following_s = self._following[0][0] if self._following else NEVER
+        return min(following_s, self._next.arrival_s if self._next is not None else NEVER)
+
+    def _take(self, due_s: float) -> Ask:
+        if self._following and self._following[0][0] <= due_s:
+            return heapq.heappop(self._following)[-1]
+        ask, self._next = self._next, next(self._coming, None)
+        assert ask is not None
+        return ask
+
+    def _submit(self, ask: Ask) -> None:
+        request = request_of(ask, self._classes, self._block_tokens)
+        outcome = self._simulated.submit(request)
+        if self._keep:
+            self._outcomes.append(outcome)
+        if outcome.refused:
+            self._follow(ask, request.arrival_s + AFTER_FAILURE_S)
+        else:
+            self._under_way[request.id] = ask
+
+    def _follow(self, ask: Ask, at_s: float) -> None:
+        """A request has ended: what comes because of it is to come."""
+        follower = self._source.next_after(ask, at_s)
+        if follower is not None:
+            heapq.heappush(self._following, (follower.arrival_s, follower.session, follower.turn, follower))

@@ -1,0 +1,102 @@
+"""What the token model's routers chose, recorded once, for virtual time: requests of each topic, one after the other.
+
+`foreserve locality --record FILE` makes a recording. A request reads it from a place that its seed says, on the tape of
+its topic, from its first token to its last; beyond the end it goes on at the beginning.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device_model.experts.residency import Checked, check
+from device_model.experts.route_map import RouteMap, Routers
+from device_model.load import load_setup
+from device_model.specs.spec import SpecError
+from device_model.step import IntArray
+from serving.device.traced_pricing import Trace
+from serving.token_source.routes import format_of
+from serving.types import Batch
+
+FILE = "routes.npz"
+"""Beside a token model's weights."""
+
+Ids = NDArray[np.integer]
+
+
+class Tape(NamedTuple):
+    """`routes` [tokens, layers, top_k] of all topics one after the other; of each topic where it begins, and how many
+    tokens it has. The topic "" has all of them."""
+
+    routes: Ids
+    places: dict[str, tuple[int, int]]
+
+
+def record(requests: Sequence[tuple[str, IntArray]], path: Path) -> None:
+    """Write the routes of requests, each with its topic. Ids take a byte each, or two where there are more than 256."""
+    topics = list(dict.fromkeys(topic for topic, _ in requests))
+    of_topic = [np.concatenate([routes for each, routes in requests if each == topic]) for topic in topics]
+    routes = np.concatenate(of_topic)
+    kind = np.uint8 if routes.max() < 256 else np.uint16
+    with path.open("wb") as file:
+        np.savez_compressed(file, routes=routes.astype(kind), topics=topics, tokens=[len(each) for each in of_topic])
+
+
+def read(path: Path, routers: Routers) -> Tape:
+    """A recording of a model with such `routers`. Raises SpecError, which says how to make one."""
+    how = f"make it: foreserve locality --token-model {path.parent} --record {path}"
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            routes, topics, tokens = found["routes"], found["topics"].tolist(), found["tokens"].tolist()
+    except (OSError, ValueError, KeyError) as error:
+        raise SpecError(
+            f"Traced residency in virtual time follows recorded routes, and {path} is none; {how}"
+        ) from error
+    if routes.shape[1:] != (routers.layers, routers.top_k) or routes.max() >= routers.experts:
+        raise SpecError(f"{path} is of another model than {path.parent} is, whose routers are {routers}; {how}")
+    starts = np.cumsum([0, *tokens[:-1]]).tolist()
+    return Tape(routes, dict(zip(topics, zip(starts, tokens, strict=True), strict=True)) | {"": (0, len(routes))})
+
+
+class Recorded:
+    """`Choices` of a recording, in the words of the emulated model."""
+
+    def __init__(self, trace: Trace) -> None:
+        """Raises SpecError if there is no recording of its token model."""
+        model = load_setup(trace.hardware, trace.model).model
+        self._routes, self._places = _as_target(
+            trace.token_model, Routers(model.expert_layers, model.experts, model.top_k)
+        )
+
+        # Where its sequences read, which stays so for all of its steps.
+        self._batch: Batch | None = None
+        self._starts = self._lengths = self._begin = np.empty(0, dtype=np.int64)
+
+    def emulate(self, trace: Trace) -> None:
+        """Routers choose as they did."""
+
+    def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
+        """See `Choices`; none is a guess."""
+        if batch is not self._batch:
+            places = [self._places.get(topic, self._places[""]) for topic in batch.topics or [""] * len(batch.ids)]
+            self._batch = batch
+            self._starts, self._lengths = np.array(places, dtype=np.int64).T
+            self._begin = np.array(batch.seeds, dtype=np.int64) % self._lengths
+        starts, lengths, at = self._starts, self._lengths, self._begin + context
+        if len(batch.ids) < new.sum():
+            starts, lengths = np.repeat(starts, new), np.repeat(lengths, new)
+            at = np.concatenate([np.arange(first, first + count) for first, count in zip(at, new, strict=True)])
+        routes: IntArray = self._routes[starts + at % lengths]
+        return routes, 0
+
+
+@lru_cache(maxsize=4)
+def _as_target(token_model: str, target: Routers) -> tuple[Checked, Mapping[str, tuple[int, int]]]:
+    """A recording, once for all devices: what stands for it in the emulated model."""
+    routers = format_of(token_model).routers
+    tape = read(Path(token_model) / FILE, routers)
+    routes = RouteMap(routers, target)(tape.routes.astype(np.int64))
+    return check(routes.astype(np.int16), target.layers, target.experts), tape.places

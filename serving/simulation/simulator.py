@@ -1,0 +1,233 @@
+"""A scenario in virtual time: its devices and their schedulers, the router, LPDDR tiers and faults, in one process.
+
+    outcomes, records = Simulated(Scenario(devices=2)).serve(requests)
+
+Engine, schedulers, policies, prices, router, faults and the edge's judgement are those of a server. There are no
+clients, actors or texts: requests have as many tokens as they may have.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from serving.device.device_spec import Emulated, Figures
+from serving.device.fleet_limits import check_faults, context_held, load_fleet
+from serving.device.lpddr import LEASE_S, Lpddr
+from serving.device.pricing import Pricer
+from serving.device.scheduler_config import limits_of, rules_of
+from serving.device.traced_pricing import Traced
+from serving.policies.router import Router
+from serving.policies.routing import make_policy
+from serving.policies.step_options import Ways
+from serving.scenario.faults import LOST, STALL, Event, Fault
+from serving.scenario.scenario import Scenario
+from serving.simulation.fault_timeline import Breaking
+from serving.simulation.node import ARRIVES, NOWHERE, Listener, Outcome, VirtualNode
+from serving.simulation.recorded_routes import Recorded
+from serving.simulation.virtual_edge import Gate
+from serving.types import NEVER, Request, StepRecord
+
+
+@dataclass(slots=True)
+class Throttled:
+    """An LPDDR tier as one device sees it, which can draw the share `left` of what it is granted."""
+
+    tier: Lpddr
+    left: float = 1.0
+
+    def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
+        """As of `Lpddr`."""
+        return self.tier.lease(device, traffic_bytes, elapsed_s) * self.left
+
+    def rate(self, device: int) -> float:
+        """As of `Lpddr`."""
+        return self.tier.rate(device) * self.left
+
+    def release(self, device: int, traffic_bytes: float) -> None:
+        """As of `Lpddr`."""
+        self.tier.release(device, traffic_bytes)
+
+
+class Simulated:
+    """The devices of a scenario, at emulated instant 0."""
+
+    def __init__(
+        self, scenario: Scenario, leaps: bool = True, listener: Listener | None = None, forecasts: bool = False
+    ) -> None:
+        """With `leaps` equal steps are made at once. A `listener` hears of steps and requests, which then are not kept.
+        With `forecasts` a request is turned away if its first token would come later than its class promises; as each
+        step tells more of that, none are made at once then.
+
+        Raises SpecError, FleetError, TermError or ScenarioError.
+        """
+        self._scenario, self._listener, self._leaps = scenario, listener, leaps and not forecasts
+        fleet = load_fleet(scenario)
+        self._router = Router(make_policy(scenario.router))
+        self._gate = Gate(scenario, context_held(scenario, fleet), forecasts)
+        check_faults(scenario, [emulated for emulated, _ in fleet])
+        self._emulated = [emulated for emulated, _ in fleet]
+        rates = [figures.ext_bytes_per_s for _, figures in fleet]
+        tiers = [Lpddr(rate) for rate in rates[:: scenario.shared_ext]]
+        self._tiers = [Throttled(tiers[index // scenario.shared_ext]) for index in range(len(fleet))]
+        self._ways: dict[Emulated, Ways] = {}
+        self.nodes = [self._join(index, *member) for index, member in enumerate(fleet)]
+        # What each device does next, with what it no longer will.
+        self._coming: list[tuple[float, int, int]] = []
+        self._ended: deque[tuple[float, Request]] = deque()
+        self._breaking = Breaking(scenario, len(fleet))
+        # By which occurrence of which fault devices are lost.
+        self._lost: dict[int, tuple[Fault, int]] = {}
+
+    def serve(self, requests: Iterable[Request]) -> tuple[list[Outcome], list[StepRecord]]:
+        """Serve requests, ordered by arrival; what became of each, in their order, and all steps by device."""
+        outcomes = []
+        for request in requests:
+            self._advance(request.arrival_s)
+            outcomes.append(self.submit(request))
+        self._advance(NEVER)
+        return outcomes, [record for node in self.nodes for record in node.records]
+
+    def submit(self, request: Request) -> Outcome:
+        """A request arrives, now; what becomes of it."""
+        at_s = request.arrival_s
+        if reason := self._gate.refusal(request, at_s):
+            refused = Outcome(request, NOWHERE, [], refused=reason)
+            if self._listener:
+                self._listener.ended(refused)
+            return refused
+        node = self.nodes[self._router.choose(request, self.home(request))]
+        self._gate.submitted(node.index, request, at_s)
+        due, outcome = node.due, node.submit(request)
+        if node.due != due:
+            self._await(node)
+        return outcome
+
+    def home(self, request: Request) -> int | None:
+        """The device that a request names; none does, here."""
+        return None
+
+    def next_end(self, until_s: float) -> tuple[float, Request] | None:
+        """Go on until a request ends, and no later than requests arrive at an instant; which, and when. None if none
+        ends by then."""
+        while not self._ended:
+            if not self._proceed(until_s):
+                return None
+        return self._ended.popleft()
+
+    def _join(self, index: int, emulated: Emulated, figures: Figures) -> VirtualNode:
+        """A device is there, with nothing in it."""
+        limits, rules = limits_of(self._scenario, figures), rules_of(self._scenario, figures)
+        pricer, tier = self._pricer(emulated), self._tiers[index]
+        node = VirtualNode(index, pricer, tier, limits, rules, self._leaps, self._listener)
+        node.engine.lease_s = LEASE_S if emulated.sharers > 1 else NEVER
+        node.on_end, node.on_release = partial(self._end, index), self._gate.released
+        tier.left = emulated.condition.ext_share
+        self._router.add(index, figures.token_s)
+        self._gate.serves(index, emulated, limits)
+        return node
+
+    def _pricer(self, emulated: Emulated) -> Pricer:
+        if emulated.trace is not None:
+            return Traced(emulated.trace, Recorded(emulated.trace))
+        return emulated.pricer(self._load(emulated))
+
+    def _load(self, emulated: Emulated) -> Ways:
+        """What prices its steps: one for all devices that are alike, as it remembers nothing but its answers."""
+        if emulated not in self._ways:
+            self._ways[emulated] = emulated.load()
+        return self._ways[emulated]
+
+    def _advance(self, until_s: float) -> None:
+        """Have all happen that does before requests arrive at an instant."""
+        while self._proceed(until_s):
+            pass
+        self._ended.clear()
+
+    def _proceed(self, until_s: float) -> bool:
+        """Have the next thing happen, if it does before requests arrive at an instant; whether it did."""
+        coming = self._coming
+        while coming and coming[0][:2] != self.nodes[coming[0][2]].due:
+            heapq.heappop(coming)  # it was put off, or is done
+        event_s = self._breaking.next_s
+        first = (min(event_s, until_s), ARRIVES)
+        if coming and coming[0][:2] < first:
+            node = self.nodes[heapq.heappop(coming)[2]]
+            node.proceed()
+            self._await(node)
+        elif event_s <= until_s and event_s < NEVER and (coming or until_s < NEVER):
+            # What breaks at random never ends: that goes on for as long as there is anything to do.
+            self._happen(*self._breaking.happen())
+        else:
+            return False
+        return True
+
+    def _await(self, node: VirtualNode) -> None:
+        """What a device does next is to happen in its turn."""
+        if node.due[0] < NEVER:
+            heapq.heappush(self._coming, (*node.due, node.index))
+
+    def _end(self, index: int, at_s: float, request: Request) -> None:
+        self._router.done([(index, request)])
+        self._gate.ended()
+        self._ended.append((at_s, request))
+
+    def _happen(self, fault: Fault, event: Event) -> None:
+        if fault.kind == LOST:
+            (self._lose if event.begins else self._revive)(fault, event)
+        elif fault.kind != STALL:
+            for index in self._breaking.reached(fault, event.device):
+                self._degrade(index, event.at_s)
+        elif event.begins and event.device not in self._lost:
+            node = self.nodes[event.device]
+            node.stall(event.at_s, event.at_s + fault.for_s)
+            self._await(node)
+
+    def _degrade(self, index: int, at_s: float) -> None:
+        """Put a device into the condition that it is in, if it is there."""
+        if index in self._lost:
+            return
+        emulated = self._emulated[index].in_condition(self._breaking.condition(index))
+        figures = emulated.figures(self._load(emulated))
+        limits = limits_of(self._scenario, figures)
+        self._tiers[index].left = emulated.condition.ext_share
+        node = self.nodes[index]
+        pricer = node.engine.pricer
+        if isinstance(pricer, Traced) and emulated.trace is not None:
+            pricer.emulate(emulated.trace)
+        else:
+            pricer = self._pricer(emulated)
+        node.degrade(at_s, pricer, limits)
+        self._await(node)
+        self._router.set_speed(index, figures.token_s)
+        self._gate.serves(index, emulated, limits)
+
+    def _lose(self, fault: Fault, event: Event) -> None:
+        """A device is gone, and its requests go on elsewhere; but not the last one that is there."""
+        index, at_s = event.device, event.at_s
+        if index in self._lost or not self._router.others_open(index):
+            return
+        self._lost[index] = fault, event.number
+        if self._listener:
+            self._listener.lost(index, at_s)
+        self._router.close(index)
+        self._gate.closes(index)
+        for outcome, released in self.nodes[index].lose(at_s):
+            self._router.done([(index, outcome.request)])
+            node = self.nodes[self._router.choose(outcome.request)]
+            self._gate.moved(node.index, node.resume(outcome, released, at_s), at_s)
+            self._await(node)
+
+    def _revive(self, fault: Fault, event: Event) -> None:
+        """A device that was lost is there again, with nothing in it."""
+        index = event.device
+        if self._lost.get(index) != (fault, event.number):
+            return
+        del self._lost[index]
+        emulated = self._emulated[index].in_condition(self._breaking.condition(index))
+        gone = self.nodes[index]
+        self.nodes[index] = self._join(index, emulated, emulated.figures(self._load(emulated)))
+        self.nodes[index].begin_again(gone, event.at_s)
+        if self._listener:
+            self._listener.back(index, event.at_s)

@@ -1,0 +1,51 @@
+"""Lines of a log in a file, whole and at once; where they can't be written any more the log ends, and nothing else."""
+
+import contextlib
+import errno
+import logging
+import os
+from pathlib import Path
+
+from serving.scenario.scenario import ScenarioError
+
+log = logging.getLogger("foreserve")
+
+
+def told_once(option: str, path: Path, error: OSError, rest: str = "") -> None:
+    """Say that a log ends here."""
+    why = error.strerror or str(error)
+    log.error("%s %s cannot be written any more (%s): the log ends here%s.", option, path, why, rest)
+
+
+class LogFile:
+    """Unbuffered, so that whoever reads along sees what has been."""
+
+    def __init__(self, path: Path, option: str) -> None:
+        """Raises `ScenarioError`, which names the option that asked for it, if it can't be had."""
+        self._path, self._option = path, option
+        try:
+            self._file = path.open("wb", buffering=0)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise ScenarioError(f"{option} {path} cannot be written: {why}.") from error
+
+    def write(self, line: bytes) -> None:
+        """One more line, if there is room for it."""
+        if self._file.closed:
+            return
+        written = 0
+        try:
+            written = self._file.write(line)
+            if written < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            told_once(self._option, self._path, error)
+            with contextlib.suppress(OSError):
+                # Of what is no line, nothing is left.
+                self._file.truncate(self._file.tell() - written)
+            self.close()
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        with contextlib.suppress(OSError):
+            self._file.close()

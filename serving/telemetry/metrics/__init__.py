@@ -1,0 +1,111 @@
+"""Every Prometheus metric, made from step records and flights alone.
+
+`requests.py` has what clients see, under vLLM's names; `service.py` what they were promised; `steps.py` and
+`devices.py` what only an emulator knows, as `foreserve_...`. Times are emulated seconds, but for the host's lateness.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry
+
+from serving.clock import VirtualClock, WallClock
+from serving.cluster.cluster import Node
+from serving.flight import Flight
+from serving.scenario.slo import SloClass
+from serving.telemetry.metrics.dcgm import Dcgm
+from serving.telemetry.metrics.devices import DeviceMetrics
+from serving.telemetry.metrics.families import Levels, Totals
+from serving.telemetry.metrics.requests import RequestMetrics
+from serving.telemetry.metrics.service import ServiceMetrics
+from serving.telemetry.metrics.steps import StepMetrics
+from serving.types import StepRecord
+
+
+class Served(NamedTuple):
+    """What is served: the model's name, its context in tokens, how many tokens a block of the KV cache has, and the SLO
+    classes."""
+
+    model: str
+    max_model_len: int
+    block_tokens: int = 1
+    classes: Mapping[str, SloClass] = {}  # never written to
+
+
+class Metrics:
+    """All of them, behind the events that they are made from."""
+
+    def __init__(self, registry: CollectorRegistry, served: Served, clock: WallClock | VirtualClock) -> None:
+        self._registry, self._block_tokens, self.now = registry, served.block_tokens, clock.now
+        self.about: dict[str, str] = {}
+        Totals(
+            registry, "foreserve_emulated_seconds", "Emulated seconds since the start.", (), lambda: {(): clock.now()}
+        )
+        Levels(
+            registry, "foreserve_speed", "Emulated seconds that a real one should have.", (), lambda: {(): clock.speed}
+        )
+        self.requests = RequestMetrics(registry, served.model, served.max_model_len)
+        self.service = ServiceMetrics(registry, served.classes)
+        self.steps = StepMetrics(registry)
+        self.devices = DeviceMetrics(registry, clock.now)
+        self.dcgm = CollectorRegistry()
+        self.dcgm.register(Dcgm(self.devices, self.energy_j))
+        self._kv_capacity_tokens: dict[int, int] = {}
+        self.on_delivery = self.steps.on_delivery
+        self.on_restart = self.devices.on_restart
+        self.on_dropped = self.devices.on_dropped
+        self.on_fault = self.devices.on_fault
+
+    def watch(self, flights: Callable[[], Collection[Flight]], in_flight: Callable[[int], int]) -> None:
+        """Where to look for requests in flight whenever somebody scrapes, and whom to ask how many a device has."""
+        self.service.watch(flights, self.now)
+        self.requests.watch(flights, in_flight)
+        self.devices.watch(in_flight)
+
+    def energy_j(self, device: int) -> float:
+        """All that a device has drawn: in steps, and between them."""
+        steps = sum(joules for labels, joules in self.steps.energy.values.items() if labels[0] == str(device))
+        return steps + self.devices.idle_j(device)
+
+    def set_info(self, **labels: str) -> None:
+        """What is emulated, and how fast."""
+        info = Levels(self._registry, "foreserve_info", "What this emulator emulates.", list(labels))
+        info.values[tuple(labels.values())] = 1
+        self.about = labels
+
+    def on_change(self, node: Node) -> None:
+        """A device has joined, or is in another state or condition."""
+        if node.index not in self._kv_capacity_tokens:
+            self.requests.begin(node.index)
+            self.steps.begin(node.index)
+        capacity = self._kv_capacity_tokens[node.index] = node.figures.kv_capacity_tokens
+        self.requests.on_cache(node.index, self._block_tokens, capacity // self._block_tokens)
+        self.devices.on_change(node)
+        if not node.up:
+            self.on_idle(node.index)
+
+    def on_idle(self, device: int) -> None:
+        """A device has nothing left to do."""
+        self.requests.on_idle(device)
+        self.devices.on_idle(device)
+
+    def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
+        """Tokens of a request came out, `gap_s` after those before them (None: its first)."""
+        self.requests.on_tokens(flight, tokens, gap_s)
+        self.steps.tokens.values[(str(flight.device),)] += tokens
+
+    def on_finish(self, flight: Flight, reason: str, n: int) -> None:
+        """A request ended, for `reason`; it was one of `n` that its client asked for at once."""
+        self.requests.on_finish(flight, reason, n)
+        self.service.on_finish(flight, reason)
+
+    def on_rejection(self, reason: str, slo: str) -> None:
+        """A request of an SLO class was turned away."""
+        self.requests.on_rejection(reason)
+        self.service.on_rejection(reason, slo)
+
+    def on_step(self, record: StepRecord) -> None:
+        """A device made a step."""
+        self.requests.on_step(record, self._kv_capacity_tokens[record.device])
+        self.steps.on_step(record)
+        self.devices.on_step(record)

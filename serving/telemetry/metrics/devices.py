@@ -1,0 +1,220 @@
+"""How the emulated devices are: their state, memory and power, what is broken, and how often an actor came back."""
+
+from collections.abc import Callable
+from functools import cache
+
+from prometheus_client import CollectorRegistry
+
+from device_model.device import RooflineDevice
+from serving.cluster.cluster import Node, State
+from serving.device.device_spec import Emulated
+from serving.scenario.faults import KINDS
+from serving.telemetry.metrics.families import Labels, Levels, Totals
+from serving.telemetry.metrics.window import Window
+from serving.types import StepRecord
+
+# As `Metrics.on_restart` hears of it.
+TOKEN_SOURCE = "token source"
+
+# As `Metrics.on_dropped` hears of it.
+EDGE = "edge"
+
+
+@cache
+def _device_of(emulated: Emulated) -> RooflineDevice:
+    """The same for all devices of a kind."""
+    return emulated.load().device
+
+
+class DeviceMetrics:
+    """Made of what becomes of devices, and of the last step of each."""
+
+    def __init__(self, registry: CollectorRegistry, now: Callable[[], float]) -> None:
+        """`now`: the emulated instant."""
+        self._now = now
+        self._in_flight: Callable[[int], int] = lambda device: 0
+        self._off: set[int] = set()
+        self.models: dict[int, RooflineDevice] = {}
+        self.hardware: dict[int, str] = {}
+        self._windows: dict[int, Window] = {}
+        self._last: dict[int, StepRecord] = {}
+        self._idle_since_s: dict[int, float] = {}
+        self.device = Levels(
+            registry,
+            "foreserve_device",
+            "1 for the state in which a device is, of all those in which it has been.",
+            ["device", "hardware", "state"],
+        )
+        self.capacity = Levels(
+            registry, "foreserve_tier_capacity_bytes", "Memory that a device has now, by tier.", ["device", "tier"]
+        )
+        self.bandwidth = Levels(
+            registry,
+            "foreserve_tier_bandwidth_bytes_per_second",
+            "What a tier delivers now if a device has it for itself, per emulated second.",
+            ["device", "tier"],
+        )
+        self.used = Levels(
+            registry,
+            "foreserve_tier_used_bytes",
+            "Memory in use by tier and kind; experts in HB are copies.",
+            ["device", "tier", "kind"],
+            self._used,
+        )
+        self.power = Levels(
+            registry,
+            "foreserve_power_watts",
+            "Modelled power, mean over the last emulated second.",
+            ["device"],
+            self._power,
+        )
+        self.idle = Totals(
+            registry,
+            "foreserve_idle_energy_joules",
+            "Modelled energy between steps: static power.",
+            ["device"],
+            self._idle_energy,
+        )
+        self.fault_active = Levels(
+            registry, "foreserve_fault_active", "Faults that a device has now, by kind.", ["device", "kind"]
+        )
+        self.faults = Totals(registry, "foreserve_faults", "Faults that have come.", ["device", "kind"])
+        self.restarts = Totals(
+            registry,
+            "foreserve_actor_restarts",
+            "Devices (with their schedulers) and token sources that came back.",
+            ["actor"],
+        )
+
+        self.dropped = Totals(
+            registry, "foreserve_unreadable_messages", "Messages that a process got and could not read.", ["receiver"]
+        )
+
+    def watch(self, in_flight: Callable[[int], int]) -> None:
+        """Whom to ask how many requests a device has."""
+        self._in_flight = in_flight
+
+    def on_change(self, node: Node) -> None:
+        """A device has joined, or is in another state or condition."""
+        device, name = _device_of(node.emulated), str(node.index)
+        if node.index not in self.models:
+            self._begin(name)
+        self.models[node.index], self.hardware[node.index] = device, node.emulated.hardware
+        self._windows.setdefault(node.index, Window())
+        self._idle_since_s.setdefault(node.index, self._now())
+        for labels in self.device.values:
+            if labels[0] == name:
+                self.device.values[labels] = 0
+        self.device.values[(name, str(node.emulated.member), str(node.state))] = 1
+        if node.state is State.GONE:
+            self._forget(node.index)
+            return
+        self._switch(node.index, on=node.state is not State.LOST)
+        for tier, memory in (("hb", device.hb), ("ext", device.ext)):
+            self.capacity.values[(name, tier)] = memory.capacity_bytes
+            self.bandwidth.values[(name, tier)] = memory.bytes_per_s
+        if not node.up:
+            self.on_idle(node.index)
+
+    def _begin(self, name: str) -> None:
+        """Series of a device, from the start: a rate over a counter that appears with its first event misses it."""
+        for actor in (TOKEN_SOURCE, f"device {name}"):
+            self.restarts.values[(actor,)] += 0
+        for receiver in (EDGE, f"device {name}"):
+            self.dropped.values[(receiver,)] += 0
+        for kind in KINDS:
+            self.faults.values[(name, kind)] += 0
+            self.fault_active.values[(name, kind)] += 0
+
+    def on_step(self, record: StepRecord) -> None:
+        """A device made a step. The last one of a device that drained is told of when it is gone."""
+        if record.device not in self.models:
+            return
+        self._last[record.device] = record
+        self._idled(record.device, record.start_s)
+        self._windows[record.device].add(record)
+
+    def on_idle(self, device: int) -> None:
+        """A device has nothing left to do."""
+        self._last.pop(device, None)
+
+    def on_fault(self, device: int, kind: str, begins: bool) -> None:
+        """A fault came over a device, or is over."""
+        self.fault_active.values[(str(device), kind)] += 1 if begins else -1
+        self.faults.values[(str(device), kind)] += begins
+
+    def on_dropped(self, receiver: str, count: int) -> None:
+        """Messages could not be read."""
+        self.dropped.values[(receiver,)] += count
+
+    def on_restart(self, actor: str) -> None:
+        """An actor died and came back."""
+        self.restarts.values[(actor,)] += 1
+
+    def idle_j(self, index: int) -> float:
+        """What a device has drawn between steps."""
+        return self._idle_energy()[(str(index),)]
+
+    def power_w(self, index: int) -> float:
+        """Mean power of a device over the last emulated second."""
+        if index in self._off:
+            return 0.0
+        return self._windows[index].power_w(self._until_s(index), self.models[index].static_w)
+
+    def busy_share(self, index: int) -> float:
+        """Share of the last emulated second in which a device worked."""
+        return self._windows[index].busy_share(self._until_s(index))
+
+    def ext_share(self, index: int) -> float:
+        """Share of its external bandwidth that a device used in the last emulated second."""
+        return self._windows[index].ext_bytes_per_s(self._until_s(index)) / self.models[index].ext.bytes_per_s
+
+    def used_bytes(self, index: int) -> dict[tuple[str, str], float]:
+        """What a device's memory holds, by tier and kind."""
+        last = self._last.get(index)
+        used = self.models[index].placement.used(last.kv_tokens if last else 0)
+        return dict.fromkeys(used, 0.0) if index in self._off else used
+
+    def _until_s(self, index: int) -> float:
+        """Where its last second ends: a step that is under way is not known yet, and is no pause."""
+        return 0.0 if self._works(index) else self._now()
+
+    def _works(self, index: int) -> bool:
+        """Whether a device has anything to do: if so, the record of its next step says since when."""
+        return index in self._last or self._in_flight(index) > 0
+
+    def _switch(self, index: int, on: bool) -> None:
+        """A device that is lost draws nothing, and holds nothing."""
+        if on and index in self._off:
+            self._idle_since_s[index] = self._now()
+        elif not on and index not in self._off:
+            self._idled(index, self._now())
+        (self._off.discard if on else self._off.add)(index)
+
+    def _idled(self, index: int, until_s: float) -> None:
+        """A device had nothing to do since its last step, or since this was asked last."""
+        since_s = max(self._idle_since_s[index], self._windows[index].ended_s)
+        if until_s > since_s:
+            self.idle.values[(str(index),)] += (until_s - since_s) * self.models[index].static_w
+            self._idle_since_s[index] = until_s
+
+    def _idle_energy(self) -> dict[Labels, float]:
+        for index in self.models:
+            self.idle.values[(str(index),)] += 0
+            if not self._works(index) and index not in self._off:
+                self._idled(index, self._now())
+        return self.idle.values
+
+    def _forget(self, index: int) -> None:
+        for known in (self.models, self._windows, self._last, self._idle_since_s):
+            known.pop(index, None)  # type: ignore[attr-defined]
+        for levels in (self.capacity, self.bandwidth, self.fault_active):
+            for labels in levels.values:
+                if labels[0] == str(index):
+                    levels.values[labels] = 0
+
+    def _used(self) -> dict[Labels, float]:
+        return {(str(index), *what): used for index in self.models for what, used in self.used_bytes(index).items()}
+
+    def _power(self) -> dict[Labels, float]:
+        return {(str(index),): self.power_w(index) for index in self.models}

@@ -1,0 +1,245 @@
+"""What clients see, under vLLM's names, labels and buckets (theirs kept, finer ones added), in emulated seconds.
+
+So vLLM's dashboards work, and whoever picks endpoints by vLLM's metrics. `engine` is the device's index.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry
+
+from serving.flight import Flight
+from serving.telemetry.metrics.families import Labels, Levels, Tallies, Totals
+from serving.token_source.vllm_metrics import DEVICE_CACHE, FINISH_REASONS, histogram_buckets
+from serving.types import StepRecord
+
+# Steps of fast hardware take milliseconds; vLLM's own buckets begin at 10 ms (ITL) and 300 ms (phases).
+FINE_S = (0.001, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2)
+REJECTIONS = ("max_num_queued_reqs", "requests_per_min", "tokens_per_min", "ttft")
+# vLLM's words for where a prompt's tokens come from.
+COMPUTED, CACHED = "local_compute", "local_cache_hit"
+
+
+def finer(family: str) -> list[float]:
+    """vLLM's buckets of a family, with finer ones between."""
+    return [*histogram_buckets(family), *FINE_S]
+
+
+class Load(NamedTuple):
+    """How many requests of a device run, and how many wait."""
+
+    running: int
+    waiting: int
+
+
+NO_LOAD = Load(0, 0)
+Read = Callable[[], Mapping[Labels, float]]
+
+
+class RequestMetrics:
+    """vLLM's request-level metrics for the emulated devices."""
+
+    def __init__(self, registry: CollectorRegistry, model: str, max_model_len: int) -> None:
+        self._registry = registry
+        self._model = model
+        self._labels: dict[int, Labels] = {}
+        self._last: dict[int, Load] = {}
+        self._flights: Callable[[], Collection[Flight]] = lambda: ()
+        self._in_flight: Callable[[int], int] | None = None
+        self._cached: Counter[Labels] = Counter()
+        self._make_histograms(max_model_len)
+        self.running = self._level("num_requests_running", "Requests in the devices' batches.", read=self._running)
+        self.waiting = self._level(
+            "num_requests_waiting", "Requests waiting to be processed: those without a first step.", read=self._waiting
+        )
+        self.waiting_by_reason = self._level(
+            "num_requests_waiting_by_reason", "Waiting requests by reason.", "reason", read=self._by_reason
+        )
+        self.kv_usage = self._level("kv_cache_usage_perc", "Share of the emulated KV cache in use, 0 to 1.")
+        self.preemptions = self._total("num_preemptions", "Preemptions.")
+        self.prompt_tokens = self._total("prompt_tokens", "Prompt tokens processed.")
+        self.prompt_cached = self._total("prompt_tokens_cached", "Prompt tokens that were in the KV cache.")
+        self.prompt_sources = self._total("prompt_tokens_by_source", "Prompt tokens by source.", "source")
+        self.cached_sources = self._total(
+            "prompt_tokens_cached_by_source", "Prompt tokens that were in the KV cache, by its tier.", "source"
+        )
+        self.generation_tokens = self._total("generation_tokens", "Tokens generated.")
+        self.success = self._total("request_success", "Requests finished, by reason.", "finished_reason")
+        self.rejections = Totals(
+            registry, "vllm:admission_rejections", "Requests turned away, by reason.", ["model_name", "reason"]
+        )
+        self.counted = {
+            "preemptions": self.preemptions,
+            "drafts": self._total("spec_decode_num_drafts", "Sequences' steps in which they drafted."),
+            "drafted": self._total("spec_decode_num_draft_tokens", "Tokens drafted, of each longest path."),
+            "accepted": self._total("spec_decode_num_accepted_tokens", "Draft tokens that were accepted."),
+            "queried_tokens": self._total("prefix_cache_queries", "Prompt tokens looked for in the KV cache."),
+            "cached_tokens": self._total("prefix_cache_hits", "Prompt tokens that were there."),
+        }
+        self.accepted_at = self._total(
+            "spec_decode_num_accepted_tokens_per_pos", "Draft tokens accepted, by position in the draft.", "position"
+        )
+        self.cache_config = Levels(
+            registry,
+            "vllm:cache_config_info",
+            "The emulated KV cache.",
+            ["model_name", "engine", "block_size", "num_gpu_blocks"],
+        )
+
+    def _make_histograms(self, max_model_len: int) -> None:
+        tokens, latency = histogram_buckets("request_tokens", max_model_len), finer("request_latency")
+        self.ttft = self._tallies("time_to_first_token_seconds", finer("time_to_first_token"))
+        self.itl = self._tallies("inter_token_latency_seconds", finer("inter_token_latency"))
+        self.tpot = self._tallies("request_time_per_output_token_seconds", finer("inter_token_latency"))
+        self.e2e = self._tallies("e2e_request_latency_seconds", latency)
+        self.queue = self._tallies("request_queue_time_seconds", latency)
+        self.inference = self._tallies("request_inference_time_seconds", latency)
+        self.prefill = self._tallies("request_prefill_time_seconds", latency)
+        self.decode = self._tallies("request_decode_time_seconds", latency)
+        self.prompt_length = self._tallies("request_prompt_tokens", tokens)
+        self.generation_length = self._tallies("request_generation_tokens", tokens)
+        self.max_tokens = self._tallies("request_params_max_tokens", tokens)
+        self.max_generation = self._tallies("request_max_num_generation_tokens", tokens)
+        self.params_n = self._tallies("request_params_n", histogram_buckets("request_params_n"))
+        self.iteration_tokens = self._tallies("iteration_tokens_total", histogram_buckets("iteration_tokens"))
+
+    def begin(self, device: int) -> None:
+        """Series of a device, from the start: a rate over a counter that appears with its first event misses it."""
+        labels = self._labels[device] = (self._model, str(device))
+        for total in (*self.counted.values(), self.prompt_tokens, self.prompt_cached, self.generation_tokens):
+            total.values[labels] += 0
+        for source in (COMPUTED, CACHED):
+            self.prompt_sources.values[(*labels, source)] += 0
+        self.cached_sources.values[(*labels, DEVICE_CACHE)] += 0
+        # In vLLM, for an adapter or a transfer of KV: there is none.
+        for tallies in (self.ttft, self.itl, self.tpot, self.e2e, self.queue):
+            tallies.of(labels)
+        for rejection in REJECTIONS:
+            self.rejections.values[(self._model, rejection)] += 0
+        for reason in FINISH_REASONS:
+            self.success.values[(*labels, reason)] += 0
+        self.on_idle(device)
+
+    def watch(self, flights: Callable[[], Collection[Flight]], in_flight: Callable[[int], int]) -> None:
+        """Whom to ask, when somebody scrapes, for all requests and for how many a device has: one that stands still
+        makes no step that could tell."""
+        self._flights, self._in_flight = flights, in_flight
+
+    def loads(self) -> dict[int, Load]:
+        """How many requests of each device run, and how many wait: those that have not begun, or were thrown out."""
+        if self._in_flight is None:
+            return {device: self._last.get(device, NO_LOAD) for device in self._labels}
+        unbegun = Counter(flight.device for flight in self._flights() if flight.started_s is None)
+        loads = {}
+        for device in self._labels:
+            total, last = self._in_flight(device), self._last.get(device, NO_LOAD)
+            waiting = min(total, max(unbegun[device], last.waiting))
+            loads[device] = Load(total - waiting, waiting)
+        return loads
+
+    def labels_of(self, device: int) -> Labels:
+        """The labels of a device."""
+        return self._labels[device]
+
+    def on_cache(self, device: int, block_tokens: int, blocks: int) -> None:
+        """A device's KV cache, as inference gateways look for it; it changes with the device's condition."""
+        found = self.cache_config.values
+        for labels in [labels for labels in found if labels[1] == str(device)]:
+            del found[labels]
+        found[(*self._labels[device], str(block_tokens), str(blocks))] = 1
+
+    def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
+        """Tokens came out of a request, `gap_s` after the last; what comes at once is one output, as in vLLM."""
+        labels = self._labels[flight.device]
+        self.generation_tokens.values[labels] += tokens
+        if gap_s is None:
+            self._count_prompt(labels, flight.request.prompt_tokens)
+            self.ttft.of(labels).observe(flight.last_s - flight.request.arrival_s)
+        elif gap_s:
+            self.itl.of(labels).observe(gap_s)
+
+    def on_finish(self, flight: Flight, reason: str, n: int) -> None:
+        """A request ended, for `reason`; it was one of `n` that its client asked for at once."""
+        labels = self._labels[flight.device]
+        self.success.values[(*labels, reason)] += 1
+        request, made = flight.request, len(flight.tokens)
+        self.prompt_length.of(labels).observe(request.prompt_tokens)
+        self.generation_length.of(labels).observe(made)
+        self.max_generation.of(labels).observe(made)
+        self.max_tokens.of(labels).observe(request.max_tokens)
+        self.params_n.of(labels).observe(n)
+        if flight.first_s is None:
+            return
+        started = flight.started_s if flight.started_s is not None else request.arrival_s
+        self.e2e.of(labels).observe(flight.last_s - request.arrival_s)
+        self.queue.of(labels).observe(started - request.arrival_s)
+        self.prefill.of(labels).observe(flight.first_s - started)
+        self.decode.of(labels).observe(flight.last_s - flight.first_s)
+        self.inference.of(labels).observe(flight.last_s - started)
+        if made > 1:
+            self.tpot.of(labels).observe(flight.tpot_s)
+
+    def on_step(self, record: StepRecord, kv_capacity_tokens: int) -> None:
+        """A device made a step."""
+        labels = self._labels[record.device]
+        self._last[record.device] = Load(record.batch, record.waiting)
+        # A step that was under way when its device lost memory still held more than there is now.
+        self.kv_usage.values[labels] = min(1.0, record.kv_tokens / kv_capacity_tokens)
+        self.iteration_tokens.of(labels).observe(record.new_tokens + record.accepted)
+        self._cached[labels] += record.cached_tokens
+        for name, total in self.counted.items():
+            if count := getattr(record, name):
+                total.values[labels] += count
+        if record.accepted_by:
+            self._count_positions(labels, record.accepted_by)
+
+    def _count_prompt(self, labels: Labels, tokens: int) -> None:
+        """A prompt is done. Steps say how much of all prompts that began in them was cached: those that are done first
+        take it, so that the sources add up to the prompts."""
+        cached = min(tokens, self._cached[labels])
+        self._cached[labels] -= cached
+        self.prompt_tokens.values[labels] += tokens
+        self.prompt_cached.values[labels] += cached
+        self.prompt_sources.values[(*labels, CACHED)] += cached
+        self.prompt_sources.values[(*labels, COMPUTED)] += tokens - cached
+        self.cached_sources.values[(*labels, DEVICE_CACHE)] += cached
+
+    def _count_positions(self, labels: Labels, accepted_by: list[int]) -> None:
+        """Of each position in the draft: how many sequences had it accepted, and with it all before."""
+        left = sum(accepted_by)
+        for position, had_no_more in enumerate(accepted_by[:-1]):
+            left -= had_no_more
+            self.accepted_at.values[(*labels, str(position))] += left
+
+    def on_idle(self, device: int) -> None:
+        """A device has nothing left to do."""
+        labels = self._labels[device]
+        self._last.pop(device, None)
+        self.kv_usage.values[labels] = 0
+
+    def on_rejection(self, reason: str) -> None:
+        """A request was turned away."""
+        self.rejections.values[(self._model, reason)] += 1
+
+    def _running(self) -> dict[Labels, float]:
+        return {self._labels[device]: float(load.running) for device, load in self.loads().items()}
+
+    def _waiting(self) -> dict[Labels, float]:
+        return {self._labels[device]: float(load.waiting) for device, load in self.loads().items()}
+
+    def _by_reason(self) -> dict[Labels, float]:
+        """Nothing is deferred here, but vLLM has that reason."""
+        capacity = {(*labels, "capacity"): count for labels, count in self._waiting().items()}
+        return capacity | {(*labels, "deferred"): 0.0 for labels in self._labels.values()}
+
+    def _level(self, name: str, text: str, *labels: str, read: Read | None = None) -> Levels:
+        return Levels(self._registry, f"vllm:{name}", text, ["model_name", "engine", *labels], read)
+
+    def _total(self, name: str, text: str, *labels: str) -> Totals:
+        return Totals(self._registry, f"vllm:{name}", text, ["model_name", "engine", *labels])
+
+    def _tallies(self, name: str, bounds: Sequence[float] | Iterable[float]) -> Tallies:
+        text = f"{name.replace('_', ' ').capitalize()} of the emulated device"
+        text += ", in emulated seconds." if name.endswith("seconds") else "."
+        return Tallies(self._registry, f"vllm:{name}", text, ["model_name", "engine"], bounds)

@@ -1,0 +1,137 @@
+"""What clients were promised, and whether they got it: SLO attainment and goodput, queues and rejections by class."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from prometheus_client import CollectorRegistry
+
+from serving.flight import Flight
+from serving.scenario.slo import SloClass
+from serving.telemetry.metrics.families import Labels, Levels, Totals
+from serving.telemetry.metrics.requests import REJECTIONS
+from serving.types import NEVER
+
+NO_CLASS, OWN_TARGETS, NO_TOPIC = "none", "custom", "unknown"
+MET, MISSED = "true", "false"
+RECENT = 256  # requests, whose latencies a status tells
+
+
+class ServiceMetrics:
+    """Labels are bounded: classes are those of the scenario, and what has none, or no topic, goes by one name."""
+
+    def __init__(self, registry: CollectorRegistry, classes: Mapping[str, SloClass]) -> None:
+        self._flights: Callable[[], Collection[Flight]] = lambda: ()
+        self._now: Callable[[], float] = lambda: 0.0
+        self._seen: set[Labels] = set()
+        self._classes = [*classes, NO_CLASS, OWN_TARGETS]
+        self.recent: deque[tuple[float, float]] = deque(maxlen=RECENT)
+        self.requests = Totals(
+            registry,
+            "foreserve_slo_requests",
+            "Requests that ended, by whether they met every target they had; those without any did.",
+            ["slo_class", "topic", "met"],
+        )
+        self.tokens = Totals(
+            registry, "foreserve_slo_tokens", "Tokens of requests that ended, by the same.", ["slo_class", "met"]
+        )
+        self.misses = Totals(
+            registry, "foreserve_slo_misses", "Requests that missed a target.", ["slo_class", "target"]
+        )
+        self.rejections = Totals(registry, "foreserve_rejections", "Requests turned away.", ["slo_class", "reason"])
+        self.targets = Levels(
+            registry, "foreserve_slo_target_seconds", "What a class is promised.", ["slo_class", "target"]
+        )
+        self.queue = Levels(
+            registry,
+            "foreserve_queue_requests",
+            "Requests that have not begun, by topic and SLO class.",
+            ["device", "topic", "slo_class"],
+            self.waiting_now,
+        )
+        self.oldest = Levels(
+            registry,
+            "foreserve_queue_oldest_seconds",
+            "For how long, in emulated seconds, the oldest of them has waited.",
+            ["device"],
+            self.oldest_now,
+        )
+        for name, slo in classes.items():
+            self._begin(name, slo)
+        self._begin(NO_CLASS, SloClass(NO_CLASS))
+
+    def watch(self, flights: Callable[[], Collection[Flight]], now: Callable[[], float]) -> None:
+        """Where to look for requests in flight when somebody scrapes, and for the emulated time."""
+        self._flights, self._now = flights, now
+
+    def on_finish(self, flight: Flight, reason: str) -> None:
+        """A request ended. One whose client went away says nothing; one that failed has missed what it was promised."""
+        if reason == "abort":
+            return
+        slo, missed = class_of(flight), missed_by(flight)
+        for target in missed:
+            self.misses.values[(slo, target)] += 1
+        met = MISSED if missed or reason == "error" else MET
+        self.requests.values[(slo, flight.request.topic or NO_TOPIC, met)] += 1
+        self.tokens.values[(slo, met)] += len(flight.tokens)
+        if flight.first_s is not None:
+            self.recent.append((flight.ttft_s, flight.tpot_s))
+
+    def names(self) -> list[str]:
+        """The classes that requests are counted by, without those that nobody ever was in."""
+        used = {labels[0] for labels in (*self.requests.values, *self.rejections.values)}
+        return [name for name in self._classes if name in used]
+
+    def on_rejection(self, reason: str, slo: str) -> None:
+        """A request of a class ("" for none) was turned away."""
+        self.rejections.values[(slo or NO_CLASS, reason)] += 1
+
+    def _begin(self, name: str, slo: SloClass) -> None:
+        """Series of a class, from the start: a rate over a counter that appears with its first event misses it."""
+        for met in (MET, MISSED):
+            self.requests.values[(name, NO_TOPIC, met)] += 0
+            self.tokens.values[(name, met)] += 0
+        for reason in REJECTIONS:
+            self.rejections.values[(name, reason)] += 0
+        for target, seconds in (("ttft", slo.ttft_s), ("tpot", slo.tpot_s)):
+            self.misses.values[(name, target)] += 0
+            if seconds < NEVER:
+                self.targets.values[(name, target)] = seconds
+
+    def _waiting(self) -> Iterable[Flight]:
+        return (flight for flight in self._flights() if flight.started_s is None)
+
+    def waiting_now(self) -> dict[Labels, float]:
+        """Requests that have not begun, by device, topic and class."""
+        counts: Counter[Labels] = Counter(
+            (str(f.device), f.request.topic or NO_TOPIC, class_of(f)) for f in self._waiting()
+        )
+        # Whoever has waited once is 0 from then on, and not gone.
+        self._seen |= counts.keys()
+        return {labels: float(counts[labels]) for labels in sorted(self._seen)}
+
+    def oldest_now(self) -> dict[Labels, float]:
+        """For how long the oldest of a device has waited."""
+        now = self._now()
+        oldest: dict[Labels, float] = {(labels[0],): 0.0 for labels in self._seen}
+        for flight in self._waiting():
+            labels = (str(flight.device),)
+            oldest[labels] = max(oldest.get(labels, 0.0), now - flight.request.arrival_s)
+        return oldest
+
+
+def class_of(flight: Flight) -> str:
+    """The class under which a request is counted."""
+    if flight.slo:
+        return flight.slo
+    request = flight.request
+    return OWN_TARGETS if min(request.ttft_s, request.tpot_s) < NEVER else NO_CLASS
+
+
+def missed_by(flight: Flight) -> list[str]:
+    """The targets that a request missed; without a first token it missed that one."""
+    missed = []
+    if flight.ttft_s > flight.request.ttft_s:
+        missed.append("ttft")
+    if flight.tpot_s > flight.request.tpot_s:
+        missed.append("tpot")
+    return missed

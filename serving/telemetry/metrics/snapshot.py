@@ -1,0 +1,89 @@
+"""The status of an emulation, from its metrics."""
+
+import numpy as np
+
+from serving.cluster.cluster import State
+from serving.telemetry.metrics import Metrics
+from serving.telemetry.metrics.requests import Load
+from serving.telemetry.metrics.service import MET, MISSED
+from serving.telemetry.status import DeviceNow, Latency, SloNow, Status
+from serving.types import NEVER
+
+
+def status_of(metrics: Metrics) -> Status:
+    """The status, from the metrics."""
+    queue, loads = metrics.service.waiting_now(), metrics.requests.loads()
+    by_topic: dict[str, int] = {}
+    for (_, topic, _), count in queue.items():
+        by_topic[topic] = by_topic.get(topic, 0) + int(count)
+    recent = metrics.service.recent
+    return Status(
+        about=metrics.about,
+        emulated_s=metrics.now(),
+        devices=[_device(metrics, index, loads[index]) for index in sorted(metrics.devices.models)],
+        slos=[_slo(metrics, name, queue) for name in metrics.service.names()],
+        waiting=by_topic,
+        oldest_s=max(metrics.service.oldest_now().values(), default=0.0),
+        ttft=_latency([ttft_s for ttft_s, _ in recent]),
+        tpot=_latency([tpot_s for _, tpot_s in recent if tpot_s]),
+        restarts={labels[0]: int(count) for labels, count in metrics.devices.restarts.values.items()},
+        late_p99_s=max((tally.quantile(0.99) for tally in metrics.steps.pacing.values.values()), default=0.0),
+    )
+
+
+def _device(metrics: Metrics, index: int, load: Load) -> DeviceNow:
+    steps, devices, name = metrics.steps, metrics.devices, str(index)
+    one = (name,)
+    served = metrics.requests.labels_of(index)
+    used = devices.used_bytes(index)
+    return DeviceNow(
+        index=index,
+        hardware=devices.hardware[index],
+        state=next((labels[2] for labels, on in devices.device.values.items() if labels[0] == name and on), State.GONE),
+        mode=next((labels[1] for labels, on in steps.mode.values.items() if labels[0] == name and on), ""),
+        batch=load.running,
+        waiting=load.waiting,
+        kv_share=metrics.requests.kv_usage.values[served],
+        busy_share=devices.busy_share(index),
+        ext_share=devices.ext_share(index),
+        hit_share=steps.hit_rate.values[one],
+        power_w=devices.power_w(index),
+        hb_bytes={kind: bytes_ for (tier, kind), bytes_ in used.items() if tier == "hb"},
+        hb_capacity_bytes=devices.models[index].hb.capacity_bytes,
+        faults=[labels[1] for labels, count in devices.fault_active.values.items() if labels[0] == name and count],
+        tokens=int(steps.tokens.values[one]),
+        energy_j=metrics.energy_j(index),
+        steps={mode: _sum(steps.modes.values, name, mode) for mode in ("ar", "sd")},
+        switches=_sum(steps.switches.values, name),
+        drafted=int(metrics.requests.counted["drafted"].values[served]),
+        accepted=int(metrics.requests.counted["accepted"].values[served]),
+        underruns=int(steps.underruns.values[one]),
+    )
+
+
+def _slo(metrics: Metrics, name: str, queue: dict[tuple[str, ...], float]) -> SloNow:
+    service = metrics.service
+    ttft_s, tpot_s = (service.targets.values.get((name, target), NEVER) for target in ("ttft", "tpot"))
+    ended = {MET: 0, MISSED: 0}
+    for (slo, _, met), count in service.requests.values.items():
+        ended[met] += int(count) if slo == name else 0
+    return SloNow(
+        name=name,
+        ttft_s=None if ttft_s == NEVER else ttft_s,
+        tpot_s=None if tpot_s == NEVER else tpot_s,
+        met=ended[MET],
+        missed=ended[MISSED],
+        rejected=_sum(service.rejections.values, name),
+        waiting=sum(int(count) for (_, _, slo), count in queue.items() if slo == name),
+    )
+
+
+def _sum(values: dict[tuple[str, ...], float], *first: str) -> int:
+    return int(sum(count for labels, count in values.items() if labels[: len(first)] == first))
+
+
+def _latency(seconds: list[float]) -> Latency:
+    if not seconds:
+        return Latency(None, None)
+    p50_s, p99_s = np.percentile(seconds, (50, 99)).tolist()
+    return Latency(p50_s, p99_s)

@@ -1,0 +1,67 @@
+"""How an emulation is right now, small enough to be asked for each second: what `foreserve top` and /ui show.
+
+Counts are since the start; whoever asks twice has rates (`serving.telemetry.status_delta`).
+"""
+
+import msgspec
+
+
+class DeviceNow(msgspec.Struct, frozen=True):
+    """A device. Shares are 0 to 1: of the KV cache that is full; of the last emulated second in which it worked, and of
+    the external bandwidth that it used then; of the last step's expert reads that HB held."""
+
+    index: int
+    hardware: str
+    state: str
+    mode: str
+    batch: int
+    waiting: int
+    kv_share: float
+    busy_share: float
+    ext_share: float
+    hit_share: float
+    power_w: float
+    hb_bytes: dict[str, float]
+    hb_capacity_bytes: float
+    faults: list[str]
+    tokens: int
+    energy_j: float
+    steps: dict[str, int]
+    switches: int
+    drafted: int
+    accepted: int
+    underruns: int
+
+
+class SloNow(msgspec.Struct, frozen=True):
+    """An SLO class: its targets (None: none), and what became of its requests."""
+
+    name: str
+    ttft_s: float | None
+    tpot_s: float | None
+    met: int
+    missed: int
+    rejected: int
+    waiting: int
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """Of the last requests that ended, in emulated seconds; None before the first."""
+
+    p50_s: float | None
+    p99_s: float | None
+
+
+class Status(msgspec.Struct, frozen=True):
+    """All of it. `emulated_s` is how long it has been up; `waiting` are requests by topic."""
+
+    about: dict[str, str]
+    emulated_s: float
+    devices: list[DeviceNow]
+    slos: list[SloNow]
+    waiting: dict[str, int]
+    oldest_s: float
+    ttft: Latency
+    tpot: Latency
+    restarts: dict[str, int]
+    late_p99_s: float

@@ -1,0 +1,26 @@
+"""What went wrong with a call, if anything did: in a word that programs count by, and in a sentence."""
+
+from typing import NamedTuple
+
+from serving.telemetry.tracing.story import Story
+
+
+class Failure(NamedTuple):
+    """A short name, and a sentence."""
+
+    kind: str
+    sentence: str
+
+
+def failure_of(story: Story) -> Failure | None:
+    """What went wrong; None if nothing did."""
+    call, finishes = story.call, {course.flight.finish for course in story.courses if course.failed}
+    if call is not None and call.refusal is not None:
+        return Failure(getattr(call.refusal, "reason", "refused"), str(call.refusal))
+    if "error" in finishes:
+        return Failure("engine_error", "The token source could not make this text.")
+    if finishes:
+        return Failure("cancelled", "The client went away, or was sent away, before the text was complete.")
+    if call is not None and call.status[:1] > "3":
+        return Failure(call.status, f"The call was answered with {call.status}.")
+    return None

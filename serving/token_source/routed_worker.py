@@ -1,0 +1,55 @@
+"""vLLM's CPU worker, telling which experts its routers chose for every token that it computed.
+
+vLLM's own `enable_return_routed_experts` needs its second model runner, and that Triton, which the CPU build does
+without. So the routers are asked here, and `RunAheadScheduler` passes on what they said, in vLLM's own field for it.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from vllm.model_executor.layers.fused_moe.layer import MoERunner
+from vllm.v1.core.sched.output import SchedulerOutput
+from vllm.v1.worker.cpu_worker import CPUWorker
+
+from serving.token_source.routes import ROUTES, UINT8_EXPERTS, Cut
+
+
+class RoutedWorker(CPUWorker):  # type: ignore[misc]
+    """A worker whose steps' outputs have `ROUTES`."""
+
+    def load_model(self, **kwargs: Any) -> None:
+        super().load_model(**kwargs)
+        runners = [module for module in self.model_runner.model.modules() if isinstance(module, MoERunner)]
+        self._chosen: list[torch.Tensor] = [torch.empty(0)] * len(runners)
+        self._kind = np.uint8 if self.model_config.get_num_experts() <= UINT8_EXPERTS else np.uint16
+        self._cuts: dict[str, Cut] = {}
+        for layer, runner in enumerate(runners):
+            runner.router._compute_routing = partial(self._route, layer, runner.router._compute_routing)
+
+    def execute_model(self, scheduler_output: SchedulerOutput) -> Any:
+        output = super().execute_model(scheduler_output)
+        self._cuts = self._cut(scheduler_output) if scheduler_output.total_num_scheduled_tokens else {}
+        return output if output is None else self._attach(output)
+
+    def sample_tokens(self, grammar_output: Any) -> Any:
+        return self._attach(super().sample_tokens(grammar_output))
+
+    def _route(self, layer: int, compute: Any, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """What a router computes, after taking note of it; the kernels want the choices in no order, a device may."""
+        weights, ids = compute(*args, **kwargs)
+        self._chosen[layer] = ids.gather(-1, weights.argsort(dim=-1, descending=True, stable=True))
+        return weights, ids
+
+    def _cut(self, scheduled: SchedulerOutput) -> dict[str, Cut]:
+        """The rows of a step, which stand in the order of the runner's batch, by request."""
+        counts = scheduled.num_scheduled_tokens
+        rows = torch.stack(self._chosen, dim=1).numpy().astype(self._kind)
+        ids = [id for id in self.model_runner.input_batch.req_ids if counts.get(id)]
+        ends = np.cumsum([counts[id] for id in ids]).tolist()
+        return {id: rows[end - counts[id] : end] for id, end in zip(ids, ends, strict=True)}
+
+    def _attach(self, output: Any) -> Any:
+        setattr(output, ROUTES, self._cuts)
+        return output

@@ -1,0 +1,128 @@
+"""How vLLM is told what to do: one list of its own command-line flags, for its server and for the token source."""
+
+import json
+import logging
+import os
+from argparse import Namespace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from serving.scenario.scenario import Scenario, ScenarioError
+
+if TYPE_CHECKING:
+    from vllm.engine.arg_utils import AsyncEngineArgs
+
+
+CPU_KERNELS = "foreserve_cpu"
+WORKER = "serving.token_source.routed_worker.RoutedWorker"
+"""The name under which vLLM knows the kernels of `cpu_kernels`."""
+
+
+def prepare_environment(token_model: str) -> None:
+    """vLLM's settings that are environment variables; to be called before vLLM is imported. The user's own win."""
+    settings = {
+        # A model in a folder needs nothing from the hub; one that is named may have to come from there.
+        "HF_HUB_OFFLINE": "1" if Path(token_model).is_dir() else "0",
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_LOGGING_LEVEL": "ERROR",
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        # The token source must not claim cores for itself: the devices' deadlines come first.
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 2) // 2)),
+        "TOKENIZERS_PARALLELISM": "false",
+        # The gRPC service would send prompts as long as the context to tune kernels: on a device they are load.
+        "SMG_VLLM_SERVICER_WARMUP": "off",
+        # Else the first request for log probabilities keeps all others waiting for a C++ compiler, and the second too.
+        "TORCHDYNAMO_DISABLE": "1" if on_cpu() else "0",
+    }
+    for name, value in settings.items():
+        os.environ.setdefault(name, value)
+    # It warns that there is no Triton, which the CPU build does without.
+    logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
+
+
+def on_cpu() -> bool:
+    """Whether the CPU build of vLLM is installed."""
+    try:
+        return bool(version("vllm-cpu"))
+    except PackageNotFoundError:
+        return False
+
+
+def context_of(token_model: str) -> int:
+    """The context of a model in Hugging Face format, in tokens. Raises `ScenarioError` if there is no such model."""
+    try:
+        config = json.loads(config_file(token_model).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ScenarioError(
+            f"`token_model` is {token_model!r}: it must be a folder with a model in Hugging Face format, "
+            f"or the name of one that the hub or its cache has ({error})."
+        ) from error
+    return int((config.get("text_config") or config).get("max_position_embeddings", 2**31))
+
+
+def config_file(token_model: str) -> Path:
+    """The `config.json` of a model in a folder, or of one that the hub has. OSError or ValueError if there is none."""
+    if Path(token_model).is_dir():
+        return Path(token_model) / "config.json"
+    from huggingface_hub import hf_hub_download
+
+    return Path(hf_hub_download(token_model, "config.json"))
+
+
+def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
+    """vLLM's flags for a scenario; `max_model_len` is what both the emulated device and the scenario can hold."""
+    flags = [
+        f"--model={scenario.token_model}",
+        f"--served-model-name={scenario.model}",
+        f"--max-model-len={max_model_len}",
+        f"--max-num-seqs={scenario.max_num_seqs * len(scenario.members)}",
+        f"--max-num-queued-reqs={scenario.max_queue}",
+        f"--host={scenario.host}",
+        f"--port={scenario.http_port}",
+        "--logits-processors=serving.token_source.forced_replay:Replay",
+        "--disable-log-stats",
+        "--disable-uvicorn-access-log",
+        "--uvicorn-log-level=warning",
+    ]
+    if scenario.residency == "trace":
+        # What a prefix cache spares the token model, nobody knows the routes of.
+        flags += [f"--worker-cls={WORKER}"] if on_cpu() else ["--enable-return-routed-experts"]
+        flags += [] if on_cpu() else ["--no-enable-prefix-caching"]
+    # In 0.32.0 on CPUs a seeded request whose prefill is cut into chunks ends in "CPU Generator does not use offset";
+    # float32 is three times as fast there as bfloat16 emulated; a tiny prefix is computed sooner than found in a cache.
+    for_cpu = [
+        "--no-enable-chunked-prefill",
+        "--no-enable-prefix-caching",
+        f"--max-num-batched-tokens={max(max_model_len, 2048)}",
+        "--enforce-eager",
+        "--dtype=float32",
+        "--ir-op-priority=" + json.dumps({"rms_norm": [CPU_KERNELS], "fused_add_rms_norm": [CPU_KERNELS]}),
+    ]
+    return flags + for_cpu if on_cpu() else flags
+
+
+def parse_flags(flags: list[str]) -> Namespace:
+    """The flags as vLLM's server takes them."""
+    from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+    parser: Any = make_arg_parser(FlexibleArgumentParser())
+    args: Namespace = parser.parse_args(flags)
+    validate_parsed_serve_args(args)
+    return args
+
+
+def engine_args(flags: list[str]) -> "AsyncEngineArgs":
+    """The flags as vLLM's engine takes them."""
+    from vllm.engine.arg_utils import AsyncEngineArgs
+
+    if on_cpu():
+        from serving.token_source.cpu_kernels import register
+
+        register()
+    args = AsyncEngineArgs.from_cli_args(parse_flags(flags))
+    args.async_scheduling = False
+    return args

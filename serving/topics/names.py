@@ -1,0 +1,6 @@
+"""The topics that requests, workloads, placement and the bundled model's corpus know: those of Stratum, Sec. 6.1."""
+
+TOPICS = ("legal", "humanities", "cs", "science", "math", "logic")
+OTHER = "other"
+"""What is about none of them."""
+NAMES = (*TOPICS, OTHER)

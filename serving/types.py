@@ -1,0 +1,209 @@
+"""What flows through the emulator, in the order in which a request meets it.
+
+    Request    stamped once at the edge, handed to one device's scheduler
+    Batch      what the scheduler composed: whole steps, ahead until something changes
+    Chunk      a token on its way: from the token source into a device's buffer, and on to the edge
+    StepRecord what one step did: the one observability hook
+    Release    the tokens of a step, at the instant at which the emulated device has them
+
+`StepPlan` and `StepCost`, between Batch and StepRecord, belong to the device model (`device_model/step.py`).
+Every instant (`_s`, unless `real` is in its name) is in emulated seconds since the emulator's origin.
+"""
+
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from device_model.step import StepPlan
+
+NEVER = float("inf")
+FAILED = 3
+"""vLLM's `FinishReason.ERROR`, as chunks have it."""
+# What is beyond these can't be read from a message.
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Finish = Annotated[int, msgspec.Meta(ge=0, le=4)]  # vLLM's FinishReason
+
+
+class Request(msgspec.Struct, frozen=True, array_like=True):
+    """A request as the scheduler sees it: numbers only.
+
+    `released` is 0, but for a request that another instance of the device had begun: tokens that its client has. What
+    is left to chance in emulating it follows from `seed`. `topic` is one of `serving.topics`, or "" where nobody asked;
+    `key` names whose request it is, among those that share a device fairly ("": nobody's). Of `priority` a lower one is
+    served sooner, as in vLLM. `ttft_s` and `tpot_s` are what its SLO class promises. `blocks` are hashes of the whole
+    blocks of its prompt, each of all tokens up to that block's end: equal ones have equal keys and values. Of one that
+    was begun on a device that is gone, keys and values are lost with it (`kv_lost`).
+    """
+
+    id: str
+    arrival_s: float
+    prompt_tokens: int
+    max_tokens: int
+    released: int = 0
+    seed: int = 0
+    topic: str = ""
+    key: str = ""
+    priority: int = 0
+    ttft_s: float = NEVER
+    tpot_s: float = NEVER
+    blocks: list[int] = []
+    kv_lost: bool = False
+
+    @property
+    def deadline_s(self) -> float:
+        """The instant by which its first token is due."""
+        return self.arrival_s + self.ttft_s
+
+
+class Batch(msgspec.Struct, frozen=True, array_like=True):
+    """The next steps of a device: the same sequences for `horizon` steps, if nothing happens.
+
+    `new_tokens`, `context` and `emits` [n] stand beside `ids`: a sequence emits a token in each step, but for a
+    prefill that has chunks to come. `seeds`, `released` and `remaining` [n] are of the requests, and of the tokens that
+    they have had and may yet have. No `ids`: nothing to do before `until_s`, the next arrival that is known.
+    """
+
+    ids: list[str]
+    new_tokens: list[int]
+    context: list[int]
+    emits: list[bool]
+    start_s: float
+    seeds: list[int] = []
+    released: list[int] = []
+    remaining: list[int] = []
+    topics: list[str] = []
+    until_s: float = NEVER
+    horizon: int = 1
+    started: list[str] = []
+    waiting: int = 0
+    kv_tokens: int = 0
+    preemptions: int = 0
+    spilled_tokens: int = 0
+    fetched_tokens: int = 0
+    queried_tokens: int = 0
+    cached_tokens: int = 0
+    slips: int = 0
+
+    @property
+    def plan(self) -> StepPlan:
+        """The batch as the device model takes it."""
+        return StepPlan(np.array(self.new_tokens, dtype=np.int64), np.array(self.context, dtype=np.int64))
+
+    @property
+    def decoding(self) -> int:
+        """Sequences that compute one token, and emit one."""
+        if all(self.emits):
+            return self.new_tokens.count(1)
+        return sum(new == 1 and emits for new, emits in zip(self.new_tokens, self.emits, strict=True))
+
+    @property
+    def phase(self) -> str:
+        """`decode`, `prefill`, or `mixed` where one step does both."""
+        decoding = self.new_tokens.count(1)
+        return "decode" if decoding == len(self.ids) else "mixed" if decoding else "prefill"
+
+
+class Done(msgspec.Struct, frozen=True, array_like=True):
+    """What came of a batch: how many of its steps were made, how many drafts of each sequence were `accepted` in them
+    (nothing if none were drafted), and which requests `finished` with the last."""
+
+    steps: int = 0
+    accepted: list[int] = []
+    finished: list[str] = []
+
+
+class Chunk(msgspec.Struct, frozen=True, array_like=True):
+    """One token of a request, at position `first` of its output; `finish` is vLLM's reason if it is the last.
+
+    `extra` holds whatever else vLLM said with it (log probabilities, see `edge.outputs`); only the edge opens it.
+    `routes` are the experts that the token model's routers chose in computing it (`token_source.routes`); only the
+    device opens them.
+    """
+
+    request_id: str
+    first: Count
+    tokens: list[Count]
+    finish: Finish | None = None
+    stop_reason: int | str | None = None
+    extra: bytes | None = None
+    routes: bytes | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether it ends its request with an error: at whatever token, as nobody knows which comes next."""
+        return self.finish == FAILED
+
+
+class StepRecord(msgspec.Struct, frozen=True, array_like=True):
+    """What one step of one device did. Metrics, logs and traces are made from it, and nothing else counts anything.
+
+    `mode` is "ar" or "sd": `drafts` sequences drafted, `drafted` tokens in all (of the longest path of each tree), of
+    which `accepted` were; `reason` says why it is in this mode. `late_real_s` is how long after its modelled instant
+    the device released the step, in real seconds. `unrouted` are tokens whose experts a traced cache had to guess. The
+    tokens spilled, fetched, queried and cached are those of the batch (see there), in its first step; `swaps` is 1 if
+    HB was given other experts before it. `draft_s`, `target_s` (a prompt, plain decoding, or verifying), `update_s` (of
+    the draft's experts, where it is not hidden) and `moved_s` (experts and KV between the tiers, before the step) add
+    up to the latency. `accepted_by` [depth + 1] counts the sequences that drafted by how many of their drafts were
+    accepted. In virtual time equal steps may be told of as one: then `steps` is how many, figures that can be added are
+    their sums, and `kv_tokens` are those of the first.
+    """
+
+    device: int
+    mode: str
+    phase: str
+    start_s: float
+    latency_s: float
+    batch: int
+    new_tokens: int
+    energy_j: tuple[float, ...]
+    traffic_bytes: tuple[float, ...]
+    expert_lookups: float
+    expert_hits: float
+    late_real_s: float
+    underruns: int
+    waiting: int
+    kv_tokens: int
+    preemptions: int
+    slips: int
+    unrouted: int = 0
+    drafts: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    reason: str = ""
+    spilled_tokens: int = 0
+    fetched_tokens: int = 0
+    queried_tokens: int = 0
+    cached_tokens: int = 0
+    swaps: int = 0
+    draft_s: float = 0.0
+    target_s: float = 0.0
+    update_s: float = 0.0
+    moved_s: float = 0.0
+    accepted_by: list[int] = []
+    steps: int = 1
+
+
+class Dropped(msgspec.Struct, frozen=True, array_like=True):
+    """Messages that could not be read: how many, and what was wrong with the last."""
+
+    count: int
+    why: str
+
+
+class Release(msgspec.Struct, frozen=True, array_like=True):
+    """Tokens that the device has at emulated instant `at_s`: those of one step, or (no `record`) overdue ones.
+
+    `started` names the requests whose first step this was, begun at `start_s`. Where steps are told of as one, `ends_s`
+    are the instants at which each of them gave each sequence a token; the last of them is `at_s`. `dropped` is what the
+    device got, and could not read, since it last said so.
+    """
+
+    device: int
+    at_s: float
+    chunks: list[Chunk]
+    record: StepRecord | None = None
+    started: list[str] = []
+    start_s: float = 0.0
+    ends_s: list[float] = []
+    dropped: Dropped | None = None

@@ -1,0 +1,79 @@
+"""Do the analytic law and a real cache answer alike, and does a device use whichever it is given?"""
+
+import numpy as np
+import pytest
+
+from device_model.experts.fidelity import Analytic, Ask, Trace
+from device_model.experts.residency import Lru
+from device_model.experts.synthetic_routes import synthetic_routes, zipf_popularity
+from device_model.experts.touched import Tokens
+from device_model.load import load_device, trace_experts
+from device_model.specs.spec import SpecError
+from device_model.step import StepPlan
+
+LAYERS, EXPERTS, TOP_K = 48, 128, 8
+
+
+def routes(tokens: int, seed: int) -> np.ndarray:
+    popularity = zipf_popularity(LAYERS, EXPERTS, 0.8, np.random.default_rng(0))
+    return synthetic_routes(popularity, tokens, TOP_K, 0.4, np.random.default_rng(seed))
+
+
+def plan(batch: int, seed: int, draft=None, tokens: int = 1) -> StepPlan:
+    each = np.ones(batch, dtype=np.int64)
+    return StepPlan(each, each * 1024, draft, routes(batch * tokens, seed))
+
+
+def test_both_answer_in_slices_within_what_there_is():
+    device = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
+    ask = Ask(Tokens(4, 1), 1400, routes=routes(4, 1))
+    for cache in (Analytic(device.experts, device.size.experts), Trace(Lru(LAYERS, EXPERTS))):
+        reads = cache.probe(ask)
+        assert 0 <= reads.hits <= reads.touched <= LAYERS * EXPERTS
+        assert reads.written <= 1400
+        assert cache.probe(ask) == reads
+
+
+def test_a_traced_device_gets_faster_as_its_cache_fills_and_only_by_commits():
+    device = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
+    trace_experts(device)
+    step = plan(1, 7)
+    cold = device.probe(step)
+    assert cold.expert_hits[0] == 0 and device.probe(step).latency_s[0] == cold.latency_s[0]
+    device.commit(step)
+    warm = device.probe(step)
+    assert warm.expert_hits[0] == warm.expert_lookups[0] == LAYERS * TOP_K
+    assert warm.latency_s[0] < cold.latency_s[0] / 3
+
+
+def test_a_traced_pool_serves_verification():
+    device = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic")
+    trace_experts(device, "elastic")
+    shape = device.draft.shape
+    first, second = (plan(2, seed, shape, shape.verify_tokens) for seed in (1, 2))
+    assert device.probe(first).expert_hits[0] == 0
+    device.commit(first)
+    device.cache.record(routes(2, 3))
+    hits = device.probe(second).expert_hits[0] / device.probe(second).expert_lookups[0]
+    assert 0.2 < hits < 1
+
+
+def test_the_law_is_of_the_order_of_a_real_cache():
+    """Synthetic routes are not Qwen3's, so only the order of magnitude can be the same."""
+    traced, law = (load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b") for _ in range(2))
+    trace_experts(traced)
+    steps = [plan(4, seed) for seed in range(40)]
+    for step in steps:
+        traced.commit(step)
+    shares = [device.probe(steps[0]) for device in (traced, law)]
+    found = [float(cost.expert_hits[0] / cost.expert_lookups[0]) for cost in shares]
+    assert found[0] == pytest.approx(found[1], rel=0.5)
+
+
+def test_what_a_trace_needs_is_said():
+    device = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
+    trace_experts(device)
+    with pytest.raises(ValueError, match="The plan has no routes"):
+        device.probe(StepPlan.of((1, 1000)))
+    with pytest.raises(SpecError, match="Only systems with HB"):
+        trace_experts(load_device("pim", "elmoe3d-8gb", "qwen3-30b-a3b"))

@@ -1,0 +1,64 @@
+"""Is hardware of a size between the published ones what lies between them, and every other size refused?"""
+
+from dataclasses import fields
+
+import pytest
+
+from device_model.load import load_device
+from device_model.specs.hardware_file import FOLDER, load_hardware
+from device_model.specs.spec import Hardware, SpecError
+from device_model.specs.spec_file import read_named
+from device_model.step import StepPlan
+
+QUARTERS = [4 + i / 4 for i in range(1, 16)]
+FIGURES = [field.name for field in fields(Hardware) if field.name not in ("energy_estimate", "speculation")]
+SMALL, LARGE = (read_named(Hardware, "hardware", f"elmoe3d-{gib}gb", FOLDER) for gib in (4, 8))
+
+
+@pytest.mark.parametrize("gib", QUARTERS)
+def test_each_quarter_of_a_gigabyte_is_a_size(gib):
+    hardware = load_hardware(f"elmoe3d-{gib:g}gb")
+    assert hardware.hb.capacity_bytes == gib * 2**30
+    assert hardware.pe_count == 4 * gib and type(hardware.pe_count) is int
+
+
+def test_the_ends_are_the_published_files():
+    assert load_hardware("elmoe3d-4gb") == SMALL
+    assert load_hardware("elmoe3d-8gb") == LARGE
+
+
+@pytest.mark.parametrize("key", FIGURES)
+def test_every_figure_goes_evenly_from_one_published_size_to_the_other(key):
+    sizes = [4.0, *QUARTERS, 8.0]
+    first, last = getattr(SMALL, key), getattr(LARGE, key)
+    found = [getattr(load_hardware(f"elmoe3d-{gib:g}gb"), key) for gib in sizes]
+    assert found == pytest.approx([first + (last - first) * (gib - 4) / 4 for gib in sizes])
+    assert found == sorted(found)  # the published figures stay or grow
+
+
+def test_what_is_no_figure_is_what_both_files_say():
+    between = load_hardware("elmoe3d-5.25gb")
+    for key in ("energy_estimate", "speculation"):
+        assert getattr(between, key) == getattr(SMALL, key) == getattr(LARGE, key)
+
+
+def test_a_device_of_a_size_between_is_no_slower_than_the_small_and_no_faster_than_the_large():
+    plan = StepPlan.of((1, 1024))
+    times = [
+        load_device("elmoe3d", f"elmoe3d-{gib}gb", "qwen3-30b-a3b").probe(plan).latency_s[0] for gib in (4, 6.5, 8)
+    ]
+    assert times[0] > times[1] > times[2]
+
+
+@pytest.mark.parametrize("name", ["elmoe3d-3gb", "elmoe3d-9gb", "elmoe3d-0gb", "elmoe3d-5.3gb", "elmoe3d-8.25gb"])
+def test_another_size_is_refused_with_those_that_there_are(name):
+    with pytest.raises(SpecError) as caught:
+        load_hardware(name)
+    said = f"There is no hardware {name!r}; those that exist are elmoe3d-4gb, elmoe3d-8gb, and the sizes between "
+    assert str(caught.value) == f"{said}them in steps of 0.25 GB (a bank)."
+
+
+@pytest.mark.parametrize("name", ["elmoe3d-sixgb", "elmoe3d--5gb", "elmoe3d-5e0gb", "dgx", "../hardware/elmoe3d-6gb"])
+def test_what_is_no_size_is_refused_with_the_files_that_exist(name):
+    with pytest.raises(SpecError, match=r"There is no hardware .*; those that exist are elmoe3d-4gb, elmoe3d-8gb"):
+        load_hardware(name)

@@ -1,0 +1,134 @@
+"""Forecasts of the time to first token: beside what the real scheduler and engine make of the same requests."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_model.step import StepPlan
+from serving.admission.forecast import Forecast, Queue
+from serving.admission.step_times import Pace
+from serving.clock import VirtualClock
+from serving.types import Release, Request
+from tests.serving.device.test_engine import DEVICE, LIMITS, Bench
+
+PACE = Pace(DEVICE, LIMITS.max_num_seqs, LIMITS.max_num_batched_tokens)
+
+
+def forecast() -> Forecast:
+    made = Forecast()
+    made.add(0, Queue(PACE, LIMITS.max_num_seqs, LIMITS.max_num_batched_tokens, LIMITS.kv_capacity_tokens))
+    return made
+
+
+def poisson(rate: float, count: int) -> list[Request]:
+    rng = np.random.default_rng(7)
+    arrivals = np.cumsum(rng.exponential(1 / rate, count))
+    prompts, outputs = rng.lognormal(5, 0.8, count).astype(int) + 1, rng.lognormal(4, 0.6, count).astype(int) + 1
+    return [Request(str(i), float(arrivals[i]), int(prompts[i]), int(outputs[i])) for i in range(count)]
+
+
+def tell(told: Forecast, release: Release) -> None:
+    """As the edge does."""
+    for chunk in release.chunks:
+        if chunk.first == 0:
+            told.on_first_token(chunk.request_id)
+        if chunk.finish is not None:
+            told.on_finish(chunk.request_id, chunk.first + 1)
+    if release.record is not None:
+        told.on_step(release.record)
+
+
+def predicted_and_actual(requests: list[Request]) -> tuple[list[float], list[float]]:
+    """Seconds to the first token of each, as predicted at its arrival, and as it came."""
+    told, coming = forecast(), list(requests)
+    predicted, first = [], {}
+    for release in Bench(VirtualClock(), requests).run().releases:
+        while coming and coming[0].arrival_s < release.at_s:
+            request = coming.pop(0)
+            predicted.append(told.predict_ttft_s(0, request.prompt_tokens, request.arrival_s))
+            told.on_submit(0, request, request.arrival_s)
+        first |= {chunk.request_id: release.at_s for chunk in release.chunks if chunk.first == 0}
+        tell(told, release)
+    return predicted, [first[r.id] - r.arrival_s for r in requests]
+
+
+@pytest.mark.parametrize(("rate", "near"), [(0.3, 0.05), (1.2, 0.3), (3.0, 0.3)], ids=["idle", "busy", "overloaded"])
+def test_predictions_are_right_on_average_and_mostly_near(rate: float, near: float) -> None:
+    predicted, actual = predicted_and_actual(poisson(rate, 150))
+    ratio = np.array(predicted) / np.array(actual)
+    assert np.median(ratio) == pytest.approx(1, abs=0.15)
+    assert np.quantile(abs(ratio - 1), 0.75) < near
+
+
+def test_an_idle_device_has_the_first_token_after_one_step() -> None:
+    want = DEVICE.probe(StepPlan.of((128, 0))).latency_s[0]
+    assert forecast().predict_ttft_s(0, 128, 5.0) == pytest.approx(want, rel=1e-9)
+
+
+def test_a_prompt_behind_another_waits_for_it_and_one_behind_a_full_batch_for_a_place() -> None:
+    told = forecast()
+    waits = []
+    for i in range(LIMITS.max_num_seqs + 2):
+        waits.append(told.predict_ttft_s(0, 200, 0.0))
+        told.on_submit(0, Request(str(i), 0.0, 200, 50), 0.0)
+        told.on_first_token(str(i))
+    assert waits == sorted(waits)
+    assert waits[LIMITS.max_num_seqs] > waits[LIMITS.max_num_seqs - 1] + 40 * PACE.decode_s(LIMITS.max_num_seqs, 200)
+
+
+def test_a_device_that_is_slower_than_its_model_is_found_out_while_it_works() -> None:
+    told, model = forecast(), forecast()
+    requests, ratios = poisson(3.0, 60), []
+    for release in Bench(VirtualClock(), requests).run().releases:
+        while requests and requests[0].arrival_s < release.at_s:
+            for each in (told, model):
+                each.on_submit(0, requests[0], requests[0].arrival_s)
+            requests.pop(0)
+        record = release.record
+        assert record is not None
+        slow = type(record)(
+            **{f: getattr(record, f) for f in record.__struct_fields__} | {"latency_s": 2 * record.latency_s}
+        )
+        tell(told, Release(0, release.at_s, release.chunks, slow))
+        tell(model, release)
+        if model.predict_ttft_s(0, 128, 1e9) > 2 * forecast().predict_ttft_s(0, 128, 0.0):
+            ratios.append(told.predict_ttft_s(0, 128, 1e9) / model.predict_ttft_s(0, 128, 1e9))
+    assert len(ratios) > 20
+    assert np.median(ratios) == pytest.approx(2, rel=0.15)
+
+
+EVENTS = st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["first", "finish"]), st.integers(1, 900)), max_size=40)
+
+
+@given(EVENTS)
+def test_whatever_happens_a_device_that_is_done_is_as_idle_as_before(events: list[tuple[int, str, int]]) -> None:
+    told, state = forecast(), dict[str, str]()
+    for number, event, tokens in events:
+        id = str(number)
+        if id not in state:
+            told.on_submit(0, Request(id, 0.0, tokens, tokens), 1.0)
+            state[id] = "waiting"
+        elif event == "first" and state[id] == "waiting":
+            told.on_first_token(id)
+            state[id] = "decoding"
+        elif event == "finish":
+            told.on_finish(id, tokens)
+            del state[id]
+        assert 0 < told.predict_ttft_s(0, 100, 2.0) < float("inf")
+    for id in state:
+        told.on_finish(id, 1)
+        told.on_finish(id, 1)  # its client went away as it ended
+    assert told.predict_ttft_s(0, 128, 2.0) == forecast().predict_ttft_s(0, 128, 2.0)
+
+
+def test_what_a_crowd_taught_does_not_turn_people_away_from_an_idle_device() -> None:
+    fresh, told = forecast(), forecast()
+    alone_s = fresh.predict_ttft_s(0, 100, 0.0)
+    crowd = [Request(str(i), 0.0, 8_000, 10) for i in range(6)]
+    for request in crowd:
+        told.on_submit(0, request, 0.0)
+    releases = Bench(VirtualClock(), crowd).run().releases
+    for release in releases:
+        tell(told, release)
+    assert told.predict_ttft_s(0, 100, releases[-1].at_s) == pytest.approx(alone_s)

@@ -1,0 +1,27 @@
+"""Is the server of a demo the one that was asked for?"""
+
+from dataclasses import replace
+
+import pytest
+
+from serving.cli.main import make_parser, scenario_of
+from serving.scenario.command_line import options_of
+from serving.scenario.scenario import Scenario
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        Scenario(),
+        Scenario(early_rejection=False, prefix_caching=False),
+        Scenario(fleet=("2 x elmoe3d-4gb", "elmoe3d-8gb"), speed=0.25, mode="cost", depth="auto"),
+    ],
+)
+def test_the_options_of_a_scenario_make_the_same_one(scenario: Scenario) -> None:
+    assert scenario_of(make_parser().parse_args(["serve", *options_of(scenario)])) == scenario
+
+
+def test_keys_are_not_for_the_command_line() -> None:
+    scenario = Scenario(devices=2)
+    keyed = replace(scenario, api_keys=("a", "b"), admin_keys=("c",), api_key_file="d", admin_key_file="e")
+    assert options_of(keyed) == options_of(scenario)

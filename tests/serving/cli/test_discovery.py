@@ -1,0 +1,53 @@
+"""Does Prometheus find a server, as long as it is there?"""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import ray
+
+from serving.cli.discovery import NAME, announced, targets
+from serving.scenario.scenario import Scenario, ScenarioError
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a session of Ray's."""
+    folder = tmp_path / "session"
+    folder.mkdir()
+    node = SimpleNamespace(get_session_dir_path=lambda: str(folder))
+    monkeypatch.setattr(ray._private.worker, "_global_node", node)
+    return folder
+
+
+def test_it_is_announced_while_it_is_up(session: Path, tmp_path: Path) -> None:
+    named = tmp_path / "named.json"
+    with announced(Scenario(devices=2), 8123, named):
+        (group,) = json.loads(named.read_text())
+        assert group["targets"] == ["127.0.0.1:8123"]
+        assert group["labels"]["job"] == "foreserve"
+        assert group["labels"]["__meta_foreserve_devices"].startswith("2 x elmoe3d/")
+        assert (session / NAME).read_text() == named.read_text()
+    assert [path.name for path in tmp_path.rglob("*")] == ["session"]
+
+
+@pytest.mark.parametrize(("host", "target"), [("::1", "[::1]:80"), ("host.example", "host.example:80")])
+def test_a_target_is_an_address(host: str, target: str) -> None:
+    assert json.loads(targets(Scenario(host=host), 80))[0]["targets"] == [target]
+
+
+def test_who_listens_everywhere_is_somewhere() -> None:
+    (target,) = json.loads(targets(Scenario(host="0.0.0.0"), 80))[0]["targets"]
+    assert target.endswith(":80") and not target.startswith("0.")
+
+
+def test_a_file_that_was_asked_for_and_cannot_be_is_an_error_and_another_is_not(session: Path, tmp_path: Path) -> None:
+    with (
+        pytest.raises(ScenarioError, match=r"--discovery-file .*nowhere.* cannot be written"),
+        announced(Scenario(), 80, tmp_path / "nowhere" / "f.json"),
+    ):
+        pass
+    session.rmdir()
+    with announced(Scenario(), 80, None):
+        assert not session.exists()

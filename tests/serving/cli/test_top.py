@@ -1,0 +1,89 @@
+"""Does `foreserve top` show what went on, in any terminal, and say what is wrong in a sentence?"""
+
+import io
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from serving.cli.top import COLUMNS, Unreachable, View, bar, clock, fetch
+from serving.telemetry.metrics.snapshot import status_of
+from serving.telemetry.status import SloNow, Status
+from serving.telemetry.status_delta import Pulse, attained
+from tests.serving.telemetry.metrics.test_metrics import Clock, flight, measured, record
+
+
+def busy_status(steps: int = 3) -> Status:
+    """Of two devices, of which one has speculated for a while and one is broken."""
+    clock = Clock()
+    metrics, _ = measured(devices=2, clock=clock)
+    metrics.set_info(model="m", hardware="elmoe3d-8gb", speed="1.0")
+    request = flight("interactive", 0.5, 0.05, "math")
+    waiting = [flight("batch", topic="legal", device=1)]
+    metrics.service.watch(lambda: waiting, lambda: 4.0)
+    for step in range(steps):
+        sd = {"mode": "sd", "drafts": 2, "drafted": 10, "accepted": 6, "accepted_by": [0, 0, 0, 2, 0, 0]}
+        metrics.on_step(record(start_s=1.0 + step * 0.01, waiting=1, **sd))
+        request.take([1, 2, 3, 4], 1.01 + step * 0.01)
+        metrics.on_tokens(request, 4, None if step == 0 else 0.01)
+    metrics.on_finish(request, "stop", 1)
+    metrics.on_fault(1, "lpddr", True)
+    metrics.on_rejection("ttft", "interactive")
+    clock.until(1.5 + steps)
+    return status_of(metrics)
+
+
+def printed(status: Status, width: int) -> str:
+    console = Console(width=width, file=io.StringIO(), force_terminal=False)
+    console.print(View(status, Pulse().beat(status), "http://there"))
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_status_says_what_devices_did_and_what_was_promised() -> None:
+    status = msgspec.json.decode(msgspec.json.encode(busy_status()), type=Status)
+    first, second = status.devices
+    assert (first.mode, first.batch, first.tokens, first.drafted, first.accepted) == ("sd", 2, 12, 30, 18)
+    assert (first.steps, first.switches, first.waiting) == ({"ar": 0, "sd": 3}, 0, 1)
+    assert (second.mode, second.batch, second.faults) == ("", 0, ["lpddr"])
+    assert sum(first.hb_bytes.values()) <= first.hb_capacity_bytes
+    slo = {each.name: each for each in status.slos}["interactive"]
+    assert (slo.met, slo.missed, slo.rejected, attained(slo)) == (1, 0, 1, 0.5)
+    assert status.waiting == {"legal": 1}
+    assert status.ttft.p50_s == pytest.approx(0.01)
+    assert busy_status(0).ttft.p50_s is None
+
+
+def test_a_beat_is_what_went_on_between_two_looks() -> None:
+    before, after, pulse = busy_status(3), busy_status(8), Pulse()
+    pulse.beat(before)
+    beat = pulse.beat(after)[0]
+    assert beat.tokens_per_s == pytest.approx((8 - 3) * 4 / 5.0)
+    assert (beat.sd_share, beat.acceptance) == (1, pytest.approx(0.6))
+    assert pulse.beat(after)[0].tokens_per_s == 0
+    assert pulse.beat(after)[1].j_per_token is None
+
+
+def test_nothing_was_asked_of_a_class_that_nobody_named() -> None:
+    assert attained(SloNow("batch", None, None, 0, 0, 0, 0)) is None
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_all_lines_fit_into_the_terminal_and_all_columns_into_a_wide_one(width: int) -> None:
+    text = printed(busy_status(), width)
+    assert max(map(len, text.splitlines())) <= width
+    head = next(line for line in text.splitlines() if "device" in line)
+    assert [column.name in head for column in COLUMNS].count(True) == sum(column.least <= width for column in COLUMNS)
+    assert "SD" in text and "lpddr" in text
+    assert "interactive" in text and "50.0%" in text
+
+
+def test_bars_and_clocks() -> None:
+    assert bar(0.5) == "████      50%"
+    assert {len(bar(share / 100)) for share in range(0, 120)} == {len(bar(0))}
+    assert clock(3_725.9) == "1:02:05"
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "nonsense", "http://[", "http://127.0.0.1:99999"])
+def test_where_nothing_answers_it_says_so(url: str) -> None:
+    with pytest.raises(Unreachable, match="Nothing answers at"):
+        fetch(url)

@@ -1,0 +1,78 @@
+"""What listens in a server that runs: may a stranger, or nonsense, get in?"""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import httpx
+import openai
+import psutil
+import pytest
+import zmq
+from prometheus_client.parser import text_string_to_metric_families
+
+from serving.process.server_process import Child
+from tests.serving.cluster.test_recovery import ask, processes
+
+NONSENSE = (b"\xff", b"", b"\x91\x93\xa1a", bytes(100_000))
+
+
+def sockets(emulator: Child) -> list[Path]:
+    """The Unix sockets between the processes of a server."""
+    family = [psutil.Process(emulator.process.pid), *processes(emulator, "HbXpu")]
+    paths = {Path(each.laddr) for process in family for each in process.net_connections("unix") if each.laddr}
+    return sorted(path for path in paths if path.parent.name.startswith("foreserve-run-"))
+
+
+def dropped(emulator: Child) -> dict[str, float]:
+    families = text_string_to_metric_families(httpx.get(f"{emulator.http_url}/metrics").text)
+    samples = [sample for each in families if each.name == "foreserve_unreadable_messages" for sample in each.samples]
+    return {sample.labels["receiver"]: sample.value for sample in samples}
+
+
+@pytest.fixture
+def push() -> Iterator["zmq.Socket[bytes]"]:
+    with zmq.Context() as context, context.socket(zmq.PUSH) as sender:
+        sender.linger = 1000
+        yield sender
+
+
+def test_a_byte_that_says_nothing_wedges_no_device_and_is_counted(
+    emulator: Child, client: openai.OpenAI, push: "zmq.Socket[bytes]"
+) -> None:
+    expected = ask(client, 7, [])
+    paths, before = sockets(emulator), dropped(emulator)
+    assert sorted(path.name.rpartition("-")[0] for path in paths) == ["device-0", "device-1", "edge"]
+    for path in paths:
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+        push.connect(f"ipc://{path}")
+    for frame in NONSENSE * len(paths):  # to each in turn
+        push.send(frame)
+    push.send_multipart([b"\xff", b"\xff"])
+    assert ask(client, 7, []) == expected
+    after = dropped(emulator)
+    assert sum(after.values()) - sum(before.values()) == len(NONSENSE) * len(paths) + 1
+    assert all(after[receiver] > before[receiver] for receiver in ("edge", "device 0", "device 1"))
+
+
+def test_devices_have_no_port_but_that_of_ray_and_ray_knows_who_may_come(emulator: Child) -> None:
+    for device in processes(emulator, "HbXpu"):
+        ports = [each.laddr for each in device.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
+        assert len(ports) == 1 and ports[0].ip.removeprefix("::ffff:") == "127.0.0.1"
+        with grpc.insecure_channel(f"127.0.0.1:{ports[0].port}") as channel:
+            call = channel.unary_unary("/ray.rpc.CoreWorkerService/KillActor")
+            with pytest.raises(grpc.RpcError) as refused:
+                call(b"", timeout=10)
+            assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_whatever_listens_beside_the_edge_is_on_loopback(emulator: Child) -> None:
+    family = psutil.Process(emulator.process.pid).children(recursive=True)
+    listening = [
+        each.laddr.ip
+        for process in family
+        for each in process.net_connections("tcp")
+        if each.status == psutil.CONN_LISTEN and each.family in (socket.AF_INET, socket.AF_INET6)
+    ]
+    assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}

@@ -1,0 +1,298 @@
+"""Do streams carry what is sent, and survive what should not have been?"""
+
+import asyncio
+import contextlib
+import os
+import pickle
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+import zmq
+from vllm.v1.engine import EngineCoreOutput, FinishReason
+from vllm.v1.outputs import LogprobsLists, LogprobsTensors
+
+from serving.cluster.streams import stream
+from serving.cluster.streams.stream import MOST_BYTES, Address, Drops, Inbox, Receiver, Sender
+from serving.edge.outputs import outputs_of
+from serving.process.run_folder import hold
+from serving.token_source.logprob_codec import pack, unpack
+from serving.types import Chunk, Dropped
+
+PATIENCE_S = 10.0
+
+
+@pytest.fixture(autouse=True)
+def nodes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Where this process is, for as long as nobody says otherwise: no Ray is needed to tell."""
+    here = ["here"]
+    monkeypatch.setattr(stream, "this_node", lambda: here[0])
+    monkeypatch.setattr(stream.ray.util, "get_node_ip_address", lambda: "127.0.0.1")
+    return here
+
+
+class Got:
+    """A device's receiver on its thread, with all that it took and dropped."""
+
+    def __init__(self, folder: Path, others: bool) -> None:
+        self.chunks: list[Chunk] = []
+        self.dropped: list[Dropped] = []
+        self.receiver: Receiver[list[Chunk]] = Receiver(list[Chunk], folder, "device-0", others)
+        self.receiver.on_dropped = self.dropped.append
+        threading.Thread(target=self.receiver.run, args=[self.take], daemon=True).start()
+
+    def take(self, chunks: list[Chunk]) -> None:
+        if any(chunk.request_id == "poison" for chunk in chunks):
+            raise IndexError("list index out of range")
+        self.chunks += chunks
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    yield tmp_path_factory.mktemp("w").absolute() / "run"
+
+
+@pytest.fixture(params=[False, True], ids=["one host", "several nodes"])
+def got(request: pytest.FixtureRequest, folder: Path) -> Got:
+    return Got(folder, request.param)
+
+
+def until(there: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not there():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def pushing(address: Address) -> "zmq.Socket[bytes]":
+    """Somebody of the same user, who has the keys, and sends what he likes."""
+    sender: Sender[object] = Sender(address)
+    return sender._socket
+
+
+NONSENSE = {
+    "a byte": [b"\xff"],
+    "nothing": [b""],
+    "another type": [msgspec.msgpack.encode({"a": 1})],
+    "a list of another type": [msgspec.msgpack.encode([1])],
+    "too few fields": [msgspec.msgpack.encode([["a"]])],
+    "a position before the first": [msgspec.msgpack.encode([["a", -1, [1]]])],
+    "no token": [msgspec.msgpack.encode([["a", 0, [-1]]])],
+    "no reason to end": [msgspec.msgpack.encode([["a", 0, [1], 99]])],
+    "no text": [b"\x91\x93\xa1\xff\x00\x91\x01"],
+    "half a message": [msgspec.msgpack.encode([Chunk("a", 0, [1])])[:-1]],
+    "deep": [b"\x91" * 100_000],
+    "two parts": [msgspec.msgpack.encode([Chunk("a", 0, [1])])] * 2,
+    "large": [bytes(2**24)],
+    "what its receiver trips over": [msgspec.msgpack.encode([Chunk("poison", 0, [1])])],
+}
+
+
+@pytest.mark.parametrize("frames", NONSENSE.values(), ids=NONSENSE.keys())
+def test_what_cannot_be_read_is_dropped_and_told_of_and_the_next_message_is_taken(
+    got: Got, frames: list[bytes]
+) -> None:
+    stranger = pushing(got.receiver.address)
+    stranger.send_multipart(frames)
+    until(lambda: got.dropped)
+    Sender[list[Chunk]](got.receiver.address).send([Chunk("a", 0, [7])])
+    until(lambda: got.chunks)
+    stranger.send_multipart(frames)
+    until(lambda: len(got.dropped) == 2)
+    assert [chunk.tokens for chunk in got.chunks] == [[7]]
+    assert got.dropped[0].count == 1 and got.dropped[0].why
+
+
+@pytest.mark.parametrize("frames", NONSENSE.values(), ids=NONSENSE.keys())
+def test_so_it_is_on_an_event_loop(folder: Path, frames: list[bytes]) -> None:
+    async def run() -> tuple[list[Chunk], list[Dropped]]:
+        inbox: Inbox[list[Chunk]] = Inbox(list[Chunk], folder, "edge", False)
+        taken, dropped, done = list[Chunk](), list[Dropped](), asyncio.Event()
+        inbox.on_dropped = dropped.append
+
+        def take(chunks: list[Chunk]) -> None:
+            assert chunks[0].request_id != "poison"
+            taken.extend(chunks)
+            done.set()
+
+        inbox.start(take)
+        stranger = pushing(inbox.address)
+        stranger.send_multipart(frames)
+        stranger.send(msgspec.msgpack.encode([Chunk("a", 0, [7])]))
+        await asyncio.wait_for(done.wait(), PATIENCE_S)
+        inbox.close()
+        return taken, dropped
+
+    taken, dropped = asyncio.run(run())
+    assert [chunk.tokens for chunk in taken] == [[7]] and len(dropped) == 1
+
+
+def test_what_is_dropped_adds_up_until_it_is_told() -> None:
+    drops = Drops()
+    assert drops.take() is None
+    for why in ("one", "two"):
+        drops.add(Dropped(1, why))
+    assert drops.take() == Dropped(2, "two")
+    assert drops.take() is None
+
+
+def test_a_frame_that_is_too_long_to_be_one_is_not_even_begun(got: Got) -> None:
+    """Said to be so long by someone who has read how ZeroMQ talks, and speaks to the Unix socket of one host."""
+    if got.receiver.address.keys is not None:
+        pytest.skip("CURVE comes before any frame")
+    with socket.socket(socket.AF_UNIX) as raw:
+        raw.settimeout(PATIENCE_S)
+        raw.connect(got.receiver.address.path)
+        raw.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32))
+        ready = b"\x05READY\x0bSocket-Type\x00\x00\x00\x04PUSH"
+        raw.sendall(b"\x04" + bytes([len(ready)]) + ready)
+        raw.sendall(b"\x02" + struct.pack(">Q", MOST_BYTES + 1))
+        while raw.recv(4096):
+            pass  # until it hangs up
+    Sender[list[Chunk]](got.receiver.address).send([Chunk("a", 0, [7])])
+    until(lambda: got.chunks)
+
+
+def test_on_one_host_there_is_no_port(folder: Path) -> None:
+    address = Got(folder, False).receiver.address
+    assert address.port == "" and address.keys is None
+    assert os.stat(address.folder).st_mode & 0o777 == 0o700
+    assert len(bytes(Path(address.path))) <= 107
+
+
+def test_another_node_takes_the_port_and_the_same_one_does_not(got: Got, nodes: list[str]) -> None:
+    address = got.receiver.address
+    Sender[list[Chunk]](address._replace(port="tcp://127.0.0.1:1")).send([Chunk("a", 0, [1])])
+    until(lambda: got.chunks)
+    if address.keys is None:
+        return
+    nodes[0] = "there"
+    Sender[list[Chunk]](address._replace(path="/nowhere")).send([Chunk("a", 1, [2])])
+    until(lambda: len(got.chunks) == 2)
+
+
+def test_a_stranger_without_the_keys_of_a_port_gets_nothing_in(folder: Path) -> None:
+    got = Got(folder, True)
+    address = got.receiver.address
+    assert address.keys is not None and address.keys.secret.decode() not in repr(address)
+    other = Got(folder.with_name("other"), True).receiver.address
+    assert other.keys is not None
+    message = msgspec.msgpack.encode([Chunk("a", 0, [1])])
+    public, secret = zmq.curve_keypair()
+    strangers = {
+        "no keys": None,
+        "keys of his own": address.keys._replace(public=public, secret=secret),
+        "the keys of another receiver": address.keys._replace(public=other.keys.public, secret=other.keys.secret),
+        "another server's key": address.keys._replace(server=other.keys.server),
+    }
+    for keys in strangers.values():
+        stranger = pushing(address._replace(node="elsewhere", keys=keys))
+        stranger.set(zmq.SNDTIMEO, 300)
+        # Whoever has been shown the door by then has nobody to send to.
+        with contextlib.suppress(zmq.Again):
+            stranger.send(message)
+    with socket.create_connection(("127.0.0.1", int(address.port.rpartition(":")[2]))) as raw:
+        raw.sendall(b"GET / HTTP/1.1\r\n\r\n" + bytes(1000))
+    time.sleep(0.5)
+    assert not got.chunks and not got.dropped
+    pushing(address._replace(node="elsewhere")).send(message)
+    until(lambda: got.chunks)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_user_cannot_reach_the_sockets_of_a_host(got: Got) -> None:
+    path = got.receiver.address.path
+    # Its parents are pytest's own, and closed as well.
+    for parent in Path(path).parent.parents:
+        if parent.stat().st_mode & 0o001 == 0:
+            os.chmod(parent, 0o755)
+    child = os.fork()
+    if child == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+        try:
+            socket.socket(socket.AF_UNIX).connect(path)
+        except PermissionError:
+            os._exit(13)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 13
+
+
+def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir(mode=0o755)
+    (tmp_path / "link").symlink_to(hold(tmp_path / "mine"))
+    for name in ("open", "link"):
+        with pytest.raises(PermissionError, match=name):
+            hold(tmp_path / name)
+
+
+def rich(position: int = 0) -> EngineCoreOutput:
+    ids, values = np.array([[5, 6, 7]], dtype=np.int32), np.array([[-0.5, -1.25, float("-inf")]], dtype=np.float32)
+    prompt = torch.tensor([[1, 2], [3, 4]], dtype=torch.int32), torch.tensor([[-1.0, -2.0], [-3.0, -4.5]])
+    return EngineCoreOutput(
+        "a",
+        [5],
+        new_logprobs=LogprobsLists(ids, values, np.array([1], dtype=np.int32)),
+        new_prompt_logprobs_tensors=None if position else LogprobsTensors(*prompt, torch.tensor([2, 1])),
+        finish_reason=FinishReason.STOP,
+        stop_reason="###",
+    )
+
+
+def test_log_probabilities_are_the_same_at_the_other_end() -> None:
+    sent = rich()
+    there = unpack(Chunk("a", 0, [5], extra=pack(sent)))
+    assert (there.new_token_ids, there.finish_reason, there.stop_reason) == ([5], FinishReason.STOP, "###")
+    for mine, theirs in zip(sent.new_logprobs[:3], there.new_logprobs[:3], strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+        assert mine.dtype == theirs.dtype
+    for mine, theirs in zip(sent.new_prompt_logprobs_tensors[:3], there.new_prompt_logprobs_tensors[:3], strict=True):
+        assert torch.equal(mine, theirs) and mine.dtype == theirs.dtype
+
+
+def test_large_ones_are_one_frame_too() -> None:
+    many = LogprobsTensors(
+        torch.arange(40_000, dtype=torch.int32).reshape(2000, 20), torch.rand(2000, 20), torch.arange(2000)
+    )
+    there = unpack(Chunk("a", 0, [], extra=pack(EngineCoreOutput("a", [], new_prompt_logprobs_tensors=many))))
+    assert torch.equal(there.new_prompt_logprobs_tensors.logprobs, many.logprobs)
+
+
+class Trap:
+    """Pickled, it says when it is opened."""
+
+    opened = False
+
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        return _open, ()
+
+
+def _open() -> None:
+    Trap.opened = True
+
+
+def test_nothing_that_comes_is_unpickled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_ALLOW_INSECURE_SERIALIZATION", "1")
+    trap = pickle.dumps(Trap())
+    for code in (1, 2):
+        ext = msgspec.msgpack.Ext(code, trap)
+        for extra in (trap, msgspec.msgpack.encode(ext), msgspec.msgpack.encode(["a", [5], [ext, ext, ext]])):
+            with pytest.raises(ValueError):
+                unpack(Chunk("a", 0, [5], extra=extra))
+    with pytest.raises(TypeError):
+        pack(EngineCoreOutput("a", [5], kv_transfer_params={"trap": Trap()}))
+    assert not Trap.opened
+
+
+@pytest.mark.parametrize("extra", [b"", b"\xff", b"\x91\xc0", pack(EngineCoreOutput("b", [5]))])
+def test_what_comes_with_a_token_and_cannot_be_read_does_not_take_the_token_with_it(extra: bytes) -> None:
+    (output,) = outputs_of([Chunk("a", 0, [5], 1, extra=extra)])
+    assert (output.request_id, output.new_token_ids, output.finish_reason) == ("a", [5], FinishReason.LENGTH)

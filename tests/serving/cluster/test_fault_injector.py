@@ -1,0 +1,214 @@
+"""Is nothing left of faults once they are cleared, whatever came between?"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_model.condition import HEALTHY, Condition
+from serving.cluster.cluster import State
+from serving.cluster.fault_injector import LOOK_S, Injector
+from serving.scenario.faults import KINDS, LOST, STALL, Fault
+from serving.scenario.refused import Refused, Unknown
+
+DEVICES = 4
+
+
+class Devices:
+    """Four devices, two on a tier, that take their time about everything."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)
+        self.nodes = {index: SimpleNamespace(index=index, state=State.SERVING) for index in range(DEVICES)}
+        self.conditions = dict.fromkeys(self.nodes, HEALTHY)
+        self.stalled_until = dict.fromkeys(self.nodes, 0.0)
+        self.active: Counter[tuple[int, str]] = Counter()
+
+    def on_fault(self, device: int, kind: str, begins: bool) -> None:
+        self.active[device, kind] += 1 if begins else -1
+        assert self.active[device, kind] >= 0
+
+    async def _takes(self) -> None:
+        for _ in range(self._rng.randrange(4)):
+            await asyncio.sleep(0)
+
+    @property
+    def present(self) -> list[Any]:
+        return [node for node in self.nodes.values() if node.state is not State.GONE]
+
+    def at(self, index: int) -> Any:
+        if self.nodes[index].state is State.GONE:
+            raise Unknown(f"There is no device {index}.")
+        return self.nodes[index]
+
+    def tier(self, index: int) -> range:
+        return range(index - index % 2, index - index % 2 + 2)
+
+    async def check(self, index: int, condition: Condition) -> None:
+        await self._takes()
+
+    async def degrade(self, index: int, condition: Condition) -> None:
+        await self._takes()
+        if condition.hb_share < 0.02:
+            raise Refused("There would be no bank left.")
+        self.conditions[self.at(index).index] = condition
+
+    def stall(self, index: int, until_s: float) -> None:
+        self.stalled_until[index] = until_s
+
+    def check_loss(self, index: int) -> None:
+        if self.at(index).state is not State.SERVING:
+            raise Refused(f"Device {index} is lost.")
+        if sum(node.state is State.SERVING for node in self.present) < 2:
+            raise Refused("It is the last one.")
+
+    async def lose(self, index: int) -> None:
+        self.check_loss(index)
+        self.nodes[index].state = State.LOST
+        await self._takes()
+
+    async def revive(self, index: int) -> None:
+        if self.at(index).state is State.LOST:
+            self.nodes[index].state = State.STARTING
+            await self._takes()
+            self.nodes[index].state = State.SERVING
+
+
+faults = st.builds(
+    Fault,
+    kind=st.sampled_from(KINDS),
+    left=st.sampled_from([0.01, 0.5]),
+    device=st.none() | st.integers(0, DEVICES - 1),
+    at_s=st.sampled_from([0.0, 0.0, 1.0, 3.0]),
+    for_s=st.sampled_from([1.0, 2.0, float("inf")]),
+    rate_per_minute=st.sampled_from([0.0, 0.0, 60.0]),
+).map(lambda fault: fault._replace(device=fault.device or 0) if fault.kind == LOST else fault)
+faults = faults.map(
+    lambda fault: fault._replace(for_s=min(fault.for_s, 5.0), at_s=0.0) if fault.rate_per_minute else fault
+)
+faults = faults.map(lambda fault: fault._replace(for_s=min(fault.for_s, 90.0)) if fault.kind == STALL else fault)
+acts = st.lists(
+    st.one_of(
+        faults,
+        st.tuples(st.sampled_from(["clear", "wait", "turns", "go_away", "remove"]), st.integers(0, 5)),
+    ),
+    max_size=16,
+)
+
+
+class Player:
+    """Does one thing after the other, and does not wait for all of them; whoever asks may go away before an answer."""
+
+    def __init__(self, devices: Devices, injector: Injector, clock: list[float]) -> None:
+        self._devices, self._injector, self._clock = devices, injector, clock
+        self._asked: list[asyncio.Task[Any]] = []
+
+    async def play(self, what: Iterable[Any]) -> None:
+        for act in what:
+            if isinstance(act, Fault):
+                await self._ask(self._injector.inject(act))
+            else:
+                await getattr(self, act[0])(act[1])
+        for answer in await asyncio.gather(*self._asked, return_exceptions=True):
+            assert not isinstance(answer, Exception) or isinstance(answer, Refused), answer
+
+    async def _ask(self, change: Coroutine[Any, Any, Any]) -> None:
+        self._asked.append(asyncio.create_task(change))
+        await asyncio.sleep(0)
+
+    async def wait(self, number: int) -> None:
+        self._clock[0] += number
+        await asyncio.sleep(0.003)
+
+    async def turns(self, number: int) -> None:
+        for _ in range(number):
+            await asyncio.sleep(0)
+
+    async def clear(self, number: int) -> None:
+        if told := list(self._injector.faults):
+            await self._ask(self._injector.clear(told[number % len(told)]))
+
+    async def go_away(self, number: int) -> None:
+        if self._asked:
+            self._asked[-1 - number % len(self._asked)].cancel()
+
+    async def remove(self, number: int) -> None:
+        self._devices.nodes[max(1, number % DEVICES)].state = State.GONE
+
+
+async def clear_all(injector: Injector) -> None:
+    while injector.faults:
+        await injector.clear(next(iter(injector.faults)))
+    await asyncio.sleep(3 * LOOK_S)
+
+
+@given(what=acts, seed=st.integers(0, 99))
+def test_when_all_faults_are_cleared_all_devices_are_healthy(what: list[Any], seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("serving.cluster.fault_injector.LOOK_S", 0.001)
+
+        async def run() -> None:
+            devices, clock = Devices(seed), [0.0]
+            injector = Injector(devices, SimpleNamespace(now=lambda: clock[0]), seed)  # type: ignore[arg-type]
+            await Player(devices, injector, clock).play(what)
+            await clear_all(injector)
+            for node in devices.present:
+                assert node.state is State.SERVING
+                assert devices.conditions[node.index] == HEALTHY
+                assert devices.stalled_until[node.index] <= clock[0]
+                assert not injector.of_device(node.index)
+                assert all(devices.active[node.index, kind] == 0 for kind in KINDS)
+            assert not injector._stalls
+
+        asyncio.run(run())
+
+
+def at_once(check: Callable[[Devices, Injector], Any]) -> None:
+    async def run() -> None:
+        devices = Devices(1)
+        await check(devices, Injector(devices, SimpleNamespace(now=lambda: 5.0), 0))  # type: ignore[arg-type]
+
+    asyncio.run(run())
+
+
+def test_a_tier_is_mended_though_the_device_that_the_fault_was_told_of_is_gone() -> None:
+    async def check(devices: Devices, injector: Injector) -> None:
+        told = await injector.inject(Fault("lpddr", 0.5, device=0))
+        assert devices.conditions[1].ext_share == 0.5
+        devices.nodes[0].state = State.GONE
+        await injector.clear(told.id)
+        assert devices.conditions[1] == HEALTHY
+
+    at_once(check)
+
+
+def test_whoever_clears_a_fault_and_goes_away_has_cleared_it() -> None:
+    async def check(devices: Devices, injector: Injector) -> None:
+        told = await injector.inject(Fault("clock", 0.5))
+        asked = asyncio.create_task(injector.clear(told.id))
+        await asyncio.sleep(0)
+        asked.cancel()
+        await asyncio.sleep(0.05)
+        assert not injector.faults and set(devices.conditions.values()) == {HEALTHY}
+
+    at_once(check)
+
+
+def test_a_fault_that_is_cleared_while_it_begins_does_not_begin_on_more_devices() -> None:
+    async def check(devices: Devices, injector: Injector) -> None:
+        begun = asyncio.create_task(injector.inject(Fault("clock", 0.5)))
+        lost = asyncio.create_task(injector.inject(Fault(LOST, device=2)))
+        while len(injector.faults) < 2:
+            await asyncio.sleep(0)
+        await asyncio.gather(*map(injector.clear, list(injector.faults)))
+        await asyncio.gather(begun, lost)
+        assert {node.state for node in devices.present} == {State.SERVING}
+        assert max(devices.stalled_until.values()) <= 5.0 and not +devices.active
+
+    at_once(check)

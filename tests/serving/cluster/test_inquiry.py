@@ -1,0 +1,58 @@
+"""A part that dies: who goes on at once, who apart, and who has to go; and how long a restart waits."""
+
+from serving.cluster.backoff import FREE_RESTARTS, GIVEN_UP, MOST_S, STEADY_S, Backoff
+from serving.cluster.inquiry import Inquiry
+
+REQUESTS = ["d", "c", "b", "a"]  # the youngest first
+
+
+def allowed(inquiry: Inquiry) -> list[str]:
+    return [id for id in REQUESTS if inquiry.allows(id)]
+
+
+def test_one_death_from_outside_proves_nothing() -> None:
+    inquiry = Inquiry()
+    assert inquiry.death(REQUESTS, by_itself=False) is None
+    assert allowed(inquiry) == REQUESTS
+    inquiry.passed(REQUESTS)
+    assert not inquiry.open
+    assert inquiry.death(REQUESTS, by_itself=False) is None
+    assert allowed(inquiry) == REQUESTS
+
+
+def test_whoever_has_made_no_progress_is_suspect_when_it_dies_again() -> None:
+    inquiry = Inquiry()
+    inquiry.death(REQUESTS, by_itself=False)
+    inquiry.passed(["a", "d"])
+    assert inquiry.death(REQUESTS, by_itself=False) is None
+    assert allowed(inquiry) == ["c"]
+    assert inquiry.death(["c"], by_itself=False) == "c"
+    assert allowed(inquiry) == ["b"]
+    inquiry.passed(["b"])
+    assert allowed(inquiry) == REQUESTS and not inquiry.open
+
+
+def test_an_error_of_its_own_is_looked_into_at_once() -> None:
+    inquiry = Inquiry()
+    assert inquiry.death(REQUESTS, by_itself=True) is None
+    assert allowed(inquiry) == ["d", "c"]
+    inquiry.gone(["d", "c"])
+    assert allowed(inquiry) == ["b", "a"]
+
+
+def test_a_death_without_requests_accuses_nobody() -> None:
+    inquiry = Inquiry()
+    for _ in range(3):
+        assert inquiry.death([], by_itself=True) is None
+        assert allowed(inquiry) == REQUESTS
+
+
+def test_restarts_wait_longer_and_longer_and_begin_anew_after_a_steady_time() -> None:
+    backoff, now_s, waits = Backoff(), 1000.0, list[float]()
+    for _ in range(20):
+        waits.append(backoff.failed(now_s))
+        now_s += waits[-1] + 1.0
+    assert waits[:FREE_RESTARTS] == [0.0] * FREE_RESTARTS
+    assert waits == sorted(waits) and waits[FREE_RESTARTS] > 0 and waits[-1] == MOST_S
+    assert backoff.given_up and waits[GIVEN_UP - 1] < MOST_S
+    assert backoff.failed(now_s + STEADY_S + 1) == 0.0 and not backoff.given_up

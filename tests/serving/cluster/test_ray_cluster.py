@@ -1,0 +1,65 @@
+"""Devices over a Ray cluster: they spread over its nodes, and when a node dies no token is lost or repeated."""
+
+from collections.abc import Iterator
+
+import openai
+import psutil
+import pytest
+from ray.cluster_utils import Cluster
+
+from serving.process.server_process import Child, server
+from tests.serving.cluster.test_recovery import REQUESTS, TOKENS, ask_all
+
+SMALL = {"object_store_memory": 100 * 2**20}
+
+
+@pytest.fixture(scope="module")
+def ray_cluster() -> Iterator[Cluster]:
+    """Two nodes. Of the token source, which is not under test here, only the first has room for."""
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False, **SMALL})
+    try:
+        cluster.add_node(num_cpus=0, **SMALL)
+        cluster.wait_for_nodes()
+        yield cluster
+    finally:
+        cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def spread(ray_cluster: Cluster) -> Iterator[Child]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ADDRESS", ray_cluster.address)
+        with server("--devices", "2", "--max-model-len", "1024", quiet=True) as child:
+            yield child
+
+
+def devices_by_node(cluster: Cluster) -> dict[str, list[psutil.Process]]:
+    """The devices' processes, by the node whose raylet is their parent."""
+    found: dict[str, list[psutil.Process]] = {}
+    for node in cluster.list_all_nodes():
+        raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+        found[node.node_id] = [
+            each for each in raylet.children(recursive=True) if "ray::HbXpu" in " ".join(each.cmdline())
+        ]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_devices_spread_over_nodes_and_requests_outlive_a_node(ray_cluster: Cluster, spread: Child) -> None:
+    client = openai.OpenAI(base_url=f"{spread.http_url}/v1", api_key="none", max_retries=0)
+    reference = ask_all(client)
+    assert [len(answer) for answer in reference] == [TOKENS] * REQUESTS
+    by_node = devices_by_node(ray_cluster)
+    assert sorted(len(processes) for processes in by_node.values()) == [1, 1]
+    worker = next(node for node in ray_cluster.list_all_nodes() if not node.head)
+
+    class Node:
+        """What `ask_all` kills: all of a node, as when its machine is switched off."""
+
+        def send_signal(self, how: int) -> None:
+            ray_cluster.remove_node(worker, allow_graceful=False)
+
+    assert ask_all(client, kill=Node()) == reference  # type: ignore[arg-type]
+    assert ask_all(client) == reference
+    assert [len(processes) for processes in devices_by_node(ray_cluster).values()] == [2]

@@ -1,0 +1,115 @@
+"""Each actor's process is killed under load: every client still gets all of its tokens, once, and the same ones."""
+
+import contextlib
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import httpx
+import openai
+import psutil
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from serving.process.server_process import Child
+from tests.conftest import MODEL
+
+REQUESTS, TOKENS = 4, 160
+
+
+def ask(client: openai.OpenAI, seed: int, arrived: list[int]) -> list[int]:
+    """The token ids of a seeded stream; `arrived` grows with them."""
+    ids: list[int] = []
+    stream = client.completions.create(
+        model=MODEL,
+        prompt=f"Request {seed}",
+        max_tokens=TOKENS,
+        seed=seed,
+        stream=True,
+        extra_body={"ignore_eos": True, "return_token_ids": True},
+    )
+    for chunk in stream:
+        ids += chunk.choices[0].token_ids or []
+        arrived += chunk.choices[0].token_ids or []
+    return ids
+
+
+def ask_all(
+    client: openai.OpenAI, kill: psutil.Process | None = None, how: signal.Signals = signal.SIGKILL
+) -> list[list[int]]:
+    """The answers to all requests at once; `kill` gets a signal when a third of the tokens is there."""
+    arrived: list[int] = []
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        answers = [pool.submit(ask, client, seed, arrived) for seed in range(REQUESTS)]
+        while kill and len(arrived) < REQUESTS * TOKENS // 3:
+            time.sleep(0.01)
+        if kill:
+            kill.send_signal(how)
+        return [answer.result(timeout=120) for answer in answers]
+
+
+def processes(emulator: Child, actor: str) -> list[psutil.Process]:
+    """The processes of a kind of actor."""
+    family = psutil.Process(emulator.process.pid).children(recursive=True)
+    found = []
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if f"ray::{actor}" in " ".join(process.cmdline()):
+                found.append(process)
+    return found
+
+
+@pytest.fixture(scope="module")
+def reference(emulator: Child) -> list[list[int]]:
+    """What the requests get when nothing dies."""
+    client = openai.OpenAI(base_url=f"{emulator.http_url}/v1", api_key="none")
+    answers = ask_all(client)
+    assert [len(answer) for answer in answers] == [TOKENS] * REQUESTS
+    return answers
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("actor", ["HbXpu", "SchedulerActor", "LpddrActor", "DeviceModelActor", "TokenSource"])
+def test_requests_go_on_when_an_actor_dies(
+    emulator: Child, client: openai.OpenAI, reference: list[list[int]], actor: str
+) -> None:
+    victim = processes(emulator, actor)[0]
+    assert ask_all(client, kill=victim) == reference
+    assert not psutil.wait_procs([victim], timeout=30)[1]
+    assert ask_all(client) == reference
+
+
+OTHERS = ("TokenSource", "SchedulerActor", "LpddrActor", "DeviceModelActor")
+STOPS = ["HbXpu", *(pytest.param(actor, marks=pytest.mark.slow) for actor in OTHERS)]
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("actor", STOPS)
+def test_requests_go_on_when_an_actor_is_stopped(
+    emulator: Child, client: openai.OpenAI, reference: list[list[int]], actor: str
+) -> None:
+    victims = processes(emulator, actor)
+    assert ask_all(client, kill=victims[0], how=signal.SIGSTOP) == reference
+    # One that no request had to wait for is found silent a little later.
+    victims[0].wait(timeout=60)
+    assert ask_all(client) == reference
+
+
+def test_each_part_says_by_name_that_it_is_up(emulator: Child) -> None:
+    parts = {"ray", "token source", "device model"}
+    parts |= {f"{kind} {index}" for kind in ("device", "scheduler", "lpddr") for index in (0, 1)}
+    deadline = time.monotonic() + 60
+    while (answer := httpx.get(f"{emulator.http_url}/ready")).status_code != 200 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    told = answer.json()
+    assert answer.status_code == 200 and told["ready"] and told["live"]
+    assert set(told["parts"]) == parts and set(told["parts"].values()) == {"up"}
+    with grpc.insecure_channel(emulator.grpc_url.removeprefix("grpc://")) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        for service in ("", "ready", *parts):
+            found = health.Check(health_pb2.HealthCheckRequest(service=service))
+            assert found.status == health_pb2.HealthCheckResponse.SERVING, service
+        with pytest.raises(grpc.RpcError) as refused:
+            health.Check(health_pb2.HealthCheckRequest(service="device 7"))
+        assert refused.value.code() == grpc.StatusCode.NOT_FOUND

@@ -1,0 +1,295 @@
+"""Does a traced device hit and miss what its sequences' routes say, and pay for it?"""
+
+import json
+import threading
+import time
+
+import msgspec
+import numpy as np
+import pytest
+
+from device_model.load import load_device
+from device_model.specs.spec import SpecError
+from device_model.speculation import mean_accepted
+from device_model.step import StepPlan
+from serving.clock import VirtualClock
+from serving.device.engine import Engine
+from serving.device.live_routes import Arriving
+from serving.device.lpddr import Lpddr
+from serving.device.pricing import Modelled
+from serving.device.token_buffer import Tokens
+from serving.device.traced_pricing import Trace, Traced, check_trace
+from serving.policies.modes import Modes
+from serving.policies.step_options import PLAIN, Ways
+from serving.scenario.scenario import BUNDLED_MODEL
+from serving.scheduler.config import Limits
+from serving.scheduler.scheduler import Scheduler
+from serving.token_source.routes import format_of
+from serving.types import Batch, Chunk, Request
+
+TRACE = Trace("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", str(BUNDLED_MODEL))
+DEVICE = load_device(*TRACE[:3])
+LAYERS, EXPERTS, TOP_K = format_of(str(BUNDLED_MODEL)).routers
+FULL_SPEED = DEVICE.ext_bytes_per_s
+
+
+def traced_by(trace: Trace, tokens: Tokens, speed: float) -> Traced:
+    return Traced(trace, Arriving(trace, tokens, speed))
+
+
+def rows(*tokens: int) -> bytes:
+    """Routes of tokens: each chooses experts in a row from its number on, in every layer."""
+    chosen = (np.array(tokens)[:, None, None] + np.arange(TOP_K)) % EXPERTS
+    return np.repeat(chosen, LAYERS, axis=1).astype(np.uint8).tobytes()
+
+
+def source(begun: bool = True, **requests: list[bytes]) -> Tokens:
+    """Tokens that are ready; of each request the routes, chunk by chunk: from its first on, or some later one."""
+    tokens = Tokens()
+    for id, chunks in requests.items():
+        tokens.open(id, int(begun))
+        tokens.push([Chunk(id, i, [1], routes=routes) for i, routes in enumerate(chunks, int(begun))])
+    return tokens
+
+
+def batch(ids: list[str], new: list[int], context: list[int], horizon: int = 1) -> Batch:
+    return Batch(ids, new, context, [True] * len(ids), 0.0, horizon=horizon)
+
+
+def run(traced: Traced, tokens: Tokens, of: Batch):
+    steps = []
+    for priced in traced.price(of, FULL_SPEED):
+        steps.append(priced)
+        tokens.take(dict.fromkeys(of.ids, 1))
+    return steps
+
+
+def test_a_token_that_chooses_as_the_last_one_finds_its_experts_in_hb():
+    tokens = source(a=[rows(0), rows(0), rows(0), rows(17)])
+    steps = run(traced_by(TRACE, tokens, 1.0), tokens, batch(["a"], [1], [100], horizon=4))
+    hits = [step.cost.expert_hits / step.cost.expert_lookups for step in steps]
+    assert hits == [0.0, 1.0, 1.0, 0.0]
+    times = [step.cost.latency_s for step in steps]
+    assert times[0] > 2 * times[1] and times[3] == pytest.approx(times[0], rel=0.01)
+    assert all(step.unrouted == 0 for step in steps)
+
+
+def test_sequences_that_choose_alike_share_reads():
+    alike, apart = source(a=[rows(0)], b=[rows(0)]), source(a=[rows(0)], b=[rows(9)])
+    reads = [
+        run(traced_by(TRACE, tokens, 1.0), tokens, batch(["a", "b"], [1, 1], [9, 9]))[0].cost.expert_lookups
+        for tokens in (alike, apart)
+    ]
+    assert reads[1] == 2 * reads[0]
+
+
+def test_a_chunk_of_a_prompt_is_priced_by_its_own_tokens():
+    tokens = source(begun=False, a=[rows(0, 0, 0, 9, 9)])
+    traced = traced_by(TRACE, tokens, 1.0)
+    first = next(traced.price(batch(["a"], [3], [0]), FULL_SPEED))
+    second = next(traced.price(batch(["a"], [2], [3]), FULL_SPEED))
+    assert first.cost.expert_lookups == second.cost.expert_lookups == 48 * 8
+    assert (second.cost.expert_hits, first.unrouted, second.unrouted) == (0, 0, 0)
+
+
+def test_tokens_that_are_not_there_are_guessed_and_counted():
+    tokens = source(a=[rows(5)], b=[])
+    traced = traced_by(TRACE, tokens, 1.0)
+    steps = run(traced, tokens, batch(["a", "b"], [1, 1], [9, 9], horizon=3))
+    assert [step.unrouted for step in steps] == [1, 2, 2]
+    assert steps[1].cost.expert_hits == steps[1].cost.expert_lookups  # as it chose last
+
+
+@pytest.mark.parametrize("nonsense", [b"", b"x", rows(1)[:-1], b"\xff" * len(rows(1))])
+def test_routes_that_are_none_are_guessed_too(nonsense: bytes):
+    tokens = source(a=[rows(5), nonsense, rows(5)])
+    steps = run(traced_by(TRACE, tokens, 1.0), tokens, batch(["a"], [1], [9], horizon=3))
+    assert [step.unrouted for step in steps] == [0, 1, 0]
+
+
+def test_a_prompt_waits_for_its_routes_but_not_beyond_half_its_step():
+    tokens = source(begun=False, a=[])
+    traced = traced_by(TRACE, tokens, 1.0)
+    prompt = batch(["a"], [5], [0])
+    began = time.monotonic()
+    assert next(traced.price(prompt, FULL_SPEED)).unrouted == 5
+    waited_s = time.monotonic() - began
+    expected_s = DEVICE.probe(prompt.plan).latency_s[0]
+    assert waited_s >= 0.45 * expected_s
+    later = Chunk("a", 0, [1], routes=rows(0, 1, 2, 3, 4))
+    threading.Timer(0.1 * expected_s, lambda: tokens.push([later])).start()
+    assert next(traced.price(prompt, FULL_SPEED)).unrouted == 0
+
+
+def test_clients_get_no_routes():
+    tokens = source(a=[rows(1)])
+    [chunk], _ = tokens.take({"a": 1})
+    assert chunk.routes is None
+    assert tokens.take({"a": 1}) == ([], 1)
+    [overdue] = tokens.push([Chunk("a", 2, [1], routes=rows(1))])
+    assert overdue.routes is None
+
+
+def test_a_schedule_of_traced_steps_is_repeatable_and_its_time_is_that_of_its_costs():
+    draw = np.random.default_rng(0)
+    requests = [Request(str(i), 0.1 * i, 6, 20) for i in range(3)]
+    routes = {
+        r.id: [rows(*draw.integers(0, EXPERTS, 6)), *(rows(t) for t in draw.integers(0, 9, 19))] for r in requests
+    }
+
+    def releases():
+        tokens, found, scheduler = Tokens(), [], Scheduler(Limits(8, 256, 10**5))
+        for request in requests:
+            tokens.open(request.id)
+            last = request.max_tokens - 1
+            tokens.push(
+                [
+                    Chunk(request.id, i, [1], 1 if i == last else None, routes=r)
+                    for i, r in enumerate(routes[request.id])
+                ]
+            )
+            scheduler.submit(request)
+        tier = Lpddr(FULL_SPEED)
+        engine = Engine(0, VirtualClock(), scheduler, traced_by(TRACE, tokens, 1.0), tier, tokens, found.append)
+        while sum(chunk.finish is not None for release in found for chunk in release.chunks) < len(requests):
+            engine.cycle()
+        return found
+
+    once, again = releases(), releases()
+    assert once == again
+    records = [release.record for release in once]
+    assert sum(r.expert_hits for r in records) / sum(r.expert_lookups for r in records) > 0.3
+    assert all(release.at_s == pytest.approx(release.start_s + release.record.latency_s) for release in once)
+
+
+def test_expected_and_traced_steps_agree_on_what_has_nothing_to_do_with_experts():
+    tokens = source(a=[rows(0)])
+    one = batch(["a"], [1], [3000])
+    traced = next(traced_by(TRACE, tokens, 1.0).price(one, FULL_SPEED)).cost
+    expected = next(Modelled(Ways(DEVICE), Modes.of("fixed-ar", ())).price(one, FULL_SPEED)).cost
+    assert traced.expert_lookups == pytest.approx(expected.expert_lookups)
+    moved = [sum(cost.traffic) for cost in (traced, expected)]
+    assert moved[0] == pytest.approx(moved[1], rel=0.5)
+    assert traced.energy.compute_j == pytest.approx(expected.energy.compute_j)
+
+
+def test_only_a_system_whose_experts_lie_in_tiers_can_be_traced():
+    with pytest.raises(SpecError, match="HB"):
+        check_trace(TRACE._replace(system="pim"))
+
+
+def test_what_has_no_hb_reads_the_experts_that_were_chosen_and_finds_none():
+    tokens = source(a=[rows(0), rows(0)], b=[rows(0), rows(9)])
+    steps = run(
+        traced_by(TRACE._replace(system="xpu"), tokens, 1.0), tokens, batch(["a", "b"], [1, 1], [9, 9], horizon=2)
+    )
+    assert [(step.cost.expert_lookups, step.cost.expert_hits) for step in steps] == [(48 * 8, 0), (2 * 48 * 8, 0)]
+
+
+def test_only_a_token_model_that_routes_can_be_traced(tmp_path):
+    dense = {
+        "model_type": "qwen2",
+        "num_hidden_layers": 2,
+        "hidden_size": 64,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "intermediate_size": 128,
+        "vocab_size": 100,
+        "max_position_embeddings": 128,
+        "tie_word_embeddings": True,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(dense))
+    with pytest.raises(SpecError, match="no experts"):
+        check_trace(TRACE._replace(token_model=str(tmp_path)))
+
+
+def ways(draft: str = "elastic") -> Ways:
+    return Ways(load_device(*TRACE[:3], draft))
+
+
+def speculating(of: Ways) -> Modelled:
+    return Modelled(of, Modes.of("fixed-sd", (of.calibrated,)))
+
+
+def drafting(ids: list[str], new: list[int], remaining: int = 100, seed: int = 5) -> Batch:
+    emits = [True] * len(ids)
+    seeds, released = [seed + i for i in range(len(ids))], [7] * len(ids)
+    return Batch(ids, new, [1000] * len(ids), emits, 0.0, seeds, released, [remaining] * len(ids), horizon=9)
+
+
+def test_a_step_that_drafts_is_one_step_and_its_draws_are_those_of_its_requests():
+    pricer = speculating(ways())
+    one, again = (list(pricer.price(drafting(["a", "b"], [1, 1]), FULL_SPEED)) for _ in range(2))
+    one, again = ([each._replace(plan=None) for each in steps] for steps in (one, again))
+    assert len(one) == 1 and one == again
+    [step] = one
+    assert (step.drafts, step.depth) == (2, ways().calibrated)
+    assert step.cost.seconds.draft_s > 0
+    alone = next(pricer.price(drafting(["b"], [1], seed=6), FULL_SPEED))
+    # The same draws; the rate of a smaller batch is no lower.
+    assert alone.accepted[0] >= step.accepted[1]
+
+
+def test_only_what_decodes_drafts_and_nobody_has_more_accepted_than_is_left():
+    pricer = speculating(ways())
+    mixed = next(pricer.price(drafting(["a", "b"], [1, 64]), FULL_SPEED))
+    assert mixed.drafts == 1 and mixed.accepted[1] == 0
+    assert next(pricer.price(drafting(["a"], [1], remaining=1), FULL_SPEED)).accepted == [0]
+    prompt = next(pricer.price(drafting(["a"], [64]), FULL_SPEED))
+    assert (prompt.drafts, prompt.accepted) == (0, []) and prompt.cost.seconds.draft_s == 0
+
+
+@pytest.mark.parametrize("draft", ["elastic", "eagle", "quant"])
+def test_requests_that_draft_get_their_tokens_in_as_many_steps_as_acceptance_says(draft):
+    requests = [Request(str(i), 0.0, 100, 200, seed=i) for i in range(8)]
+    tokens, releases, scheduler = Tokens(), [], Scheduler(Limits(8, 2048, 10**5))
+    for request in requests:
+        tokens.open(request.id)
+        tokens.push([Chunk(request.id, i, [i], 1 if i == 199 else None) for i in range(200)])
+        scheduler.submit(request)
+    source = ways(draft)
+    engine = Engine(0, VirtualClock(), scheduler, speculating(source), Lpddr(FULL_SPEED), tokens, releases.append)
+    while sum(chunk.finish is not None for release in releases for chunk in release.chunks) < len(requests):
+        engine.cycle()
+    got = {
+        r.id: [c.tokens[0] for release in releases for c in release.chunks if c.request_id == r.id] for r in requests
+    }
+    assert all(taken == list(range(200)) for taken in got.values())
+    records = [release.record for release in releases if release.record.mode == "sd"]
+    full = [record for record in records if record.batch == 8]
+    alpha = sum(record.accepted for record in full) / sum(record.drafted for record in full)
+    plan = StepPlan.of(*[(1, 200)] * 8)
+    [way] = source.ways(plan, depths=(source.calibrated,))
+    expected = mean_accepted(way.rate, way.depth) / way.depth
+    assert alpha == pytest.approx(expected, abs=0.05)
+    assert sum(record.underruns for record in records) == 0
+
+
+def test_a_retry_from_any_token_on_accepts_what_the_first_try_did():
+    pricer = speculating(ways())
+    begun = next(pricer.price(drafting(["a"], [1]), FULL_SPEED)).accepted
+    elsewhere = next(pricer.price(drafting(["a-again"], [1]), FULL_SPEED)).accepted
+    assert begun == elsewhere
+
+
+def test_a_depth_without_a_draft_and_an_unknown_source_of_rates_are_refused():
+    with pytest.raises(ValueError, match="a device without a draft"):
+        Ways(DEVICE).ways(StepPlan.of((1, 9)), depths=(3,))
+    with pytest.raises(SpecError, match="published or measured"):
+        Ways(DEVICE, "guessed")
+
+
+def test_where_nothing_decodes_there_is_only_the_plain_way():
+    assert [way.depth for way in ways().ways(StepPlan.of((64, 0)), depths=(PLAIN, 5, 10))] == [PLAIN]
+
+
+def test_what_is_spilled_or_fetched_takes_its_time_and_energy_before_the_step() -> None:
+    pricer = Modelled(ways(), Modes.of("fixed-ar", ()))
+    plain = drafting(["a"], [1])
+    moving = msgspec.structs.replace(plain, spilled_tokens=3000, fetched_tokens=1000)
+    alone, *rest = pricer.price(plain, FULL_SPEED)
+    first, *others = pricer.price(moving, FULL_SPEED)
+    bytes_moved = 4000 * DEVICE.kv_bytes_per_token
+    assert first.cost.latency_s - alone.cost.latency_s == pytest.approx(bytes_moved / FULL_SPEED, rel=1e-6)
+    assert first.cost.traffic.ext_bytes - alone.cost.traffic.ext_bytes == pytest.approx(bytes_moved)
+    assert first.cost.energy_j > alone.cost.energy_j and others == rest

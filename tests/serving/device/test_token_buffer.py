@@ -1,0 +1,64 @@
+"""The buffers between vLLM and a device: nothing is lost, repeated or out of order, whatever is dry or sent twice."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving.device.token_buffer import Tokens
+from serving.types import Chunk
+
+LAST = 1
+
+
+def chunks(count: int, first: int = 0) -> list[Chunk]:
+    """A request's tokens from position `first` to the end of its `count`."""
+    return [Chunk("r", i, [100 + i], finish=LAST if i == count - 1 else None) for i in range(first, count)]
+
+
+def test_tokens_come_out_in_the_order_in_which_they_came_in() -> None:
+    tokens = Tokens()
+    tokens.open("r")
+    assert tokens.push(chunks(3)) == []
+    assert [tokens.take({"r": 1})[0][0].tokens for _ in range(3)] == [[100], [101], [102]]
+
+
+def test_a_dry_buffer_is_an_underrun_that_is_paid_when_the_token_comes() -> None:
+    tokens = Tokens()
+    tokens.open("r")
+    assert tokens.take({"r": 1}) == ([], 1)
+    assert tokens.owed() == 1
+    assert [chunk.first for chunk in tokens.push(chunks(2))] == [0]
+    assert tokens.owed() == 0
+    assert tokens.take({"r": 1})[1] == 0
+
+
+def test_a_closed_request_takes_nothing_more() -> None:
+    tokens = Tokens()
+    tokens.open("r")
+    tokens.close("r")
+    assert tokens.push(chunks(2)) == []
+    assert tokens.take({"r": 1}) == ([], 0)
+
+
+def test_a_request_that_goes_on_elsewhere_begins_where_it_was() -> None:
+    tokens = Tokens()
+    tokens.open("r", position=2)
+    tokens.push(chunks(4)[:2])
+    assert tokens.held() == {"r": (2, [])}
+    tokens.push(chunks(4, first=2))
+    assert tokens.held() == {"r": (2, [102, 103])}
+
+
+@given(st.integers(1, 20), st.lists(st.one_of(st.just("take"), st.integers(0, 19)), max_size=60))
+def test_every_token_comes_out_once_and_in_order(count: int, acts: list[object]) -> None:
+    tokens = Tokens()
+    tokens.open("r")
+    everything, out, sent = chunks(count), [], 0
+    for act in [*acts, *range(count), *["take"] * count]:
+        if act == "take":
+            out += tokens.take({"r": 1})[0]
+        elif isinstance(act, int):
+            # Sent again from anywhere that was sent already, as after a restart, or the next one.
+            first = min(act, sent)
+            sent = max(sent, min(first + 1, count))
+            out += tokens.push(everything[first : first + 1])
+    assert [token for chunk in out for token in chunk.tokens] == [100 + i for i in range(count)]

@@ -1,0 +1,39 @@
+"""Is what a step gave a request handed to vLLM's front end as one, and nothing of it lost?"""
+
+from vllm.v1.engine import EngineCoreOutput, FinishReason
+
+from serving.edge.outputs import outputs_of
+from serving.token_source.logprob_codec import pack
+from serving.types import Chunk
+
+
+def test_the_tokens_of_a_request_are_one_output_with_its_end() -> None:
+    chunks = [Chunk("a", 0, [1]), Chunk("a", 1, [2, 3]), Chunk("b", 5, [4]), Chunk("c", 7, [5]), Chunk("c", 8, [6], 1)]
+    a, b, c = outputs_of(chunks)
+    assert [(each.request_id, each.new_token_ids) for each in (a, b, c)] == [
+        ("a", [1, 2, 3]),
+        ("b", [4]),
+        ("c", [5, 6]),
+    ]
+    assert (a.finish_reason, b.finish_reason, c.finish_reason) == (None, None, FinishReason.LENGTH)
+
+
+def test_a_stop_has_its_reason() -> None:
+    (output,) = outputs_of([Chunk("a", 0, [1]), Chunk("a", 1, [2], 0, "###")])
+    assert (output.finish_reason, output.stop_reason) == (FinishReason.STOP, "###")
+
+
+def test_what_vllm_said_more_of_comes_one_by_one() -> None:
+    said = [EngineCoreOutput("a", [token], num_nans_in_logits=token) for token in (1, 2)]
+    chunks = [Chunk("a", place, each.new_token_ids, extra=pack(each)) for place, each in enumerate(said)]
+    assert [each.num_nans_in_logits for each in outputs_of([*chunks, Chunk("a", 2, [3]), Chunk("a", 3, [4])])] == [
+        1,
+        2,
+        0,
+    ]
+
+
+def test_chunks_are_left_as_they_are() -> None:
+    chunks = [Chunk("a", 0, [1]), Chunk("a", 1, [2])]
+    outputs_of(chunks)
+    assert [chunk.tokens for chunk in chunks] == [[1], [2]]

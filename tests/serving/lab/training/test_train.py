@@ -1,0 +1,117 @@
+"""Does training learn, the same each time, and keep what it has learnt when it is stopped?"""
+
+import json
+import threading
+from itertools import islice
+from random import Random
+
+import pytest
+import torch
+from transformers import AutoTokenizer
+
+from serving.lab.corpus.corpus import Document, Turn, documents
+from serving.lab.training import train as module
+from serving.lab.training.batches import ASKED, batches, encode, segments
+from serving.lab.training.optimiser import orthogonal
+from serving.lab.training.progress import LOG
+from serving.lab.training.settings import Budget, Settings, rate_at
+from serving.lab.training.shape import Shape
+from serving.lab.training.tokenizer import bpe, save_tokenizer
+from serving.lab.training.train import Run, train
+
+SMALL = Shape(
+    vocabulary=512, layers=2, hidden=32, heads=2, kv_heads=1, head_size=16, experts=8, active=2, expert_hidden=16
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    texts = [turn.content for document in islice(documents(0, "train", machine=False), 300) for turn in document.turns]
+    return bpe(texts, SMALL.vocabulary)
+
+
+def settings(**changes):
+    return Settings(shape=SMALL, parts=2, part_tokens=256, machine=False, **changes)
+
+
+def trained(tokenizer, steps, **changes):
+    run = Run(settings(**changes), tokenizer)
+    return run, [run.step(step / steps) for step in range(steps)]
+
+
+def test_it_learns(tokenizer):
+    run, losses = trained(tokenizer, 40)
+    assert losses[-1] < losses[0] - 1
+    assert run.measure() < losses[0] - 1
+
+
+def test_the_same_seed_gives_the_same_weights_on_any_number_of_threads(tokenizer):
+    one, two, other = (
+        trained(tokenizer, 6, **changes)[0].model for changes in ({"threads": 1}, {"threads": 2}, {"seed": 1})
+    )
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+    assert not torch.equal(one.embedding, other.embedding)
+
+
+def test_a_finished_run_leaves_a_model_and_its_log(tokenizer, tmp_path):
+    assert train(Run(settings(), tokenizer), Budget(steps=4), tmp_path)
+    header, *points = map(json.loads, (tmp_path / LOG).read_text().splitlines())
+    assert header["finished"] and header["shape"]["experts"] == SMALL.experts
+    assert points[-1]["step"] == 4 and points[-1]["tokens"] == 4 * 512
+    assert (tmp_path / "model.safetensors").exists() and not (tmp_path / module.UNFINISHED).exists()
+
+
+def test_a_stopped_run_stays_apart(tokenizer, tmp_path):
+    class Stopped(Run):
+        def step(self, share):
+            if share > 0.3:
+                raise KeyboardInterrupt
+            return super().step(share)
+
+    before = threading.active_count()
+    assert not train(Stopped(settings(), tokenizer), Budget(steps=6), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [module.UNFINISHED]
+    assert not json.loads((tmp_path / module.UNFINISHED / LOG).read_text().splitlines()[0])["finished"]
+    # Its own have ended; torch keeps some, and other tests of this process may have left theirs.
+    assert threading.active_count() < before + 10
+
+
+def test_the_learning_rate_rises_stays_and_falls_to_nothing():
+    rates = [rate_at(share / 1000, Settings()) for share in range(1000)]
+    assert rates[0] < 0.02 and rates[30] == rates[390] == 1.0 and rates[-1] < 0.01
+    assert rates[30:] == sorted(rates[30:], reverse=True)
+
+
+def test_updates_are_nearly_orthogonal():
+    torch.manual_seed(0)
+    for shape in ((5, 24, 8), (5, 8, 24)):
+        sizes = torch.linalg.svdvals(orthogonal(torch.randn(shape)))
+        assert float(sizes.min()) > 0.6 and float(sizes.max()) < 1.3
+
+
+def test_the_chat_template_and_training_write_a_chat_alike(tokenizer, tmp_path):
+    save_tokenizer(tokenizer, 1024, tmp_path)
+    chat = [("system", "Be brief."), ("user", "What is 12 + 7?"), ("assistant", "It is 19.")]
+    tokens = encode(tokenizer, Document("math", tuple(Turn(role, text) for role, text in chat)))
+    messages = [{"role": role, "content": text} for role, text in chat]
+    hf = AutoTokenizer.from_pretrained(tmp_path)
+    assert hf.apply_chat_template(messages, return_dict=False) == tokens.ids
+    answer = [i for i, weight in zip(tokens.ids, tokens.weights, strict=True) if weight != ASKED]
+    assert hf.decode(answer) == "<|im_start|>assistant\nIt is 19.<|im_end|>\n"
+
+
+def test_digits_are_single_tokens_and_every_text_comes_back(tokenizer):
+    text = "In 1984, 250 käse cost 3.75 € — \n\tso."
+    ids = tokenizer.encode(text).ids
+    assert tokenizer.decode(ids) == text
+    assert len(tokenizer.encode("1984").ids) == 4
+
+
+def test_batches_are_full_and_their_segments_short_enough(tokenizer):
+    stream = (encode(tokenizer, document) for document in documents(0, "train", machine=False))
+    for batch in islice(batches(segments(stream, 200, 0.5, Random(0)), 1000), 5):
+        assert sum(batch.lengths) == len(batch.ids) == len(batch.targets) == len(batch.weights) == 1000
+        assert max(batch.lengths) <= 200
+        ends = torch.tensor(batch.lengths).cumsum(0) - 1
+        assert torch.equal(batch.targets[:-1][batch.weights[:-1] > 0], batch.ids[1:][batch.weights[:-1] > 0])
+        assert not batch.weights[ends].any()

@@ -1,0 +1,191 @@
+"""Does the router spread load, keep affinity while load allows, and never choose a device that is closed?"""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving.key_values import TermError
+from serving.policies.router import Router
+from serving.policies.routing import (
+    ROUTERS,
+    SPILL_FACTOR,
+    SPILL_REQUESTS,
+    WEIGHTS,
+    Score,
+    View,
+    loads_of,
+    make_policy,
+    with_room,
+)
+from serving.types import Request
+
+TOPICS = ["", "legal", "cs", "maths", "other"]
+
+
+def request(id: int, topic: str = "", blocks: list[int] | None = None) -> Request:
+    return Request(str(id), 0.0, 100, 10, topic=topic, blocks=blocks or [])
+
+
+def router(policy: str, devices: int) -> Router:
+    made = Router(make_policy(policy))
+    for device in range(devices):
+        made.add(device, 0.01)
+    return made
+
+
+requests = st.lists(
+    st.builds(
+        lambda topic, prefix: request(0, topic, [prefix * 10, prefix * 10 + 1]),
+        st.sampled_from(TOPICS),
+        st.integers(0, 3),
+    ),
+    max_size=80,
+)
+
+
+@given(st.sampled_from(ROUTERS), st.integers(1, 6), requests, st.lists(st.booleans(), max_size=80))
+def test_what_is_in_flight_is_what_was_chosen_and_has_not_ended(
+    policy: str, devices: int, wanted: list[Request], ends: list[bool]
+) -> None:
+    made = router(policy, devices)
+    flying: list[tuple[int, Request]] = []
+    for next_one, end in zip(wanted, ends, strict=False):
+        flying.append((made.choose(next_one), next_one))
+        if end:
+            made.done([flying.pop(0)])
+    for device in range(devices):
+        assert made.in_flight(device) == sum(where == device for where, _ in flying)
+
+
+@given(st.sampled_from(ROUTERS[1:4]), st.integers(1, 6), requests)
+def test_spilling_bounds_the_imbalance(policy: str, devices: int, wanted: list[Request]) -> None:
+    made = router(policy, devices)
+    for each in wanted:
+        least = min(made.in_flight(device) for device in range(devices)) + 1
+        assert made.in_flight(made.choose(each)) <= SPILL_FACTOR * least + SPILL_REQUESTS
+
+
+@given(st.integers(1, 6), requests)
+def test_a_score_bounds_the_imbalance_by_its_weights(devices: int, wanted: list[Request]) -> None:
+    made = router("score", devices)
+    most = 1 + (WEIGHTS["topic"] + WEIGHTS["prefix"]) / WEIGHTS["load"]
+    for each in wanted:
+        least = min(made.in_flight(device) for device in range(devices)) + 1
+        load = made.in_flight(made.choose(each))
+        assert load + SPILL_REQUESTS <= most * (least + SPILL_REQUESTS) + 1e-9
+
+
+@given(st.integers(1, 8), st.lists(st.booleans(), max_size=60))
+def test_the_least_loaded_has_the_fewest_requests(devices: int, ends: list[bool]) -> None:
+    made = router("least-loaded", devices)
+    flying: list[int] = []
+    for end in ends:
+        if end and flying:
+            made.done([(flying.pop(0), request(0))])
+        else:
+            flying.append(made.choose(request(0)))
+    counts = [flying.count(device) for device in range(devices)]
+    assert counts[made.choose(request(0))] == min(counts)
+
+
+@pytest.mark.parametrize("policy", ROUTERS)
+def test_all_devices_are_used(policy: str) -> None:
+    made = router(policy, 4)
+    used = {made.choose(request(n, "cs", [1, 2])) for n in range(40)}
+    assert used == {0, 1, 2, 3}
+
+
+@given(st.sampled_from(ROUTERS), requests, st.lists(st.integers(0, 4), max_size=80))
+def test_a_closed_device_is_never_chosen_and_a_named_one_is_while_it_is_open(
+    policy: str, wanted: list[Request], named: list[int]
+) -> None:
+    made = router(policy, 4)
+    made.close(1)
+    for each, name in zip(wanted, named, strict=False):
+        chosen = made.choose(each, name)
+        assert chosen == name if name in (0, 2, 3) else chosen in (0, 2, 3)
+    made.open(1)
+    assert made.choose(request(0), 1) == 1
+
+
+@pytest.mark.parametrize("policy", ["topic-affine", "score"])
+def test_topics_stay_together_while_load_allows_and_share_the_devices(policy: str) -> None:
+    made = router(policy, 2)
+    homes: dict[str, set[int]] = {topic: set() for topic in ("legal", "cs", "maths", "other")}
+    for n in range(200):
+        topic = list(homes)[n % 4]
+        each = request(n, topic)
+        device = made.choose(each)
+        homes[topic].add(device)
+        made.done([(device, each)])
+    assert all(len(devices) == 1 for devices in homes.values())
+    assert sorted(device for (device,) in homes.values()) == [0, 0, 1, 1]
+
+
+def test_a_topic_moves_to_a_device_that_has_joined_and_away_from_one_that_has_left() -> None:
+    made = router("topic-affine", 1)
+    assert {made.choose(request(n, topic)) for n, topic in enumerate(TOPICS)} == {0}
+    made.add(1, 0.01)
+    made.close(0)
+    assert {made.choose(request(n, topic)) for n, topic in enumerate(TOPICS)} == {1}
+
+
+@pytest.mark.parametrize("policy", ["prefix-affine", "score"])
+def test_a_prompt_goes_where_the_longest_part_of_it_has_been(policy: str) -> None:
+    made = router(policy, 3)
+    first = made.choose(request(0, blocks=[1, 2, 3, 4]))
+    second = made.choose(request(1, blocks=[7, 8]))
+    assert first != second
+    assert made.choose(request(2, blocks=[1, 2, 3, 9])) == first
+    assert made.choose(request(3, blocks=[7, 8, 9])) == second
+
+
+def test_a_faster_device_gets_more() -> None:
+    made = Router(make_policy("least-loaded"))
+    made.add(0, 0.01)
+    made.add(1, 0.03)
+    for n in range(40):
+        made.choose(request(n))
+    assert (made.in_flight(0), made.in_flight(1)) == (30, 10)
+    made.set_speed(1, 0.01)
+    assert made.choose(request(40)) == 1
+
+
+def test_round_robin_takes_turns() -> None:
+    made = router("round-robin", 3)
+    assert [made.choose(request(n)) for n in range(7)] == [0, 1, 2, 0, 1, 2, 0]
+    made.close(1)
+    assert [made.choose(request(n)) for n in range(3)] == [2, 0, 2]
+
+
+def test_the_least_loaded_device_always_has_room() -> None:
+    views = [View(0, 0.01, requests=50), View(1, 0.02, requests=3), View(2, 0.01, requests=1)]
+    loads = loads_of(views)
+    assert loads == [51.0, 8.0, 2.0]
+    assert with_room(views) == [views[2]]
+    assert with_room([replace(view, requests=0) for view in views]) == [replace(view, requests=0) for view in views]
+
+
+def test_weights_that_favour_nothing_but_load_choose_the_least_loaded() -> None:
+    policy = make_policy("score: load=2, topic=0, prefix=0")
+    assert isinstance(policy, Score)
+    views = [View(0, 0.01, requests=2), View(1, 0.01, requests=1)]
+    assert policy.choose(request(0, "cs", [1]), views).index == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("dice", ["'dice'", "round-robin", "score"]),
+        ("score: luck=1", ["luck=1", "load=...", "prefix=..."]),
+        ("score: load=heavy", ["load=heavy", "a number"]),
+        ("score: load=0", ["above 0"]),
+        ("least-loaded: load=1", ["takes no terms"]),
+    ],
+)
+def test_a_router_that_cannot_be_is_refused_in_a_sentence(text: str, said: list[str]) -> None:
+    with pytest.raises(TermError) as refused:
+        make_policy(text)
+    assert all(word in str(refused.value) for word in said), str(refused.value)

@@ -1,0 +1,106 @@
+"""Is the comparison of policies fair, and do the policies do what they are for?"""
+
+import dataclasses
+import json
+
+import pytest
+
+from device_model.load import load_device
+from serving.cli.main import make_parser
+from serving.device.lpddr import Lpddr
+from serving.device.pricing import Modelled
+from serving.policies.modes import Modes
+from serving.policies.step_options import Ways
+from serving.reports import policy_comparison
+from serving.reports.policy_comparison import Figures, figures, mixed, run
+from serving.reports.policy_report import markdown, write
+from serving.scenario.scenario import Scenario
+from serving.scheduler.config import Limits, Rules
+from serving.simulation.node import VirtualNode
+from serving.topics.names import NAMES
+from serving.types import Request
+from tests.serving.simulation.virtually import serve_virtually
+
+BASE = dataclasses.replace(Scenario(), max_num_seqs=16)
+
+
+def of(rate_per_s: float, count: int = 60, **changes: object) -> Figures:
+    return figures(*run(dataclasses.replace(BASE, **changes), mixed(count, 3, rate_per_s)))  # type: ignore[arg-type]
+
+
+def test_the_same_requests_come_at_any_rate_only_sooner() -> None:
+    slow, fast = mixed(50, 1, 2.0), mixed(50, 1, 8.0)
+    for one, other in zip(slow, fast, strict=True):
+        assert one.arrival_s == pytest.approx(4 * other.arrival_s)
+        assert (one.prompt_tokens, one.max_tokens, one.topic, one.ttft_s) == (
+            *(other.prompt_tokens, other.max_tokens),
+            *(other.topic, other.ttft_s),
+        )
+    assert {each.topic for each in slow} == set(NAMES)
+    assert len({each.ttft_s for each in slow}) == 3
+
+
+def test_cost_is_never_much_worse_than_the_better_mode() -> None:
+    for hardware in ("elmoe3d-4gb", "elmoe3d-8gb"):
+        rates = {
+            mode: of(float("inf"), mode=mode, hardware=hardware).tokens_per_s
+            for mode in ("fixed-ar", "fixed-sd", "cost")
+        }
+        assert rates["cost"] >= 0.97 * max(rates["fixed-ar"], rates["fixed-sd"])
+
+
+def test_under_overload_more_requests_are_served_as_promised_if_deadlines_are_looked_at() -> None:
+    shares = {name: of(8.0, 120, batching=name).good_share for name in ("fcfs", "slo-aware")}
+    assert shares["slo-aware"] > shares["fcfs"] + 0.1
+
+
+def test_batches_of_one_topic_find_more_of_their_experts() -> None:
+    """With nobody in a hurry, and much to choose from."""
+    crowd = mixed(150, 0, 2.0, hurried=False)
+    hits = {}
+    for name in ("fcfs", "topic-aware"):
+        scenario = dataclasses.replace(BASE, batching=name, mode="fixed-ar", placement="topic", patience_s=1e4)
+        hits[name] = figures(*run(scenario, crowd)).hit_rate
+    assert hits["topic-aware"] > 1.02 * hits["fcfs"]
+
+
+def test_a_ramp_tells_of_every_policy_up_and_down() -> None:
+    rows = policy_comparison.ramp(BASE, "elmoe3d-4gb")
+    assert len(rows) == 4 * 2 * len(policy_comparison.RAMP)
+    tau = [row for row in rows if row["policy"] == "tau"]
+    assert [row["batch"] for row in tau] == [*policy_comparison.RAMP, *reversed(policy_comparison.RAMP)]
+    assert (tau[0]["mode"], tau[31]["mode"]) == ("ar", "sd")
+
+
+def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
+    ways = Ways(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"))
+    limits = Limits(8, 2048, ways.device.kv_capacity_tokens)
+    nodes = [
+        VirtualNode(i, Modelled(ways, Modes.of("fixed-ar", ())), Lpddr(ways.device.ext_bytes_per_s), limits, Rules())
+        for i in (0, 1)
+    ]
+    requests = [Request(str(i), 0.3 * i, 50, 20) for i in range(10)]
+    outcomes, records = serve_virtually(requests, nodes, choose=lambda request: int(request.id) % 2)
+    assert [each.device for each in outcomes] == [0, 1] * 5
+    assert all(len(each.tokens_s) == 20 and each.started_s >= each.request.arrival_s for each in outcomes)
+    assert {record.device for record in records} == {0, 1}
+    # Each device by itself: the same as if the other were not there.
+    [alone] = [
+        VirtualNode(0, Modelled(ways, Modes.of("fixed-ar", ())), Lpddr(ways.device.ext_bytes_per_s), limits, Rules())
+    ]
+    by_itself, _ = serve_virtually(requests[::2], [alone])
+    assert [each.tokens_s for each in by_itself] == [each.tokens_s for each in outcomes[::2]]
+
+
+def test_the_report_has_every_run_and_the_json_is_json(tmp_path, capsys, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(policy_comparison, "LOADS", (0.9,))
+    args = make_parser().parse_args(["policies", "--requests", "8", "--json", "--out", str(tmp_path)])
+    assert args.run(args) == 0
+    printed = capsys.readouterr().out
+    results = json.loads(printed)
+    assert {row["kind"] for row in results["runs"]} >= {"batching", "mode", "prefill"}
+    text = (tmp_path / "report.md").read_text()
+    assert all(f"| {row['policy']} |" in text for row in results["runs"]) and "`cost` against the better" in text
+    assert (tmp_path / "ramp.png").stat().st_size > 10_000
+    assert markdown(results, "x").count("\n| 0.9 ") == len(results["runs"])
+    assert len(write(results, "x", tmp_path)) == 2

@@ -1,0 +1,199 @@
+"""`foreserve validate`: is what it prints complete, near what the papers print, and a wrong table refused?"""
+
+import csv
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+
+from device_model.specs.table3 import COLUMNS, TABLE3
+from serving.cli.main import make_parser
+
+HEAD = ",".join(COLUMNS)
+ROW = "8,Qwen3-30B-A3B,Elastic-SD,4,0.91,3.78,4.71"
+
+
+def run(*argv):
+    args = make_parser().parse_args([*map(str, argv)])
+    return int(args.run(args))
+
+
+@pytest.fixture(scope="module")
+def printed():
+    """As a user has it, once."""
+    command = [sys.executable, "-m", "serving.cli", "validate", "--system", "elmoe3d", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+def table(tmp_path, *rows):
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join((HEAD, *rows)) + "\n")
+    return path
+
+
+def headline(printed, figure):
+    return next(h for h in printed["headlines"] if h["figure"] == figure)
+
+
+def of_all(printed):
+    return next(e for e in printed["errors"] if (e["target"], e["draft"]) == ("all", "all"))
+
+
+def test_it_has_cells_errors_and_headlines(printed):
+    assert set(printed) == {"cells", "errors", "headlines"}
+    assert all({"system", "figure", "value", "reference"} <= set(h) for h in printed["headlines"])
+    assert {h["system"] for h in printed["headlines"]} == {"elmoe3d"}
+
+
+def test_each_cell_has_the_columns_of_the_table_and_what_it_prints(printed):
+    with TABLE3.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(printed["cells"]) == len(rows) == 128
+    for cell, row in zip(printed["cells"], rows, strict=True):
+        assert set(cell) == {*COLUMNS, "phi_ar_ref", "phi_sd_ref"}
+        assert (str(cell["hb_gb"]), cell["target"], cell["draft"], str(cell["batch"])) == tuple(row.values())[:4]
+        assert cell["alpha"] == float(row["alpha"])
+        for mode in ("phi_ar", "phi_sd"):
+            assert cell[f"{mode}_ref"] == (float(row[mode]) if row[mode] else None)
+            assert math.isfinite(cell[mode]) and cell[mode] > 0
+
+
+@pytest.mark.parametrize(("mode", "most"), [("phi_ar", 3.0), ("phi_sd", 7.0)])
+def test_the_mean_error_is_small_and_is_that_of_the_cells(printed, mode, most):
+    given = [cell for cell in printed["cells"] if cell[f"{mode}_ref"]]
+    errors = [100 * abs(cell[mode] / cell[f"{mode}_ref"] - 1) for cell in given]
+    found = of_all(printed)[mode]
+    assert found["cells"] == len(given) == 96
+    assert found["mape"] == pytest.approx(sum(errors) / len(errors), abs=0.01)
+    assert found["largest"] == pytest.approx(max(errors), abs=0.02)
+    assert found["mape"] <= most
+
+
+def test_errors_are_given_by_model_by_scheme_and_of_all(printed):
+    groups = [(e["target"], e["draft"]) for e in printed["errors"]]
+    assert len(groups) == len(set(groups)) == 5 * 5
+    assert sum(e["phi_ar"]["cells"] for e in printed["errors"] if "all" not in (e["target"], e["draft"])) == 96
+
+
+@pytest.mark.parametrize(("hb_gb", "reference"), [(4, 3.41), (8, 6.94)])
+def test_the_best_mode_is_as_fast_as_published(printed, hb_gb, reference):
+    found = headline(printed, f"best-mode speedup, {hb_gb} GB")
+    assert found["reference"] == reference
+    assert found["value"] == pytest.approx(reference, rel=0.03)
+    bests = [
+        max(cell["phi_ar"], cell["phi_sd"])
+        for cell in printed["cells"]
+        if cell["draft"] == "Elastic-SD" and cell["hb_gb"] == hb_gb
+    ]
+    assert found["value"] == pytest.approx(sum(bests) / 16, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("figure", "reference"),
+    [
+        ("speedup over xPU, mean", 6.6),
+        ("speedup over the best prior platform, mean", 2.2),
+        ("energy of xPU over ours, mean", 4.4),
+        ("energy of the best prior platform over ours, mean", 1.4),
+    ],
+)
+def test_the_headlines_are_within_a_tenth(printed, figure, reference):
+    found = headline(printed, figure)
+    assert found["reference"] == reference
+    assert found["value"] == pytest.approx(reference, rel=0.10)
+
+
+def test_a_table_of_one_row_is_enough(tmp_path, capsys):
+    assert run("validate", "--json", "--reference", table(tmp_path, ROW)) == 0
+    found = json.loads(capsys.readouterr().out)
+    (cell,) = found["cells"]
+    assert (cell["hb_gb"], cell["batch"], cell["phi_ar_ref"], cell["phi_sd_ref"]) == (8, 4, 3.78, 4.71)
+    assert of_all(found)["phi_ar"]["cells"] == 1
+    assert headline(found, "best-mode speedup, 8 GB")["value"] == pytest.approx(
+        max(cell["phi_ar"], cell["phi_sd"]), abs=1e-3
+    )
+
+
+def test_a_row_without_speedups_is_predicted_as_the_same_row_with(tmp_path, capsys):
+    run("validate", "--json", "--reference", table(tmp_path, ROW, ROW.replace("3.78,4.71", ",")))
+    known, withheld = json.loads(capsys.readouterr().out)["cells"]
+    assert (withheld["phi_ar_ref"], withheld["phi_sd_ref"]) == (None, None)
+    assert (withheld["phi_ar"], withheld["phi_sd"]) == (known["phi_ar"], known["phi_sd"])
+
+
+def test_a_size_that_is_not_published_lies_between_those_that_are(tmp_path, capsys):
+    run("validate", "--json", "--reference", table(tmp_path, *(ROW.replace("8", gb, 1) for gb in ("4", "6.25", "8"))))
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    assert [cell["hb_gb"] for cell in cells] == [4, 6.25, 8]
+    for mode in ("phi_ar", "phi_sd"):
+        assert cells[0][mode] < cells[1][mode] < cells[2][mode]
+
+
+def test_people_are_told_which_figures_resist_and_why(tmp_path, capsys):
+    assert run("validate", "--reference", table(tmp_path, ROW.replace("3.78", "9.99"))) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "AR 3." in out and "where the paper has 9.99. The xPU takes " in out
+    assert "The paper's figure needs " in out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "can't be read; allowed is a CSV file in UTF-8"),
+        ("", "line 1: no column hb_gb; required are hb_gb, target,"),
+        (f"{HEAD}\n", "has no cell; a validation needs at least one row."),
+        (f"{HEAD}\n{ROW.replace('3.78', 'fast')}\n", "line 2: phi_ar is 'fast'; allowed is a number in its range"),
+        (f"{HEAD}\n{ROW.replace('Qwen3-30B-A3B', 'GPT-5')}\n", "There is no model 'gpt-5'; those that exist are"),
+        (f"{HEAD}\n{ROW.replace('8', '12', 1)}\n", "There is no hardware 'elmoe3d-12gb'; "),
+    ],
+)
+def test_a_wrong_table_is_refused_in_one_sentence(tmp_path, text, said):
+    """As a user meets it: on stderr, with exit code 2 and no traceback."""
+    path = tmp_path / "mine.csv"
+    if text is not None:
+        path.write_text(text)
+    command = [sys.executable, "-m", "serving.cli", "validate", "--json", "--reference", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("foreserve validate: ") and said in done.stderr
+    assert done.stderr.count("\n") == 1 and done.stderr.endswith(".\n")
+
+
+def test_a_calibration_on_nothing_is_refused_in_one_sentence(tmp_path):
+    path = table(tmp_path, ROW.replace("3.78,4.71", ","))
+    command = [
+        sys.executable,
+        "-m",
+        "serving.cli",
+        "calibrate",
+        "--reference",
+        str(path),
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr.endswith("No cell has a speedup; a calibration needs some to fit to.\n")
+    assert not (tmp_path / "o").exists()
+
+
+def test_it_draws_four_pictures(tmp_path, capsys):
+    folder = tmp_path / "drawn" / "here"
+    assert run("validate", "--json", "--reference", table(tmp_path, ROW), "--plots", folder) == 0
+    out, err = capsys.readouterr()
+    assert len(json.loads(out)["cells"]) == 1  # what is drawn is named on stderr
+    names = {"predicted-against-published.png", "speedup.png", "energy.png", "roofline.png"}
+    assert {path.name for path in folder.iterdir()} == names
+    assert all(path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 10_000 for path in folder.iterdir())
+    assert err.count("Drawn:") == 4
+
+
+def test_a_place_for_pictures_that_is_a_file_is_refused_in_one_sentence(tmp_path):
+    path = table(tmp_path, ROW)
+    command = [sys.executable, "-m", "serving.cli", "validate", "--reference", str(path), "--plots", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1

@@ -1,0 +1,113 @@
+"""Are devices what was written, and contradictions refused in a sentence?"""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_model.condition import Condition
+from serving.device.device_spec import Emulated, Figures, check_shared
+from serving.edge.preflight import prepare
+from serving.scenario.faults import Fault
+from serving.scenario.fleet import FleetError, Member, described, parse_entry
+from serving.scenario.scenario import Scenario, ScenarioError
+
+DEFAULT = Member("elmoe3d", "elmoe3d-8gb", "elastic")
+names = st.from_regex(r"[a-z][a-z0-9.-]{0,8}", fullmatch=True)
+
+
+def figures_of(emulated: Emulated) -> Figures:
+    return emulated.figures(emulated.load())
+
+
+@given(st.integers(1, 5), names, names, names | st.just(""))
+def test_what_is_described_is_read_back(count: int, system: str, hardware: str, draft: str) -> None:
+    members = [Member(system, hardware, "" if draft == "none" else draft)] * count
+    plain = DEFAULT._replace(draft="")
+    assert parse_entry(described(members), plain, "It") == members
+
+
+def test_what_an_entry_leaves_out_is_as_in_the_scenario() -> None:
+    assert parse_entry("elmoe3d-4gb", DEFAULT, "It") == [Member("elmoe3d", "elmoe3d-4gb", "elastic")]
+    assert parse_entry("2 x xpu/elmoe3d-4gb+none", DEFAULT, "It") == [Member("xpu", "elmoe3d-4gb", "")] * 2
+    assert parse_entry("3x elmoe3d-6gb+eagle", DEFAULT, "It") == [Member("elmoe3d", "elmoe3d-6gb", "eagle")] * 3
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0 x elmoe3d-4gb", "two x elmoe3d-4gb", "a/b/c", "elmoe3d-4gb + elastic", "-1 x a"]
+)
+def test_an_entry_that_cannot_be_read_is_refused_with_the_syntax(text: str) -> None:
+    with pytest.raises(FleetError, match=r"It is .*COUNT x .*HARDWARE"):
+        parse_entry(text, DEFAULT, "It")
+
+
+def test_a_fleet_says_how_many_devices_there_are() -> None:
+    fleet = ("2 x elmoe3d-4gb", "xpu/elmoe3d-8gb")
+    assert described(Scenario(fleet=fleet).members) == "2 x elmoe3d/elmoe3d-4gb+elastic, 1 x xpu/elmoe3d-8gb"
+    assert len(Scenario(fleet=fleet, devices=3).members) == 3
+    assert len(Scenario(devices=3).members) == 3
+    with pytest.raises(ScenarioError, match="`devices` is 2, and `fleet` has 3"):
+        Scenario(fleet=fleet, devices=2)
+
+
+def test_devices_that_differ_are_priced_each_as_what_it_is() -> None:
+    scenario = Scenario(fleet=("elmoe3d-4gb", "elmoe3d-8gb", "xpu/elmoe3d-8gb", "elmoe3d-8gb+none"))
+    small, large, xpu, plain = [figures_of(Emulated.of(scenario, member)) for member in scenario.members]
+    assert large.token_s < small.token_s < xpu.token_s
+    assert (large.deepest, plain.deepest, xpu.deepest) == (20, 0, 0)
+    assert xpu.kv_capacity_tokens < small.kv_capacity_tokens < large.kv_capacity_tokens
+
+
+def test_devices_that_share_an_lpddr_have_less_room_each_and_the_same_bandwidth() -> None:
+    emulated = Emulated.of(Scenario(), DEFAULT._replace(draft=""))
+    alone, shared = figures_of(emulated), figures_of(emulated._replace(sharers=2))
+    assert alone.kv_capacity_tokens / 2 < shared.kv_capacity_tokens < alone.kv_capacity_tokens
+    throttled = figures_of(emulated.in_condition(Condition(ext_share=0.5)))
+    assert throttled.ext_bytes_per_s == pytest.approx(alone.ext_bytes_per_s)
+    assert throttled.token_s > alone.token_s
+    check_shared([1.0, 1.0, 2.0, 2.0, 3.0], 2)
+    with pytest.raises(FleetError, match="Device 1 shares the LPDDR of device 0"):
+        check_shared([1.0, 2.0], 2)
+
+
+def test_a_draft_cannot_be_traced_wherever_it_is() -> None:
+    with pytest.raises(ScenarioError, match="plain decoding only"):
+        Scenario(fleet=("elmoe3d-4gb", "elmoe3d-4gb+elastic"), residency="trace")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        (Scenario(fleet=("elmoe3d-4gb", "elmoe3d-5tb")), ["elmoe3d-5tb", "elmoe3d-8gb"]),
+        (Scenario(fleet=("abacus/elmoe3d-4gb",)), ["abacus", "xpu"]),
+        (Scenario(faults=("fire: at=3",)), ["`faults`", "fire", "stall"]),
+        (Scenario(faults=("stall: for=1, device=1",)), ["`faults`", "names device 1", "there are 1"]),
+        (Scenario(faults=("hb: left=0.5",), system="xpu"), ["hb_share", "has no HB"]),
+        (Scenario(faults=("hb: left=0.01",)), ["hb_share", "one bank"]),
+        (Scenario(faults=("lost: device=0",)), ["`faults`", "at least 2"]),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_started(scenario: Scenario, said: list[str]) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        prepare(replace(scenario, http_port=0, grpc_port=0))
+    assert all(word in str(refused.value) for word in said), str(refused.value)
+
+
+def test_the_context_is_what_the_least_of_the_devices_holds() -> None:
+    both = prepare(Scenario(fleet=("elmoe3d-4gb", "elmoe3d-8gb"), http_port=0, grpc_port=0))
+    both.sock.close()
+    assert both.max_model_len <= min(figures.kv_capacity_tokens for _, figures in both.fleet)
+    assert [emulated.hardware for emulated, _ in both.fleet] == ["elmoe3d-4gb", "elmoe3d-8gb"]
+
+
+def test_a_router_that_cannot_be_is_refused_with_its_key() -> None:
+    with pytest.raises(ScenarioError, match="`router` is 'dice'"):
+        Scenario(router="dice")
+
+
+def test_a_fault_leaves_what_it_says() -> None:
+    emulated = Emulated.of(Scenario(), DEFAULT._replace(draft=""))
+    sound = figures_of(emulated)
+    hb = figures_of(emulated.in_condition(Fault("hb", 0.5).condition))
+    assert hb.kv_capacity_tokens < sound.kv_capacity_tokens and hb.token_s > sound.token_s

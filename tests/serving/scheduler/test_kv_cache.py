@@ -1,0 +1,93 @@
+"""Are blocks neither lost nor given twice, and shared by those who begin alike?"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving.scheduler.kv_cache import Held, KvCache
+
+SIZE = 4
+
+
+def begin(cache: KvCache, hashes: list[int], tokens: int) -> Held:
+    """A sequence of so many tokens, computed to its end."""
+    held = cache.share(hashes[: cache.known(hashes)])
+    cache.grow(held, tokens)
+    cache.publish(held, hashes, tokens)
+    return held
+
+
+def test_a_sequence_takes_whole_blocks_and_gives_them_back() -> None:
+    cache = KvCache(capacity_tokens=43, block_tokens=SIZE)
+    assert cache.free == 10
+    held = cache.share([])
+    cache.grow(held, 9)
+    assert (cache.used, held.blocks) == (3, 3)
+    cache.grow(held, 12)
+    assert cache.used == 3
+    cache.release(held)
+    assert cache.free == 10
+
+
+def test_who_begins_alike_shares_what_is_alike_and_no_more() -> None:
+    cache = KvCache(400, SIZE)
+    begin(cache, [1, 2, 3], 13)
+    assert cache.used == 4
+    assert cache.known([1, 2, 9]) == 2
+    begin(cache, [1, 2, 9], 13)
+    assert cache.used == 4 + 2
+
+
+def test_blocks_are_not_known_before_they_are_computed() -> None:
+    cache = KvCache(400, SIZE)
+    held = cache.share([])
+    cache.grow(held, 12)
+    assert cache.known([1, 2, 3]) == 0
+    cache.publish(held, [1, 2, 3], 7)
+    assert cache.known([1, 2, 3]) == 1
+
+
+def test_two_who_computed_the_same_at_once_keep_one_copy() -> None:
+    cache = KvCache(400, SIZE)
+    first, second = cache.share([]), cache.share([])
+    for held in (first, second):
+        cache.grow(held, 8)
+    for held in (first, second):
+        cache.publish(held, [1, 2], 8)
+    assert cache.used == 2
+
+
+def test_what_nobody_uses_stays_until_its_room_is_wanted_and_a_prompts_end_goes_first() -> None:
+    cache = KvCache(4 * SIZE, SIZE)
+    cache.release(begin(cache, [1, 2, 3], 12))
+    assert (cache.used, cache.known([1, 2, 3])) == (0, 3)
+    cache.grow(cache.share([]), 2 * SIZE)
+    assert cache.known([1, 2, 3]) == 2
+    assert cache.needed(3 * SIZE, [1, 2]) == 3  # to use idle blocks takes them from what is free
+
+
+def test_with_less_capacity_than_is_used_nothing_is_free() -> None:
+    cache = KvCache(400, SIZE)
+    held = begin(cache, [1], 40)
+    cache.resize(20)
+    assert cache.free == -5
+    cache.release(held)
+    assert cache.free == 5 and cache.known([1]) == 1
+
+
+@given(st.lists(st.tuples(st.lists(st.integers(0, 3), max_size=4), st.integers(0, 6), st.booleans()), max_size=40))
+def test_blocks_in_use_are_those_that_sequences_hold_each_shared_one_once(
+    steps: list[tuple[list[int], int, bool]],
+) -> None:
+    cache = KvCache(30 * SIZE, SIZE)
+    alive: list[Held] = []
+    for path, more, ends in steps:
+        # A block's hash stands for all before it.
+        hashes = [hash(tuple(path[: i + 1])) for i in range(len(path))]
+        tokens = len(hashes) * SIZE + more
+        if tokens and cache.needed(tokens, hashes[: cache.known(hashes)]) <= cache.free:
+            alive.append(begin(cache, hashes, tokens))
+        if ends and alive:
+            cache.release(alive.pop(0))
+        shared = {each for held in alive for each in held.shared}
+        assert cache.used == len(shared) + sum(held.own for held in alive)
+        assert 0 <= cache.used <= cache.capacity

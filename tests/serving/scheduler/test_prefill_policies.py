@@ -1,0 +1,199 @@
+"""What prefill policies, prefix caching and preemption do to a batch, and to the gaps between tokens."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_model.load import load_device
+from serving.device.lpddr import Lpddr
+from serving.device.pricing import Modelled
+from serving.policies.modes import Modes
+from serving.policies.step_options import Ways
+from serving.scheduler.config import PREEMPTION, PREFILL, Limits, Rules
+from serving.scheduler.scheduler import Scheduler
+from serving.simulation.node import Outcome, VirtualNode
+from serving.types import NEVER, Batch, Done, Request
+from tests.serving.simulation.virtually import serve_virtually
+
+WAYS = Ways(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"))
+ROOM = Limits(max_num_seqs=4, max_num_batched_tokens=64, kv_capacity_tokens=1000, block_tokens=4)
+
+
+def request(id: str, prompt: int = 8, output: int = 4, blocks: list[int] | None = None, priority: int = 0) -> Request:
+    return Request(id, 0.0, prompt, output, blocks=blocks or [], priority=priority)
+
+
+class Device:
+    """Carries out what the scheduler plans, a second a step."""
+
+    def __init__(self, limits: Limits = ROOM, **rules: object) -> None:
+        self.scheduler = Scheduler(limits, Rules(**rules))  # type: ignore[arg-type]
+        self.at, self.last, self.done = 0.0, -1.0, Done()
+        self.batch = Batch([], [], [], [], 0.0)
+
+    def step(self, *requests: Request) -> Batch:
+        for each in requests:
+            self.scheduler.submit(each)
+        self.batch = self.scheduler.plan(self.at, self.at, self.last, self.done)
+        self.last, self.at, self.done = self.at, self.at + 1.0, Done(1)
+        return self.batch
+
+
+def test_mixed_steps_decode_and_take_a_chunk_of_a_prompt() -> None:
+    device = Device(prefill_chunk=16)
+    device.step(request("a"))
+    assert device.step(request("b", prompt=40)).new_tokens == [1, 16]
+    assert device.step().new_tokens == [1, 16]
+    assert device.step().new_tokens == [1, 8]
+
+
+def test_prefill_first_lets_those_who_decode_wait_for_the_prompt() -> None:
+    device = Device(prefill="prefill-first")
+    device.step(request("a"))
+    waits = device.step(request("b", prompt=100))
+    assert (waits.ids, waits.new_tokens, waits.horizon) == (["b"], [64], 1)
+    assert (device.step().ids, device.step().ids) == (["b"], ["a", "b"])
+
+
+def test_decode_first_lets_the_prompt_wait_for_those_who_decode() -> None:
+    device = Device(prefill="decode-first")
+    device.step(request("a", output=4))
+    assert device.step().ids == ["a"]
+    assert device.step(request("b")).ids == ["a"]
+    assert device.step().ids == ["a"]
+    assert device.step().ids == ["b"]
+
+
+def test_decode_first_fills_the_batch_before_it_decodes() -> None:
+    device = Device(prefill="decode-first")
+    device.step(request("a", prompt=60), request("b", prompt=60), request("c", prompt=4))
+    assert device.step().ids == ["b", "c"]
+    assert (device.step().ids, device.batch.phase) == (["a", "b", "c"], "decode")
+
+
+def test_a_prompt_that_begins_like_another_computes_only_the_rest() -> None:
+    device = Device()
+    device.step(request("a", prompt=18, blocks=[1, 2, 3, 4]))
+    again = device.step(request("b", prompt=18, blocks=[1, 2, 3, 9]))
+    assert (again.new_tokens, again.context) == ([1, 6], [18, 12])
+    assert (again.queried_tokens, again.cached_tokens) == (18, 12)
+
+
+def test_of_a_prompt_that_is_known_to_its_end_one_block_is_computed_again() -> None:
+    device = Device()
+    device.step(request("a", prompt=16, blocks=[1, 2, 3, 4]))
+    assert device.step(request("b", prompt=16, blocks=[1, 2, 3, 4])).new_tokens == [1, 4]
+
+
+def test_without_prefix_caching_everything_is_computed() -> None:
+    device = Device(prefix_caching=False)
+    device.step(request("a", prompt=16, blocks=[1, 2, 3, 4]))
+    assert device.step(request("b", prompt=16, blocks=[1, 2, 3, 4])).new_tokens == [1, 16]
+
+
+TIGHT = Limits(max_num_seqs=4, max_num_batched_tokens=64, kv_capacity_tokens=24, block_tokens=4, spill_tokens=100)
+
+
+@pytest.mark.parametrize("preemption", PREEMPTION)
+def test_who_is_preempted_is_computed_again_or_fetched(preemption: str) -> None:
+    device = Device(TIGHT, preemption=preemption)
+    device.step(request("a", output=9), request("b", output=9))
+    seen = [device.step() for _ in range(20)]
+    preempting = next(batch for batch in seen if batch.preemptions)
+    assert preempting.ids == ["a"]
+    back = next(batch for batch in seen if batch.started == ["b"])
+    spills = preemption == "spill"
+    assert (preempting.spilled_tokens, back.fetched_tokens) == ((12, 12) if spills else (0, 0))
+    assert back.new_tokens == ([1] if spills else [13])
+
+
+def test_the_least_urgent_is_preempted() -> None:
+    device = Device(TIGHT, batching="priority")
+    device.step(request("a", output=9, priority=1), request("b", output=9))
+    while not device.step().preemptions:
+        pass
+    assert device.batch.ids == ["b"]
+
+
+def test_with_less_room_after_a_fault_sequences_leave_until_the_rest_fits() -> None:
+    device = Device()
+    device.step(request("a", prompt=20, output=50), request("b", prompt=20, output=50))
+    device.scheduler.limit(replace(ROOM, kv_capacity_tokens=30))
+    while not device.step().preemptions:
+        pass
+    assert len(device.batch.ids) == 1
+
+
+def test_a_lone_sequence_runs_even_where_it_has_no_room() -> None:
+    device = Device(Limits(4, 64, 8, block_tokens=4))
+    assert device.step(request("a", prompt=30, output=3)).new_tokens == [30]
+    assert [device.step().new_tokens, device.step().new_tokens] == [[1], [1]]
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 50), st.integers(1, 60), st.integers(1, 30), st.integers(0, 2)), min_size=1, max_size=20
+    ),
+    st.sampled_from(PREFILL),
+    st.sampled_from(PREEMPTION),
+    st.sampled_from(["fcfs", "topic-aware", "slo-aware", "priority"]),
+    st.sampled_from(["none", "tokens"]),
+    st.sampled_from([0, 7]),
+)
+def test_under_all_policies_every_request_gets_all_its_tokens_within_the_limits(
+    drawn: list[tuple[float, int, int, int]], prefill: str, preemption: str, batching: str, fairness: str, chunk: int
+) -> None:
+    limits = Limits(3, 50, 120, block_tokens=4, spill_tokens=60)
+    rules = Rules(batching, prefill, chunk, preemption, fairness, hold_s=2.0)
+    scheduler = Scheduler(limits, rules)
+    requests = [
+        Request(str(i), at, prompt, output, topic="ab"[kind % 2], key=str(kind), priority=kind, blocks=[kind, kind + 9])
+        for i, (at, prompt, output, kind) in enumerate(drawn)
+    ]
+    for each in requests:
+        scheduler.submit(each)
+    out, at, last, steps = dict.fromkeys((r.id for r in requests), 0), 0.0, -1.0, 0
+    for _ in range(10_000):
+        batch = scheduler.plan(at, at, last, Done(steps))
+        steps = batch.horizon if batch.ids else 0
+        assert len(batch.ids) <= 3 and sum(batch.new_tokens) <= 50
+        assert batch.kv_tokens <= limits.kv_capacity_tokens
+        assert chunk == 0 or sum(new for new in batch.new_tokens if new > 1) <= chunk
+        for id, emits in zip(batch.ids, batch.emits, strict=True):
+            out[id] += steps * emits
+        if not batch.ids and batch.until_s == NEVER:
+            break
+        last, at = at, batch.until_s if not batch.ids else batch.start_s + steps
+    assert out == {r.id: r.max_tokens for r in requests}
+    assert scheduler.kv.used == 0
+
+
+def gaps(outcomes: list[Outcome]) -> list[float]:
+    return [later - one for each in outcomes for one, later in pairwise(each.tokens_s)]
+
+
+def served(**rules: object) -> list[Outcome]:
+    """Eight who decode for long, and a prompt of 1,500 tokens each second."""
+    talk = [Request(f"talk {i}", 0.0, 50, 300) for i in range(8)]
+    read = [Request(f"read {i}", 1.0 + i, 1500, 2) for i in range(4)]
+    limits = Limits(16, 2048, WAYS.device.kv_capacity_tokens)
+    pricer = Modelled(WAYS, Modes.of("fixed-ar", ()))
+    node = VirtualNode(0, pricer, Lpddr(WAYS.device.ext_bytes_per_s), limits, Rules(**rules))  # type: ignore[arg-type]
+    outcomes, _ = serve_virtually(talk + read, [node])
+    return outcomes
+
+
+def test_what_each_prefill_policy_does_to_tokens_in_between_and_to_the_first() -> None:
+    of = {name: served(prefill=name) for name in PREFILL} | {"chunked": served(prefill_chunk=128)}
+    longest = {name: max(gaps(outcomes[:8])) for name, outcomes in of.items()}
+    ttft = {name: np.mean([each.ttft_s for each in outcomes[8:]]) for name, outcomes in of.items()}
+    # Who decodes is not disturbed at all, by letting prompts wait until it has done.
+    assert longest["decode-first"] < longest["mixed"] / 3 and ttft["decode-first"] > 3 * ttft["mixed"]
+    # A whole prompt reads nearly all experts, once: with it or after it, the token is as late.
+    assert longest["mixed"] < longest["prefill-first"] < 1.3 * longest["mixed"]
+    # A chunk of it reads nearly as many again: not sooner over for those who decode, and far longer for its own.
+    assert longest["chunked"] > 0.6 * longest["mixed"] and ttft["chunked"] > 3 * ttft["mixed"]

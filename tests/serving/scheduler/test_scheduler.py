@@ -1,0 +1,134 @@
+"""Continuous batching: what a step computes, within the limits of sequences, tokens and KV cache."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving.scheduler.config import Limits
+from serving.scheduler.scheduler import Scheduler
+from serving.scheduler.step import MAX_HORIZON
+from serving.types import NEVER, Batch, Done, Request
+
+LIMITS = Limits(max_num_seqs=4, max_num_batched_tokens=64, kv_capacity_tokens=1000, block_tokens=1)
+
+
+def request(id: str, arrival_s: float = 0.0, prompt: int = 8, output: int = 4, released: int = 0) -> Request:
+    return Request(id, arrival_s, prompt, output, released)
+
+
+def scheduler_with(*requests: Request, limits: Limits = LIMITS) -> Scheduler:
+    scheduler = Scheduler(limits)
+    for each in requests:
+        scheduler.submit(each)
+    return scheduler
+
+
+def first_plan(scheduler: Scheduler, at: float = 0.0) -> Batch:
+    return scheduler.plan(at, at, -1.0, Done(0))
+
+
+def test_a_prompt_is_prefilled_and_then_decoded_until_its_last_token() -> None:
+    scheduler = scheduler_with(request("a", prompt=8, output=4))
+    prefill = first_plan(scheduler)
+    assert (prefill.ids, prefill.new_tokens, prefill.context, prefill.emits) == (["a"], [8], [0], [True])
+    assert (prefill.phase, prefill.started, prefill.horizon) == ("prefill", ["a"], 1)
+    decode = scheduler.plan(1.0, 1.0, 0.0, Done(1))
+    assert (decode.new_tokens, decode.context, decode.phase, decode.horizon) == ([1], [8], "decode", 3)
+    assert not scheduler.plan(2.0, 2.0, 1.9, Done(3)).ids
+
+
+def test_a_long_prompt_is_cut_into_chunks_and_emits_only_with_the_last() -> None:
+    scheduler = scheduler_with(request("a", prompt=150))
+    seen = []
+    for step in range(3):
+        batch = scheduler.plan(float(step), float(step), step - 1.0, Done(int(step > 0)))
+        seen.append((batch.new_tokens, batch.context, batch.emits))
+    assert seen == [([64], [0], [False]), ([64], [64], [False]), ([22], [128], [True])]
+
+
+def test_decoding_comes_before_a_new_prompt_in_a_mixed_step() -> None:
+    scheduler = scheduler_with(request("a"))
+    first_plan(scheduler)
+    scheduler.submit(request("b", 0.5, prompt=100))
+    mixed = scheduler.plan(1.0, 1.0, 0.0, Done(1))
+    assert (mixed.ids, mixed.new_tokens, mixed.phase) == (["a", "b"], [1, 63], "mixed")
+
+
+def test_an_idle_device_begins_at_the_arrival_and_not_at_the_news_of_it() -> None:
+    scheduler = scheduler_with(request("a", arrival_s=5.0))
+    assert scheduler.plan(1.0, 5.002, -1.0, Done(0)).start_s == 5.0
+
+
+def test_a_known_later_arrival_bounds_the_batch() -> None:
+    scheduler = scheduler_with(request("a"), request("b", arrival_s=3.0))
+    assert first_plan(scheduler).until_s == 3.0
+
+
+def test_the_batch_is_bounded_by_sequences_and_first_come_is_first_served() -> None:
+    scheduler = scheduler_with(*(request(str(i), arrival_s=-i) for i in range(6)))
+    batch = first_plan(scheduler)
+    assert (batch.ids, batch.waiting) == (["5", "4", "3", "2"], 2)
+
+
+def test_an_aborted_request_is_gone_from_the_next_step() -> None:
+    scheduler = scheduler_with(request("a"), request("b"))
+    first_plan(scheduler)
+    scheduler.abort("a")
+    scheduler.abort("unknown")
+    assert scheduler.plan(1.0, 1.0, 0.0, Done(1)).ids == ["b"]
+
+
+def test_a_request_that_stops_early_leaves() -> None:
+    scheduler = scheduler_with(request("a", output=100))
+    first_plan(scheduler)
+    assert not scheduler.plan(1.0, 1.0, 0.0, Done(1, finished=["a"])).ids
+
+
+def test_a_request_that_was_begun_elsewhere_goes_on_decoding() -> None:
+    batch = first_plan(scheduler_with(request("a", prompt=8, output=10, released=3)))
+    assert (batch.new_tokens, batch.context, batch.horizon) == ([1], [10], 7)
+
+
+def test_an_arrival_whose_news_came_too_late_for_a_step_is_a_slip() -> None:
+    scheduler = scheduler_with(request("a"))
+    first_plan(scheduler)
+    scheduler.submit(request("b", arrival_s=0.5))
+    assert scheduler.plan(2.0, 2.0, last=1.0, done=Done(1)).slips == 1
+
+
+def test_when_the_kv_cache_is_full_the_last_comer_waits_and_is_computed_again() -> None:
+    limits = Limits(max_num_seqs=4, max_num_batched_tokens=64, kv_capacity_tokens=21, block_tokens=1)
+    scheduler = scheduler_with(request("a", output=9), request("b", output=9), limits=limits)
+    assert first_plan(scheduler).ids == ["a", "b"]
+    preempted = scheduler.plan(1.0, 1.0, 0.0, Done(1))
+    while preempted.preemptions == 0:
+        preempted = scheduler.plan(preempted.start_s + 1, 99.0, preempted.start_s, Done(preempted.horizon))
+    assert (preempted.ids, preempted.waiting) == (["a"], 1)
+    assert scheduler.kv_tokens <= limits.kv_capacity_tokens
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 50), st.integers(1, 60), st.integers(1, 40)), min_size=1, max_size=25),
+    st.integers(1, 6),
+    st.integers(8, 80),
+)
+def test_every_request_gets_all_its_tokens_within_the_limits(
+    drawn: list[tuple[float, int, int]], max_num_seqs: int, max_num_batched_tokens: int
+) -> None:
+    limits = Limits(max_num_seqs, max_num_batched_tokens, kv_capacity_tokens=120, block_tokens=1)
+    requests = [Request(str(i), *each) for i, each in enumerate(drawn)]
+    scheduler = scheduler_with(*requests, limits=limits)
+    out = dict.fromkeys((r.id for r in requests), 0)
+    at, last, steps = 0.0, -1.0, 0
+    for _ in range(10_000):
+        batch = scheduler.plan(at, at, last, Done(steps))
+        steps = batch.horizon if batch.ids else 0
+        assert len(batch.ids) <= max_num_seqs
+        assert sum(batch.new_tokens) <= max_num_batched_tokens
+        assert batch.kv_tokens + len(batch.ids) * (batch.horizon - 1) <= limits.kv_capacity_tokens
+        assert 1 <= batch.horizon <= MAX_HORIZON
+        for id, emits in zip(batch.ids, batch.emits, strict=True):
+            out[id] += steps * emits
+        if not batch.ids and batch.until_s == NEVER:
+            break
+        last, at = at, batch.until_s if not batch.ids else batch.start_s + steps
+    assert out == {r.id: r.max_tokens for r in requests}

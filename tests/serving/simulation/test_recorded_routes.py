@@ -1,0 +1,89 @@
+"""Are recorded routes read as they were chosen, and does a device follow them?"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_model.experts.route_map import RouteMap, Routers
+from device_model.specs.spec import SpecError
+from serving.device.traced_pricing import Trace, Traced
+from serving.scenario.scenario import BUNDLED_MODEL
+from serving.simulation.recorded_routes import FILE, Recorded, read, record
+from serving.token_source.routes import format_of
+from serving.types import Batch
+
+TRACE = Trace("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", str(BUNDLED_MODEL))
+ROUTERS = format_of(str(BUNDLED_MODEL)).routers
+TAPE = read(BUNDLED_MODEL / FILE, ROUTERS)
+AS_TARGET = RouteMap(ROUTERS, Routers(48, 128, 8))
+
+
+def batch(requests: list[tuple[int, str, int, int]]) -> Batch:
+    seeds, topics, context, new = (list(column) for column in zip(*requests, strict=True))
+    ids = [str(i) for i in range(len(requests))]
+    return Batch(ids, new, context, [True] * len(ids), 0.0, seeds=seeds, topics=topics)
+
+
+def test_a_recording_is_read_as_it_was_made(tmp_path: Path) -> None:
+    routes = [("cs", TAPE.routes[:5]), ("legal", TAPE.routes[5:7]), ("cs", TAPE.routes[7:9])]
+    record(routes, tmp_path / FILE)
+    found = read(tmp_path / FILE, ROUTERS)
+    assert found.places == {"cs": (0, 7), "legal": (7, 2), "": (0, 9)}
+    assert (found.routes == TAPE.routes[[0, 1, 2, 3, 4, 7, 8, 5, 6]]).all()
+
+
+def test_there_are_routes_of_each_topic() -> None:
+    assert len(TAPE.routes) > 10_000 and min(length for _, length in TAPE.places.values()) > 1000
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2**62),
+            st.sampled_from(["cs", "legal", "", "poetry"]),
+            st.integers(0, 30_000),
+            st.integers(1, 40),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_each_sequence_reads_its_topics_tape_from_its_own_place(requests: list[tuple[int, str, int, int]]) -> None:
+    of = batch(requests)
+    rows, guessed = Recorded(TRACE).rows(of, np.array(of.new_tokens), np.array(of.context))
+    wanted = []
+    for seed, topic, context, new in requests:
+        start, length = TAPE.places.get(topic, TAPE.places[""])
+        wanted += [TAPE.routes[start + (seed % length + context + i) % length] for i in range(new)]
+    assert guessed == 0
+    assert (rows == AS_TARGET(np.array(wanted).astype(np.int64))).all()
+
+
+def test_a_device_hits_more_where_requests_share_a_topic() -> None:
+    def hit_rate(topics: list[str]) -> float:
+        traced = Traced(TRACE._replace(hardware="elmoe3d-4gb"), Recorded(TRACE))
+        costs = []
+        for step in range(60):
+            of = batch([(1000 + 37 * i, topic, step, 1) for i, topic in enumerate(topics)])
+            costs.append(next(traced.price(of, 1e11)).cost)
+        return sum(cost.expert_hits for cost in costs[20:]) / sum(cost.expert_lookups for cost in costs[20:])
+
+    assert hit_rate(["cs"] * 6) > hit_rate(["cs", "legal", "math", "humanities", "science", "other"])
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive"])
+def test_a_missing_recording_is_told_with_how_to_make_it(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / FILE
+    if content:
+        path.write_bytes(content)
+    with pytest.raises(SpecError, match="foreserve locality --token-model"):
+        read(path, ROUTERS)
+
+
+def test_a_recording_of_another_model_is_refused(tmp_path: Path) -> None:
+    record([("cs", TAPE.routes[:5])], tmp_path / FILE)
+    with pytest.raises(SpecError, match="another model"):
+        read(tmp_path / FILE, Routers(2, 8, 2))

@@ -1,0 +1,380 @@
+"""Do the metrics say what steps and requests did, in as few series as promised?"""
+
+from collections import Counter
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import Histogram as Reference
+from prometheus_client.parser import text_string_to_metric_families
+
+from serving.clock import VirtualClock, WallClock
+from serving.cluster.cluster import Node, State
+from serving.device.device_spec import Emulated
+from serving.flight import Flight
+from serving.reports.policy_comparison import mixed, run
+from serving.scenario.scenario import Scenario
+from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
+from serving.telemetry import metrics as metrics_package
+from serving.telemetry.metrics import Metrics, Served
+from serving.telemetry.metrics.families import Family, Tally
+from serving.telemetry.metrics.window import Window
+from serving.types import NEVER, Request, StepRecord
+
+CLASSES = parse_classes(DEFAULT_CLASSES, "classes")
+SCENARIO = Scenario(mode="tau", tau=4, max_num_seqs=8)
+EMULATED = Emulated.of(SCENARIO, SCENARIO.members[0])
+FIGURES = EMULATED.figures(EMULATED.load())
+README = Path(metrics_package.__file__).parent / "README.md"
+IDLE_W = EMULATED.load().device.static_w
+
+
+class Clock(VirtualClock):
+    """One that metrics can be told the time by."""
+
+
+def node(index: int, state: State = State.SERVING) -> Node:
+    return Node(index, EMULATED, FIGURES, None, None, None, state)
+
+
+def measured(devices: int = 1, clock: VirtualClock | None = None) -> tuple[Metrics, CollectorRegistry]:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry, Served("m", 4096, 16, CLASSES), clock or Clock())
+    for index in range(devices):
+        metrics.on_change(node(index))
+    return metrics, registry
+
+
+def record(device: int = 0, start_s: float = 0.0, latency_s: float = 0.01, **more: object) -> StepRecord:
+    given = {
+        "mode": "ar", "phase": "decode", "batch": 2, "new_tokens": 2, "energy_j": (0.01,) * 5,
+        "traffic_bytes": (1e6, 2e6), "expert_lookups": 10.0, "expert_hits": 4.0, "late_real_s": 1e-5, "underruns": 0,
+        "waiting": 0, "kv_tokens": 100, "preemptions": 0, "slips": 0, "reason": "below tau", "target_s": latency_s,
+    }  # fmt: skip
+    return StepRecord(device=device, start_s=start_s, latency_s=latency_s, **(given | more))  # type: ignore[arg-type]
+
+
+def flight(slo: str = "", ttft_s: float = NEVER, tpot_s: float = NEVER, topic: str = "", device: int = 0) -> Flight:
+    return Flight(None, Request("r", 1.0, 10, 8, topic=topic, ttft_s=ttft_s, tpot_s=tpot_s), device, slo)
+
+
+@given(values=st.lists(st.floats(0, 20), max_size=50))
+def test_a_tally_counts_as_the_librarys_histogram_does(values: list[float]) -> None:
+    bounds, registry = (0.001, 0.5, 1.0, 10.0), CollectorRegistry()
+    theirs, ours = Reference("h", "h", buckets=bounds, registry=registry), Tally(bounds)
+    for value in [*values, *bounds]:
+        theirs.observe(value)
+        ours.observe(value)
+    family = next(iter(registry.collect()))
+    buckets = [sample.value for sample in family.samples if sample.name == "h_bucket"]
+    assert np.cumsum(ours.counts).tolist() == buckets
+    assert registry.get_sample_value("h_sum") == pytest.approx(ours.sum)
+
+
+def test_all_that_steps_did_is_in_the_totals() -> None:
+    metrics, registry = measured()
+    _, records = run(SCENARIO, mixed(30, seed=3, rate_per_s=15.0))
+    for each in records:
+        metrics.on_step(each)
+
+    def value(name: str, **labels: str) -> float:
+        found = registry.get_sample_value(f"foreserve_{name}", {"device": "0"} | labels)
+        assert found is not None, name
+        return found
+
+    stages = ("prefill", "mixed", "decode", "draft", "verify", "update")
+    assert sum(value("stage_seconds_total", stage=stage) for stage in stages) == pytest.approx(
+        sum(each.latency_s for each in records)
+    )
+    assert value("busy_seconds_total") == pytest.approx(sum(each.latency_s for each in records))
+    assert value("energy_joules_total", component="hb") == pytest.approx(sum(each.energy_j[2] for each in records))
+    assert value("tier_bytes_total", tier="ext") == pytest.approx(sum(each.traffic_bytes[1] for each in records))
+    assert value("accepted_length_sum") == sum(each.accepted for each in records)
+    decoding = [each.mode for each in records if each.phase != "prefill"]
+    changes = sum(one != other for one, other in pairwise(decoding))
+    switches = metrics.steps.switches.values
+    assert sum(switches.values()) == changes > 0
+    assert {labels[1] for labels in switches} == {"sd", "ar"}
+    assert value("mode", mode=decoding[-1]) == 1
+
+
+def test_accepted_tokens_by_position_add_up() -> None:
+    metrics, registry = measured()
+    metrics.on_step(record(mode="sd", drafts=6, drafted=18, accepted=8, draft_s=0.004, accepted_by=[2, 1, 2, 1]))
+
+    def at(position: int) -> float | None:
+        labels = {"model_name": "m", "engine": "0", "position": str(position)}
+        return registry.get_sample_value("vllm:spec_decode_num_accepted_tokens_per_pos_total", labels)
+
+    assert [at(position) for position in range(3)] == [4, 3, 1]
+
+
+def test_prompts_come_from_where_they_come_from_and_no_source_takes_back_what_it_gave() -> None:
+    metrics, registry = measured()
+    labels = {"model_name": "m", "engine": "0"}
+
+    def value(name: str, **more: str) -> float | None:
+        return registry.get_sample_value(f"vllm:prompt_tokens{name}_total", labels | more)
+
+    metrics.on_step(record(cached_tokens=16))
+    for cached in (10, 16, 16):
+        metrics.on_tokens(flight(), 1, None)
+        assert value("_cached") == value("_by_source", source="local_cache_hit") == cached
+        assert value("_cached_by_source", source="device") == cached
+        assert (value("_by_source", source="local_compute") or 0) + cached == value("")
+
+
+def test_a_kv_cache_is_never_more_than_full() -> None:
+    metrics, registry = measured()
+    metrics.on_step(record(kv_tokens=2 * FIGURES.kv_capacity_tokens))
+    assert registry.get_sample_value("vllm:kv_cache_usage_perc", {"model_name": "m", "engine": "0"}) == 1
+
+
+def test_what_is_rare_is_counted_from_nought() -> None:
+    metrics, registry = measured(devices=2)
+    rare = [
+        ("foreserve_actor_restarts_total", {"actor": "token source"}),
+        ("foreserve_actor_restarts_total", {"actor": "device 1"}),
+        ("foreserve_faults_total", {"device": "1", "kind": "lost"}),
+        ("foreserve_rejections_total", {"slo_class": "batch", "reason": "ttft"}),
+        ("foreserve_rejections_total", {"slo_class": "none", "reason": "tokens_per_min"}),
+    ]
+    assert [registry.get_sample_value(*each) for each in rare] == [0] * len(rare)
+    metrics.on_restart("device 1")
+    metrics.on_change(node(1))
+    assert registry.get_sample_value(*rare[1]) == 1
+
+
+def test_attainment_is_joint_and_by_class_and_topic() -> None:
+    metrics, registry = measured()
+    good, late, slow = (flight("interactive", 0.5, 0.05, "math") for _ in range(3))
+    for each, first_s, last_s in ((good, 1.4, 1.45), (late, 1.6, 1.65), (slow, 1.4, 2.0)):
+        each.take([1], first_s)
+        each.take([2, 3], last_s)
+        metrics.on_finish(each, "stop", 1)
+    never, gone, free = flight("interactive", 0.5), flight("interactive", 0.5), flight()
+    metrics.on_finish(never, "error", 1)
+    metrics.on_finish(gone, "abort", 1)
+    metrics.on_finish(free, "length", 1)
+    metrics.on_finish(flight(ttft_s=9.0), "error", 1)
+
+    def count(slo: str, met: str, topic: str = "math") -> float | None:
+        labels = {"slo_class": slo, "topic": topic, "met": met}
+        return registry.get_sample_value("foreserve_slo_requests_total", labels)
+
+    assert (count("interactive", "true"), count("interactive", "false")) == (1, 2)
+    assert count("interactive", "false", "unknown") == 1
+    assert count("none", "true", "unknown") == 1
+    assert count("custom", "false", "unknown") == 1
+    misses = metrics.service.misses.values
+    assert (misses["interactive", "ttft"], misses["interactive", "tpot"]) == (2, 1)
+
+
+def test_the_queue_is_looked_at_when_somebody_scrapes() -> None:
+    metrics, registry = measured()
+    waiting, begun = flight("batch", topic="law"), flight()
+    begun.started_s = 1.0
+    flights = [waiting, begun]
+    metrics.service.watch(lambda: flights, lambda: 4.0)
+    labels = {"device": "0", "topic": "law", "slo_class": "batch"}
+    assert registry.get_sample_value("foreserve_queue_requests", labels) == 1
+    assert registry.get_sample_value("foreserve_queue_oldest_seconds", {"device": "0"}) == 3
+    waiting.started_s = 2.0
+    assert registry.get_sample_value("foreserve_queue_requests", labels) == 0
+
+
+def test_an_idle_device_draws_static_power_and_no_step_is_counted_twice() -> None:
+    clock = Clock()
+    metrics, registry = measured(clock=clock)
+    clock.until(2.0)
+    assert registry.get_sample_value("foreserve_idle_energy_joules_total", {"device": "0"}) == pytest.approx(2 * IDLE_W)
+    metrics.on_step(record(start_s=3.0, latency_s=0.5))
+    metrics.on_step(record(start_s=3.5, latency_s=0.5))
+    clock.until(4.2)
+    assert metrics.energy_j(0) == pytest.approx(3 * IDLE_W + 0.1)
+    assert registry.get_sample_value("foreserve_power_watts", {"device": "0"}) == pytest.approx(0.1)
+    metrics.on_idle(0)
+    clock.until(5.0)
+    assert metrics.energy_j(0) == pytest.approx(4 * IDLE_W + 0.1)
+    clock.until(9.0)
+    assert registry.get_sample_value("foreserve_power_watts", {"device": "0"}) == pytest.approx(IDLE_W)
+
+
+@given(gaps=st.lists(st.tuples(st.floats(0, 2), st.floats(0.001, 0.5)), min_size=1, max_size=40))
+def test_a_window_has_the_last_second_and_never_more_than_all_of_it(gaps: list[tuple[float, float]]) -> None:
+    window, at_s = Window(), 0.0
+    for pause_s, latency_s in gaps:
+        window.add(record(start_s=at_s + pause_s, latency_s=latency_s))
+        at_s += pause_s + latency_s
+        assert 0 <= window.busy_share(at_s) <= 1
+        assert window.power_w(at_s, IDLE_W) > 0
+    assert window.busy_share(at_s + 5) == pytest.approx(0, abs=1e-9)
+    assert window.power_w(at_s + 5, IDLE_W) == pytest.approx(IDLE_W)
+
+
+def test_memory_in_use_is_no_more_than_there_is_and_grows_with_the_kv_cache() -> None:
+    metrics, registry = measured()
+    metrics.on_step(record(kv_tokens=5_000))
+
+    def used(tier: str, kind: str) -> float:
+        labels = {"device": "0", "tier": tier, "kind": kind}
+        return registry.get_sample_value("foreserve_tier_used_bytes", labels) or 0.0
+
+    small = used("hb", "kv")
+    metrics.on_step(record(kv_tokens=10_000))
+    assert used("hb", "kv") == pytest.approx(2 * small)
+    assert small > 0
+    for tier in ("hb", "ext"):
+        capacity = registry.get_sample_value("foreserve_tier_capacity_bytes", {"device": "0", "tier": tier})
+        assert sum(used(tier, kind) for kind in ("static", "kv", "draft", "experts")) <= (capacity or 0) * (1 + 1e-9)
+
+
+def test_a_device_that_is_gone_has_no_power_and_keeps_its_counters() -> None:
+    metrics, registry = measured(devices=2)
+    metrics.on_step(record(device=1))
+    metrics.on_change(node(1, State.GONE))
+    metrics.on_step(record(device=1))
+    assert registry.get_sample_value("foreserve_power_watts", {"device": "1"}) is None
+    assert registry.get_sample_value("foreserve_busy_seconds_total", {"device": "1"}) == 0.02
+    assert registry.get_sample_value("foreserve_tier_capacity_bytes", {"device": "1", "tier": "hb"}) == 0
+
+
+# Series of a device, and of the rest, that all which can happen leaves behind at most: buckets count.
+MOST_A_DEVICE, MOST_IN_ALL = 820, 130
+
+
+def everything(metrics: Metrics, devices: int) -> None:
+    """All modes, phases, reasons, classes, topics, faults and ends that there are."""
+    for device in range(devices):
+        all_steps(metrics, device)
+        for kind in ("lpddr", "hb", "clock", "stall", "lost"):
+            metrics.on_fault(device, kind, True)
+        for state in set(State) - {State.GONE}:
+            metrics.on_change(node(device, state))
+    waiting = all_flights(devices)
+    metrics.service.watch(lambda: waiting, lambda: 2.0)
+    for each in waiting:
+        each.take([1], 2.0)
+        metrics.on_tokens(each, 1, None)
+    for each, end in product(waiting, ("stop", "length", "abort", "error", "repetition")):
+        metrics.on_finish(each, end, 1)
+    for slo, reason in product((*CLASSES, ""), ("ttft", "tokens_per_min", "requests_per_min", "max_num_queued_reqs")):
+        metrics.on_rejection(reason, slo)
+
+
+def all_steps(metrics: Metrics, device: int) -> None:
+    reasons = ("below tau", "at least tau", "as good", "more tokens per second", "fixed", "no draft", "nothing decodes")
+    for mode, phase, reason in product(("ar", "sd"), ("prefill", "mixed", "decode"), reasons):
+        drafts = {"drafts": 2, "accepted_by": [1] * 11} if mode == "sd" else {}
+        moved = {"spilled_tokens": 1, "fetched_tokens": 1, "swaps": 1, "moved_s": 0.001}
+        metrics.on_step(record(device, mode=mode, phase=phase, reason=reason, **drafts, **moved))
+
+
+def all_flights(devices: int) -> list[Flight]:
+    topics = ("legal", "humanities", "cs", "science", "math", "logic", "other", "")
+    return [flight(*what) for what in product((*CLASSES, ""), (NEVER,), (NEVER,), topics, range(devices))]
+
+
+def series_of(registry: CollectorRegistry) -> Counter[str]:
+    text = generate_latest(registry).decode()
+    return Counter(family.name for family in text_string_to_metric_families(text) for _ in family.samples)
+
+
+def test_cardinality_is_bounded_and_every_metric_has_help_and_a_base_unit() -> None:
+    counts = {}
+    for devices in (1, 3):
+        metrics, registry = measured(devices)
+        everything(metrics, devices)
+        counts[devices] = sum(series_of(registry).values())
+    assert (counts[3] - counts[1]) / 2 <= MOST_A_DEVICE
+    assert counts[1] <= MOST_A_DEVICE + MOST_IN_ALL
+    for family in registry.collect():
+        assert len(family.documentation) > 5, family.name
+        assert not any(unit in family.name for unit in ("_ms", "_mj", "_gb", "_mib", "percent")), family.name
+
+
+def test_a_scrape_writes_what_the_library_would() -> None:
+    metrics, registry = measured(2)
+    everything(metrics, 2)
+    metrics.devices.device.values[("7", 'a "quoted"\\ name\n', "gone")] = 1
+
+    def read(text: str) -> dict[str, tuple[str, str, dict[tuple[str, frozenset[tuple[str, str]]], float]]]:
+        found = {}
+        for family in text_string_to_metric_families(text):
+            values = {(sample.name, frozenset(sample.labels.items())): sample.value for sample in family.samples}
+            found[family.name] = family.type, family.documentation, values
+        return found
+
+    written = "".join(family.written() for family in registry.collect() if isinstance(family, Family))
+    theirs = read(generate_latest(registry).decode())
+    # Two read of a clock.
+    for name in ("foreserve_emulated_seconds", "foreserve_idle_energy_joules", "foreserve_power_watts"):
+        assert theirs.pop(name)[:2] == read(written)[name][:2]
+    assert {name: each for name, each in read(written).items() if name in theirs} == theirs
+
+
+def test_the_clock_is_a_metric() -> None:
+    registry = CollectorRegistry()
+    Metrics(registry, Served("m", 4096), WallClock(0.0, speed=2.0))
+    assert registry.get_sample_value("foreserve_speed") == 2
+    first = registry.get_sample_value("foreserve_emulated_seconds_total")
+    assert first is not None and (registry.get_sample_value("foreserve_emulated_seconds_total") or 0) >= first
+
+
+def test_the_readme_has_each_metric_and_its_labels() -> None:
+    _, registry = measured()
+    table = {line.split("`")[1]: line for line in README.read_text(encoding="utf-8").splitlines() if line[:3] == "| `"}
+    metrics = {f"{f.name}_total" if f.type == "counter" else f.name: f for f in registry.collect()}
+    assert set(table) == set(metrics) | {"foreserve_info"}
+    for name, family in metrics.items():
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        assert labels <= set(table[name].split("|")[2].replace(" ", "").split(",")) | {""}, name
+        assert family.documentation in table[name]
+
+
+def test_looking_at_a_device_that_works_does_not_make_it_idle() -> None:
+    clock, flights = Clock(), [flight()]
+    metrics, _ = measured(clock=clock)
+    metrics.watch(lambda: flights, lambda device: len(flights))
+    for at_s in (0.1, 0.2, 0.3):  # within its first step, of which nobody knows yet
+        clock.until(at_s)
+        assert metrics.energy_j(0) == 0
+    metrics.on_step(record(start_s=0.05, latency_s=0.3))
+    assert metrics.energy_j(0) == pytest.approx(0.05 * IDLE_W + 0.05)
+    flights.clear()
+    metrics.on_idle(0)
+    clock.until(1.35)
+    assert metrics.energy_j(0) == pytest.approx(1.05 * IDLE_W + 0.05)
+
+
+def test_requests_that_a_device_has_not_looked_at_yet_wait() -> None:
+    metrics, registry = measured()
+    begun = flight()
+    begun.started_s = 1.0
+    flights = [flight(), flight(), begun]
+    metrics.watch(lambda: flights, lambda device: len(flights))
+    labels = {"model_name": "m", "engine": "0"}
+    assert registry.get_sample_value("vllm:num_requests_waiting", labels) == 2
+    assert registry.get_sample_value("vllm:num_requests_running", labels) == 1
+    flights.clear()
+    assert registry.get_sample_value("vllm:num_requests_waiting", labels) == 0
+
+
+def test_a_lost_device_draws_and_holds_nothing_until_it_is_back() -> None:
+    clock = Clock()
+    metrics, registry = measured(devices=2, clock=clock)
+    clock.until(1.0)
+    metrics.on_change(node(1, State.LOST))
+    clock.until(3.0)
+    assert metrics.energy_j(1) == pytest.approx(IDLE_W)
+    assert registry.get_sample_value("foreserve_power_watts", {"device": "1"}) == 0
+    held = {"device": "1", "tier": "hb", "kind": "experts"}
+    assert registry.get_sample_value("foreserve_tier_used_bytes", held) == 0
+    metrics.on_change(node(1))
+    clock.until(4.0)
+    assert metrics.energy_j(1) == pytest.approx(2 * IDLE_W)
+    assert (registry.get_sample_value("foreserve_tier_used_bytes", held) or 0) > 0

@@ -1,0 +1,109 @@
+"""Requests on a device in virtual time, heard of as the edge would."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from device_model.load import load_device
+from serving.call import Call
+from serving.clock import VirtualClock, WallClock
+from serving.device.engine import Engine
+from serving.device.lpddr import Lpddr
+from serving.device.pricing import Modelled
+from serving.device.token_buffer import Tokens
+from serving.flight import Flight, unseen
+from serving.policies.modes import Modes
+from serving.policies.step_options import Ways
+from serving.scheduler.config import Limits
+from serving.scheduler.scheduler import Scheduler
+from serving.telemetry.tracing.observer import Observer
+from serving.telemetry.tracing.stories import Stories
+from serving.telemetry.tracing.story import Story
+from serving.types import Chunk, Release, Request, StepRecord
+
+DEVICE = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic")
+LIMITS = Limits(max_num_seqs=8, max_num_batched_tokens=256, kv_capacity_tokens=DEVICE.kv_capacity_tokens)
+LENGTH = 1
+ROUTE = "/v1/chat/completions"
+
+
+class Edge:
+    """A device with its scheduler, and the stories of its requests; each comes with a call of its own."""
+
+    def __init__(self, mode: str = "fixed-ar", observers: tuple[Observer, ...] = ()) -> None:
+        self.told: list[Story] = []
+        self.records: list[StepRecord] = []
+        self.flights: dict[str, Flight] = {}
+        # Its time is that of the device, in which it is asked for nothing but `now`.
+        self.clock: Any = VirtualClock()
+        self.stories = Stories(self.clock, [self.told.append])
+        self.observers = (self.stories, *observers)
+        self.scheduler = Scheduler(LIMITS)
+        self.tokens = Tokens()
+        ways = Ways(DEVICE)
+        self.engine = Engine(
+            device=0,
+            clock=self.clock,
+            planner=self.scheduler,
+            pricer=Modelled(ways, Modes.of(mode, () if mode == "fixed-ar" else (ways.calibrated,), tau=2)),
+            tier=Lpddr(DEVICE.ext_bytes_per_s),
+            tokens=self.tokens,
+            sink=self.take,
+        )
+
+    def submit(self, request: Request, call: Call | None = None, fill: bool = True, called: bool = True) -> Flight:
+        if call is None and called:
+            call = Call(request.arrival_s, route=ROUTE, status="200")
+        flight = self.flights[request.id] = Flight(core_request(request), request, 0, call=call)
+        for observer in self.observers:
+            observer.on_begin(flight)
+        self.tokens.open(request.id)
+        if fill:
+            self.fill(request)
+        self.scheduler.submit(request)
+        return flight
+
+    def fill(self, request: Request) -> None:
+        last = request.max_tokens - 1
+        made = [Chunk(request.id, i, [i], LENGTH if i == last else None) for i in range(request.max_tokens)]
+        self.engine.push(made)
+
+    def take(self, release: Release) -> None:
+        """As `Dispatcher` and `PacedCore` do."""
+        for id in release.started:
+            if (flight := self.flights[id]).started_s is None:
+                flight.started_s = release.start_s
+        if release.record:
+            self.records.append(release.record)
+            self.engine.poke()  # One step a cycle, so that a test can do something between two.
+        news = unseen(self.flights, release.chunks)
+        for observer in self.observers:
+            observer.on_release(release, news)
+        for flight, chunk in news:
+            flight.take(chunk.tokens, release.at_s)
+            if chunk.finish is not None:
+                self.finish(flight, "length")
+
+    def finish(self, flight: Flight, reason: str) -> None:
+        del self.flights[flight.request.id]
+        flight.finish = reason
+        for observer in self.observers:
+            observer.on_finish(flight)
+        if flight.call is not None and not any(other.call is flight.call for other in self.flights.values()):
+            for observer in self.observers:
+                observer.on_answer(flight.call)
+
+    def run(self) -> "Edge":
+        while self.flights:
+            self.engine.cycle()
+        return self
+
+
+def core_request(request: Request) -> Any:
+    """As much of vLLM's request as is read. `a-0` and `a-1` are asked for by one prompt."""
+    params = SimpleNamespace(temperature=0.5, top_p=1.0)
+    return SimpleNamespace(external_req_id=f"chatcmpl-{request.id.partition('-')[0]}", sampling_params=params)
+
+
+def wall(speed: float) -> WallClock:
+    """A clock whose origin was the first of January 2024."""
+    return WallClock(1_704_067_200.0, speed)

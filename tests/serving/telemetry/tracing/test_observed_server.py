@@ -1,0 +1,264 @@
+"""A real server, observed: one start of it for traces, log lines and a step log of the same requests."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import grpc
+import httpx
+import openai
+import psutil
+import pytest
+
+from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
+from serving.process.server_process import Child, server
+from serving.telemetry.step_log import read_step_log
+from tests.serving.telemetry.tracing.collector import Collector, over_http
+
+MODEL, SPEED, TOKENS = "qwen3-30b-a3b", 2.0, 60
+PARENT = "b7ad6b7169203331"
+QUESTION = [{"role": "user", "content": "What is a contract?"}]
+PATIENCE_S = 20.0
+
+
+class Observed(NamedTuple):
+    """A server, what collects its traces, and where it logs."""
+
+    child: Child
+    collector: Collector
+    printed: Path
+    log: Path
+    steps: Path
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def line(self, **fields: Any) -> dict[str, Any]:
+        """The first line with these fields, once it is there."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            for line in self.lines():
+                if all(line.get(name) == value for name, value in fields.items()):
+                    return line
+            time.sleep(0.1)
+        raise AssertionError(self.log.read_text())
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric's samples."""
+        text = httpx.get(f"{self.child.http_url}/metrics").text
+        return sum(map(float, re.findall(rf"^{re.escape(name)}{{.*}} (\S+)$", text, re.MULTILINE)))
+
+    def client(self, trace_id: str, **headers: str) -> openai.OpenAI:
+        said = {"traceparent": f"00-{trace_id}-{PARENT}-01", **headers}
+        return openai.OpenAI(base_url=f"{self.child.http_url}/v1", api_key="none", max_retries=0, default_headers=said)
+
+
+@contextlib.contextmanager
+def stdout_into(path: Path) -> Iterator[None]:
+    """What processes print that begin meanwhile goes to a file."""
+    with path.open("wb") as file:
+        own = os.dup(1)
+        os.dup2(file.fileno(), 1)
+        try:
+            yield
+        finally:
+            os.dup2(own, 1)
+            os.close(own)
+
+
+@pytest.fixture(scope="module")
+def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
+    folder = tmp_path_factory.mktemp("observed")
+    printed, log, steps = folder / "printed", folder / "log", folder / "steps.parquet"
+    with (
+        over_http() as collector,
+        pytest.MonkeyPatch.context() as environment,
+        contextlib.ExitStack() as stack,
+    ):
+        environment.setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf")
+        environment.setenv("OTEL_SERVICE_NAME", "under-test")
+        environment.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
+        options = ("--otlp-traces-endpoint", collector.url, "--log-format", "json", "--log-requests")
+        options += ("--step-log", str(steps), "--devices", "2", "--speed", str(SPEED), "--batching", "topic-aware")
+        with stdout_into(printed):
+            child = stack.enter_context(server(*options, log=log))
+        yield Observed(child, collector, printed, log, steps)
+
+
+def test_a_streamed_chat_is_a_tree_of_spans_whose_durations_are_those_of_the_metrics(observed: Observed) -> None:
+    trace_id = "0af7651916cd43dd8448eb211c80319c"
+    client = observed.client(trace_id, **{"x-request-id": "mine"})
+    names = {
+        "gen_ai.latency.time_to_first_token": "vllm:time_to_first_token_seconds_sum",
+        "gen_ai.latency.time_in_queue": "vllm:request_queue_time_seconds_sum",
+        "gen_ai.latency.time_in_model_prefill": "vllm:request_prefill_time_seconds_sum",
+        "gen_ai.latency.time_in_model_decode": "vllm:request_decode_time_seconds_sum",
+        "gen_ai.latency.time_in_model_inference": "vllm:request_inference_time_seconds_sum",
+        "gen_ai.latency.e2e": "vllm:e2e_request_latency_seconds_sum",
+    }
+    before = {name: observed.metric(metric) for name, metric in names.items()}
+    energy = observed.metric("foreserve_energy_joules_total")
+    ids = set()
+    began = time.time()
+    with client.chat.completions.create(
+        model=MODEL,
+        messages=QUESTION,
+        max_tokens=TOKENS,
+        temperature=0.7,
+        stream=True,
+        extra_body={"ignore_eos": True, "slo": "standard"},
+    ) as stream:
+        for chunk in stream:
+            ids.add(chunk.id)
+    took_s = time.time() - began
+    root = observed.collector.trace(trace_id, PARENT)
+    said = root.said
+    assert root.span.name == f"chat {MODEL}"
+    assert root.names[:2] == ["queue", "prefill"] and root.names[-1] == "delivery"
+    decode = root.children[2:-1]
+    assert decode and all(child.span.name == "decode ar" for child in decode)
+    assert root.children[0].names == ["classify"]
+    assert observed.collector.resource["service.name"] == "under-test"
+    for name, metric in names.items():
+        assert said[name] == pytest.approx(observed.metric(metric) - before[name], abs=1e-6), name
+    queue, prefill = root.children[0], root.children[1]
+    assert queue.real_s * SPEED == pytest.approx(said["gen_ai.latency.time_in_queue"], abs=1e-6)
+    assert prefill.real_s * SPEED == pytest.approx(said["gen_ai.latency.time_in_model_prefill"], abs=1e-6)
+    assert sum(child.said["foreserve.tokens"] for child in decode) == TOKENS - 1
+    # It was alone: the steps, and their joules, are its own.
+    used = observed.metric("foreserve_energy_joules_total") - energy
+    assert said["foreserve.energy.even_share_j"] == pytest.approx(used, rel=0.02)
+    assert began - 0.2 < root.span.start_time_unix_nano / 1e9 and root.real_s < took_s + 0.2
+    assert said["gen_ai.request.temperature"] == 0.7 and said["gen_ai.request.max_tokens"] == TOKENS
+    assert (said["gen_ai.usage.output_tokens"], said["gen_ai.response.finish_reasons"]) == (TOKENS, ["length"])
+    assert ids == {said["gen_ai.request.id"]} == {"chatcmpl-mine"}
+    assert (said["foreserve.slo.class"], said["foreserve.slo.met"]) == ("standard", True)
+    assert said["foreserve.topic"]
+    assert root.span.status.code == root.span.status.STATUS_CODE_UNSET
+    line = observed.line(request_id="chatcmpl-mine")
+    assert (line["trace_id"], line["output_tokens"], line["slo_class"]) == (trace_id, TOKENS, "standard")
+    assert line["ttft_s"] == pytest.approx(said["gen_ai.latency.time_to_first_token"], abs=1e-6)
+
+
+def test_grpc_metadata_has_the_parent_too(observed: Observed) -> None:
+    trace_id = "1" * 32
+    metadata = (("traceparent", f"00-{trace_id}-{PARENT}-01"), ("x-request-id", "by-grpc"))
+    with grpc.insecure_channel(observed.child.grpc_url.removeprefix("grpc://")) as channel:
+        stub = openai_pb2_grpc.OpenAIStub(channel)
+        stub.CreateCompletion(
+            openai_pb2.CompletionRequest(model=MODEL, prompt={"string_value": "Once"}, max_tokens=5, n=2),
+            metadata=metadata,
+        )
+        with contextlib.suppress(grpc.RpcError):
+            stub.CreateCompletion(
+                openai_pb2.CompletionRequest(model=MODEL, prompt={"string_value": "Once"}, max_tokens=-5),
+                metadata=(("traceparent", f"00-{'2' * 32}-{PARENT}-01"),),
+            )
+    root = observed.collector.trace(trace_id, PARENT)
+    assert root.span.name == f"text_completion {MODEL}"
+    assert (root.said["rpc.service"], root.said["rpc.method"]) == ("foreserve.v1.OpenAI", "CreateCompletion")
+    assert root.names == ["sequence 0", "sequence 1", "delivery"]
+    assert "by-grpc" in observed.line(trace_id=trace_id)["request_id"]
+    wrong = observed.collector.trace("2" * 32, PARENT)
+    assert wrong.said["error.type"] == "INVALID_ARGUMENT"
+
+
+def test_who_is_turned_away_and_who_goes_away_have_spans_that_say_so(observed: Observed) -> None:
+    with pytest.raises(openai.RateLimitError):
+        observed.client("3" * 32).chat.completions.create(
+            model=MODEL, messages=QUESTION, stream=True, extra_body={"ttft_ms": 0.001}
+        )
+    away = observed.collector.trace("3" * 32, PARENT)
+    assert away.span.status.code == away.span.status.STATUS_CODE_ERROR
+    assert "predicted" in away.span.status.message
+    assert (away.said["error.type"], away.said["http.response.status_code"]) == ("ttft", 429)
+    assert observed.line(trace_id="3" * 32)["error"] == "ttft"
+    with observed.client("4" * 32).chat.completions.create(
+        model=MODEL, messages=QUESTION, max_tokens=800, stream=True, extra_body={"ignore_eos": True}
+    ) as stream:
+        next(iter(stream))
+    gone = observed.collector.trace("4" * 32, PARENT)
+    assert gone.said["error.type"] == "cancelled"
+    assert gone.span.status.code == gone.span.status.STATUS_CODE_ERROR
+    assert observed.line(trace_id="4" * 32)["finish_reason"] == "abort"
+    with pytest.raises(openai.NotFoundError):
+        observed.client("5" * 32).chat.completions.create(model="nobody", messages=QUESTION)
+    assert observed.collector.trace("5" * 32, PARENT).said["error.type"] == "404"
+
+
+def test_a_request_whose_device_is_lost_says_that_it_moved(observed: Observed) -> None:
+    # One goes to the second device.
+    streams = [
+        observed.client(digit * 32).completions.create(
+            model=MODEL, prompt="Once", max_tokens=300, stream=True, extra_body={"ignore_eos": True}
+        )
+        for digit in "67"
+    ]
+    for stream in streams:
+        next(stream)
+    told = httpx.post(f"{observed.child.http_url}/foreserve/v1/faults", json={"fault": "lost: device=1, for=2"})
+    assert told.status_code == 200, told.text
+    for stream in streams:
+        for _ in stream:
+            pass
+    roots = {digit: observed.collector.trace(digit * 32, PARENT) for digit in "67"}
+    (moved,) = [digit for digit, root in roots.items() if root.span.events]
+    (stayed,) = set(roots) - {moved}
+    root = roots[moved]
+    assert [event.name for event in root.span.events] == ["moved"]
+    assert root.names.count("prefill") == 2 and roots[stayed].names.count("prefill") == 1
+    assert root.said["gen_ai.usage.output_tokens"] == 300 and root.said["foreserve.device"] == 0
+    assert observed.line(fault="lost", begins=True)["device"] == 1
+    assert observed.line(state="lost")["level"] == "warning"
+    assert observed.line(trace_id=moved * 32)["moves"] == 1
+    assert "moves" not in observed.line(trace_id=stayed * 32)
+    observed.line(state="serving", device=1)
+
+
+def test_what_it_prints_works(observed: Observed) -> None:
+    said = observed.printed.read_text()
+    assert "Ctrl-C" in said
+    assert {int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", said)} == set(ports(observed.child))
+    commands = [line.strip() for line in said.splitlines() if line.startswith("  curl") or " call grpc" in line]
+    assert [command.split()[0] for command in commands] == ["curl", sys.executable]
+    for command in commands:
+        result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
+        assert result.returncode == 0, result.stderr
+        assert '"delta"' in result.stdout
+
+
+def ports(child: Child) -> tuple[int, int]:
+    http, grpc = (int(url.rpartition(":")[2]) for url in (child.http_url, child.grpc_url))
+    return http, grpc
+
+
+def test_ctrl_c_leaves_nothing_but_lines_of_a_log_that_are_objects_and_a_table_of_steps(observed: Observed) -> None:
+    process = observed.child.process
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert len(family) > 5
+    # As a terminal does it: to every process of the group.
+    for member in (process, *family):
+        member.send_signal(signal.SIGINT)
+    assert process.wait(60) == 0
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive
+    for port in ports(observed.child):
+        with socket.socket() as client:
+            assert client.connect_ex(("127.0.0.1", port)) != 0
+    assert "Traceback" not in observed.log.read_text()
+    assert all({"timestamp", "level", "logger", "message"} <= set(line) for line in observed.lines())
+    steps = read_step_log(observed.steps)
+    assert {step.device for step in steps} == {0, 1} and len(steps) > 100
+    out = observed.steps.with_name("trace.json.gz")
+    command = [str(Path(sys.executable).parent / "foreserve"), "trace", str(observed.steps), "--out", str(out)]
+    made = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert made.returncode == 0 and f"{len(steps):,} steps of devices 0, 1" in made.stdout, made.stderr

@@ -1,0 +1,62 @@
+"""Are the experts that vLLM's worker tells of those that the model's routers choose?"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from serving.scenario.scenario import BUNDLED_MODEL
+
+# In a process of its own: vLLM's settings are environment variables, and it keeps what it has initialised.
+PROGRAM = """
+import json, sys
+import numpy as np
+from serving.token_source.vllm_args import prepare_environment
+model = sys.argv[1]
+prepare_environment(model)
+import torch
+from transformers import AutoModelForCausalLM
+from vllm import LLM, SamplingParams
+
+llm = LLM(model, enforce_eager=True, dtype="float32", max_model_len=512, enable_prefix_caching=False,
+          worker_cls="serving.token_source.routed_worker.RoutedWorker",
+          scheduler_cls="serving.token_source.scheduler.RunAheadScheduler")
+draw = np.random.default_rng(0)
+prompts = [{"prompt_token_ids": draw.integers(3, 2000, n).tolist()} for n in (1, 5, 17, 40)]
+# Some end sooner than others, so that the rows of the later steps move up.
+params = [SamplingParams(max_tokens=m, ignore_eos=True, seed=1) for m in (12, 3, 7, 1)]
+found = llm.generate(prompts, params, use_tqdm=False)
+plain = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
+results = []
+for prompt, request in zip(prompts, found):
+    output = request.outputs[0]
+    tokens = prompt["prompt_token_ids"] + list(output.token_ids)
+    with torch.no_grad():
+        logits = plain(torch.tensor([tokens[:-1]]), output_router_logits=True).router_logits
+    top_k = output.routed_experts.shape[-1]
+    expected = torch.stack([layer.topk(top_k, dim=-1).indices for layer in logits], dim=1).numpy()
+    results.append([list(output.routed_experts.shape), list(expected.shape),
+                    float((output.routed_experts == expected).mean())])
+print("RESULTS", json.dumps(results))
+"""
+
+
+@pytest.fixture(scope="module")
+def results():
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(BUNDLED_MODEL)], capture_output=True, text=True, timeout=170, check=False
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULTS ")]
+    assert lines, done.stderr[-3000:]
+    return json.loads(lines[0].removeprefix("RESULTS "))
+
+
+def test_there_is_a_row_for_each_token_that_was_computed(results):
+    assert [shape[0] for shape, _, _ in results] == [1 + 11, 5 + 2, 17 + 6, 40]
+    assert all(shape == expected for shape, expected, _ in results)
+
+
+def test_they_are_what_a_plain_forward_chooses_in_falling_order(results):
+    # Where two scores are equal to the last bits, the two libraries may differ.
+    assert min(equal for _, _, equal in results) > 0.99
