@@ -32,6 +32,9 @@ def prepare_environment(token_model: str) -> None:
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 2) // 2)),
         "TOKENIZERS_PARALLELISM": "false",
+        # oneDNN keeps a kernel for each length of prompt it has seen, 1,024 of them by default: some 700 MB after 8,000
+        # prompts, and no prompt sooner for it.
+        "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",
         # The gRPC service would send prompts as long as the context to tune kernels: on a device they are load.
         "SMG_VLLM_SERVICER_WARMUP": "off",
         # Else the first request for log probabilities keeps all others waiting for a C++ compiler, and the second too.
