@@ -15,12 +15,16 @@ class Overflow(QueueOverflowError):  # type: ignore[misc]
         self.retry_after_s = refusal.retry_after_s
 
 
-class Forbidden(VLLMValidationError):  # type: ignore[misc]
+class Invalid(VLLMValidationError):  # type: ignore[misc]
     """Not now and not later: 400, or INVALID_ARGUMENT, with the name of the field."""
-
-    def __init__(self, refusal: NeverAllowed) -> None:
-        super().__init__(str(refusal), parameter=refusal.field)
 
     def __str__(self) -> str:
         # vLLM's own adds the parameter, which the sentence names already.
         return str(self.args[0])
+
+
+class Forbidden(Invalid):
+    """A request that admission never takes on."""
+
+    def __init__(self, refusal: NeverAllowed) -> None:
+        super().__init__(str(refusal), parameter=refusal.field)

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams
 
 from serving.admission.request_options import FIELDS
+from serving.edge.refusals import Invalid
 
 MOST_ID_CHARS = 256
 MOST_SALT_CHARS = 1024
@@ -59,15 +59,11 @@ MOST_INT = 2**31 - 1
 INTEGERS = ("top_k", "max_tokens", "min_tokens", "logprobs", "prompt_logprobs", "stream_interval")
 
 
-class OutOfBounds(VLLMValidationError):  # type: ignore[misc]
-    """A request that nobody may ask for: 400, or INVALID_ARGUMENT, with the name of the field."""
+class OutOfBounds(Invalid):
+    """A request that nobody may ask for, with the name of the field."""
 
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(f"`{field}` {sentence}", parameter=field)
-
-    def __str__(self) -> str:
-        # vLLM's own adds the parameter, which the sentence names already.
-        return str(self.args[0])
 
 
 def check_body(body: Any, places: int) -> None:
@@ -121,9 +117,7 @@ def check_prompt_logprobs(tokens: int, params: SamplingParams) -> None:
 def check_text(field: str, said: Any) -> None:
     """Raises `OutOfBounds` for a string, anywhere in `said`, that UTF-8 cannot carry."""
     if (path := unencodable(said)) is not None:
-        raise OutOfBounds(
-            ".".join([field, *path]), "has a lone surrogate, which is no character: UTF-8 cannot carry it."
-        )
+        raise OutOfBounds(".".join([field, *path]), NO_CHARACTER)
 
 
 def unencodable(said: Any) -> list[str] | None:
