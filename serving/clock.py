@@ -19,17 +19,17 @@ class Clock(Protocol):
         """The emulated instant."""
         ...
 
-    def until(self, at: float) -> float:
-        """Wait for emulated instant `at`; by how many real seconds that was missed, at least 0. Less than 0 if `at` is
-        still to come: a long wait ends now and then, and when it is interrupted."""
+    def until(self, at_s: float) -> float:
+        """Wait for emulated instant `at_s`; return by how many real seconds it was missed, at least 0. Less than 0 if
+        it is still to come: a long wait ends now and then, and when it is interrupted."""
         ...
 
     def interrupt(self) -> None:
         """End the wait for an instant that is not near, from any thread; or else the next one."""
         ...
 
-    def wait(self, at: float) -> None:
-        """Wait for emulated instant `at`, or for a signal since the last `wait`; it may end sooner than either."""
+    def wait(self, at_s: float) -> None:
+        """Wait for emulated instant `at_s`, or for a signal since the last `wait`; it may end sooner than either."""
         ...
 
     def signal(self) -> None:
@@ -51,32 +51,32 @@ class WallClock:
     def now(self) -> float:
         return (time.monotonic() - self._origin) * self.speed
 
-    def late(self, at: float) -> float:
-        """How many real seconds emulated instant `at` is past; negative while it is to come."""
-        return time.monotonic() - self._origin - at / self.speed
+    def late(self, at_s: float) -> float:
+        """How many real seconds emulated instant `at_s` is past; negative while it is to come."""
+        return time.monotonic() - self._origin - at_s / self.speed
 
-    def unix_ns(self, at: float) -> int:
-        """Emulated instant `at` in nanoseconds of real time since 1970, as the other processes take it too."""
-        return self._origin_unix_ns + round(at / self.speed * 1e9)
+    def unix_ns(self, at_s: float) -> int:
+        """Emulated instant `at_s` in nanoseconds of real time since 1970, as the other processes take it too."""
+        return self._origin_unix_ns + round(at_s / self.speed * 1e9)
 
-    def until(self, at: float) -> float:
-        left = -self.late(at)
+    def until(self, at_s: float) -> float:
+        left = -self.late(at_s)
         self._wakes_s = time.monotonic() + left
         if left > NEAR_S:
             self._interrupted.wait(min(left - NEAR_S, LOOK_S))
             self._interrupted.clear()
-            left = -self.late(at)
+            left = -self.late(at_s)
             if left > NEAR_S:
                 return -left
         if left > SPIN_S:
             time.sleep(left - SPIN_S)
-        deadline = self._origin + at / self.speed
+        deadline = self._origin + at_s / self.speed
         while (late := time.monotonic() - deadline) < 0:
             pass
         return late
 
-    def wait(self, at: float) -> None:
-        left = -self.late(at)
+    def wait(self, at_s: float) -> None:
+        left = -self.late(at_s)
         self._wakes_s = time.monotonic() + min(left, LOOK_S)
         if left > 0:
             self._news.wait(min(left, LOOK_S))
@@ -105,15 +105,15 @@ class VirtualClock:
     def now(self) -> float:
         return self._now
 
-    def until(self, at: float) -> float:
-        self._now = max(self._now, at)
+    def until(self, at_s: float) -> float:
+        self._now = max(self._now, at_s)
         return 0.0
 
     def interrupt(self) -> None:
         pass
 
-    def wait(self, at: float) -> None:
-        self.until(at)
+    def wait(self, at_s: float) -> None:
+        self.until(at_s)
 
     def signal(self) -> None:
         pass

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from vllm.entrypoints.serve.engine.protocol import ErrorInfo
 from vllm.entrypoints.serve.exception_handling.error_response import create_error_response
 from vllm.entrypoints.serve.exception_handling.handlers.validation import clean_loc_for_param
-from vllm.exceptions import GracefulHTTPError
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
 from serving.api.codec import NotFinite, TooMany
@@ -29,6 +28,8 @@ CODES = {
     501: Code.UNIMPLEMENTED,
     503: Code.UNAVAILABLE,
 }
+# Of vLLM's `GracefulHTTPError`: who comes again later may be served.
+NOT_NOW = (429, 503)
 DETAILS_KEY = "grpc-status-details-bin"
 # When nothing says how soon there will be a place in the queue.
 RETRY_AFTER_S = 1.0
@@ -90,7 +91,7 @@ def refusal_of(error: Exception) -> Refusal:
         return BadRequest({error.field: "has too many values"}, str(error))
     if isinstance(error, EngineDeadError):
         return Refusal(Code.UNAVAILABLE, "The engine is dead; another server may answer.")
-    if isinstance(error, GracefulHTTPError) or hasattr(error, "retry_after_s"):
+    if getattr(error, "http_status", None) in NOT_NOW or hasattr(error, "retry_after_s"):
         return QueueFull(str(error), getattr(error, "retry_after_s", RETRY_AFTER_S))
     return refusal_told(create_error_response(error).error)
 

@@ -110,7 +110,7 @@ class SchedulerActor:
                 self._scheduler.abort(request_id)
             self._device.poke.remote()
 
-    def plan(self, at: float, now: float, last: float, done: Done) -> Batch:
+    def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
         if self._scheduler is None:
             raise Forgotten("The scheduler was restarted.")
-        return self._scheduler.plan(at, now, last, done)
+        return self._scheduler.plan(at_s, now_s, last_s, done)

@@ -52,6 +52,16 @@ def from_outside(error: BaseException | None) -> bool:
     return False
 
 
+def cause_of_deaths(part: str) -> str:
+    """Say to a client that its request is what ends a part of the server, again and again."""
+    return f"The {part} failed each time that it worked on this request, and not without it: it was given up."
+
+
+def given_up(part: str) -> str:
+    """Say to a client that a part of the server does not come back."""
+    return f"{part} has failed {GIVEN_UP} times in a row; what waited for it was given up. Try again later."
+
+
 def summary(error: BaseException) -> str:
     """The first sentence of the last line of an error that Ray has wrapped: the one that says what happened."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

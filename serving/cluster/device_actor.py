@@ -13,6 +13,7 @@ from serving.cluster.backoff import Forgotten
 from serving.cluster.streams.stream import Address, Drops, Receiver, this_node
 from serving.device.device_spec import Emulated
 from serving.device.engine import Engine
+from serving.device.live_driver import LiveDriver
 from serving.device.live_routes import Arriving
 from serving.device.lpddr import LEASE_S
 from serving.device.pricing import Pricer
@@ -45,7 +46,7 @@ class HbXpu:
         )
         self._drops = Drops()
         self._feed.on_dropped = self._drops.add
-        self._engine: Engine | None = None
+        self._driver: LiveDriver | None = None
         self._progress: Progress | None = None
         self._running, self._reported_s = False, time.monotonic()
         threading.Thread(target=self._feed.run, args=[self._push], daemon=True).start()
@@ -68,9 +69,8 @@ class HbXpu:
         self._leasing = Leasing(tier, shared, emulated.condition.ext_share)
         self._tokens = Tokens()
         self._progress = Progress(self._tokens, source, ahead)
-        self._engine = Engine(
+        engine = Engine(
             device=self._index,
-            clock=self._clock,
             planner=Asking(scheduler),
             pricer=self._pricer(),
             tier=self._leasing,
@@ -78,6 +78,7 @@ class HbXpu:
             sink=self._sink,
             lease_s=LEASE_S if shared else NEVER,
         )
+        self._driver = LiveDriver(engine, self._clock)
         settle()
         return self._feed.address
 
@@ -85,22 +86,23 @@ class HbXpu:
     def emulate(self, emulated: Emulated) -> None:
         """Be another device from now on: the same one in another condition."""
         self._emulated = emulated
-        if self._engine is None:
+        if self._driver is None:
             return
+        engine = self._driver.engine
         self._model.emulated = emulated
         self._leasing.left = emulated.condition.ext_share
-        if isinstance(self._engine.pricer, Traced) and emulated.trace is not None:
-            self._engine.pricer.emulate(emulated.trace)
+        if isinstance(engine.pricer, Traced) and emulated.trace is not None:
+            engine.pricer.emulate(emulated.trace)
         else:
             # From which batch on drafting pays depends on the condition.
-            self._engine.pricer = self._pricer()
-        self._engine.change()
+            engine.pricer = self._pricer()
+        self._driver.change()
 
     @ray.method(concurrency_group="feed")
     def stall(self, until_s: float) -> None:
         """Stand still until an emulated instant."""
-        if self._engine is not None:
-            self._engine.stall(until_s)
+        if self._driver is not None:
+            self._driver.stall(until_s)
 
     def _pricer(self) -> Pricer:
         if self._emulated.trace is not None:
@@ -112,14 +114,14 @@ class HbXpu:
         """The loop: ends only by an error, or with its process."""
         if self._realtime:
             become_realtime()
-        engine = self._engine
-        if engine is None:
+        driver = self._driver
+        if driver is None:
             raise Forgotten("The device was restarted.")
-        engine.at = self._clock.now()
+        driver.engine.at_s = self._clock.now()
         self._running = True
         try:
             while True:
-                engine.cycle()
+                driver.cycle()
         finally:
             self._running = False
 
@@ -134,8 +136,8 @@ class HbXpu:
 
     @ray.method(concurrency_group="feed")
     def poke(self) -> None:
-        if self._engine is not None:
-            self._engine.poke()
+        if self._driver is not None:
+            self._driver.poke()
 
     @ray.method(concurrency_group="feed")
     def follow(self, source: Any) -> None:
@@ -148,8 +150,8 @@ class HbXpu:
         return self._tokens.held()
 
     def _push(self, chunks: list[Chunk]) -> None:
-        if self._engine is not None:
-            self._engine.push(chunks)
+        if self._driver is not None:
+            self._driver.push(chunks)
 
     def _reported_late_s(self) -> float:
         return max(0.0, time.monotonic() - self._reported_s - REPORT_S)

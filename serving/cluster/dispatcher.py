@@ -34,7 +34,7 @@ class Dispatcher:
         self._deliver: Deliver = lambda release, news: None
         self.on_restart: Callable[[str], None] = lambda actor: None
         self.on_dropped: Callable[[str, Dropped], None] = lambda receiver, dropped: None
-        self.on_hopeless: Callable[[Flight], None] = lambda flight: None
+        self.on_hopeless: Callable[[Flight, str], None] = lambda flight, why: None
 
     async def start(self, deliver: Deliver) -> None:
         """Connect the actors, and run them."""
@@ -94,10 +94,10 @@ class Dispatcher:
             self.devices.recovery.gone(self.devices.nodes[flight.device], [flight.request.id])
         self.devices.departed(flight.device for flight in flights)
 
-    def _refuse(self, flight: Flight) -> None:
+    def _refuse(self, flight: Flight, why: str) -> None:
         """End a request that cannot be served."""
         if self.abort([flight.request.id]):
-            self.on_hopeless(flight)
+            self.on_hopeless(flight, why)
 
     def _receive(self, releases: list[Release]) -> None:
         for release in releases:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ray.exceptions import RayError
 
-from serving.cluster.backoff import RETRY_S, from_outside, summary
+from serving.cluster.backoff import RETRY_S, cause_of_deaths, from_outside, given_up, summary
 from serving.cluster.cluster import Cluster, Node, State
 from serving.cluster.streams.stream import Address
 from serving.flight import Flight
@@ -33,7 +33,7 @@ class Recovery:
     """Connects devices, runs them, and mends them. `nodes` and `flights` are those of the emulation, by index and id.
 
     A device that dies again with the same requests takes them up apart, until the one that is the cause is known;
-    `on_hopeless` gets it.
+    `on_hopeless` gets it, and a sentence for its client.
     """
 
     def __init__(self, cluster: Cluster, nodes: dict[int, Node], router: Router, flights: dict[str, Flight]) -> None:
@@ -46,7 +46,7 @@ class Recovery:
         self.on_restart: Callable[[str], None] = lambda actor: None
         self.on_change: Callable[[Node], None] = lambda node: None
         self.on_move: Callable[[Flight], None] = lambda flight: None
-        self.on_hopeless: Callable[[Flight], None] = lambda flight: None
+        self.on_hopeless: Callable[[Flight, str], None] = lambda flight, why: None
 
     async def wire(self, node: Node) -> None:
         """Connect a device's actors with each other, as if they had never had a request."""
@@ -152,7 +152,7 @@ class Recovery:
         at_work = [flight.request.id for flight in reversed(self._of(node)) if node.inquiry.allows(flight.request.id)]
         culprit = node.inquiry.death(at_work, by_itself)
         if culprit is not None and culprit in self._flights:
-            self.on_hopeless(self._flights[culprit])
+            self.on_hopeless(self._flights[culprit], cause_of_deaths("device"))
 
     async def _mend(self, node: Node) -> None:
         """Try until it works; meanwhile, if that takes too long and there are others, its requests go on there."""
@@ -181,7 +181,7 @@ class Recovery:
             await self.move_all(node)
         elif node.backoff.given_up:
             for flight in self._of(node):
-                self.on_hopeless(flight)
+                self.on_hopeless(flight, given_up(f"Device {node.index}"))
 
     async def _reopen(self, node: Node) -> None:
         """Let a device that was lost have requests again."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import ray
 from ray.exceptions import RayError
 
-from serving.cluster.backoff import Backoff, from_outside, summary
+from serving.cluster.backoff import Backoff, cause_of_deaths, from_outside, given_up, summary
 from serving.cluster.connection_epoch import Link
 from serving.cluster.inquiry import Inquiry
 from serving.cluster.streams.stream import Address
@@ -39,7 +39,8 @@ class SourceManager:
     """Owns the token source's actor, and those that stand by to replace it.
 
     A request is in the source from `add` to `drop`, through any number of deaths of the actor. When the source dies
-    with the same requests twice, they go on apart until the one that is the cause is known; `on_hopeless` gets it.
+    with the same requests twice, they go on apart until the one that is the cause is known; `on_hopeless` gets it,
+    and a sentence for its client.
     """
 
     def __init__(self, make: Callable[[], Any], standbys: int) -> None:
@@ -54,7 +55,7 @@ class SourceManager:
         self._in_source: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self.on_restart: Callable[[str], None] = lambda actor: None
-        self.on_hopeless: Callable[[Flight], None] = lambda flight: None
+        self.on_hopeless: Callable[[Flight, str], None] = lambda flight, why: None
 
     def start(self, places: Places, flights: dict[str, Flight]) -> None:
         """Run the source from now on; its addresses have been wired."""
@@ -124,13 +125,13 @@ class SourceManager:
         at_work = [id for id in reversed(self._flights) if id in self._in_source]
         culprit = self._inquiry.death(at_work, by_itself)
         if culprit is not None and culprit in self._flights:
-            self.on_hopeless(self._flights[culprit])
+            self.on_hopeless(self._flights[culprit], cause_of_deaths(ACTOR))
 
     def _give_up(self) -> None:
         """Refuse what waits for a source that does not come back."""
         if self.backoff.given_up:
             for flight in list(self._flights.values()):
-                self.on_hopeless(flight)
+                self.on_hopeless(flight, given_up("The token source"))
 
     async def _recovered(self) -> bool:
         """Replace the source by one that stands by, or by a new one; it makes again what the old one had made."""

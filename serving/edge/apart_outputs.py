@@ -3,8 +3,10 @@
 import logging
 from typing import Any
 
-from vllm.v1.engine import EngineCoreOutput
+from vllm.v1.engine import EngineCoreOutput, FinishReason
 from vllm.v1.engine.output_processor import OutputProcessor, OutputProcessorOutput
+
+from serving.edge.refusals import GivenUp
 
 log = logging.getLogger("foreserve")
 
@@ -19,6 +21,9 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
         """vLLM's own, output by output."""
         to_abort: list[str] = []
         for output in engine_core_outputs:
+            if output.finish_reason is FinishReason.ERROR:
+                to_abort += self._fail(output.request_id, GivenUp(str(output.stop_reason)))
+                continue
             try:
                 to_abort += super().process_outputs([output], *args, **kwargs).reqs_to_abort
             except Exception as error:

@@ -199,7 +199,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         """End every request with an error, now and from now on: there is nothing left that could serve it."""
         self.resources.engine_dead = True
         for flight in self._dispatcher.abort(list(self._dispatcher.flights)):
-            self._fail(flight)
+            self._fail(flight, "A part of the server that nothing can do without has ended.")
 
     def cancel(self, request_ids: list[str]) -> None:
         """End requests whose clients have gone, or said so."""
@@ -271,11 +271,11 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             self._admission.end(flight.request, len(flight.tokens))
             self._count(flight, reason)
 
-    def _fail(self, flight: Flight) -> None:
-        """End a request that cannot be served; its client is told so."""
+    def _fail(self, flight: Flight, why: str) -> None:
+        """End a request that cannot be served; its client is told why."""
         self._admission.end(flight.request, len(flight.tokens))
         self._count(flight, FinishReason.ERROR)
-        output = EngineCoreOutput(flight.request.id, [], finish_reason=FinishReason.ERROR)
+        output = EngineCoreOutput(flight.request.id, [], finish_reason=FinishReason.ERROR, stop_reason=why)
         self._outputs.put_nowait((EngineCoreOutputs(flight.device, [output]), self.clock.now()))
 
     def _count(self, flight: Flight, reason: FinishReason) -> None:

@@ -15,6 +15,13 @@ class Overflow(QueueOverflowError):  # type: ignore[misc]
         self.retry_after_s = refusal.retry_after_s
 
 
+class GivenUp(GracefulHTTPError):  # type: ignore[misc]
+    """Taken on, and failed: 500, or INTERNAL. vLLM's own says "Internal server error" and no more."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why, HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
 class Invalid(VLLMValidationError):  # type: ignore[misc]
     """Not now and not later: 400, or INVALID_ARGUMENT, with the name of the field."""
 

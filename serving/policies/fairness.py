@@ -44,14 +44,14 @@ class FairQueue:
         if not self._waiting[request.key]:
             del self._waiting[request.key]
 
-    def first(self, at: float, running: Counter[str]) -> Request | None:
+    def first(self, at_s: float, running: Counter[str]) -> Request | None:
         for key in sorted(self._waiting, key=self._served.__getitem__):
-            if first := self._queues[key].first(at, running):
+            if first := self._queues[key].first(at_s, running):
                 return first
         return None
 
-    def wakes_s(self, at: float) -> float:
-        return min((self._queues[key].wakes_s(at) for key in self._waiting), default=NEVER)
+    def wakes_s(self, at_s: float) -> float:
+        return min((self._queues[key].wakes_s(at_s) for key in self._waiting), default=NEVER)
 
     def begin(self, request: Request, prompt_tokens: int) -> None:
         """A request has begun, and `prompt_tokens` of its prompt are to be computed."""

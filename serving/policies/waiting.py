@@ -33,7 +33,7 @@ class Terms:
 class Policy:
     """What a queue does unless it says otherwise: hold nobody back."""
 
-    def wakes_s(self, at: float) -> float:
+    def wakes_s(self, at_s: float) -> float:
         """See `Queue`."""
         return NEVER
 
@@ -49,11 +49,11 @@ class Queue(Protocol):
         """One waits no longer: it begins, or its client has gone."""
         ...
 
-    def first(self, at: float, running: Counter[str]) -> Request | None:
-        """Who should begin at instant `at`, beside `running` requests of each topic; None if nobody should."""
+    def first(self, at_s: float, running: Counter[str]) -> Request | None:
+        """Who should begin at instant `at_s`, beside `running` requests of each topic; None if nobody should."""
         ...
 
-    def wakes_s(self, at: float) -> float:
+    def wakes_s(self, at_s: float) -> float:
         """The next instant at which `first` may answer with somebody whom it holds back now; `NEVER` if it never does
         hold back."""
         ...
@@ -93,7 +93,7 @@ class Line:
             heapq.heappop(self._heap)
         return self._heap[0][3] if self._heap else None
 
-    def due(self, at: float) -> Request | None:
-        """The first, if its key, an instant, is not after `at`."""
+    def due(self, at_s: float) -> Request | None:
+        """The first, if its key, an instant, is not after `at_s`."""
         first = self.first()
-        return first if first is not None and self.key(first) <= at else None
+        return first if first is not None and self.key(first) <= at_s else None

@@ -62,16 +62,16 @@ class Scheduler:
         self.limits = limits
         self.kv.resize(limits.kv_capacity_tokens)
 
-    def plan(self, at: float, now: float, last: float, done: Done) -> Batch:
-        """The batch from emulated instant `at` on, after what was `done` of the last one, whose last step began at
-        `last`. `now` is the clock's reading: an idle device may begin at an arrival between `at` and `now`.
+    def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
+        """The batch from emulated instant `at_s` on, after what was `done` of the last one, whose last step began at
+        `last_s`. `now_s` is the clock's reading: an idle device may begin at an arrival between `at_s` and `now_s`.
         """
         self._advance(done)
-        if not self.running and not len(self._queue) and (first := self._coming.due(now)):
-            at = max(at, first.arrival_s)
-        self._arrive(at)
-        step = self._compose(at)
-        self._batch, self._step = self._describe(at, step, self._count_slips(step.started, last)), step
+        if not self.running and not len(self._queue) and (first := self._coming.due(now_s)):
+            at_s = max(at_s, first.arrival_s)
+        self._arrive(at_s)
+        step = self._compose(at_s)
+        self._batch, self._step = self._describe(at_s, step, self._count_slips(step.started, last_s)), step
         return self._batch
 
     def give_up(self, done: Done) -> dict[str, int]:
@@ -86,8 +86,8 @@ class Scheduler:
         """Tokens that the blocks in use have room for."""
         return self.kv.used * self.kv.block_tokens
 
-    def _arrive(self, at: float) -> None:
-        while request := self._coming.due(at):
+    def _arrive(self, at_s: float) -> None:
+        while request := self._coming.due(at_s):
             self._coming.remove(request)
             self._queue.push(request)
 
@@ -145,17 +145,17 @@ class Scheduler:
         if len(self._together):
             self._apart = self._together.part() | self._apart
 
-    def _compose(self, at: float) -> Step:
+    def _compose(self, at_s: float) -> Step:
         """The next step, by the prefill policy."""
         most = self.limits.max_num_batched_tokens
         step = Step(most, min(most, self.rules.prefill_chunk or most))
         if self.rules.prefill == MIXED:
             self._go_on_all(step)
-            self._admit(at, step)
+            self._admit(at_s, step)
             return step
         self._go_on(step, [sequence for sequence in self._apart.values() if not sequence.decodes])
         if self.rules.prefill != DECODE_FIRST or not self._decoded():
-            self._admit(at, step)
+            self._admit(at_s, step)
         if not step.new_tokens:
             self._go_on_all(step)
         return step
@@ -205,10 +205,10 @@ class Scheduler:
         self.kv.grow(sequence.held, tokens)
         sequence.room = sequence.held.blocks * self.kv.block_tokens
 
-    def _admit(self, at: float, step: Step) -> None:
+    def _admit(self, at_s: float, step: Step) -> None:
         """Those that wait, in the order of the batching policy, up to the first that there is no room for."""
         while not step.preemptions and len(self.running) < self.limits.max_num_seqs:
-            request = self._queue.first(at, self._topics)
+            request = self._queue.first(at_s, self._topics)
             if request is None or not self._begin(self._waiting[request.id], step):
                 break
 
@@ -275,18 +275,18 @@ class Scheduler:
         self._queue.push(victim.request)
         step.preemptions += 1
 
-    def _count_slips(self, started: list[str], last: float) -> int:
+    def _count_slips(self, started: list[str], last_s: float) -> int:
         """Arrivals that would have made the step before this one, had the news of them been here in time."""
         fresh, self._fresh = self._fresh, set()
-        return sum(self.running[id].request.arrival_s <= last for id in started if id in fresh)
+        return sum(self.running[id].request.arrival_s <= last_s for id in started if id in fresh)
 
-    def _describe(self, at: float, step: Step, slips: int) -> Batch:
+    def _describe(self, at_s: float, step: Step, slips: int) -> Batch:
         coming = self._coming.first()
         alone = [self.running[id] for id in step.new_tokens]
         spare = self.kv.spare(step.together + len(alone)) - self.rules.lookahead
         return Batch(
-            *columns(at, step, self._together, alone),
-            until_s=min(self.until_s, coming.arrival_s if coming else NEVER, self._queue.wakes_s(at)),
+            *columns(at_s, step, self._together, alone),
+            until_s=min(self.until_s, coming.arrival_s if coming else NEVER, self._queue.wakes_s(at_s)),
             horizon=horizon(step, self._together, alone, len(self.running), spare),
             started=step.started,
             waiting=len(self._queue),

@@ -42,8 +42,8 @@ Columns = tuple[
 ]  # the first fields of a `Batch`
 
 
-def columns(at: float, step: Step, together: Lockstep, alone: Many[Sequence]) -> Columns:
-    """What a batch says of each sequence of a step that begins at `at`, those that decode in lockstep first."""
+def columns(at_s: float, step: Step, together: Lockstep, alone: Many[Sequence]) -> Columns:
+    """What a batch says of each sequence of a step that begins at `at_s`, those that decode in lockstep first."""
     if not step.together:
         together = NOBODY
     new = list(step.new_tokens.values())
@@ -54,7 +54,7 @@ def columns(at: float, step: Step, together: Lockstep, alone: Many[Sequence]) ->
         [1] * step.together + new,
         together.context() + [each.computed for each in alone],
         [True] * step.together + emits,
-        at,
+        at_s,
         [each.seed for each in requests],
         together.released() + [each.released for each in alone],
         together.remaining() + [each.remaining for each in alone],

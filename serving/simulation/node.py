@@ -9,13 +9,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from serving.clock import VirtualClock
 from serving.device.engine import Engine, Tier
+from serving.device.pending_steps import PendingSteps
 from serving.device.pricing import Pricer
 from serving.device.token_counter import Counted
 from serving.scheduler.config import Limits, Rules
 from serving.scheduler.scheduler import Scheduler
-from serving.simulation.pending_steps import Ahead
 from serving.types import NEVER, Chunk, Release, Request, StepRecord
 
 # What happens at one instant happens in this order: steps end, what is news to a device arrives, it plans.
@@ -120,7 +119,6 @@ class VirtualNode:
         self._tokens = Counted()
         self.engine = Engine(
             device=index,
-            clock=VirtualClock(),
             planner=self.scheduler,
             pricer=pricer,
             tier=tier,
@@ -128,7 +126,7 @@ class VirtualNode:
             sink=self._note,
         )
         self._leaps = leaps
-        self._ahead: Ahead | None = None
+        self._pending: PendingSteps | None = None
         # What it does next, and when.
         self.due = IDLE
 
@@ -149,9 +147,9 @@ class VirtualNode:
 
     def lose(self, at_s: float) -> list[tuple[Outcome, int]]:
         """This device is gone, with all that it held: the requests that it had, with how many tokens each has had."""
-        if self._ahead is not None and self.due[1] == ENDS:
-            self._ahead.lose(at_s)
-        self._ahead, self.due = None, IDLE
+        if self._pending is not None and self.due[1] == ENDS:
+            self._pending.lose(at_s)
+        self._pending, self.due = None, IDLE
         self.engine.rest()
         released = self.scheduler.give_up(self.engine.done())
         for outcome in self.outcomes.values():
@@ -160,8 +158,7 @@ class VirtualNode:
 
     def begin_again(self, gone: "VirtualNode", at_s: float) -> None:
         """Stand, from an instant on, for a device that was lost; what that one did is told here."""
-        self.engine.at = at_s
-        self.engine.clock.until(at_s)
+        self.engine.at_s = at_s
         self.records = gone.records
 
     def _take(self, request: Request, outcome: Outcome, at_s: float) -> None:
@@ -170,20 +167,20 @@ class VirtualNode:
         self._left += 1
         self.scheduler.submit(request, in_time=True)
         # As long as nobody leaves a full batch it stays as it is, whoever comes.
-        if self._ahead is None or not self.scheduler.full:
+        if self._pending is None or not self.scheduler.full:
             self._change(at_s)
 
     def degrade(self, at_s: float, pricer: Pricer, limits: Limits) -> None:
         """Be another device from an instant on: what is left of the step at hand is made at that one's pace."""
         self.engine.pricer = pricer
         self.scheduler.limit(limits)
-        if self._ahead is not None and self.due[1] == ENDS:
-            self._ahead.change(at_s)
+        if self._pending is not None and self.due[1] == ENDS:
+            self._pending.change(at_s)
         self._change(at_s)
 
     def stall(self, at_s: float, until_s: float) -> None:
         """Stand still from the end of the step at hand until an instant, or for longer if that was said before."""
-        self.engine.stalled_until = max(self.engine.stalled_until, until_s)
+        self.engine.stalled_until_s = max(self.engine.stalled_until_s, until_s)
         self._change(at_s)
 
     @property
@@ -194,8 +191,10 @@ class VirtualNode:
     def proceed(self) -> None:
         """Do what is due."""
         due_s, what = self.due
-        self.engine.clock.until(due_s)
-        (self._make if what == ENDS else self._begin)()
+        if what == ENDS:
+            self._make()
+        else:
+            self._begin(due_s)
 
     def run(self, until_s: float) -> None:
         """Do all that is due before requests that arrive at an instant; or, without one, all that there is to do."""
@@ -203,42 +202,42 @@ class VirtualNode:
             self.proceed()
 
     def _make(self) -> None:
-        assert self._ahead is not None
-        self._ahead.make()
-        self.due = self.engine.at, PLANS
+        assert self._pending is not None
+        self._pending.make()
+        self.due = self.engine.at_s, PLANS
         if not self._left:
             self.engine.rest()
-            self._ahead, self.due = None, IDLE
+            self._pending, self.due = None, IDLE
 
-    def _begin(self) -> None:
+    def _begin(self, now_s: float) -> None:
         """Go on with the plan, or make another."""
-        if self._ahead is None or not self._ahead.go_on():
-            self._ahead = None
-            self._plan()
-        if self._ahead is not None:
-            self.due = self._ahead.end_s, ENDS
+        if self._pending is None or not self._pending.go_on():
+            self._pending = None
+            self._plan(now_s)
+        if self._pending is not None:
+            self.due = self._pending.end_s, ENDS
 
-    def _plan(self) -> None:
+    def _plan(self, now_s: float) -> None:
         engine = self.engine
-        if engine.stalled_until > engine.at:
+        if engine.stalled_until_s > engine.at_s:
             # What arrives by then is in the next plan.
             engine.rest()
-            engine.at = engine.stalled_until
-            self.due = engine.at, PLANS
+            engine.at_s = engine.stalled_until_s
+            self.due = engine.at_s, PLANS
             return
-        batch = engine.plan()
+        batch = engine.plan(now_s)
         self.due = batch.until_s, PLANS
         if batch.ids:
             self._tokens.begin(batch)
-            self._ahead = Ahead(engine, batch, self._leaps)
+            self._pending = PendingSteps(engine, batch, self._leaps)
 
     def _change(self, at_s: float) -> None:
         """Plan anew from an instant on, or once the step then under way has ended."""
-        if self._ahead is not None and self.due[1] == ENDS:
-            self._ahead.cut(at_s)
-            self.due = self._ahead.end_s, ENDS
+        if self._pending is not None and self.due[1] == ENDS:
+            self._pending.cut(at_s)
+            self.due = self._pending.end_s, ENDS
         elif self._left:
-            self._ahead, self.due = None, (max(at_s, self.engine.at), PLANS)
+            self._pending, self.due = None, (max(at_s, self.engine.at_s), PLANS)
 
     def _note(self, release: Release) -> None:
         for id in release.started:

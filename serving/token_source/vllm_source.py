@@ -167,7 +167,8 @@ class VllmSource:
 
     def _fail(self, live: Live, error: Exception) -> None:
         """End a request with an error; every other request goes on."""
-        failed = Chunk(live.request.request_id, len(live.tokens), [], FAILED, str(error))
+        why = f"The token source failed on this request ({type(error).__name__}: {error})."
+        failed = Chunk(live.request.request_id, len(live.tokens), [], FAILED, why)
         self._deliver(live.device, [failed])
 
     @property

@@ -21,5 +21,5 @@ class Queue(Policy):
     def remove(self, request: Request) -> None:
         self._line.remove(request)
 
-    def first(self, at: float, running: Counter[str]) -> Request | None:
+    def first(self, at_s: float, running: Counter[str]) -> Request | None:
         return self._line.first()

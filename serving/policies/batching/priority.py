@@ -24,5 +24,5 @@ class Queue(Policy):
         self._line.remove(request)
         self._overdue.remove(request)
 
-    def first(self, at: float, running: Counter[str]) -> Request | None:
-        return self._overdue.due(at) or self._line.first()
+    def first(self, at_s: float, running: Counter[str]) -> Request | None:
+        return self._overdue.due(at_s) or self._line.first()

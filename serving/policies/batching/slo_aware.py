@@ -27,12 +27,12 @@ class Queue(Policy):
         self._in_time.remove(request)
         self._late.remove(request)
 
-    def first(self, at: float, running: Counter[str]) -> Request | None:
+    def first(self, at_s: float, running: Counter[str]) -> Request | None:
         # An instant that is just now is still in time.
-        while (late := self._in_time.due(at)) and not self._starts_now(late, at):
+        while (late := self._in_time.due(at_s)) and not self._starts_now(late, at_s):
             self._in_time.remove(late)
             self._late.push(late)
-        return self._late.due(at) or self._in_time.first() or self._late.first()
+        return self._late.due(at_s) or self._in_time.first() or self._late.first()
 
-    def _starts_now(self, request: Request, at: float) -> bool:
-        return self._in_time.key(request) == at
+    def _starts_now(self, request: Request, at_s: float) -> bool:
+        return self._in_time.key(request) == at_s

@@ -36,8 +36,8 @@ class Queue:
         for line in (self._by_topic[request.topic], self._latest, self._held):
             line.remove(request)
 
-    def first(self, at: float, running: Counter[str]) -> Request | None:
-        return self._latest.due(at) or self._of_the_batch(running) or self._of_another(at, running)
+    def first(self, at_s: float, running: Counter[str]) -> Request | None:
+        return self._latest.due(at_s) or self._of_the_batch(running) or self._of_another(at_s, running)
 
     def _of_the_batch(self, running: Counter[str]) -> Request | None:
         """The first of the running topic that has most requests, of those that anybody waits with."""
@@ -47,11 +47,11 @@ class Queue:
                 return first
         return None
 
-    def _of_another(self, at: float, running: Counter[str]) -> Request | None:
-        return self._held.due(at) if running.total() else self._held.first()
+    def _of_another(self, at_s: float, running: Counter[str]) -> Request | None:
+        return self._held.due(at_s) if running.total() else self._held.first()
 
-    def wakes_s(self, at: float) -> float:
+    def wakes_s(self, at_s: float) -> float:
         if not self._terms.hold_s:
             return NEVER
         waits = [line.key(first) for line in (self._latest, self._held) if (first := line.first())]
-        return min((instant for instant in waits if instant > at), default=NEVER)
+        return min((instant for instant in waits if instant > at_s), default=NEVER)

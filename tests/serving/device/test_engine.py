@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from device_model.load import load_device
 from serving.clock import Clock, VirtualClock, WallClock
 from serving.device.engine import Engine
+from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import Lpddr
 from serving.device.pricing import Modelled
 from serving.device.token_buffer import Tokens
@@ -41,15 +42,16 @@ class Bench:
         self.scheduler = Scheduler(LIMITS)
         self.tokens = Tokens()
         self.releases: list[Release] = []
-        self.engine = Engine(
+        engine = Engine(
             device=0,
-            clock=clock,
             planner=self.scheduler,
             pricer=Modelled(Ways(DEVICE), Modes.of("fixed-ar", ())),
             tier=Lpddr(DEVICE.ext_bytes_per_s),
             tokens=self.tokens,
             sink=self.releases.append,
         )
+        self.clock = clock
+        self.driver = LiveDriver(engine, clock)
         for request in requests:
             self.tokens.open(request.id)
             if fill:
@@ -58,7 +60,7 @@ class Bench:
 
     def run(self) -> "Bench":
         while len(self.ended) < self.requests:
-            self.engine.cycle()
+            self.driver.cycle()
         return self
 
     @property
@@ -107,11 +109,11 @@ def test_a_decode_step_costs_what_the_device_model_says() -> None:
 
 def test_an_underrun_is_counted_and_its_token_leaves_when_it_comes() -> None:
     bench = Bench(VirtualClock(), workload(0.0, output=2), fill=False)
-    bench.engine.cycle()
+    bench.driver.cycle()
     record = bench.releases[-1].record
     assert record is not None
     assert (record.underruns, bench.releases[-1].chunks) == (1, [])
-    bench.engine.push(chunks(Request("0", 0.0, 100, 2)))
+    bench.driver.push(chunks(Request("0", 0.0, 100, 2)))
     assert [chunk.first for chunk in bench.releases[-1].chunks] == [0]
     assert bench.releases[-1].record is None
     bench.run()
@@ -121,22 +123,22 @@ def test_an_underrun_is_counted_and_its_token_leaves_when_it_comes() -> None:
 def test_news_end_a_horizon() -> None:
     bench = Bench(VirtualClock(), workload(0.0, output=60))
     poke_after(bench, releases=5)
-    bench.engine.cycle()
-    bench.engine.cycle()
+    bench.driver.cycle()
+    bench.driver.cycle()
     assert len(bench.releases) == 5
     bench.run()
     assert len(bench.releases) == 60
 
 
 def poke_after(bench: Bench, releases: int) -> None:
-    sink: Callable[[Release], None] = bench.engine.sink
+    sink: Callable[[Release], None] = bench.driver.engine.sink
 
     def counting(release: Release) -> None:
         sink(release)
         if len(bench.releases) == releases:
-            bench.engine.poke()
+            bench.driver.poke()
 
-    bench.engine.sink = counting
+    bench.driver.engine.sink = counting
 
 
 @examples(25)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from device_model.load import load_device
 from serving.clock import VirtualClock
 from serving.device.engine import Engine
+from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import LEASE_S, Lpddr
 from serving.device.pricing import Modelled
 from serving.device.token_buffer import Tokens
@@ -89,17 +90,17 @@ class Sharer:
         self.releases: list[Release] = []
         self.wanted = len(arrivals)
         scheduler, tokens = Scheduler(LIMITS), Tokens()
-        clock = VirtualClock()
-        self.engine = Engine(
+        self.clock = VirtualClock()
+        engine = Engine(
             index,
-            clock,
             scheduler,
             Modelled(Ways(DEVICE), Modes.of("fixed-ar", ())),
             tier,
             tokens,
             self.releases.append,
         )
-        self.engine.lease_s = LEASE_S
+        engine.lease_s = LEASE_S
+        self.driver = LiveDriver(engine, self.clock)
         for n, at in enumerate(arrivals):
             request = Request(f"{index}-{n}", at, 200, OUTPUT)
             tokens.open(request.id)
@@ -117,9 +118,9 @@ class Sharer:
 def run(*sharers: Sharer) -> None:
     """Each device that is not done, as far as the one that is least far."""
     while pending := [sharer for sharer in sharers if not sharer.done]:
-        min(pending, key=lambda sharer: sharer.engine.clock.now()).engine.cycle()
+        min(pending, key=lambda sharer: sharer.clock.now()).driver.cycle()
     for sharer in sharers:
-        sharer.engine.cycle()
+        sharer.driver.cycle()
 
 
 def test_contention_shows_in_step_times() -> None:
@@ -149,7 +150,7 @@ def test_a_device_that_comes_in_slows_the_other_down_within_a_lease() -> None:
 
 def test_a_tier_of_ones_own_is_leased_for_as_long_as_the_plan_holds() -> None:
     sharer = Sharer(0, Lpddr(DEVICE.ext_bytes_per_s), [0.0])
-    sharer.engine.lease_s = NEVER
-    sharer.engine.cycle()
-    sharer.engine.cycle()
+    sharer.driver.engine.lease_s = NEVER
+    sharer.driver.cycle()
+    sharer.driver.cycle()
     assert len(sharer.releases) == OUTPUT

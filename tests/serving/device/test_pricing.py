@@ -14,6 +14,7 @@ from device_model.speculation import mean_accepted
 from device_model.step import StepPlan
 from serving.clock import VirtualClock
 from serving.device.engine import Engine
+from serving.device.live_driver import LiveDriver
 from serving.device.live_routes import Arriving
 from serving.device.lpddr import Lpddr
 from serving.device.pricing import Modelled
@@ -150,9 +151,10 @@ def test_a_schedule_of_traced_steps_is_repeatable_and_its_time_is_that_of_its_co
             )
             scheduler.submit(request)
         tier = Lpddr(FULL_SPEED)
-        engine = Engine(0, VirtualClock(), scheduler, traced_by(TRACE, tokens, 1.0), tier, tokens, found.append)
+        engine = Engine(0, scheduler, traced_by(TRACE, tokens, 1.0), tier, tokens, found.append)
+        driver = LiveDriver(engine, VirtualClock())
         while sum(chunk.finish is not None for release in found for chunk in release.chunks) < len(requests):
-            engine.cycle()
+            driver.cycle()
         return found
 
     once, again = releases(), releases()
@@ -248,9 +250,10 @@ def test_requests_that_draft_get_their_tokens_in_as_many_steps_as_acceptance_say
         tokens.push([Chunk(request.id, i, [i], 1 if i == 199 else None) for i in range(200)])
         scheduler.submit(request)
     source = ways(draft)
-    engine = Engine(0, VirtualClock(), scheduler, speculating(source), Lpddr(FULL_SPEED), tokens, releases.append)
+    engine = Engine(0, scheduler, speculating(source), Lpddr(FULL_SPEED), tokens, releases.append)
+    driver = LiveDriver(engine, VirtualClock())
     while sum(chunk.finish is not None for release in releases for chunk in release.chunks) < len(requests):
-        engine.cycle()
+        driver.cycle()
     got = {
         r.id: [c.tokens[0] for release in releases for c in release.chunks if c.request_id == r.id] for r in requests
     }

@@ -13,6 +13,7 @@ from device_model.load import load_device
 from device_model.step import StepCost, StepPlan
 from serving.clock import WallClock
 from serving.device.engine import Engine
+from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import Lpddr
 from serving.device.pricing import Priced
 from serving.device.step_underway import Underway
@@ -72,9 +73,9 @@ class Endless:
     def __init__(self) -> None:
         self.told: list[Done] = []
 
-    def plan(self, at: float, now: float, last: float, done: Done) -> Batch:
+    def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
         self.told.append(done)
-        return Batch(["a"], [1], [9], [True], at, horizon=1)
+        return Batch(["a"], [1], [9], [True], at_s, horizon=1)
 
     def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
         yield Priced(HEALTHY._replace(latency_s=1e9), plan=batch.plan)
@@ -85,15 +86,15 @@ class Endless:
 
 def test_in_real_time_a_step_of_many_years_ends_soon_after_its_reason() -> None:
     planner, releases, clock = Endless(), list[Release](), WallClock(time.time())
-    engine = Engine(0, clock, planner, planner, Lpddr(1e9), Tokens(), releases.append)
-    engine.at = clock.now()
-    thread = threading.Thread(target=engine.cycle)
+    driver = LiveDriver(Engine(0, planner, planner, Lpddr(1e9), Tokens(), releases.append), clock)
+    driver.engine.at_s = clock.now()
+    thread = threading.Thread(target=driver.cycle)
     thread.start()
     for _ in range(3):  # news that are none of its business
         time.sleep(0.1)
-        engine.poke()
+        driver.poke()
     assert not releases
-    engine.change()
+    driver.change()
     thread.join(5.0)
     (release,) = releases
     assert release.record is not None

@@ -19,8 +19,8 @@ def rules(batching: str, hold_s: float = 0.0, patience_s: float = 5.0) -> Rules:
     return Rules(batching, patience_s=patience_s, hold_s=hold_s, prefill_base_s=PREFILL_S)
 
 
-def request(id: str, at: float = 0.0, topic: str = "", ttft_s: float = NEVER, priority: int = 0) -> Request:
-    return Request(id, at, 10, 10, topic=topic, priority=priority, ttft_s=ttft_s)
+def request(id: str, at_s: float = 0.0, topic: str = "", ttft_s: float = NEVER, priority: int = 0) -> Request:
+    return Request(id, at_s, 10, 10, topic=topic, priority=priority, ttft_s=ttft_s)
 
 
 def queue_of(batching: str, *requests: Request, hold_s: float = 0.0) -> Queue:
@@ -30,10 +30,10 @@ def queue_of(batching: str, *requests: Request, hold_s: float = 0.0) -> Queue:
     return queue
 
 
-def served(queue: Queue, at: float = 0.0, running: Counter[str] = NOBODY) -> str:
+def served(queue: Queue, at_s: float = 0.0, running: Counter[str] = NOBODY) -> str:
     """Who begins, one after the other, at one instant."""
     ids = ""
-    while first := queue.first(at, running):
+    while first := queue.first(at_s, running):
         queue.remove(first)
         ids += first.id
     return ids
@@ -49,17 +49,17 @@ def test_fcfs_knows_only_arrivals() -> None:
 
 def test_a_lower_priority_number_comes_first_until_patience_has_run_out() -> None:
     requests = [request("a", 0.0, priority=5), request("b", 1.0, priority=0), request("c", 2.0, priority=0)]
-    assert served(queue_of("priority", *requests), at=3.0) == "bca"
-    assert served(queue_of("priority", *requests), at=5.0) == "abc"
+    assert served(queue_of("priority", *requests), at_s=3.0) == "bca"
+    assert served(queue_of("priority", *requests), at_s=5.0) == "abc"
 
 
 def test_the_earliest_deadline_comes_first_and_who_is_late_lets_those_pass_who_are_not() -> None:
     requests = [request("a", 0.0, ttft_s=1.0), request("b", 0.1, ttft_s=3.0), request("c", 0.2)]
-    assert served(queue_of("slo-aware", *requests), at=0.5) == "abc"
+    assert served(queue_of("slo-aware", *requests), at_s=0.5) == "abc"
     # At 0.9 there are no 0.2 s left for the prompt of a.
-    assert served(queue_of("slo-aware", *requests), at=0.9) == "bca"
+    assert served(queue_of("slo-aware", *requests), at_s=0.9) == "bca"
     # Not for ever: 5 s after its latest start it goes before all.
-    assert served(queue_of("slo-aware", *requests, request("d", 6.0, ttft_s=2.0)), at=6.0) == "adbc"
+    assert served(queue_of("slo-aware", *requests, request("d", 6.0, ttft_s=2.0)), at_s=6.0) == "adbc"
 
 
 def test_the_batchs_topic_comes_first_then_who_has_waited_longest() -> None:
@@ -69,8 +69,8 @@ def test_the_batchs_topic_comes_first_then_who_has_waited_longest() -> None:
         request("c", 0.2, "legal"),
         request("d", 0.3, "cs"),
     ]
-    assert served(queue_of("topic-aware", *requests), at=0.5, running=Counter(legal=2, cs=1)) == "bcad"
-    assert served(queue_of("topic-aware", *requests), at=0.5) == "abcd"
+    assert served(queue_of("topic-aware", *requests), at_s=0.5, running=Counter(legal=2, cs=1)) == "bcad"
+    assert served(queue_of("topic-aware", *requests), at_s=0.5) == "abcd"
 
 
 def test_a_deadline_comes_before_a_topic() -> None:

@@ -18,8 +18,8 @@ def queue() -> FairQueue:
     return made
 
 
-def request(id: str, key: str, at: float = 0.0) -> Request:
-    return Request(id, at, 100, 50, key=key)
+def request(id: str, key: str, at_s: float = 0.0) -> Request:
+    return Request(id, at_s, 100, 50, key=key)
 
 
 def serve_one(fair: FairQueue, tokens: int = 50) -> str:
@@ -39,7 +39,7 @@ def test_a_flood_of_one_key_does_not_hold_up_another() -> None:
         fair.push(request(f"a{i}", "a"))
     served = [serve_one(fair) for _ in range(10)]
     for i in range(5):
-        fair.push(request(f"b{i}", "b", at=1.0))
+        fair.push(request(f"b{i}", "b", at_s=1.0))
     assert set(served) == {"a"}
     assert Counter(serve_one(fair) for _ in range(10)) == {"a": 5, "b": 5}
 

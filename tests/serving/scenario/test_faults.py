@@ -109,7 +109,7 @@ def test_a_stall_is_emulated_time_in_which_no_token_comes() -> None:
     bench = Bench(VirtualClock(), workload(0.0))
     while len(bench.releases) < 5:
         stall_after(bench, 5)
-        bench.engine.cycle()
+        bench.driver.cycle()
     bench.run()
     instants = [at for at, _ in bench.schedule]
     assert instants[:5] == undisturbed[:5]
@@ -122,12 +122,12 @@ def stall_after(bench: Bench, releases: int) -> None:
     def counting(release: object) -> None:
         sink(release)  # type: ignore[arg-type]
         if len(bench.releases) == releases:
-            bench.engine.stall(bench.engine.clock.now() + 2.0)
+            bench.driver.stall(bench.clock.now() + 2.0)
 
-    bench.engine.sink = counting
+    bench.driver.engine.sink = counting
 
 
 def test_what_arrives_in_a_stall_waits_for_its_end() -> None:
     bench = Bench(VirtualClock(), workload(0.5))
-    bench.engine.stall(2.0)
+    bench.driver.stall(2.0)
     assert bench.run().releases[0].start_s == 2.0

@@ -22,8 +22,8 @@ def scheduler_with(*requests: Request, limits: Limits = LIMITS) -> Scheduler:
     return scheduler
 
 
-def first_plan(scheduler: Scheduler, at: float = 0.0) -> Batch:
-    return scheduler.plan(at, at, -1.0, Done(0))
+def first_plan(scheduler: Scheduler, at_s: float = 0.0) -> Batch:
+    return scheduler.plan(at_s, at_s, -1.0, Done(0))
 
 
 def test_a_prompt_is_prefilled_and_then_decoded_until_its_last_token() -> None:
@@ -92,7 +92,7 @@ def test_an_arrival_whose_news_came_too_late_for_a_step_is_a_slip() -> None:
     scheduler = scheduler_with(request("a"))
     first_plan(scheduler)
     scheduler.submit(request("b", arrival_s=0.5))
-    assert scheduler.plan(2.0, 2.0, last=1.0, done=Done(1)).slips == 1
+    assert scheduler.plan(2.0, 2.0, last_s=1.0, done=Done(1)).slips == 1
 
 
 def test_when_the_kv_cache_is_full_the_last_comer_waits_and_is_computed_again() -> None:

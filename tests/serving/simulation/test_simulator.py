@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from serving.clock import VirtualClock
 from serving.device.engine import Engine
+from serving.device.live_driver import LiveDriver
 from serving.device.token_buffer import Tokens
 from serving.reports.policy_comparison import mixed
 from serving.scenario.scenario import Scenario
@@ -137,9 +138,10 @@ def one_by_one(scenario: Scenario, requests: list[Request]) -> dict[str, list[fl
         for chunk in release.chunks:
             seen.setdefault(chunk.request_id, []).append(release.at_s)
 
-    engine = Engine(0, VirtualClock(), scheduler, node.engine.pricer, node.engine.tier, tokens, note)
+    engine = Engine(0, scheduler, node.engine.pricer, node.engine.tier, tokens, note)
+    driver = LiveDriver(engine, VirtualClock())
     while sum(map(len, seen.values())) < sum(each.max_tokens for each in requests):
-        engine.cycle()
+        driver.cycle()
     return seen
 
 

@@ -65,11 +65,11 @@ def test_served_again_the_steps_are_the_same_and_of_one_that_slipped_it_is_known
     with FlightLog(tmp_path / "flights.jsonl") as log:
         edge = Edge("tau", observers=(log,))
         edge.submit(REQUESTS[0])
-        while edge.engine.at < 1.5:
-            edge.engine.cycle()
-        arrival_s = edge.engine.at + 1e-3
+        while edge.driver.engine.at_s < 1.5:
+            edge.driver.cycle()
+        arrival_s = edge.driver.engine.at_s + 1e-3
         for _ in range(1 + late_steps):
-            edge.engine.cycle()
+            edge.driver.cycle()
         edge.submit(Request("late", arrival_s, 40, 30, seed=5))
         edge.run()
     flights = read_flight_log(tmp_path / "flights.jsonl")

@@ -33,8 +33,8 @@ def test_names_come_by_their_shares_which_need_not_add_up_to_1(row):
 def test_drift_is_a_straight_line_between_two_instants(first, last, place):
     found = of([{"at_s": 100, **first}, {"at_s": 300, **last}])
 
-    def share(name: str, at: float) -> float:
-        return (1 - at) * first.get(name, 0) / sum(first.values()) + at * last.get(name, 0) / sum(last.values())
+    def share(name: str, at_s: float) -> float:
+        return (1 - at_s) * first.get(name, 0) / sum(first.values()) + at_s * last.get(name, 0) / sum(last.values())
 
     expected = {name: share(name, place) for name in found.names}
     assert found.at(100 + 200 * place) == pytest.approx(expected)

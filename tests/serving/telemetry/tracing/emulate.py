@@ -7,6 +7,7 @@ from device_model.load import load_device
 from serving.call import Call
 from serving.clock import VirtualClock, WallClock
 from serving.device.engine import Engine
+from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import Lpddr
 from serving.device.pricing import Modelled
 from serving.device.token_buffer import Tokens
@@ -40,15 +41,15 @@ class Edge:
         self.scheduler = Scheduler(LIMITS)
         self.tokens = Tokens()
         ways = Ways(DEVICE)
-        self.engine = Engine(
+        engine = Engine(
             device=0,
-            clock=self.clock,
             planner=self.scheduler,
             pricer=Modelled(ways, Modes.of(mode, () if mode == "fixed-ar" else (ways.calibrated,), tau=2)),
             tier=Lpddr(DEVICE.ext_bytes_per_s),
             tokens=self.tokens,
             sink=self.take,
         )
+        self.driver = LiveDriver(engine, self.clock)
 
     def submit(self, request: Request, call: Call | None = None, fill: bool = True, called: bool = True) -> Flight:
         if call is None and called:
@@ -65,7 +66,7 @@ class Edge:
     def fill(self, request: Request) -> None:
         last = request.max_tokens - 1
         made = [Chunk(request.id, i, [i], LENGTH if i == last else None) for i in range(request.max_tokens)]
-        self.engine.push(made)
+        self.driver.push(made)
 
     def take(self, release: Release) -> None:
         """As `Dispatcher` and `PacedCore` do."""
@@ -74,7 +75,7 @@ class Edge:
                 flight.started_s = release.start_s
         if release.record:
             self.records.append(release.record)
-            self.engine.poke()  # One step a cycle, so that a test can do something between two.
+            self.driver.poke()  # One step a cycle, so that a test can do something between two.
         news = unseen(self.flights, release.chunks)
         for observer in self.observers:
             observer.on_release(release, news)
@@ -94,7 +95,7 @@ class Edge:
 
     def run(self) -> "Edge":
         while self.flights:
-            self.engine.cycle()
+            self.driver.cycle()
         return self
 
 

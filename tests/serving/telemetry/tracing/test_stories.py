@@ -103,7 +103,7 @@ def test_tokens_that_come_late_are_counted_and_their_steps_too() -> None:
     request = Request("a", 0.0, 10, 6)
     edge.submit(request, fill=False)
     for _ in range(4):
-        edge.engine.cycle()
+        edge.driver.cycle()
     edge.fill(request)
     root = spans(edge.run())["a"]
     assert root.attributes["foreserve.overdue_tokens"] > 0
@@ -114,7 +114,7 @@ def test_a_request_that_moves_says_so_and_its_prompt_is_computed_again() -> None
     edge = Edge()
     flight = edge.submit(Request("a", 0.0, 100, 20))
     while len(flight.tokens) < 5:
-        edge.engine.cycle()
+        edge.driver.cycle()
     flight.move(1)
     edge.stories.on_move(flight)
     edge.stories.on_restart("token source")
@@ -166,7 +166,7 @@ def test_a_request_whose_client_went_away_has_failed() -> None:
     edge = Edge()
     flight = edge.submit(Request("a", 0.0, 100, 20))
     while len(flight.tokens) < 3:
-        edge.engine.cycle()
+        edge.driver.cycle()
     edge.finish(flight, "abort")
     (root,) = spans(edge).values()
     assert root.attributes["error.type"] == "cancelled" and "went away" in root.error

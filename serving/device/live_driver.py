@@ -1,0 +1,86 @@
+"""Drives an engine by a clock: wait for the end of each step, then release its tokens."""
+
+from serving.clock import Clock
+from serving.device.engine import Engine
+from serving.device.pending_steps import PendingSteps
+from serving.types import NEVER, Chunk
+
+# A device whose tokens are this far behind waits for them: beyond, what it emulates has no text to go with it, and may
+# be the decoding of what has stopped long ago.
+MAX_OWED = 64
+
+
+class LiveDriver:
+    """Runs a device's steps when their time has come. Call `cycle` in a loop; the rest is for other threads."""
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self.engine = engine
+        self._clock = clock
+        self._news = False
+        self._changed_s: float | None = None
+
+    def poke(self) -> None:
+        """Tell of a change of the batch: the next step is planned anew."""
+        self._news = True
+        self._clock.signal()
+
+    def stall(self, until_s: float) -> None:
+        """Stand still from the end of the step at hand until an emulated instant. Said once more it can be later, or
+        sooner: one that is over ends the stall."""
+        self.engine.stalled_until_s = until_s
+        self.poke()
+
+    def change(self) -> None:
+        """Go on in another condition, which the pricer and the tier know of already. What is left of the step at hand
+        is made at the new pace."""
+        self._changed_s = self._clock.now()
+        self._clock.interrupt()
+        self.poke()
+
+    def push(self, chunks: list[Chunk]) -> None:
+        """Take in tokens from the source; overdue ones leave at once."""
+        if self.engine.push(chunks, self._clock.now()):
+            self._clock.signal()
+
+    def cycle(self) -> None:
+        """Plan once, and make the steps of that plan until something changes."""
+        # Cleared before the question: news that come while it is answered lead to another.
+        self._news, self._changed_s = False, None
+        self._stand_still()
+        batch = self.engine.plan(self._clock.now())
+        if not batch.ids:
+            self._clock.wait(batch.until_s)
+            return
+        steps = PendingSteps(self.engine, batch, leaps=False)
+        self._make(steps)
+        while not self._news and steps.go_on():
+            self._make(steps)
+
+    def _make(self, steps: PendingSteps) -> None:
+        """Wait for the end of a step, at whatever pace it goes on meanwhile, and make it."""
+        while (late_real_s := self._clock.until(steps.end_s)) < 0:
+            at_s, self._changed_s = self._changed_s, None
+            if at_s is not None:
+                steps.change(at_s)
+        if steps.make(late_real_s):
+            self._catch_up()
+
+    def _stand_still(self) -> None:
+        """Let a stall pass. A clock's wait may end sooner than it is asked to."""
+        engine = self.engine
+        if engine.stalled_until_s > engine.at_s:
+            engine.rest()
+            while self._clock.now() < engine.stalled_until_s:
+                self._clock.wait(engine.stalled_until_s)
+            # If it was ended before its time, it is now.
+            ended_s = engine.stalled_until_s if engine.stalled_until_s > engine.at_s else self._clock.now()
+            engine.at_s = max(engine.at_s, ended_s)
+
+    def _catch_up(self) -> None:
+        """Wait for tokens that are long overdue. Arrivals go on meanwhile, so emulated time does too."""
+        tokens, behind = self.engine.tokens, False
+        while tokens.owed() > MAX_OWED:
+            behind = True
+            self._clock.wait(NEVER)
+        if behind:
+            self.engine.at_s = max(self.engine.at_s, self._clock.now())
