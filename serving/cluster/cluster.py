@@ -43,8 +43,8 @@ class State(StrEnum):
 
 @dataclass(slots=True)
 class Node:
-    """One emulated device: what it emulates now, the actors that belong to it (handles outlive their processes), and
-    how it is."""
+    """One emulated device: what it emulates now, the actors that belong to it (handles outlive their processes), how it
+    is, and until which emulated instant a fault has it stand still."""
 
     index: int
     emulated: Emulated
@@ -53,6 +53,7 @@ class Node:
     scheduler: Any
     tier: Any
     state: State = State.STARTING
+    stalled_until_s: float = 0.0
     link: Link = field(default_factory=Link)
     inquiry: Inquiry = field(default_factory=Inquiry)
     backoff: Backoff = field(default_factory=Backoff)

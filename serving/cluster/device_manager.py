@@ -132,8 +132,10 @@ class Devices:
 
     def stall(self, index: int, until_s: float) -> None:
         """A device stands still until an emulated instant; one that is over has it go on."""
-        if self.at(index).up:
-            self.nodes[index].device.stall.remote(until_s)
+        node = self.at(index)
+        node.stalled_until_s = until_s
+        if node.up:
+            node.device.stall.remote(until_s)
 
     def in_flight(self, index: int) -> int:
         """Requests in flight on a device."""

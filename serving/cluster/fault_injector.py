@@ -9,7 +9,8 @@ from typing import Protocol
 
 from serving.cluster.cluster import State
 from serving.cluster.device_manager import Devices
-from serving.scenario.faults import DEGRADING, LOST, LPDDR, STALL, Event, Fault, condition_of, events
+from serving.scenario.active_faults import ActiveFaults
+from serving.scenario.faults import DEGRADING, LOST, STALL, Event, Fault, events
 from serving.scenario.refused import Refused, Unknown
 
 log = logging.getLogger("foreserve")
@@ -26,12 +27,11 @@ class Now(Protocol):
 
 @dataclass(slots=True)
 class Injected:
-    """A fault that was told to us, until it is over: on which devices it is now, by the number of the occurrence."""
+    """A fault that was told to us, until it is over."""
 
     id: int
     fault: Fault
     told_at_s: float
-    active: dict[int, int] = field(default_factory=dict)
     task: "asyncio.Task[None] | None" = None
     # Its begins and ends come one after the other, each whole.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -46,8 +46,7 @@ class Injector:
         self._clock = clock
         self._seed = seed
         self._told = 0
-        # On which device, and until when, by fault and occurrence.
-        self._stalls: dict[tuple[int, int], tuple[int, float]] = {}
+        self.active = ActiveFaults(devices.tier)
         # Two that change the same device, one after the other.
         self._lock = asyncio.Lock()
         self._carried_out: set[asyncio.Future[Injected]] = set()
@@ -96,8 +95,8 @@ class Injector:
         async with injected.lock:  # what has begun to happen is ended when it has happened
             if injected.task is not None:
                 injected.task.cancel()
-            for occurrence, device in list(injected.active.items()):
-                await self._end(injected, occurrence, device)
+            for number in self.active.of(injected.id):
+                await self._end(injected, number)
         return injected
 
     def _is_told(self, injected: Injected) -> bool:
@@ -110,10 +109,6 @@ class Injector:
             if injected.task is not None:
                 injected.task.cancel()
 
-    def of_device(self, device: int) -> list[Fault]:
-        """The faults that a device has now."""
-        return [each.fault for each in self.faults.values() for index in each.active.values() if index == device]
-
     def _targets(self, fault: Fault) -> list[int]:
         if fault.device is not None:
             return [self._devices.at(fault.device).index]
@@ -124,7 +119,7 @@ class Injector:
         if fault.kind == LOST:
             self._devices.check_loss(device)
         elif fault.kind != STALL:
-            await self._devices.check(device, condition_of([*self._degrading(device), fault]))
+            await self._devices.check(device, self.active.condition(device, fault))
 
     async def _drive(self, injected: Injected, coming: Iterable[Event]) -> None:
         for event in coming:
@@ -133,7 +128,7 @@ class Injector:
                 await self._happen(injected, event)
             except Refused as error:
                 log.error("The fault %r could not come: %s", str(injected.fault), error)
-        if not injected.active:
+        if not self.active.of(injected.id):
             self.faults.pop(injected.id, None)
 
     async def _until(self, at_s: float) -> None:
@@ -145,39 +140,33 @@ class Injector:
     async def _happen(self, injected: Injected, event: Event) -> None:
         async with injected.lock:
             if not event.begins:
-                if event.number in injected.active:
-                    await self._end(injected, event.number, event.device)
+                await self._end(injected, event.number)
             elif self._is_told(injected) and self._devices.nodes[event.device].state is not State.GONE:
                 await self._come(injected, event)
 
     async def _come(self, injected: Injected, event: Event) -> None:
-        injected.active[event.number] = event.device
+        self.active.begin(injected.id, injected.fault, event, self._clock.now())
         try:
-            await self._begin(injected, event)
+            await self._begin(injected.fault, event.device)
         except Refused:
-            del injected.active[event.number]
+            self.active.end(injected.id, event.number)
             raise
         self._devices.on_fault(event.device, injected.fault.kind, True)
 
-    async def _begin(self, injected: Injected, event: Event) -> None:
-        fault, device = injected.fault, event.device
+    async def _begin(self, fault: Fault, device: int) -> None:
         if fault.kind == STALL:
-            self._stalls[injected.id, event.number] = device, self._clock.now() + fault.for_s
-            self._stall(device)
+            self._devices.stall(device, self.active.stalled_until_s(device))
         elif fault.kind == LOST:
             await self._devices.lose(device)
         else:
             await self._degrade(fault, device)
 
-    def _stall(self, device: int) -> None:
-        """Have a device stand still until the last of its stalls is over; of those that come together one counts."""
-        ends_s = [end_s for where, end_s in self._stalls.values() if where == device]
-        self._devices.stall(device, max(ends_s, default=0.0))
-
-    async def _end(self, injected: Injected, occurrence: int, device: int) -> None:
-        del injected.active[occurrence]
-        fault = injected.fault
-        stall = self._stalls.pop((injected.id, occurrence), None)
+    async def _end(self, injected: Injected, number: int) -> None:
+        """End an occurrence of a fault, if it had begun."""
+        ended = self.active.end(injected.id, number)
+        if ended is None:
+            return
+        fault, device = injected.fault, ended.device
         there = self._devices.nodes[device].state is not State.GONE
         if there:
             self._devices.on_fault(device, fault.kind, False)
@@ -186,23 +175,12 @@ class Injector:
             await self._degrade(fault, device)
         elif there and fault.kind == LOST:
             await self._devices.revive(device)
-        elif there and stall and self._clock.now() < stall[1]:
-            self._stall(device)
+        elif there and fault.kind == STALL and self._clock.now() < ended.ends_s:
+            self._devices.stall(device, self.active.stalled_until_s(device))
 
     async def _degrade(self, fault: Fault, device: int) -> None:
         """Put the device, and those that share an LPDDR tier which it concerns, into the condition that they are in."""
         async with self._lock:
-            reached = self._devices.tier(device) if fault.kind == LPDDR else [device]
+            reached = self.active.reached(fault, device)
             for index in [node.index for node in self._devices.present if node.index in reached]:
-                await self._devices.degrade(index, condition_of(self._degrading(index)))
-
-    def _degrading(self, device: int) -> list[Fault]:
-        """What degrades a device: its own faults, and those of the LPDDR tier that it is on."""
-        tier = self._devices.tier(device)
-        found = []
-        for each in self.faults.values():
-            # Told of several devices on one tier, it still throttles that tier once.
-            where = tier if each.fault.kind == LPDDR else [device]
-            if any(index in where for index in each.active.values()):
-                found.append(each.fault)
-        return found
+                await self._devices.degrade(index, self.active.condition(index))

@@ -60,6 +60,7 @@ class Recovery:
             self._cluster.source.handle,
             self._cluster.scenario.token_ahead,
         )
+        node.device.stall.remote(node.stalled_until_s)
 
     async def warm_up(self, node: Node) -> None:
         """Have tokens made for a device that it never releases: first calls and first steps take their time."""

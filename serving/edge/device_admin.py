@@ -43,7 +43,7 @@ class Admin:
 
     def list_faults(self) -> dict[str, Any]:
         """The faults that are, or are to come."""
-        return {"faults": [described(injected) for injected in self._injector.faults.values()]}
+        return {"faults": [self._fault(injected) for injected in self._injector.faults.values()]}
 
     async def inject_fault(self, text: str) -> dict[str, Any]:
         """A fault, written as an entry of a scenario's `faults`, counted from now on."""
@@ -53,11 +53,15 @@ class Admin:
             raise Malformed(str(error)) from error
         there = [node for node in self._devices.present if fault.device in (None, node.index)]
         check_possible({node.emulated.in_condition(fault.condition) for node in there}, text)
-        return described(await self._injector.inject(fault))
+        return self._fault(await self._injector.inject(fault))
 
     async def clear_fault(self, id: int) -> dict[str, Any]:
         """End a fault; what it was."""
-        return described(await self._injector.clear(id))
+        return self._fault(await self._injector.clear(id))
+
+    def _fault(self, injected: Injected) -> dict[str, Any]:
+        there = self._injector.active.of(injected.id)
+        return {"id": injected.id, "fault": str(injected.fault), "active_on": sorted(set(there.values()))}
 
     def _device(self, node: Node) -> dict[str, Any]:
         return {
@@ -68,7 +72,7 @@ class Admin:
             "state": str(node.state),
             "requests_in_flight": self._devices.in_flight(node.index),
             "kv_capacity_tokens": node.figures.kv_capacity_tokens,
-            "faults": [] if node.state is State.GONE else list(map(str, self._injector.of_device(node.index))),
+            "faults": [] if node.state is State.GONE else list(map(str, self._injector.active.on(node.index))),
         }
 
 
@@ -88,8 +92,3 @@ def check_possible(broken: Iterable[Emulated], text: str) -> None:
             emulated.load()
         except SpecError as error:
             raise Malformed(f"`fault` is {text!r}: {error}") from error
-
-
-def described(injected: Injected) -> dict[str, Any]:
-    """A fault that was told, and the devices that have it now."""
-    return {"id": injected.id, "fault": str(injected.fault), "active_on": sorted(set(injected.active.values()))}

@@ -179,8 +179,8 @@ class VirtualNode:
         self._change(at_s)
 
     def stall(self, at_s: float, until_s: float) -> None:
-        """Stand still from the end of the step at hand until an instant, or for longer if that was said before."""
-        self.engine.stalled_until_s = max(self.engine.stalled_until_s, until_s)
+        """Stand still from the end of the step at hand until an instant."""
+        self.engine.stalled_until_s = until_s
         self._change(at_s)
 
     @property

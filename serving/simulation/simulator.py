@@ -21,9 +21,10 @@ from serving.device.traced_pricing import Traced
 from serving.policies.router import Router
 from serving.policies.routing import make_policy
 from serving.policies.step_options import Ways
+from serving.scenario.active_faults import ActiveFaults
 from serving.scenario.faults import LOST, STALL, Event, Fault
 from serving.scenario.scenario import Scenario
-from serving.simulation.fault_timeline import Breaking
+from serving.simulation.fault_timeline import FaultTimeline
 from serving.simulation.node import ARRIVES, NOWHERE, Listener, Outcome, VirtualNode
 from serving.simulation.recorded_routes import Recorded
 from serving.simulation.virtual_edge import Gate
@@ -76,9 +77,9 @@ class Simulated:
         # What each device does next, with what it no longer will.
         self._coming: list[tuple[float, int, int]] = []
         self._ended: deque[tuple[float, Request]] = deque()
-        self._breaking = Breaking(scenario, len(fleet))
-        # By which occurrence of which fault devices are lost.
-        self._lost: dict[int, tuple[Fault, int]] = {}
+        self._timeline = FaultTimeline(scenario, len(fleet))
+        self._active = ActiveFaults(partial(_tier, scenario.shared_ext))
+        self._lost: set[int] = set()
 
     def serve(self, requests: Iterable[Request]) -> tuple[list[Outcome], list[StepRecord]]:
         """Serve requests, ordered by arrival; what became of each, in their order, and all steps by device."""
@@ -150,7 +151,7 @@ class Simulated:
         coming = self._coming
         while coming and coming[0][:2] != self.nodes[coming[0][2]].due:
             heapq.heappop(coming)  # it was put off, or is done
-        event_s = self._breaking.next_s
+        event_s = self._timeline.next_s
         first = (min(event_s, until_s), ARRIVES)
         if coming and coming[0][:2] < first:
             node = self.nodes[heapq.heappop(coming)[2]]
@@ -158,7 +159,7 @@ class Simulated:
             self._await(node)
         elif event_s <= until_s and event_s < NEVER and (coming or until_s < NEVER):
             # What breaks at random never ends: that goes on for as long as there is anything to do.
-            self._happen(*self._breaking.happen())
+            self._happen(*self._timeline.take())
         else:
             return False
         return True
@@ -173,22 +174,33 @@ class Simulated:
         self._gate.ended()
         self._ended.append((at_s, request))
 
-    def _happen(self, fault: Fault, event: Event) -> None:
+    def _happen(self, id: int, fault: Fault, event: Event) -> None:
+        """A fault begins, if it can, or ends, if it had begun."""
+        index, at_s = event.device, event.at_s
+        if event.begins and self._can_come(fault, index):
+            self._active.begin(id, fault, event, at_s)
+        elif event.begins or self._active.end(id, event.number) is None:
+            return
         if fault.kind == LOST:
-            (self._lose if event.begins else self._revive)(fault, event)
+            (self._lose if event.begins else self._revive)(index, at_s)
         elif fault.kind != STALL:
-            for index in self._breaking.reached(fault, event.device):
-                self._degrade(index, event.at_s)
-        elif event.begins and event.device not in self._lost:
-            node = self.nodes[event.device]
-            node.stall(event.at_s, event.at_s + fault.for_s)
-            self._await(node)
+            for reached in self._active.reached(fault, index):
+                self._degrade(reached, at_s)
+        elif event.begins:
+            self.nodes[index].stall(at_s, self._active.stalled_until_s(index))
+            self._await(self.nodes[index])
+
+    def _can_come(self, fault: Fault, index: int) -> bool:
+        """Tell whether a fault can come: a device is lost once, and not the last one that is there."""
+        if fault.kind == LOST:
+            return index not in self._lost and self._router.others_open(index)
+        return fault.kind != STALL or index not in self._lost
 
     def _degrade(self, index: int, at_s: float) -> None:
         """Put a device into the condition that it is in, if it is there."""
         if index in self._lost:
             return
-        emulated = self._emulated[index].in_condition(self._breaking.condition(index))
+        emulated = self._emulated[index].in_condition(self._active.condition(index))
         figures = emulated.figures(self._load(emulated))
         limits = limits_of(self._scenario, figures)
         self._tiers[index].left = emulated.condition.ext_share
@@ -203,12 +215,9 @@ class Simulated:
         self._router.set_speed(index, figures.token_s)
         self._gate.serves(index, emulated, limits)
 
-    def _lose(self, fault: Fault, event: Event) -> None:
-        """A device is gone, and its requests go on elsewhere; but not the last one that is there."""
-        index, at_s = event.device, event.at_s
-        if index in self._lost or not self._router.others_open(index):
-            return
-        self._lost[index] = fault, event.number
+    def _lose(self, index: int, at_s: float) -> None:
+        """A device is gone, and its requests go on elsewhere."""
+        self._lost.add(index)
         if self._listener:
             self._listener.lost(index, at_s)
         self._router.close(index)
@@ -219,15 +228,18 @@ class Simulated:
             self._gate.moved(node.index, node.resume(outcome, released, at_s), at_s)
             self._await(node)
 
-    def _revive(self, fault: Fault, event: Event) -> None:
+    def _revive(self, index: int, at_s: float) -> None:
         """A device that was lost is there again, with nothing in it."""
-        index = event.device
-        if self._lost.get(index) != (fault, event.number):
-            return
-        del self._lost[index]
-        emulated = self._emulated[index].in_condition(self._breaking.condition(index))
+        self._lost.remove(index)
+        emulated = self._emulated[index].in_condition(self._active.condition(index))
         gone = self.nodes[index]
         self.nodes[index] = self._join(index, emulated, emulated.figures(self._load(emulated)))
-        self.nodes[index].begin_again(gone, event.at_s)
+        self.nodes[index].begin_again(gone, at_s)
         if self._listener:
-            self._listener.back(index, event.at_s)
+            self._listener.back(index, at_s)
+
+
+def _tier(sharers: int, index: int) -> range:
+    """The devices that share an LPDDR tier with one, itself included."""
+    first = index - index % sharers
+    return range(first, first + sharers)

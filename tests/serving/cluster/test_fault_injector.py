@@ -162,9 +162,9 @@ def test_when_all_faults_are_cleared_all_devices_are_healthy(what: list[Any], se
                 assert node.state is State.SERVING
                 assert devices.conditions[node.index] == HEALTHY
                 assert devices.stalled_until[node.index] <= clock[0]
-                assert not injector.of_device(node.index)
+                assert not injector.active.on(node.index)
                 assert all(devices.active[node.index, kind] == 0 for kind in KINDS)
-            assert not injector._stalls
+                assert not injector.active.stalled_until_s(node.index)
 
         asyncio.run(run())
 

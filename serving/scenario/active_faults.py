@@ -1,0 +1,56 @@
+"""Which faults are there, and what they leave of each device: decided here for devices live and in virtual time."""
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from device_model.condition import Condition
+from serving.scenario.faults import LPDDR, STALL, Event, Fault, condition_of
+
+
+class Active(NamedTuple):
+    """An occurrence of a fault that is on a device until an instant, if nobody clears it before."""
+
+    fault: Fault
+    device: int
+    ends_s: float
+
+
+class ActiveFaults:
+    """The occurrences that have begun and not ended. A fault is known by its id, an occurrence of it by its number."""
+
+    def __init__(self, tier: Callable[[int], Collection[int]]) -> None:
+        """`tier(device)` are the devices that share its LPDDR, itself included."""
+        self._tier = tier
+        self._there: dict[tuple[int, int], Active] = {}
+
+    def begin(self, id: int, fault: Fault, event: Event, at_s: float) -> None:
+        """An occurrence begins, at an instant of the clock."""
+        self._there[id, event.number] = Active(fault, event.device, at_s + fault.for_s)
+
+    def end(self, id: int, number: int) -> Active | None:
+        """An occurrence ends; None if it had not begun, or was ended before."""
+        return self._there.pop((id, number), None)
+
+    def of(self, id: int) -> dict[int, int]:
+        """On which device each occurrence of a fault is, by its number."""
+        return {number: active.device for (fault, number), active in self._there.items() if fault == id}
+
+    def on(self, device: int) -> list[Fault]:
+        """The faults that were told of a device."""
+        return [active.fault for active in self._there.values() if active.device == device]
+
+    def reached(self, fault: Fault, device: int) -> Collection[int]:
+        """The devices that a fault on one of them concerns: with an LPDDR tier all that share it."""
+        return self._tier(device) if fault.kind == LPDDR else (device,)
+
+    def condition(self, device: int, also: Fault | None = None) -> Condition:
+        """What all that is there, and perhaps another fault, leaves of a device."""
+        # Of one fault, however often it is there at once, only one occurrence counts.
+        there = {id: active.fault for (id, _), active in self._there.items() if device in self.reached(*active[:2])}
+        faults = [there[id] for id in sorted(there)]
+        return condition_of([*faults, also] if also is not None else faults)
+
+    def stalled_until_s(self, device: int) -> float:
+        """When the last of a device's stalls ends; 0 if there are none. Of those that come together one counts."""
+        stalls = [active for active in self._there.values() if active.fault.kind == STALL and active.device == device]
+        return max((active.ends_s for active in stalls), default=0.0)
