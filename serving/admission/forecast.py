@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import ceil, exp
 
 from serving.admission.step_times import Pace
-from serving.types import Request, StepRecord
+from serving.types import Chunk, Request, StepRecord
 
 # How much of each experience goes into what is learned: the last ten steps count for most, or the last thirty requests.
 STEPS, REQUESTS = 0.1, 0.03
@@ -229,6 +229,16 @@ class Forecast:
         if load is not None and load.end is not None:
             queue = self._queues[load.device]
             queue.length += REQUESTS * (made / load.max_tokens - queue.length)
+
+    def on_release(self, chunks: Iterable[Chunk], record: StepRecord | None) -> None:
+        """A device released tokens, those of a step if there is a record."""
+        for chunk in chunks:
+            if chunk.first == 0:
+                self.on_first_token(chunk.request_id)
+            if chunk.finish is not None:
+                self.on_finish(chunk.request_id, chunk.first + len(chunk.tokens))
+        if record is not None:
+            self.on_step(record)
 
     def _forget(self, request_id: str) -> Load | None:
         load = self._loads.pop(request_id, None)

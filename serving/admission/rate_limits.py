@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from serving.admission.refusals import Reason
 from serving.call import Call
 from serving.policies.rate_limit import TokenBucket
 from serving.security.api_keys import digest
@@ -22,28 +23,28 @@ class Keys:
 
 
 @dataclass(slots=True)
-class Limits:
+class RateLimits:
     """The buckets of one key; None where there is no limit."""
 
     requests: TokenBucket | None
     tokens: TokenBucket | None
 
     @staticmethod
-    def of(requests_per_min: int, tokens_per_min: int) -> "Limits":
+    def of(requests_per_min: int, tokens_per_min: int) -> "RateLimits":
         """Full buckets, of a minute's worth each; 0 is no limit."""
         sizes = (requests_per_min, tokens_per_min)
-        return Limits(*(TokenBucket.per_minute(size) if size else None for size in sizes))
+        return RateLimits(*(TokenBucket.per_minute(size) if size else None for size in sizes))
 
-    def wait(self, request: bool, tokens: int, now_s: float) -> tuple[float, str, str]:
-        """Seconds until `tokens`, and a request if it is to be counted, are allowed; which limit is in the way, by the
-        name that metrics give it, and in words."""
-        waits = [(0.0, "", "")]
+    def wait(self, request: bool, tokens: int, now_s: float) -> tuple[float, Reason, str]:
+        """Seconds until `tokens`, and a request if it is to be counted, are allowed; which limit is in the way, as
+        metrics name it, and in words."""
+        waits = [(0.0, Reason.TOKENS, "")]
         if self.tokens is not None:
             wait_s = self.tokens.wait_s(tokens, now_s)
-            waits.append((wait_s, "tokens_per_min", f"{self.tokens.burst:.0f} tokens"))
+            waits.append((wait_s, Reason.TOKENS, f"{self.tokens.burst:.0f} tokens"))
         if self.requests is not None and request:
             wait_s = self.requests.wait_s(1, now_s)
-            waits.append((wait_s, "requests_per_min", f"{self.requests.burst:.0f} requests"))
+            waits.append((wait_s, Reason.REQUESTS, f"{self.requests.burst:.0f} requests"))
         return max(waits)
 
     def charge(self, request: bool, tokens: int, now_s: float) -> None:

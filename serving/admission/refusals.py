@@ -1,40 +1,37 @@
-"""Why a request is not taken on, each reason as an exception with a sentence for whoever asked."""
+"""Why a request is not taken on: a reason for metrics, and a sentence for whoever asked."""
 
-from math import ceil
+from enum import StrEnum
+from typing import NamedTuple
 
-# Clients are not to come back sooner than this, in real seconds: an answer costs us more than it does them.
-SOONEST_S = 1.0
-
-
-class Refused(Exception):
-    """A request is not taken on."""
+from serving.types import NEVER
 
 
-class TurnedAway(Refused):
-    """Not now. `reason` is the label in the metrics, `retry_after_s` are real seconds, `slo` is the request's class, if
-    that is known."""
+class Reason(StrEnum):
+    """Why, in the words of metrics and studies."""
 
-    slo = ""
-
-    def __init__(self, reason: str, sentence: str, retry_after_s: float) -> None:
-        super().__init__(f"{sentence} Try again in {_told(retry_after_s)} s.")
-        self.reason, self.retry_after_s = reason, retry_after_s
-
-
-class NeverAllowed(Refused):
-    """Not now and not later, because of a `field` of the request."""
-
-    def __init__(self, field: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.field = field
+    QUEUE = "max_num_queued_reqs"
+    TTFT = "ttft"
+    REQUESTS = "requests_per_min"
+    TOKENS = "tokens_per_min"
+    TOO_MANY = "too_many"
+    TOO_LARGE = "too_large"
+    TOO_LONG = "too_long"
 
 
-class BadWish(NeverAllowed):
+class Refusal(NamedTuple):
+    """A request, of SLO class `slo` if that is known, is not taken on: not before `wait_s` emulated seconds, or never,
+    because of a `field` of it."""
+
+    reason: Reason
+    sentence: str
+    wait_s: float = NEVER
+    field: str = ""
+    slo: str = ""
+
+
+class BadWish(Exception):
     """A request option that means nothing: `field` is that of the body, or the header."""
 
     def __init__(self, field: str, sentence: str) -> None:
-        super().__init__(field, f"`{field}` {sentence}")
-
-
-def _told(seconds: float) -> str:
-    return str(ceil(seconds)) if seconds > SOONEST_S else f"{max(seconds, 0.001):.3g}"
+        super().__init__(f"`{field}` {sentence}")
+        self.field = field

@@ -1,30 +1,36 @@
-"""Admission: which requests are taken on, for whom, and what those that are not are told.
+"""Which requests are taken on: the rules of a server's edge, and of virtual time.
 
-A request is judged once its prompt is tokens, and before a response has begun, so that one that is turned away gets a
-status even if it asked for a stream. What it will take up is set aside at once, until it is in flight: of many that
-come together, each sees those before it.
+In this order: the context, the places in the queue, the limits of the key, and (where it is asked for) when the first
+token would come. Nothing here knows a clock: instants are emulated, and told.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
+from serving.admission.departures import Departures
 from serving.admission.forecast import Forecast
-from serving.admission.rate_limits import Keys, Limits
-from serving.admission.refusals import SOONEST_S, NeverAllowed, TurnedAway
-from serving.admission.request_options import Wishes, WishReader
-from serving.call import Call
-from serving.clock import WallClock
-from serving.types import Request
+from serving.admission.rate_limits import RateLimits
+from serving.admission.refusals import Reason, Refusal
+from serving.scenario.scenario import Scenario
+from serving.types import NEVER
 
 
-class Work(NamedTuple):
-    """What a request would have done: `n` sequences of at most `max_tokens` each, on `device` if it is named."""
+class Asked(NamedTuple):
+    """What a request would take up: `n` sequences of at most `max_tokens` each, on `device` if it is named.
 
-    id: str
+    `ttft_s` is what its SLO class promises, of which `waited_s` have gone by. `charged` are the tokens that the key was
+    charged for other prompts of the same call, which then is no request more.
+    """
+
     prompt_tokens: int
     max_tokens: int
     n: int = 1
+    key: str = ""
+    ttft_s: float = NEVER
+    waited_s: float = 0.0
+    charged: int = 0
     device: int | None = None
 
     @property
@@ -34,120 +40,93 @@ class Work(NamedTuple):
 
 
 @dataclass(slots=True)
-class Admitted:
-    """A request that was taken on: whose it is ("" if there are no keys), and what it asked for. `aside` is the name
-    under which the forecast knows of it until it has `begun`; `places` in the queue are set aside for what is to come.
-    """
+class Rules:
+    """Judges requests. `limits` makes the limits of a key that was not seen before; without `early_rejection` nobody is
+    turned away because of what is forecast. Without a `context` somebody else sees to that."""
 
-    key: str
-    wishes: Wishes
-    work: Work
-    aside: str = ""
-    begun: bool = False
-    places: int = 0
-
-
-UNASKED = Admitted("", Wishes(), Work("", 0, 0), begun=True)
-"""What is said of a request that no call has asked for."""
-
-
-@dataclass(slots=True)
-class Admission:
-    """Judges requests by the limits of their keys and by what is forecast for them.
-
-    `limits` makes the limits of a key that was not seen before. `set_aside` are places in the queue of requests that
-    are taken on and not there yet. Instants are emulated, told by `clock`.
-    """
-
-    reader: WishReader
-    keys: Keys
-    limits: Callable[[], Limits]
+    context: int | None
+    max_queue: int
+    limits: Callable[[], RateLimits]
     forecast: Forecast
-    clock: WallClock
-    early_rejection: bool = True
-    _by_key: dict[str, Limits] = field(default_factory=dict)
-    set_aside: int = 0
-    _asides: int = 0
+    early_rejection: bool
+    departures: Departures
+    _by_key: dict[str, RateLimits] = field(default_factory=dict)
 
-    def admit(self, call: Call, extra_args: Mapping[str, Any], work: Work) -> Admitted:
-        """Take a request on, or raise `BadWish`, `NeverAllowed` or `TurnedAway`."""
-        wishes = self.reader.read(call.headers, extra_args, call.body)
-        key, now = self.keys.name_of(call), self.clock.now()
-        limits = self._by_key.get(key) or self._by_key.setdefault(key, self.limits())
-        try:
-            self._check_limits(limits, call, work, now)
-            device = self._check_forecast(call, wishes, work, now)
-            limits.charge(not call.counted, work.tokens, now)
-            call.counted += work.tokens
-        except TurnedAway as refusal:
-            refusal.slo = wishes.slo
-            raise
-        finally:
-            call.answer |= limits.headers(now, self.clock.speed)
-        self._asides += 1
-        admitted = call.admitted[work.id] = Admitted(key, wishes, work, f"aside-{self._asides}", places=work.n)
-        self.set_aside += work.n
-        self.forecast.on_submit(device, Request(admitted.aside, now, work.prompt_tokens, work.max_tokens), now)
-        call.at_end.append(lambda: self._settle(admitted))
-        return admitted
+    @classmethod
+    def of(cls, scenario: Scenario, context: int | None, early_rejection: bool) -> "Rules":
+        """A scenario's, for requests of at most `context` tokens, prompt and output."""
+        limits = partial(RateLimits.of, scenario.key_requests_per_min, scenario.key_tokens_per_min)
+        departures = Departures(scenario.max_queue)
+        return cls(context, scenario.max_queue, limits, Forecast(), early_rejection, departures)
 
-    def begin(self, admitted: Admitted) -> None:
-        """A sequence of a request is about to be in flight; whoever sends it there tells the forecast so."""
-        self._free(admitted, min(1, admitted.places))
-        if not admitted.begun:
-            admitted.begun = True
-            self.forecast.on_finish(admitted.aside, 0)
+    def judge(self, asked: Asked, taken: int, now_s: float) -> Refusal | None:
+        """Refuse a request that comes when so many places are `taken`, or take it on, and charge its key."""
+        refusal = (
+            self._judge_context(asked)
+            or self.judge_places(asked.n, taken, now_s)
+            or self._judge_limits(asked, now_s)
+            or self._judge_forecast(asked, now_s)
+        )
+        if refusal is None:
+            self.limits_of(asked.key).charge(not asked.charged, asked.tokens, now_s)
+        return refusal
 
-    def end(self, request: Request, made: int) -> None:
-        """A sequence has ended with `made` tokens: it is charged for no more than those."""
-        self.forecast.on_finish(request.id, made)
-        self._give_back(request.key, request.max_tokens - made)
+    def judge_places(self, n: int, taken: int, now_s: float) -> Refusal | None:
+        """Refuse a request of `n` sequences for which the queue has no room."""
+        if n > self.max_queue:
+            sentence = f"`n` is {n}, and the queue has {self.max_queue} places: ask for fewer."
+            return Refusal(Reason.TOO_MANY, sentence, field="n")
+        if taken + n > self.max_queue:
+            sentence = f"All {self.max_queue} places of the queue are taken."
+            return Refusal(Reason.QUEUE, sentence, self.departures.promise_s(now_s))
+        return None
 
-    def drop(self, admitted: Admitted, tokens: int) -> None:
-        """A sequence was about to be in flight, and never was: it is not charged for what it would have generated."""
-        self._give_back(admitted.key, tokens)
+    def soonest(self, asked: Asked, now_s: float) -> tuple[float, int]:
+        """In how many seconds a request's first token is forecast, and on which device."""
+        devices = self.forecast.devices
+        # A device that is not there is for vLLM to complain about.
+        if asked.device is not None and asked.device in devices:
+            devices = [asked.device]
+        return self.forecast.best(devices, asked.prompt_tokens, now_s)
 
-    def _settle(self, admitted: Admitted) -> None:
-        """A call has ended: what was set aside for it and never begun is free again."""
-        self._free(admitted, admitted.places)
-        if not admitted.begun:
-            self.begin(admitted)
-            self._give_back(admitted.key, admitted.work.tokens)
+    def limits_of(self, key: str) -> RateLimits:
+        """The limits of a key, which may be ""."""
+        return self._by_key.get(key) or self._by_key.setdefault(key, self.limits())
 
-    def _free(self, admitted: Admitted, places: int) -> None:
-        admitted.places -= places
-        self.set_aside -= places
-
-    def _give_back(self, key: str, tokens: int) -> None:
+    def give_back(self, key: str, tokens: int) -> None:
+        """A key was charged for tokens that nobody generated."""
         if (limits := self._by_key.get(key)) and limits.tokens is not None:
             limits.tokens.give_back(tokens)
 
-    def _check_limits(self, limits: Limits, call: Call, work: Work, now_s: float) -> None:
-        tokens = call.counted + work.tokens
+    def _judge_context(self, asked: Asked) -> Refusal | None:
+        tokens = asked.prompt_tokens + asked.max_tokens
+        if self.context is None or tokens <= self.context:
+            return None
+        sentence = f"Prompt and `max_tokens` are {tokens} tokens, and the context has room for {self.context}."
+        return Refusal(Reason.TOO_LONG, sentence, field="max_tokens")
+
+    def _judge_limits(self, asked: Asked, now_s: float) -> Refusal | None:
+        limits, tokens = self.limits_of(asked.key), asked.charged + asked.tokens
         if limits.tokens is not None and tokens > limits.tokens.burst:
-            raise NeverAllowed(
-                "max_tokens",
+            sentence = (
                 f"The request may take {tokens} tokens (its prompts, and for each answer `max_tokens`, which is all "
                 f"that the context has room for unless it is said), and a key no more than {limits.tokens.burst:.0f} a "
-                "minute: set `max_tokens`, or ask for less.",
+                "minute: set `max_tokens`, or ask for less."
             )
-        wait_s, reason, limit = limits.wait(not call.counted, work.tokens, now_s)
+            return Refusal(Reason.TOO_LARGE, sentence, field="max_tokens")
+        wait_s, reason, limit = limits.wait(not asked.charged, asked.tokens, now_s)
         if wait_s > 0:
-            raise TurnedAway(reason, f"The key has reached its limit of {limit} a minute.", wait_s / self.clock.speed)
+            return Refusal(reason, f"The key has reached its limit of {limit} a minute.", wait_s)
+        return None
 
-    def _check_forecast(self, call: Call, wishes: Wishes, work: Work, now_s: float) -> int:
-        """The device that would have the first token soonest."""
-        devices = self.forecast.devices
-        # A device that is not there is for vLLM to complain about.
-        if work.device is not None and work.device in devices:
-            devices = [work.device]
-        left_s, device = self.forecast.best(devices, work.prompt_tokens, now_s)
-        predicted_s = now_s - call.arrival_s + left_s
-        if self.early_rejection and predicted_s > wishes.ttft_s:
-            raise TurnedAway(
-                "ttft",
-                f"The first token is predicted after {1000 * predicted_s:.0f} ms, and was asked for within "
-                f"{1000 * wishes.ttft_s:.0f} ms.",
-                max(SOONEST_S, (predicted_s - wishes.ttft_s) / self.clock.speed),
-            )
-        return device
+    def _judge_forecast(self, asked: Asked, now_s: float) -> Refusal | None:
+        if not self.early_rejection or asked.ttft_s == NEVER:
+            return None
+        predicted_s = asked.waited_s + self.soonest(asked, now_s)[0]
+        if predicted_s <= asked.ttft_s:
+            return None
+        sentence = (
+            f"The first token is predicted after {1000 * predicted_s:.0f} ms, and was asked for within "
+            f"{1000 * asked.ttft_s:.0f} ms."
+        )
+        return Refusal(Reason.TTFT, sentence, predicted_s - asked.ttft_s)

@@ -6,8 +6,6 @@ releases them.
 """
 
 import asyncio
-import time
-from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,18 +17,13 @@ from vllm.utils.collection_utils import as_list
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.input_processor import InputProcessor
 
-from serving.admission.refusals import NeverAllowed, TurnedAway
-from serving.admission.rules import Work
+from serving.admission.reservations import Work
 from serving.call import Call, Headers, current_call, stamp
 from serving.edge import structured_outputs
 from serving.edge.apart_outputs import ApartOutputs
 from serving.edge.engine_core import PacedCore
-from serving.edge.refusals import Forbidden
 from serving.edge.request_bounds import check_prompt_logprobs, check_request
 from serving.edge.turnstile import Turnstile
-
-# How many of the last departures tell how soon the next place is free.
-DEPARTURES = 32
 
 
 class PacedEngine(AsyncLLM):  # type: ignore[misc]
@@ -54,11 +47,8 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self._client_count = 1
         self.output_handler: asyncio.Task[None] | None = None
         self._no_profiler()
-        self._departures: deque[float] = deque(maxlen=DEPARTURES)
-        self._promised_s = 0.0
         self._turnstile = Turnstile()
         core.siblings = self._siblings
-        core.on_departure = lambda: self._departures.append(time.monotonic())
 
     async def abort(self, request_id: str | Iterable[str], internal: bool = False) -> None:
         """As in `AsyncLLM`; but counted as aborted, where the output handler's own aborts are stop strings."""
@@ -102,27 +92,18 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
             limit = max(1, self.model_config.max_model_len - len(ids))
             most = limit if sampling_params.max_tokens is None else sampling_params.max_tokens
             work = Work(request_id, len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
-            self._check_places(work.n)
-            self.engine_core.admit(work, sampling_params.extra_args, rest.get("priority", 0))
+            in_flight = self.get_num_unfinished_requests()
+            self.engine_core.admit(work, sampling_params.extra_args, rest.get("priority", 0), in_flight)
         outputs = super().generate(prompt, sampling_params, request_id, **rest)
         structured = getattr(sampling_params, "structured_outputs", None) is not None
         return structured_outputs.followed(outputs) if structured else outputs
 
     def check_admission(self, n: int = 1, request_id: str | None = None) -> None:
-        """vLLM asks for one that it is about to add (`request_id`), and before it begins to answer: raises as
-        `_check_places`, unless a place was set aside for it."""
+        """vLLM asks for one that it is about to add (`request_id`), and before it begins to answer: raises `Overflow`
+        or `Invalid` if there is no place, unless one was set aside for it."""
         call = current_call()
         if request_id is None or call is None or not call.admitted:
-            self._check_places(n)
-
-    def _check_places(self, n: int) -> None:
-        """Raises `Forbidden` if `n` is above the scenario's `max_queue`, `Overflow` if it is by now."""
-        limit = self.scheduler_config.max_num_queued_reqs
-        if n > limit:
-            raise Forbidden(NeverAllowed("n", f"`n` is {n}, and the queue has {limit} places: ask for fewer."))
-        if self.get_num_unfinished_requests() + self.engine_core.set_aside + n > limit:
-            sentence = f"All {limit} places of the queue are taken."
-            raise self.engine_core.turned_away(TurnedAway("max_num_queued_reqs", sentence, self.retry_after_s()))
+            self.engine_core.check_places(n, self.get_num_unfinished_requests())
 
     def stamp(self, headers: Headers = (), route: str = "") -> Call:
         """A call has come in, to the current task: it arrives now, not when it is tokenized."""
@@ -131,16 +112,8 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         return call
 
     def retry_after_s(self) -> float:
-        """Real seconds until a place should be free for who asks now, from the pace of the last departures; at least 1.
-
-        Each is told a later moment than the last one, or all would come back at once, to no purpose; but none a later
-        one than that by which all places will have changed hands.
-        """
-        seen, now_s = self._departures, time.monotonic()
-        pace_s = (seen[-1] - seen[0]) / (len(seen) - 1) if len(seen) > 1 else 0.0
-        latest_s = pace_s * self.scheduler_config.max_num_queued_reqs
-        self._promised_s = min(max(self._promised_s, now_s) + pace_s, now_s + latest_s)
-        return max(1.0, self._promised_s - now_s)
+        """Real seconds until a place should be free for who asks now; at least 1."""
+        return float(self.engine_core.retry_after_s())
 
     def _siblings(self, request_id: str) -> int:
         """`n` of the client's request that a sequence belongs to."""

@@ -12,15 +12,15 @@ from vllm.exceptions import VLLMClientError
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core_client import EngineCoreClient
 
-from serving.admission.refusals import NeverAllowed, TurnedAway
-from serving.admission.rules import UNASKED, Admission, Admitted, Work
+from serving.admission.refusals import BadWish, Refusal
+from serving.admission.reservations import UNASKED, Admission, Admitted, Work
 from serving.call import Call, arrival_s, current_call
 from serving.cluster.cluster import Node
 from serving.cluster.dispatcher import Dispatcher
 from serving.cluster.fault_injector import Injector
 from serving.edge.judge import follow
 from serving.edge.outputs import outputs_of
-from serving.edge.refusals import Forbidden, Overflow
+from serving.edge.refusals import SOONEST_S, Invalid, Overflow, exception_of
 from serving.flight import Flight
 from serving.scheduler.prefix_hash import block_hashes
 from serving.telemetry.metrics import Metrics
@@ -45,7 +45,6 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self.clock = dispatcher.clock
         self.resources = SimpleNamespace(engine_dead=False)
         self.siblings: Callable[[str], int] = lambda request_id: 1
-        self.on_departure: Callable[[], None] = lambda: None
         self.observers: list[Observer] = []
         self.topics: PromptTopics | None = None
         self._dispatcher = dispatcher
@@ -87,7 +86,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         flight = self._flight(request, admitted, topic)
         flight.call, flight.classified_s = current_call(), classified_s
         self._tell(lambda observer: observer.on_begin(flight))
-        self._admission.forecast.on_submit(flight.device, flight.request, self.clock.now())
+        self._admission.rules.forecast.on_submit(flight.device, flight.request, self.clock.now())
         try:
             await self._dispatcher.submit(flight)
         except BaseException:
@@ -111,10 +110,11 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         """A call was answered, or broken off."""
         self._tell(lambda observer: observer.on_answer(call))
 
-    def admit(self, work: Work, extra_args: dict[str, Any] | None, priority: int) -> Admitted | None:
-        """Judge a request of the current call; None if there is no call. Raises `Overflow` or `Forbidden`.
+    def admit(self, work: Work, extra_args: dict[str, Any] | None, priority: int, in_flight: int) -> Admitted | None:
+        """Judge a request of the current call; None if there is no call. Raises `Overflow` or `Invalid`.
 
-        `priority` is what vLLM has read of it, from the body or from a header of its own; 0 says nothing.
+        `priority` is what vLLM has read of it, from the body or from a header of its own; 0 says nothing. `in_flight`
+        are the sequences that have places in the queue.
         """
         call = current_call()
         if call is None:
@@ -122,23 +122,36 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         if priority:
             call.body = {"priority": priority, **call.body}
         try:
-            return self._admission.admit(call, extra_args or {}, work)
-        except TurnedAway as refusal:
-            raise self.turned_away(refusal) from None
-        except NeverAllowed as refusal:
-            raise Forbidden(refusal) from None
+            admitted = self._admission.admit(call, extra_args or {}, work, in_flight)
+        except BadWish as error:
+            raise Invalid.of(error) from None
+        if isinstance(admitted, Refusal):
+            raise self._refused(admitted)
+        return admitted
+
+    def check_places(self, n: int, in_flight: int) -> None:
+        """Raises `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""
+        if refusal := self._admission.judge_places(n, in_flight):
+            raise self._refused(refusal)
 
     @property
     def set_aside(self) -> int:
         """Places in the queue of requests that were admitted and are not in flight yet."""
         return self._admission.set_aside
 
-    def turned_away(self, refusal: TurnedAway) -> Overflow:
+    def retry_after_s(self) -> float:
+        """Real seconds until a place should be free for who asks now."""
+        wait_s = self._admission.rules.departures.promise_s(self.clock.now())
+        return max(SOONEST_S, wait_s / self.clock.speed)
+
+    def _refused(self, refusal: Refusal) -> Overflow | Invalid:
         """Take note of a refusal of the current call."""
-        self.metrics.on_rejection(refusal.reason, refusal.slo)
-        if call := current_call():
-            call.retry_after_s, call.refusal = refusal.retry_after_s, refusal
-        return Overflow(refusal)
+        error = exception_of(refusal, self.clock.speed)
+        if isinstance(error, Overflow):
+            self.metrics.on_rejection(refusal.reason, refusal.slo)
+            if call := current_call():
+                call.retry_after_s, call.refusal = error.retry_after_s, error
+        return error
 
     def _flight(self, request: EngineCoreRequest, admitted: Admitted, topic: str) -> Flight:
         params, prompt = request.sampling_params, request.prompt_token_ids
@@ -149,7 +162,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             max_tokens=params.max_tokens,
             seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
             topic=topic,
-            key=admitted.key,
+            key=admitted.asked.key,
             priority=admitted.wishes.priority,
             ttft_s=admitted.wishes.ttft_s,
             tpot_s=admitted.wishes.tpot_s,
@@ -161,7 +174,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def _changed(self, node: Node) -> None:
         self.metrics.on_change(node)
         self._tell(lambda observer: observer.on_change(node))
-        follow(self._admission.forecast, node, self.devices.cluster.limits(node.figures))
+        follow(self._admission.rules.forecast, node, self.devices.cluster.limits(node.figures))
 
     def _faulted(self, device: int, kind: str, begins: bool) -> None:
         self.metrics.on_fault(device, kind, begins)
@@ -177,7 +190,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def _moved(self, flight: Flight) -> None:
         self._tell(lambda observer: observer.on_move(flight))
-        self._admission.forecast.on_submit(flight.device, flight.resumed, self.clock.now())
+        self._admission.rules.forecast.on_submit(flight.device, flight.resumed, self.clock.now())
 
     def _admitted(self, request: EngineCoreRequest) -> Admitted:
         """What was said of a request when it was admitted, or is said now of one that had no tokens then."""
@@ -185,7 +198,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         admitted = None if call is None else call.admitted.get(request.external_req_id)
         if admitted is None:
             work = Work(request.request_id, len(request.prompt_token_ids), params.max_tokens)
-            admitted = self.admit(work, params.extra_args, request.priority)
+            admitted = self.admit(work, params.extra_args, request.priority, len(self._dispatcher.flights))
         if admitted is None:
             return UNASKED
         self._admission.begin(admitted)
@@ -247,14 +260,10 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             self._outputs.put_nowait((EngineCoreOutputs(release.device, outputs), release.at_s))
 
     def _foretell(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
-        forecast = self._admission.forecast
+        self._admission.rules.forecast.on_release([chunk for _, chunk in news], release.record)
         for flight, chunk in news:
-            if chunk.first == 0:
-                forecast.on_first_token(chunk.request_id)
             if chunk.finish is not None:
                 self._admission.end(flight.request, chunk.first + len(chunk.tokens))
-        if release.record is not None:
-            forecast.on_step(release.record)
 
     def _watch_delivery(self) -> None:
         """What was handed over has been put into its streams; each of them writes in its next turn of the loop."""
@@ -279,7 +288,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._outputs.put_nowait((EngineCoreOutputs(flight.device, [output]), self.clock.now()))
 
     def _count(self, flight: Flight, reason: FinishReason) -> None:
-        self.on_departure()
+        self._admission.rules.departures.note(self.clock.now())
         flight.finish = str(reason)
         self._tell(lambda observer: observer.on_finish(flight))
         self.metrics.on_finish(flight, str(reason), self.siblings(flight.request.id))

@@ -1,13 +1,13 @@
 """The edge's judge, made from a scenario, and what keeps its forecast in step with the devices."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from serving.admission.expected_device import expect
 from serving.admission.forecast import Forecast
-from serving.admission.rate_limits import Keys, Limits
+from serving.admission.rate_limits import Keys
 from serving.admission.request_options import WishReader
-from serving.admission.rules import Admission
+from serving.admission.reservations import Admission
+from serving.admission.rules import Rules
 from serving.clock import WallClock
 from serving.cluster.cluster import Node, State
 from serving.scenario.scenario import Scenario
@@ -22,10 +22,9 @@ def admission_of(scenario: Scenario, keys: Sequence[bytes], clock: WallClock) ->
     return Admission(
         WishReader(parse_classes(scenario.slo_classes, "`slo_classes`"), scenario.default_slo, NAMES),
         Keys(keys),
-        partial(Limits.of, scenario.key_requests_per_min, scenario.key_tokens_per_min),
-        Forecast(),
+        # Of the context vLLM takes care.
+        Rules.of(scenario, None, scenario.early_rejection),
         clock,
-        scenario.early_rejection,
     )
 
 

@@ -1,18 +1,28 @@
 """Refusals as vLLM's servers know them: the only place where their exceptions are made of ours."""
 
 from http import HTTPStatus
+from math import ceil
 
 from vllm.exceptions import GracefulHTTPError, QueueOverflowError, VLLMValidationError
 
-from serving.admission.refusals import NeverAllowed, TurnedAway
+from serving.admission.refusals import BadWish, Reason, Refusal
+from serving.types import NEVER
+
+# Clients are not to come back sooner than this, in real seconds, as an answer costs us more than it does them; but
+# where a limit says exactly when they may.
+SOONEST_S = 1.0
+EXACT = (Reason.REQUESTS, Reason.TOKENS)
 
 
 class Overflow(QueueOverflowError):  # type: ignore[misc]
     """Not now: 429, or RESOURCE_EXHAUSTED. vLLM's own says 503; clients of OpenAI's API back off at 429."""
 
-    def __init__(self, refusal: TurnedAway) -> None:
-        GracefulHTTPError.__init__(self, str(refusal), HTTPStatus.TOO_MANY_REQUESTS)
-        self.retry_after_s = refusal.retry_after_s
+    def __init__(self, refusal: Refusal, speed: float) -> None:
+        wait_s = refusal.wait_s / speed
+        self.reason = refusal.reason
+        self.retry_after_s = wait_s if refusal.reason in EXACT else max(SOONEST_S, wait_s)
+        sentence = f"{refusal.sentence} Try again in {_told(self.retry_after_s)} s."
+        GracefulHTTPError.__init__(self, sentence, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class GivenUp(GracefulHTTPError):  # type: ignore[misc]
@@ -29,9 +39,17 @@ class Invalid(VLLMValidationError):  # type: ignore[misc]
         # vLLM's own adds the parameter, which the sentence names already.
         return str(self.args[0])
 
+    @classmethod
+    def of(cls, refusal: Refusal | BadWish) -> "Invalid":
+        """A request that admission never takes on."""
+        sentence = refusal.sentence if isinstance(refusal, Refusal) else str(refusal)
+        return cls(sentence, parameter=refusal.field)
 
-class Forbidden(Invalid):
-    """A request that admission never takes on."""
 
-    def __init__(self, refusal: NeverAllowed) -> None:
-        super().__init__(str(refusal), parameter=refusal.field)
+def exception_of(refusal: Refusal, speed: float) -> Overflow | Invalid:
+    """A refusal at an emulator of this speed, as vLLM's servers take it."""
+    return Invalid.of(refusal) if refusal.wait_s == NEVER else Overflow(refusal, speed)
+
+
+def _told(seconds: float) -> str:
+    return str(ceil(seconds)) if seconds > SOONEST_S else f"{max(seconds, 0.001):.3g}"

@@ -27,7 +27,7 @@ from serving.scenario.scenario import Scenario
 from serving.simulation.fault_timeline import FaultTimeline
 from serving.simulation.node import ARRIVES, NOWHERE, Listener, Outcome, VirtualNode
 from serving.simulation.recorded_routes import Recorded
-from serving.simulation.virtual_edge import Gate
+from serving.simulation.virtual_edge import VirtualEdge
 from serving.types import NEVER, Request, StepRecord
 
 
@@ -66,7 +66,7 @@ class Simulated:
         self._scenario, self._listener, self._leaps = scenario, listener, leaps and not forecasts
         fleet = load_fleet(scenario)
         self._router = Router(make_policy(scenario.router))
-        self._gate = Gate(scenario, context_held(scenario, fleet), forecasts)
+        self._edge = VirtualEdge(scenario, context_held(scenario, fleet), forecasts)
         check_faults(scenario, [emulated for emulated, _ in fleet])
         self._emulated = [emulated for emulated, _ in fleet]
         rates = [figures.ext_bytes_per_s for _, figures in fleet]
@@ -93,13 +93,13 @@ class Simulated:
     def submit(self, request: Request) -> Outcome:
         """A request arrives, now; what becomes of it."""
         at_s = request.arrival_s
-        if reason := self._gate.refusal(request, at_s):
-            refused = Outcome(request, NOWHERE, [], refused=reason)
+        if reason := self._edge.refusal(request, at_s):
+            refused = Outcome(request, NOWHERE, [], refused=str(reason))
             if self._listener:
                 self._listener.ended(refused)
             return refused
         node = self.nodes[self._router.choose(request, self.home(request))]
-        self._gate.submitted(node.index, request, at_s)
+        self._edge.submitted(node.index, request, at_s)
         due, outcome = node.due, node.submit(request)
         if node.due != due:
             self._await(node)
@@ -123,10 +123,10 @@ class Simulated:
         pricer, tier = self._pricer(emulated), self._tiers[index]
         node = VirtualNode(index, pricer, tier, limits, rules, self._leaps, self._listener)
         node.engine.lease_s = LEASE_S if emulated.sharers > 1 else NEVER
-        node.on_end, node.on_release = partial(self._end, index), self._gate.released
+        node.on_end, node.on_release = partial(self._end, index), self._edge.released
         tier.left = emulated.condition.ext_share
         self._router.add(index, figures.token_s)
-        self._gate.serves(index, emulated, limits)
+        self._edge.serves(index, emulated, limits)
         return node
 
     def _pricer(self, emulated: Emulated) -> Pricer:
@@ -171,7 +171,7 @@ class Simulated:
 
     def _end(self, index: int, at_s: float, request: Request) -> None:
         self._router.done([(index, request)])
-        self._gate.ended()
+        self._edge.ended()
         self._ended.append((at_s, request))
 
     def _happen(self, id: int, fault: Fault, event: Event) -> None:
@@ -213,7 +213,7 @@ class Simulated:
         node.degrade(at_s, pricer, limits)
         self._await(node)
         self._router.set_speed(index, figures.token_s)
-        self._gate.serves(index, emulated, limits)
+        self._edge.serves(index, emulated, limits)
 
     def _lose(self, index: int, at_s: float) -> None:
         """A device is gone, and its requests go on elsewhere."""
@@ -221,11 +221,11 @@ class Simulated:
         if self._listener:
             self._listener.lost(index, at_s)
         self._router.close(index)
-        self._gate.closes(index)
+        self._edge.closes(index)
         for outcome, released in self.nodes[index].lose(at_s):
             self._router.done([(index, outcome.request)])
             node = self.nodes[self._router.choose(outcome.request)]
-            self._gate.moved(node.index, node.resume(outcome, released, at_s), at_s)
+            self._edge.moved(node.index, node.resume(outcome, released, at_s), at_s)
             self._await(node)
 
     def _revive(self, index: int, at_s: float) -> None:

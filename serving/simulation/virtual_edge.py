@@ -1,51 +1,32 @@
-"""Who is turned away in virtual time: by the places of the queue, the limits of keys and the same forecast as at the
-edge of a server (`serving.admission.rules`), in the same order."""
+"""The edge of a scenario in virtual time: who is turned away, by the rules of a server's edge."""
 
 from serving.admission.expected_device import expect
-from serving.admission.forecast import Forecast
-from serving.admission.rate_limits import Limits
+from serving.admission.refusals import Reason
+from serving.admission.rules import Asked, Rules
 from serving.device.device_spec import Emulated
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import SloClass
-from serving.scheduler.config import Limits as DeviceLimits
+from serving.scheduler.config import Limits
 from serving.types import NEVER, Release, Request
 
-FULL, LATE, TOO_LARGE, TOO_LONG = "max_num_queued_reqs", "ttft", "too_large", "too_long"
-UNLIMITED = Limits(None, None)
 
-
-class Gate:
-    """The edge of a scenario. It is told of requests, releases and devices in the order in which they come."""
+class VirtualEdge:
+    """Judges requests. It is told of requests, releases and devices in the order in which they come."""
 
     def __init__(self, scenario: Scenario, context: int, forecasts: bool) -> None:
         """A request may have `context` tokens, prompt and output. One that `forecasts` turns away who would wait for
         longer than its SLO class promises."""
-        self._scenario, self._context, self._forecasts = scenario, context, forecasts
-        self._per_minute = scenario.key_requests_per_min, scenario.key_tokens_per_min
-        self._forecast = Forecast()
-        self._by_key: dict[str, Limits] = {}
+        self._keys, self._forecasts = scenario.api_keys, forecasts
+        self._rules = Rules.of(scenario, context, forecasts)
         self._in_flight = 0
 
-    def refusal(self, request: Request, now_s: float) -> str:
-        """Why a request that arrives now is turned away, in the words of metrics; "" if it is taken on, and charged for
-        then."""
-        tokens = request.prompt_tokens + request.max_tokens
-        if tokens > self._context:
-            return TOO_LONG
-        if self._in_flight >= self._scenario.max_queue:
-            return FULL
-        limits = self._limits(request.key) if any(self._per_minute) else UNLIMITED
-        if limits.tokens is not None and tokens > limits.tokens.burst:
-            return TOO_LARGE
-        wait_s, reason, _ = limits.wait(True, tokens, now_s)
-        if wait_s > 0:
-            return reason
-        if self._forecasts and request.ttft_s < NEVER:
-            left_s, _ = self._forecast.best(self._forecast.devices, request.prompt_tokens, now_s)
-            if left_s > request.ttft_s:
-                return LATE
-        limits.charge(True, tokens, now_s)
-        return ""
+    def refusal(self, request: Request, now_s: float) -> Reason | None:
+        """Why a request that arrives now is turned away; None if it is taken on, and charged for then."""
+        # Without keys of its own a server knows all clients as one.
+        key = request.key if request.key in self._keys else ""
+        asked = Asked(request.prompt_tokens, request.max_tokens, key=key, ttft_s=request.ttft_s)
+        refusal = self._rules.judge(asked, self._in_flight, now_s)
+        return refusal.reason if refusal else None
 
     def submitted(self, device: int, request: Request, now_s: float) -> None:
         """A request that was taken on goes to a device."""
@@ -55,37 +36,25 @@ class Gate:
     def moved(self, device: int, request: Request, now_s: float) -> None:
         """A request goes on at another device, with the tokens that it has had."""
         if self._forecasts:
-            self._forecast.on_submit(device, request, now_s)
+            self._rules.forecast.on_submit(device, request, now_s)
 
     def released(self, release: Release) -> None:
         """A device released what a step of it gave, or (without forecasts) several."""
-        if not self._forecasts:
-            return
-        for chunk in release.chunks:
-            if chunk.first == 0:
-                self._forecast.on_first_token(chunk.request_id)
-            if chunk.finish is not None:
-                self._forecast.on_finish(chunk.request_id, chunk.first + len(chunk.tokens))
-        if release.record is not None:
-            self._forecast.on_step(release.record)
+        if self._forecasts:
+            self._rules.forecast.on_release(release.chunks, release.record)
 
     def ended(self) -> None:
         """A request has all its tokens."""
         self._in_flight -= 1
 
-    def serves(self, device: int, emulated: Emulated, limits: DeviceLimits) -> None:
+    def serves(self, device: int, emulated: Emulated, limits: Limits) -> None:
         """A device takes requests, or is in another condition."""
         if self._forecasts:
-            expect(self._forecast, device, emulated, limits)
+            expect(self._rules.forecast, device, emulated, limits)
 
     def closes(self, device: int) -> None:
         """A device takes no more requests."""
-        self._forecast.close(device)
-
-    def _limits(self, key: str) -> Limits:
-        # Without keys of its own a server knows all clients as one.
-        name = key if key in self._scenario.api_keys else ""
-        return self._by_key.get(name) or self._by_key.setdefault(name, Limits.of(*self._per_minute))
+        self._rules.forecast.close(device)
 
 
 def forecasts(scenario: Scenario, classes: dict[str, SloClass], asked: set[str]) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from serving.admission.refusals import TurnedAway
+from serving.admission.refusals import Reason, Refusal
 from serving.call import Call
+from serving.edge.refusals import Overflow
 from serving.process.logs import JsonLines, TextLines, fields, start_logging
 from serving.telemetry.tracing.otlp import Seldom
 from serving.telemetry.tracing.request_log import log_request
@@ -79,7 +80,7 @@ def test_a_request_that_was_served_has_a_line(lines: io.StringIO) -> None:
 def test_one_that_was_broken_off_and_one_that_was_turned_away_have_lines(lines: io.StringIO) -> None:
     edge = Edge()
     edge.finish(edge.submit(Request("a", 0.0, 100, 5)), "abort")
-    refusal = TurnedAway("ttft", "The first token is predicted too late.", 2.0)
+    refusal = Overflow(Refusal(Reason.TTFT, "The first token is predicted too late.", 2.0), 1.0)
     edge.stories.on_answer(Call(0.0, [(b"x-request-id", b"mine")], route=ROUTE, status="429", refusal=refusal))
     for story in edge.told:
         log_request(story)

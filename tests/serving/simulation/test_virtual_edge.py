@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serving.admission.refusals import Reason
 from serving.reports.policy_comparison import mixed
 from serving.scenario.scenario import Scenario
 from serving.simulation.node import NOWHERE, Outcome
 from serving.simulation.play import play
 from serving.simulation.simulator import Simulated
-from serving.simulation.virtual_edge import FULL, LATE, TOO_LARGE, TOO_LONG
 from serving.types import Request
 from serving.workload.source import AFTER_FAILURE_S
 from serving.workload.spec import Workload, workload_of
@@ -82,7 +82,7 @@ def test_steps_made_at_once_are_those_made_one_by_one_where_devices_are_lost(
 
 def test_a_full_queue_turns_away_and_takes_on_again() -> None:
     outcomes, _ = Simulated(Scenario(max_queue=10)).serve(crowd(30, 0.0))
-    assert [each.refused for each in outcomes] == [""] * 10 + [FULL] * 20
+    assert [each.refused for each in outcomes] == [""] * 10 + [Reason.QUEUE] * 20
     assert all(each.device == NOWHERE and not each.tokens_s and not each.good for each in outcomes[10:])
     later = [Request("later", 1000.0, 10, 10)]
     assert not Simulated(Scenario(max_queue=10)).serve(crowd(30, 0.0) + later)[0][-1].refused
@@ -98,7 +98,7 @@ def test_requests_that_are_moved_take_one_place() -> None:
 def test_what_no_device_has_room_for_is_turned_away() -> None:
     requests = [Request("fits", 0.0, 3000, 96), Request("too long", 0.0, 3001, 96)]
     outcomes, _ = Simulated(Scenario(max_model_len=3096)).serve(requests)
-    assert [each.refused for each in outcomes] == ["", TOO_LONG]
+    assert [each.refused for each in outcomes] == ["", Reason.TOO_LONG]
 
 
 def test_keys_have_their_limits_by_the_minute() -> None:
@@ -108,8 +108,8 @@ def test_keys_have_their_limits_by_the_minute() -> None:
     for key in "ab":
         taken = [each for each in outcomes[:-1] if each.request.key == key and not each.refused]
         assert 15 <= len(taken) <= 18  # six at once, and six a minute for two minutes
-    assert {each.refused for each in outcomes} == {"", "requests_per_min", TOO_LARGE}
-    assert outcomes[-1].refused == TOO_LARGE
+    assert {each.refused for each in outcomes} == {"", "requests_per_min", Reason.TOO_LARGE}
+    assert outcomes[-1].refused == Reason.TOO_LARGE
 
 
 HURRIED = {"arrivals": {"kind": "poisson", "rate_per_s": 30.0}, "slo": {"interactive": 1.0}, "requests": 300}
@@ -121,7 +121,7 @@ def test_who_would_be_late_is_turned_away_and_others_are_served_in_time() -> Non
     again, _ = play(workload(**HURRIED), Scenario())
     assert told(judged) == told(again)
     refused = [each for each in judged if each.refused]
-    assert {each.refused for each in refused} == {LATE} and 0 < len(refused) < 300
+    assert {each.refused for each in refused} == {Reason.TTFT} and 0 < len(refused) < 300
     served = [each for each in judged if not each.refused]
 
     def in_time(outcomes: list[Outcome]) -> float:
@@ -194,4 +194,4 @@ def test_requests_that_were_turned_away_are_told_to_listeners(leaps: bool) -> No
 
     heard = Heard()
     Simulated(Scenario(max_queue=10), leaps, heard).serve(crowd(30, 0.0))
-    assert heard.refused == [FULL] * 20
+    assert heard.refused == [Reason.QUEUE] * 20

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from serving.admission.refusals import TurnedAway
+from serving.admission.refusals import Reason, Refusal
 from serving.call import Call
+from serving.edge.refusals import Overflow
 from serving.telemetry.tracing.spans import Span, span_of
 from serving.telemetry.tracing.story import MAX_STRETCHES, Course
 from serving.types import Request
@@ -186,7 +187,7 @@ def test_a_request_that_never_began_has_waited_all_its_life() -> None:
 
 def test_a_call_that_was_turned_away_has_a_span_and_says_why() -> None:
     edge = Edge()
-    refusal = TurnedAway("ttft", "The first token is predicted too late.", 2.0)
+    refusal = Overflow(Refusal(Reason.TTFT, "The first token is predicted too late.", 2.0), 1.0)
     edge.stories.on_answer(Call(0.0, route=ROUTE, status="429", refusal=refusal))
     edge.stories.on_answer(Call(0.0, route=ROUTE, status="400"))
     edge.stories.on_answer(Call(0.0, route="/foreserve.v1.OpenAI/CreateCompletion", status="NOT_FOUND"))
