@@ -13,15 +13,17 @@ class Flight:
     """What is known of a request in flight; enough to begin it again on another instance of any actor.
 
     `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the class of
-    the request, or is "". `opened` tells that a device has had a buffer for its tokens, `place` where it was sent last:
-    the device, and the state of its link then. `call` is the one that brought it, `classified_s` from when until when
-    its topic was asked for, and `finish` why it ended, once it has. Instants are emulated.
+    the request, or is ""; `n` is how many sequences its client asked for at once. `opened` tells that a device has had
+    a buffer for its tokens, `place` where it was sent last: the device, and the state of its link then. `call` is the
+    one that brought it, `classified_s` from when until when its topic was asked for, and `finish` why it ended, once it
+    has. Instants are emulated.
     """
 
     core_request: object
     request: Request
     device: int
     slo: str = ""
+    n: int = 1
     tokens: list[int] = field(default_factory=list)
     started_s: float | None = None
     first_s: float | None = None

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 from serving.api.http_metrics import written
 from serving.bench.device_model import best_us
 from serving.clock import VirtualClock
-from serving.cluster.cluster import Node, State
+from serving.cluster.node import Node, State
 from serving.device.device_spec import Emulated
 from serving.flight import Flight
 from serving.reports.policy_comparison import mixed, run

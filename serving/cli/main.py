@@ -158,7 +158,7 @@ def run_serve(args: argparse.Namespace) -> int:
 
     from serving.cli.discovery import check_folder
     from serving.cli.serve import serve
-    from serving.cluster.ray_watch import RayLost
+    from serving.cluster.supervision.ray_watch import RayLost
     from serving.process.ending import LOST, end_at_once_when_told
 
     end_at_once_when_told()

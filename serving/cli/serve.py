@@ -16,8 +16,8 @@ from serving.cli.discovery import announced
 from serving.clock import WallClock
 from serving.cluster import cluster
 from serving.cluster.ray_session import is_joined, ray_session
-from serving.cluster.ray_watch import RayLost, on_loss, ray_processes, watch_ray
 from serving.cluster.source_manager import SourceManager
+from serving.cluster.supervision.ray_watch import RayLost, on_loss, ray_processes, watch_ray
 from serving.edge.preflight import Bringup
 from serving.process.ending import until_told
 from serving.process.process_priority import become_urgent, may_be_realtime, settle
@@ -30,7 +30,6 @@ from serving.token_source.vllm_args import engine_args, parse_flags, prepare_env
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from prometheus_client import CollectorRegistry
 
     from serving.cluster.readiness import Readiness
     from serving.edge.async_llm import PacedEngine
@@ -69,10 +68,10 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
         say("Starting the token source (vLLM) and the devices ...")
         realtime = may_be_realtime()
         source = SourceManager(lambda: cluster.start_source(scenario, flags, realtime), scenario.standby_sources)
-        engine, core = await build_engine(bringup, flags, source, folder)
+        engine, core, metrics = await build_engine(bringup, flags, source, folder)
         stack.callback(engine.shutdown)
-        app = await make_ready(bringup, engine, core, flags)
-        core.metrics.set_info(**info(scenario, realtime))
+        metrics.set_info(**info(scenario, realtime))
+        app = await make_ready(bringup, engine, core, metrics, flags)
         grpc_port, http_port = await open_edge(stack, bringup, engine, app)
         for fault in scenario.faults:
             await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
@@ -104,12 +103,8 @@ def watch(stack: contextlib.AsyncExitStack, core: "PacedCore", readiness: "Readi
 
 async def build_engine(
     bringup: Bringup, flags: list[str], source: SourceManager, folder: Path
-) -> "tuple[PacedEngine, PacedCore]":
+) -> "tuple[PacedEngine, PacedCore, Metrics]":
     """The engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
-    from prometheus_client import CollectorRegistry
-
-    from serving.cluster.dispatcher import Dispatcher
-    from serving.cluster.fault_injector import Injector
     from serving.cluster.streams.stream import Inbox
     from serving.edge.judge import admission_of
     from serving.types import Release
@@ -117,23 +112,26 @@ async def build_engine(
     scenario = bringup.scenario
     inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=is_joined())
     model = cluster.start_model(scenario, [emulated for emulated, _ in bringup.fleet])
-    clock = (time.time(), scenario.speed)
-    actors = cluster.Cluster(scenario, bringup.max_model_len, clock, inbox.address, model, source)
+    origin = (time.time(), scenario.speed)
+    actors = cluster.Cluster(scenario, bringup.max_model_len, origin, inbox.address, model, source)
     nodes = [actors.start_node(index, *member) for index, member in enumerate(bringup.fleet)]
     config = engine_args(flags).create_engine_config()
 
     from serving.edge.async_llm import PacedEngine
     from serving.edge.engine_core import PacedCore
 
-    dispatcher = Dispatcher(actors, nodes, inbox)
-    injector = Injector(dispatcher.devices, dispatcher.clock, scenario.seed)
-    admission = admission_of(scenario, bringup.access.api, dispatcher.clock)
-    metrics = metrics_of(bringup, CollectorRegistry(), dispatcher.clock)
-    core = PacedCore(dispatcher, injector, admission, metrics)
-    return PacedEngine(config, core), core
+    clock = WallClock(*origin)
+    admission = admission_of(scenario, bringup.access.api, clock)
+    metrics = metrics_of(bringup, clock)
+    observers = [metrics, *bringup.observing.observers(nodes, clock, scenario.model)]
+    core = PacedCore(actors, nodes, inbox, admission, observers)
+    metrics.watch(lambda: core.flights, core.devices.in_flight)
+    return PacedEngine(config, core), core, metrics
 
 
-async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore", flags: list[str]) -> "FastAPI":
+async def make_ready(
+    bringup: Bringup, engine: "PacedEngine", core: "PacedCore", metrics: "Metrics", flags: list[str]
+) -> "FastAPI":
     """vLLM's application, with everything below it connected and warm, and nothing of that in the metrics."""
     from prometheus_client import REGISTRY
 
@@ -158,21 +156,22 @@ async def make_ready(bringup: Bringup, engine: "PacedEngine", core: "PacedCore",
     app.include_router(admin_routes(app.state.admin))
     await core.start()
     await warm_up(app.state, bringup.scenario.model)
-    core.measure(metrics_of(bringup, REGISTRY, core.clock))
+    core.listen()
     # Before vLLM's own, which would be found first.
-    app.router.routes[:0] = metrics_routes(REGISTRY, core.metrics.dcgm).routes
-    app.include_router(status_routes(lambda: status_of(core.metrics)))
-    core.observers = bringup.observing.observers(core, bringup.scenario.model)
+    app.router.routes[:0] = metrics_routes(REGISTRY, metrics.dcgm).routes
+    app.include_router(status_routes(lambda: status_of(metrics)))
     return app
 
 
-def metrics_of(bringup: Bringup, registry: "CollectorRegistry", clock: WallClock) -> "Metrics":
-    """The metrics of an emulation, in a registry."""
+def metrics_of(bringup: Bringup, clock: WallClock) -> "Metrics":
+    """The metrics of an emulation."""
+    from prometheus_client import REGISTRY
+
     from serving.telemetry.metrics import Metrics, Served
 
     scenario = bringup.scenario
     classes = parse_classes(scenario.slo_classes, "`slo_classes`")
-    return Metrics(registry, Served(scenario.model, bringup.max_model_len, scenario.block_tokens, classes), clock)
+    return Metrics(REGISTRY, Served(scenario.model, bringup.max_model_len, scenario.block_tokens, classes), clock)
 
 
 def info(scenario: Scenario, realtime: bool) -> dict[str, str]:

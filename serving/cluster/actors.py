@@ -6,7 +6,7 @@ from typing import Any
 import ray
 
 from device_model.step import StepCost, StepPlan
-from serving.cluster.backoff import Forgotten
+from serving.cluster.supervision.backoff import Forgotten
 from serving.device.device_spec import Emulated, Figures
 from serving.device.lpddr import Lpddr
 from serving.policies.step_options import Mix, Way, Ways

@@ -1,16 +1,13 @@
 """Ray, and the actors of an emulation on it: one token source, one device model, and by device the rest."""
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from serving.cluster import actors, device_actor, source_actor
-from serving.cluster.backoff import Backoff
-from serving.cluster.connection_epoch import Link
-from serving.cluster.inquiry import Inquiry
+from serving.cluster.node import Node
 from serving.cluster.placement import confined, hosts
 from serving.cluster.source_manager import SourceManager
 from serving.cluster.streams.stream import Address
@@ -29,39 +26,6 @@ TokenSource: Any = source_actor.TokenSource
 
 # Where the others may not have a higher priority, the token source takes a lower one: it is ahead, so it can wait.
 SOURCE_NICENESS = 5
-
-
-class State(StrEnum):
-    """How a device is: not there yet, taking requests, finishing those it has, not there for now, or never again."""
-
-    STARTING = "starting"
-    SERVING = "serving"
-    DRAINING = "draining"
-    LOST = "lost"
-    GONE = "gone"
-
-
-@dataclass(slots=True)
-class Node:
-    """One emulated device: what it emulates now, the actors that belong to it (handles outlive their processes), how it
-    is, and until which emulated instant a fault has it stand still."""
-
-    index: int
-    emulated: Emulated
-    figures: Figures
-    device: Any
-    scheduler: Any
-    tier: Any
-    state: State = State.STARTING
-    stalled_until_s: float = 0.0
-    link: Link = field(default_factory=Link)
-    inquiry: Inquiry = field(default_factory=Inquiry)
-    backoff: Backoff = field(default_factory=Backoff)
-
-    @property
-    def up(self) -> bool:
-        """Whether it has, or takes, requests."""
-        return self.state in (State.SERVING, State.DRAINING)
 
 
 @dataclass(slots=True)

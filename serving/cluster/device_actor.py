@@ -9,8 +9,8 @@ import ray
 from device_model.step import StepPlan
 from serving.clock import WallClock
 from serving.cluster.actor_proxies import REPORT_S, Asking, Leasing, Progress, ReleaseSink, RemoteModel
-from serving.cluster.backoff import Forgotten
 from serving.cluster.streams.stream import Address, Drops, Receiver, this_node
+from serving.cluster.supervision.backoff import Forgotten
 from serving.device.device_spec import Emulated
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
@@ -45,11 +45,10 @@ class HbXpu:
             list[Chunk], edge.folder, f"device-{index}", others=edge.keys is not None
         )
         self._drops = Drops()
-        self._feed.on_dropped = self._drops.add
         self._driver: LiveDriver | None = None
         self._progress: Progress | None = None
         self._running, self._reported_s = False, time.monotonic()
-        threading.Thread(target=self._feed.run, args=[self._push], daemon=True).start()
+        threading.Thread(target=self._feed.run, args=[self._push, self._drops.add], daemon=True).start()
         threading.Thread(target=self._report, daemon=True).start()
 
     @ray.method(concurrency_group="feed")

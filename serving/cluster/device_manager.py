@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from device_model.condition import Condition
 from device_model.specs.spec import SpecError
-from serving.cluster.cluster import Cluster, Node, State
+from serving.cluster.cluster import Cluster
+from serving.cluster.node import Node, State
+from serving.cluster.observer import Observer, Refuse
 from serving.cluster.recovery import Recovery
 from serving.cluster.streams.stream import Address
 from serving.device.device_spec import Emulated, Figures, check_shared
@@ -21,15 +23,21 @@ log = logging.getLogger("foreserve")
 class Devices:
     """Owns the nodes, by index. `flights` are all requests in flight, by id."""
 
-    def __init__(self, cluster: Cluster, nodes: list[Node], router: Router, flights: dict[str, Flight]) -> None:
+    def __init__(  # what they have in common
+        self,
+        cluster: Cluster,
+        nodes: list[Node],
+        router: Router,
+        flights: dict[str, Flight],
+        observer: Observer,
+        refuse: Refuse,
+    ) -> None:
         self.nodes = {node.index: node for node in nodes}
         self.cluster = cluster
         self._router = router
-        self.recovery = Recovery(cluster, self.nodes, router, flights)
+        self.observer = observer
+        self.recovery = Recovery(cluster, self.nodes, router, flights, observer, refuse)
         self._loops: dict[int, asyncio.Task[None]] = {}
-        self.on_fault: Callable[[int, str, bool], None] = lambda device, kind, begins: None
-        self.on_change: Callable[[Node], None] = lambda node: None
-        self.recovery.on_change = lambda node: self.on_change(node)
 
     @property
     def addresses(self) -> dict[int, Address]:
@@ -75,7 +83,7 @@ class Devices:
         self._need_another(index, "drained")
         self._router.close(index)
         node.state = State.DRAINING
-        self.on_change(node)
+        self.observer.on_change(node)
         self.departed([index])
         return node
 
@@ -119,7 +127,7 @@ class Devices:
         if index in self._loops:
             # Also one that is being mended.
             self._tell(node)
-        self.on_change(node)
+        self.observer.on_change(node)
 
     def _tell(self, node: Node) -> None:
         """Have a device and its scheduler know in what condition it is."""
@@ -197,7 +205,7 @@ class Devices:
         self._tell(node)
         self._router.add(node.index, node.figures.token_s)
         self._loops[node.index] = asyncio.create_task(self.recovery.keep(node))
-        self.on_change(node)
+        self.observer.on_change(node)
 
     def _end(self, node: Node, state: State) -> None:
         node.state = state
@@ -207,4 +215,4 @@ class Devices:
         self.addresses.pop(node.index, None)
         self.cluster.end_node(node)
         self.cluster.source.wire(self.addresses)
-        self.on_change(node)
+        self.observer.on_change(node)

@@ -3,17 +3,20 @@
 import contextlib
 import logging
 from collections.abc import Callable, Collection
+from functools import partial
 
 from ray.exceptions import RayError
 
 from serving.clock import WallClock
-from serving.cluster.cluster import Cluster, Node
+from serving.cluster.cluster import Cluster
 from serving.cluster.device_manager import Devices
+from serving.cluster.node import Node
+from serving.cluster.observer import Observer, Refuse
 from serving.cluster.streams.stream import Inbox
 from serving.flight import Flight, unseen
 from serving.policies.router import Router
 from serving.policies.routing import make_policy
-from serving.types import Chunk, Dropped, Release, Request
+from serving.types import Chunk, Release, Request
 
 log = logging.getLogger("foreserve")
 
@@ -21,31 +24,32 @@ Deliver = Callable[[Release, list[tuple[Flight, Chunk]]], None]
 
 
 class Dispatcher:
-    """Owns the flights, by request id. `deliver(release, news)` gets what clients have not seen yet."""
+    """Owns the flights, by request id. `deliver(release, news)` gets what clients have not seen yet, and `fail` those
+    that nobody can serve, with a sentence for their clients."""
 
-    def __init__(self, cluster: Cluster, nodes: list[Node], inbox: Inbox[list[Release]]) -> None:
+    def __init__(  # what it stands between
+        self,
+        cluster: Cluster,
+        nodes: list[Node],
+        inbox: Inbox[list[Release]],
+        observer: Observer,
+        deliver: Deliver,
+        fail: Refuse,
+    ) -> None:
         self.flights: dict[str, Flight] = {}
         self.clock = WallClock(*cluster.clock)
         self.source = cluster.source
         self._router = Router(make_policy(cluster.scenario.router))
-        self.devices = Devices(cluster, nodes, self._router, self.flights)
+        self._observer, self._deliver, self._fail = observer, deliver, fail
+        self.devices = Devices(cluster, nodes, self._router, self.flights, observer, self._refuse)
         self._inbox = inbox
         self._stopped = False
-        self._deliver: Deliver = lambda release, news: None
-        self.on_restart: Callable[[str], None] = lambda actor: None
-        self.on_dropped: Callable[[str, Dropped], None] = lambda receiver, dropped: None
-        self.on_hopeless: Callable[[Flight, str], None] = lambda flight, why: None
 
-    async def start(self, deliver: Deliver) -> None:
+    async def start(self) -> None:
         """Connect the actors, and run them."""
-        self._deliver = deliver
-        self._inbox.on_dropped = lambda dropped: self.on_dropped("edge", dropped)
-        self._inbox.start(self._receive)
-        for part in (self.source, self.devices.recovery):
-            part.on_restart = lambda actor: self.on_restart(actor)
-            part.on_hopeless = self._refuse
+        self._inbox.start(self._receive, partial(self._observer.on_dropped, "edge"))
         await self.devices.start()
-        self.source.start(self.devices.recovery, self.flights)
+        self.source.start(self.devices.recovery, self.flights, self._observer, self._refuse)
         await self.devices.warm_up()
 
     def stop(self) -> None:
@@ -97,7 +101,7 @@ class Dispatcher:
     def _refuse(self, flight: Flight, why: str) -> None:
         """End a request that cannot be served."""
         if self.abort([flight.request.id]):
-            self.on_hopeless(flight, why)
+            self._fail(flight, why)
 
     def _receive(self, releases: list[Release]) -> None:
         for release in releases:
@@ -108,7 +112,7 @@ class Dispatcher:
 
     def _take(self, release: Release) -> None:
         if release.dropped is not None:
-            self.on_dropped(f"device {release.device}", release.dropped)
+            self._observer.on_dropped(f"device {release.device}", release.dropped)
         for id in release.started:
             if (flight := self.flights.get(id)) and flight.started_s is None:
                 flight.started_s = release.start_s

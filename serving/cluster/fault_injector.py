@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
 
-from serving.cluster.cluster import State
 from serving.cluster.device_manager import Devices
+from serving.cluster.node import State
 from serving.scenario.active_faults import ActiveFaults
 from serving.scenario.faults import DEGRADING, LOST, STALL, Event, Fault, events
 from serving.scenario.refused import Refused, Unknown
@@ -38,7 +38,7 @@ class Injected:
 
 
 class Injector:
-    """Owns the faults. `on_fault(device, kind, active, begins)` hears of each begin and end."""
+    """Owns the faults; the devices' observer hears of each begin and end."""
 
     def __init__(self, devices: Devices, clock: Now, seed: int) -> None:
         self.faults: dict[int, Injected] = {}
@@ -151,7 +151,7 @@ class Injector:
         except Refused:
             self.active.end(injected.id, event.number)
             raise
-        self._devices.on_fault(event.device, injected.fault.kind, True)
+        self._devices.observer.on_fault(event.device, injected.fault.kind, True)
 
     async def _begin(self, fault: Fault, device: int) -> None:
         if fault.kind == STALL:
@@ -169,7 +169,7 @@ class Injector:
         fault, device = injected.fault, ended.device
         there = self._devices.nodes[device].state is not State.GONE
         if there:
-            self._devices.on_fault(device, fault.kind, False)
+            self._devices.observer.on_fault(device, fault.kind, False)
         if fault.kind in DEGRADING:
             # Of one that is gone there may be others on its tier.
             await self._degrade(fault, device)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from serving.cluster.cluster import Node, State
 from serving.cluster.device_manager import Devices
+from serving.cluster.node import Node, State
 from serving.cluster.watchdog import Part, Watchdog
 
 # Emulated waits end each quarter of a second; what else a device's loop waits for are answers of other actors.

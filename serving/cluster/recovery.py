@@ -4,14 +4,16 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Collection, Coroutine
 from typing import Any
 
 from ray.exceptions import RayError
 
-from serving.cluster.backoff import RETRY_S, cause_of_deaths, from_outside, given_up, summary
-from serving.cluster.cluster import Cluster, Node, State
+from serving.cluster.cluster import Cluster
+from serving.cluster.node import Node, State
+from serving.cluster.observer import Observer, Refuse
 from serving.cluster.streams.stream import Address
+from serving.cluster.supervision.backoff import RETRY_S, cause_of_deaths, from_outside, given_up, summary
 from serving.flight import Flight
 from serving.policies.router import Router
 from serving.process.logs import fields
@@ -32,21 +34,26 @@ WARM_UP_S = 20.0
 class Recovery:
     """Connects devices, runs them, and mends them. `nodes` and `flights` are those of the emulation, by index and id.
 
-    A device that dies again with the same requests takes them up apart, until the one that is the cause is known;
-    `on_hopeless` gets it, and a sentence for its client.
+    A device that dies again with the same requests takes them up apart, until the one that is the cause is known.
+    `refuse` gets that one, and a sentence for its client.
     """
 
-    def __init__(self, cluster: Cluster, nodes: dict[int, Node], router: Router, flights: dict[str, Flight]) -> None:
+    def __init__(  # all that a device's life has to do with
+        self,
+        cluster: Cluster,
+        nodes: dict[int, Node],
+        router: Router,
+        flights: dict[str, Flight],
+        observer: Observer,
+        refuse: Refuse,
+    ) -> None:
         self.addresses: dict[int, Address] = {}
         self._cluster = cluster
         self._nodes = nodes
         self._router = router
         self._flights = flights
         self._tasks: set[asyncio.Task[None]] = set()
-        self.on_restart: Callable[[str], None] = lambda actor: None
-        self.on_change: Callable[[Node], None] = lambda node: None
-        self.on_move: Callable[[Flight], None] = lambda flight: None
-        self.on_hopeless: Callable[[Flight, str], None] = lambda flight, why: None
+        self._observer, self._refuse = observer, refuse
 
     async def wire(self, node: Node) -> None:
         """Connect a device's actors with each other, as if they had never had a request."""
@@ -83,7 +90,7 @@ class Recovery:
                 node.link.lose()
                 sentence = "Device %d stopped (%s); it goes on where it was."
                 log.error(sentence, node.index, summary(error), extra=fields(device=node.index))
-                self.on_restart(f"device {node.index}")
+                self._observer.on_restart(f"device {node.index}")
                 self._suspect(node, by_itself=not from_outside(error))
                 await self._mend(node)
 
@@ -119,11 +126,11 @@ class Recovery:
         for flight in [flight for flight in self._flights.values() if flight.device == node.index]:
             self._router.done([(node.index, flight.request)])
             flight.move(self._router.choose(flight.request))
-            self.on_move(flight)
+            self._observer.on_move(flight)
             # One that is being mended takes up all of its requests itself, these included.
             if self._nodes[flight.device].link.up:
                 to.setdefault(flight.device, []).append(flight)
-        self.on_change(node)
+        self._observer.on_change(node)
         with contextlib.suppress(RayError):  # One that fails now is mended, and then takes them up.
             await asyncio.gather(*(self._resume(self._nodes[index], flights) for index, flights in to.items()))
 
@@ -153,7 +160,7 @@ class Recovery:
         at_work = [flight.request.id for flight in reversed(self._of(node)) if node.inquiry.allows(flight.request.id)]
         culprit = node.inquiry.death(at_work, by_itself)
         if culprit is not None and culprit in self._flights:
-            self.on_hopeless(self._flights[culprit], cause_of_deaths("device"))
+            self._refuse(self._flights[culprit], cause_of_deaths("device"))
 
     async def _mend(self, node: Node) -> None:
         """Try until it works; meanwhile, if that takes too long and there are others, its requests go on there."""
@@ -178,11 +185,11 @@ class Recovery:
             log.error(sentence, node.index, extra=fields(device=node.index))
             self._router.close(node.index)
             node.state = State.LOST
-            self.on_change(node)
+            self._observer.on_change(node)
             await self.move_all(node)
         elif node.backoff.given_up:
             for flight in self._of(node):
-                self.on_hopeless(flight, given_up(f"Device {node.index}"))
+                self._refuse(flight, given_up(f"Device {node.index}"))
 
     async def _reopen(self, node: Node) -> None:
         """Let a device that was lost have requests again."""
@@ -192,7 +199,7 @@ class Recovery:
         if node.link.state == seen and node.state is State.LOST:
             node.state = State.SERVING
             self._router.open(node.index)
-            self.on_change(node)
+            self._observer.on_change(node)
 
     async def _recovered(self, node: Node) -> bool:
         try:

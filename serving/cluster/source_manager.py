@@ -10,10 +10,11 @@ from typing import Any, Protocol
 import ray
 from ray.exceptions import RayError
 
-from serving.cluster.backoff import Backoff, cause_of_deaths, from_outside, given_up, summary
-from serving.cluster.connection_epoch import Link
-from serving.cluster.inquiry import Inquiry
+from serving.cluster.observer import Observer, Refuse
 from serving.cluster.streams.stream import Address
+from serving.cluster.supervision.backoff import Backoff, cause_of_deaths, from_outside, given_up, summary
+from serving.cluster.supervision.connection_epoch import Link
+from serving.cluster.supervision.inquiry import Inquiry
 from serving.flight import Flight
 from serving.process.logs import fields
 
@@ -39,8 +40,7 @@ class SourceManager:
     """Owns the token source's actor, and those that stand by to replace it.
 
     A request is in the source from `add` to `drop`, through any number of deaths of the actor. When the source dies
-    with the same requests twice, they go on apart until the one that is the cause is known; `on_hopeless` gets it,
-    and a sentence for its client.
+    with the same requests twice, they go on apart until the one that is the cause is known, which is refused.
     """
 
     def __init__(self, make: Callable[[], Any], standbys: int) -> None:
@@ -54,12 +54,10 @@ class SourceManager:
         self._inquiry = Inquiry()
         self._in_source: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
-        self.on_restart: Callable[[str], None] = lambda actor: None
-        self.on_hopeless: Callable[[Flight, str], None] = lambda flight, why: None
 
-    def start(self, places: Places, flights: dict[str, Flight]) -> None:
-        """Run the source from now on; its addresses have been wired."""
-        self._places, self._flights = places, flights
+    def start(self, places: Places, flights: dict[str, Flight], observer: Observer, refuse: Refuse) -> None:
+        """Run the source from now on; its addresses have been wired. `refuse` gets requests that nobody can serve."""
+        self._places, self._flights, self._observer, self._refuse = places, flights, observer, refuse
         self._stand_by()
         self._tasks = [asyncio.create_task(self._run()), asyncio.create_task(self._watch_progress())]
 
@@ -116,7 +114,7 @@ class SourceManager:
                 self.link.lose()
                 sentence = "The token source stopped (%s); it starts again."
                 log.error(sentence, summary(error), extra=fields(actor=ACTOR))
-                self.on_restart(ACTOR)
+                self._observer.on_restart(ACTOR)
                 self._suspect(by_itself=not from_outside(error))
                 while not await self._recovered():
                     self._give_up()
@@ -125,13 +123,13 @@ class SourceManager:
         at_work = [id for id in reversed(self._flights) if id in self._in_source]
         culprit = self._inquiry.death(at_work, by_itself)
         if culprit is not None and culprit in self._flights:
-            self.on_hopeless(self._flights[culprit], cause_of_deaths(ACTOR))
+            self._refuse(self._flights[culprit], cause_of_deaths(ACTOR))
 
     def _give_up(self) -> None:
         """Refuse what waits for a source that does not come back."""
         if self.backoff.given_up:
             for flight in list(self._flights.values()):
-                self.on_hopeless(flight, given_up("The token source"))
+                self._refuse(flight, given_up("The token source"))
 
     async def _recovered(self) -> bool:
         """Replace the source by one that stands by, or by a new one; it makes again what the old one had made."""

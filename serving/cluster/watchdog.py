@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ray.exceptions import RayError
 
 from serving.cluster.actor_process import ActorProcess, end_process, process_of
-from serving.cluster.backoff import summary
+from serving.cluster.supervision.backoff import summary
 from serving.process.logs import fields
 
 log = logging.getLogger("foreserve")

@@ -48,7 +48,6 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self.output_handler: asyncio.Task[None] | None = None
         self._no_profiler()
         self._turnstile = Turnstile()
-        core.siblings = self._siblings
 
     async def abort(self, request_id: str | Iterable[str], internal: bool = False) -> None:
         """As in `AsyncLLM`; but counted as aborted, where the output handler's own aborts are stop strings."""
@@ -114,11 +113,6 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
     def retry_after_s(self) -> float:
         """Real seconds until a place should be free for who asks now; at least 1."""
         return float(self.engine_core.retry_after_s())
-
-    def _siblings(self, request_id: str) -> int:
-        """`n` of the client's request that a sequence belongs to."""
-        state = self.output_processor.request_states.get(request_id)
-        return 1 if state is None or state.parent_req is None else int(state.parent_req.sampling_params.n)
 
     def _no_profiler(self) -> None:
         self.profiler = None

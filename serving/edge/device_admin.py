@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from device_model.specs.spec import SpecError
-from serving.cluster.cluster import Node, State
 from serving.cluster.device_manager import Devices
 from serving.cluster.fault_injector import Injected, Injector
+from serving.cluster.node import Node, State
 from serving.device.device_spec import Emulated
 from serving.key_values import TermError
 from serving.scenario.faults import parse_fault

@@ -2,9 +2,8 @@
 
 import asyncio
 import copy
-import logging
 import random
-from collections.abc import Callable
+from collections.abc import Collection, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -15,60 +14,62 @@ from vllm.v1.engine.core_client import EngineCoreClient
 from serving.admission.refusals import BadWish, Refusal
 from serving.admission.reservations import UNASKED, Admission, Admitted, Work
 from serving.call import Call, arrival_s, current_call
-from serving.cluster.cluster import Node
+from serving.cluster.cluster import Cluster
 from serving.cluster.dispatcher import Dispatcher
 from serving.cluster.fault_injector import Injector
-from serving.edge.judge import follow
+from serving.cluster.node import Node
+from serving.cluster.observer import Broadcast, Observer
+from serving.cluster.streams.stream import Inbox
+from serving.edge.judge import Follower
 from serving.edge.outputs import outputs_of
 from serving.edge.refusals import SOONEST_S, Invalid, Overflow, exception_of
 from serving.flight import Flight
 from serving.scheduler.prefix_hash import block_hashes
-from serving.telemetry.metrics import Metrics
-from serving.telemetry.tracing.observer import Observer
-from serving.types import Chunk, Dropped, Release, Request
+from serving.types import Chunk, Release, Request
 
 if TYPE_CHECKING:
     from serving.edge.prompt_topics import PromptTopics
 
 
-log = logging.getLogger("foreserve")
-
-
 class PacedCore(EngineCoreClient):  # type: ignore[misc]
     """Requests become flights; releases become what vLLM's output handler expects of a step."""
 
-    def __init__(self, dispatcher: Dispatcher, injector: Injector, admission: Admission, metrics: Metrics) -> None:
-        self.metrics = metrics
+    def __init__(
+        self,
+        cluster: Cluster,
+        nodes: list[Node],
+        inbox: Inbox[list[Release]],
+        admission: Admission,
+        observers: Sequence[Observer],
+    ) -> None:
+        """`inbox` is where devices send their releases. `observers` hear of what happens once they are to `listen`."""
+        scenario = cluster.scenario
         self._admission = admission
-        scenario = dispatcher.devices.cluster.scenario
         self._block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
-        self.clock = dispatcher.clock
+        self._listeners = Broadcast(observers, quiet=True)
+        self._observer = Broadcast([Follower(admission, cluster), self._listeners])
+        self._dispatcher = Dispatcher(cluster, nodes, inbox, self._observer, self._deliver, self._fail)
+        self.clock, self.devices = self._dispatcher.clock, self._dispatcher.devices
+        self.injector = Injector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
-        self.siblings: Callable[[str], int] = lambda request_id: 1
-        self.observers: list[Observer] = []
         self.topics: PromptTopics | None = None
-        self._dispatcher = dispatcher
-        self.devices = dispatcher.devices
-        self.injector = injector
         self._outputs: asyncio.Queue[tuple[EngineCoreOutputs, float]] = asyncio.Queue()
         self._handed_over: list[tuple[int, float]] = []
-        dispatcher.on_restart = self._restarted
-        dispatcher.on_hopeless = self._fail
-        dispatcher.on_dropped = self._dropped
-        self.devices.on_change = self._changed
-        self.devices.recovery.on_move = self._moved
-        self.devices.on_fault = self._faulted
 
     async def start(self) -> None:
         """Begin to take the devices' releases."""
-        await self._dispatcher.start(self._deliver)
+        await self._dispatcher.start()
 
-    def measure(self, metrics: Metrics) -> None:
-        """Count with other metrics from now on."""
-        self.metrics = metrics
-        metrics.watch(self._dispatcher.flights.values, self.devices.in_flight)
+    def listen(self) -> None:
+        """Have the observers hear of all that happens from now on, and of the devices that there are."""
+        self._listeners.listen()
         for node in self.devices.nodes.values():
-            metrics.on_change(node)
+            self._listeners.on_change(node)
+
+    @property
+    def flights(self) -> Collection[Flight]:
+        """The requests in flight."""
+        return self._dispatcher.flights.values()
 
     async def get_supported_tasks_async(self) -> tuple[str, ...]:
         return ("generate",)
@@ -85,8 +86,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         topic, classified_s = await self._topic(request, admitted)
         flight = self._flight(request, admitted, topic)
         flight.call, flight.classified_s = current_call(), classified_s
-        self._tell(lambda observer: observer.on_begin(flight))
-        self._admission.rules.forecast.on_submit(flight.device, flight.request, self.clock.now())
+        self._observer.on_begin(flight)
         try:
             await self._dispatcher.submit(flight)
         except BaseException:
@@ -108,7 +108,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def ended(self, call: Call) -> None:
         """A call was answered, or broken off."""
-        self._tell(lambda observer: observer.on_answer(call))
+        self._observer.on_answer(call)
 
     def admit(self, work: Work, extra_args: dict[str, Any] | None, priority: int, in_flight: int) -> Admitted | None:
         """Judge a request of the current call; None if there is no call. Raises `Overflow` or `Invalid`.
@@ -148,7 +148,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         """Take note of a refusal of the current call."""
         error = exception_of(refusal, self.clock.speed)
         if isinstance(error, Overflow):
-            self.metrics.on_rejection(refusal.reason, refusal.slo)
+            self._observer.on_rejection(refusal.reason, refusal.slo)
             if call := current_call():
                 call.retry_after_s, call.refusal = error.retry_after_s, error
         return error
@@ -169,28 +169,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             blocks=block_hashes(prompt, self._block_tokens, request.cache_salt or "") if self._block_tokens else [],
         )
         device = self._dispatcher.choose(described, request.data_parallel_rank)
-        return Flight(request, described, device, admitted.wishes.slo)
-
-    def _changed(self, node: Node) -> None:
-        self.metrics.on_change(node)
-        self._tell(lambda observer: observer.on_change(node))
-        follow(self._admission.rules.forecast, node, self.devices.cluster.limits(node.figures))
-
-    def _faulted(self, device: int, kind: str, begins: bool) -> None:
-        self.metrics.on_fault(device, kind, begins)
-        self._tell(lambda observer: observer.on_fault(device, kind, begins))
-
-    def _restarted(self, actor: str) -> None:
-        self.metrics.on_restart(actor)
-        self._tell(lambda observer: observer.on_restart(actor))
-
-    def _dropped(self, receiver: str, dropped: Dropped) -> None:
-        self.metrics.on_dropped(receiver, dropped.count)
-        self._tell(lambda observer: observer.on_dropped(receiver, dropped))
-
-    def _moved(self, flight: Flight) -> None:
-        self._tell(lambda observer: observer.on_move(flight))
-        self._admission.rules.forecast.on_submit(flight.device, flight.resumed, self.clock.now())
+        return Flight(request, described, device, admitted.wishes.slo, admitted.asked.n)
 
     def _admitted(self, request: EngineCoreRequest) -> Admitted:
         """What was said of a request when it was admitted, or is said now of one that had no tokens then."""
@@ -235,35 +214,16 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self.injector.stop()
         self._dispatcher.stop()
 
-    def _tell(self, tell: Callable[[Observer], None]) -> None:
-        """Tell all observers something: one that fails is no reason to keep tokens from a client."""
-        for observer in self.observers:
-            try:
-                tell(observer)
-            except Exception:
-                log.exception("A log or a trace could not be written on.")
-
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
-        self._foretell(release, news)
-        self._tell(lambda observer: observer.on_release(release, news))
-        if release.record is not None:
-            self.metrics.on_step(release.record)
-            # A step that was under way when its last client left tells of a batch that is no more.
-            self._note_idle(release.device)
+        self._observer.on_release(release, news)
         for flight, chunk in news:
             gap_s = flight.take(chunk.tokens, release.at_s)
-            self.metrics.on_tokens(flight, len(chunk.tokens), gap_s)
+            self._observer.on_tokens(flight, len(chunk.tokens), gap_s)
             if chunk.finish is not None:
-                self._count(flight, FinishReason(chunk.finish))
+                self._finish(flight, FinishReason(chunk.finish))
         if news:
             outputs = outputs_of(chunk for _, chunk in news)
             self._outputs.put_nowait((EngineCoreOutputs(release.device, outputs), release.at_s))
-
-    def _foretell(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
-        self._admission.rules.forecast.on_release([chunk for _, chunk in news], release.record)
-        for flight, chunk in news:
-            if chunk.finish is not None:
-                self._admission.end(flight.request, chunk.first + len(chunk.tokens))
 
     def _watch_delivery(self) -> None:
         """What was handed over has been put into its streams; each of them writes in its next turn of the loop."""
@@ -273,27 +233,18 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def _note_delay(self, handed_over: list[tuple[int, float]]) -> None:
         for device, at_s in handed_over:
-            self.metrics.on_delivery(device, self.clock.late(at_s))
+            self._observer.on_delivery(device, self.clock.late(at_s))
 
     def _end(self, request_ids: list[str], reason: FinishReason) -> None:
         for flight in self._dispatcher.abort(request_ids):
-            self._admission.end(flight.request, len(flight.tokens))
-            self._count(flight, reason)
+            self._finish(flight, reason)
 
     def _fail(self, flight: Flight, why: str) -> None:
         """End a request that cannot be served; its client is told why."""
-        self._admission.end(flight.request, len(flight.tokens))
-        self._count(flight, FinishReason.ERROR)
+        self._finish(flight, FinishReason.ERROR)
         output = EngineCoreOutput(flight.request.id, [], finish_reason=FinishReason.ERROR, stop_reason=why)
         self._outputs.put_nowait((EngineCoreOutputs(flight.device, [output]), self.clock.now()))
 
-    def _count(self, flight: Flight, reason: FinishReason) -> None:
-        self._admission.rules.departures.note(self.clock.now())
+    def _finish(self, flight: Flight, reason: FinishReason) -> None:
         flight.finish = str(reason)
-        self._tell(lambda observer: observer.on_finish(flight))
-        self.metrics.on_finish(flight, str(reason), self.siblings(flight.request.id))
-        self._note_idle(flight.device)
-
-    def _note_idle(self, device: int) -> None:
-        if not self._dispatcher.in_flight(device):
-            self.metrics.on_idle(device)
+        self._observer.on_finish(flight)

@@ -1,19 +1,21 @@
-"""The edge's judge, made from a scenario, and what keeps its forecast in step with the devices."""
+"""The edge's judge, made from a scenario, and what keeps it in step with requests and devices."""
 
 from collections.abc import Sequence
 
 from serving.admission.expected_device import expect
-from serving.admission.forecast import Forecast
 from serving.admission.rate_limits import Keys
 from serving.admission.request_options import WishReader
 from serving.admission.reservations import Admission
 from serving.admission.rules import Rules
 from serving.clock import WallClock
-from serving.cluster.cluster import Node, State
+from serving.cluster.cluster import Cluster
+from serving.cluster.node import Node, State
+from serving.cluster.observer import Observer
+from serving.flight import Flight
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
-from serving.scheduler.config import Limits as DeviceLimits
 from serving.topics.names import NAMES
+from serving.types import Chunk, Release
 
 
 def admission_of(scenario: Scenario, keys: Sequence[bytes], clock: WallClock) -> Admission:
@@ -28,9 +30,29 @@ def admission_of(scenario: Scenario, keys: Sequence[bytes], clock: WallClock) ->
     )
 
 
-def follow(forecast: Forecast, node: Node, limits: DeviceLimits) -> None:
-    """A device has joined, or is in another state or condition: only one that serves is forecast for."""
-    if node.state is not State.SERVING:
-        forecast.close(node.index)
-        return
-    expect(forecast, node.index, node.emulated, limits)
+class Follower(Observer):
+    """Tells the judge of requests that are taken on, and its forecast of what devices do."""
+
+    def __init__(self, admission: Admission, cluster: Cluster) -> None:
+        self._admission, self._cluster = admission, cluster
+        self._forecast, self._departures = admission.rules.forecast, admission.rules.departures
+
+    def on_begin(self, flight: Flight) -> None:
+        self._forecast.on_submit(flight.device, flight.request, self._admission.clock.now())
+
+    def on_move(self, flight: Flight) -> None:
+        self._forecast.on_submit(flight.device, flight.resumed, self._admission.clock.now())
+
+    def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
+        self._forecast.on_release([chunk for _, chunk in news], release.record)
+
+    def on_finish(self, flight: Flight) -> None:
+        self._admission.end(flight.request, len(flight.tokens))
+        self._departures.note(self._admission.clock.now())
+
+    def on_change(self, node: Node) -> None:
+        """Only a device that serves is forecast for."""
+        if node.state is State.SERVING:
+            expect(self._forecast, node.index, node.emulated, self._cluster.limits(node.figures))
+        else:
+            self._forecast.close(node.index)

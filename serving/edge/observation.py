@@ -2,19 +2,21 @@
 
 import argparse
 import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from serving.clock import WallClock
+from serving.cluster.node import Node
+from serving.cluster.observer import Observer
 from serving.process.logs import FORMATS, LEVELS, start_logging
 from serving.telemetry.flight_log import FlightLog
 from serving.telemetry.step_log import StepLog
-from serving.telemetry.tracing.observer import Observer
 from serving.telemetry.tracing.otlp import Otlp
 
 if TYPE_CHECKING:
-    from serving.edge.engine_core import PacedCore
     from serving.telemetry.tracing.stories import Tell
 
 
@@ -53,22 +55,22 @@ class Observing:
     log_requests: bool = False
     flight_log: FlightLog | None = None
 
-    def observers(self, core: "PacedCore", model: str) -> list[Observer]:
-        """Those that are to hear of what happens in `core`, which serves a model of that name."""
+    def observers(self, nodes: Iterable[Node], clock: WallClock, model: str) -> list[Observer]:
+        """Those that are to hear of what happens to devices, and to requests for a model of that name."""
         from serving.telemetry.tracing.device_log import DeviceLog
         from serving.telemetry.tracing.request_log import log_request
         from serving.telemetry.tracing.stories import Stories
 
-        observers: list[Observer] = [DeviceLog(core.devices.nodes.values())]
+        observers: list[Observer] = [DeviceLog(nodes)]
         observers += [log for log in (self.step_log, self.flight_log) if log is not None]
         tell: list[Tell] = []
         if self.otlp is not None:
             from serving.telemetry.tracing.send import send
 
-            tell.append(partial(send, tracer=self.otlp.tracer, model=model, clock=core.clock))
+            tell.append(partial(send, tracer=self.otlp.tracer, model=model, clock=clock))
         # After the trace, whose id is in the line.
         tell += [log_request] if self.log_requests else []
-        return [*observers, Stories(core.clock, tell)] if tell else observers
+        return [*observers, Stories(clock, tell)] if tell else observers
 
 
 def observe(args: argparse.Namespace, stack: contextlib.ExitStack) -> Observing:

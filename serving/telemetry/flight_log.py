@@ -6,9 +6,9 @@ from types import TracebackType
 
 import msgspec
 
+from serving.cluster.observer import Observer
 from serving.flight import Flight
 from serving.telemetry.log_file import LogFile
-from serving.telemetry.tracing.observer import Observer
 from serving.types import NEVER, Request
 
 NAME = "x-request-id"

@@ -8,10 +8,10 @@ from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
+from serving.cluster.observer import Observer
 from serving.flight import Flight
 from serving.scenario.scenario import ScenarioError
 from serving.telemetry.log_file import LogFile
-from serving.telemetry.tracing.observer import Observer
 from serving.types import Chunk, Release, StepRecord
 
 log = logging.getLogger("foreserve")

@@ -2,7 +2,7 @@
 
 from grafana_foundation_sdk.builders import timeseries
 
-from serving.cluster.cluster import State
+from serving.cluster.node import State
 from tools.dashboards.frame import Panels, dashboard
 from tools.dashboards.look import (
     BLACK,

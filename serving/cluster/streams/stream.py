@@ -26,6 +26,7 @@ from serving.process.run_folder import hold
 from serving.types import Dropped
 
 Message = TypeVar("Message")
+Drop = Callable[[Dropped], object]
 # Messages that are handed over before the loop has its turn.
 DRAIN = 32
 # A thread that waits for messages shows so often that it is alive.
@@ -80,18 +81,16 @@ class _Socket(Generic[Message]):
         self._socket.bind(f"ipc://{path}")
         self.address = Address(this_node(), path, _bind(self._socket) if others else "", keys)
         self._decoder = msgspec.msgpack.Decoder(kind)
-        self._take: Callable[[Message], object] = lambda message: None
-        self.on_dropped: Callable[[Dropped], object] = lambda dropped: None
 
-    def _receive(self, flags: int = 0) -> None:
+    def _receive(self, take: Callable[[Message], object], drop: Drop, flags: int = 0) -> None:
         """Hand over the next message. Whatever is wrong with it, or with what it asks for, others come after it."""
         frames = self._socket.recv_multipart(flags)
         try:
             if len(frames) > 1:
                 raise ValueError(f"it has {len(frames)} parts")
-            self._take(self._decoder.decode(frames[0]))
+            take(self._decoder.decode(frames[0]))
         except Exception as error:
-            self.on_dropped(Dropped(1, f"{type(error).__name__}: {error}"))
+            drop(Dropped(1, f"{type(error).__name__}: {error}"))
 
 
 class Receiver(_Socket[Message]):
@@ -107,40 +106,38 @@ class Receiver(_Socket[Message]):
         """For how many real seconds the thread that runs it has not looked for messages."""
         return max(0.0, time.monotonic() - self._looked_s - LOOK_MS / 1000)
 
-    def run(self, take: Callable[[Message], object]) -> None:
-        """Hand over each message, for ever."""
-        self._take = take
+    def run(self, take: Callable[[Message], object], drop: Drop) -> None:
+        """Hand over each message, for ever, and tell of each that is dropped."""
         while True:
             self._looked_s = time.monotonic()
             with contextlib.suppress(zmq.Again):
-                self._receive()
+                self._receive(take, drop)
 
 
 class Inbox(_Socket[Message]):
     """A receiver on an event loop: it hands messages over in callbacks, much cheaper than a coroutine that waits."""
 
-    def start(self, take: Callable[[Message], object]) -> None:
-        """Hand over each message from now on, on the running loop."""
-        self._take = take
+    def start(self, take: Callable[[Message], object], drop: Drop) -> None:
+        """Hand over each message from now on, on the running loop, and tell of each that is dropped."""
         self._loop, self._descriptor = asyncio.get_running_loop(), int(self._socket.get(zmq.FD))
-        self._loop.add_reader(self._descriptor, self._drain)
-        self._drain()
+        self._loop.add_reader(self._descriptor, self._drain, take, drop)
+        self._drain(take, drop)
 
     def close(self) -> None:
         """Take no more."""
         self._loop.remove_reader(self._descriptor)
         self._socket.close(linger=0)
 
-    def _drain(self) -> None:
+    def _drain(self, take: Callable[[Message], object], drop: Drop) -> None:
         # The descriptor tells of the first of several messages only; others on the loop have their turn in between.
         for _ in range(DRAIN):
             if self._socket.closed:
                 return
             try:
-                self._receive(zmq.NOBLOCK)
+                self._receive(take, drop, zmq.NOBLOCK)
             except zmq.Again:
                 return
-        self._loop.call_soon(self._drain)
+        self._loop.call_soon(self._drain, take, drop)
 
 
 def this_node() -> str:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry
 
 from serving.clock import VirtualClock, WallClock
-from serving.cluster.cluster import Node
+from serving.cluster.node import Node
+from serving.cluster.observer import Observer
 from serving.flight import Flight
 from serving.scenario.slo import SloClass
 from serving.telemetry.metrics.dcgm import Dcgm
@@ -19,7 +20,7 @@ from serving.telemetry.metrics.families import Levels, Totals
 from serving.telemetry.metrics.requests import RequestMetrics
 from serving.telemetry.metrics.service import ServiceMetrics
 from serving.telemetry.metrics.steps import StepMetrics
-from serving.types import StepRecord
+from serving.types import Chunk, Dropped, Release, StepRecord
 
 
 class Served(NamedTuple):
@@ -32,7 +33,7 @@ class Served(NamedTuple):
     classes: Mapping[str, SloClass] = {}  # never written to
 
 
-class Metrics:
+class Metrics(Observer):
     """All of them, behind the events that they are made from."""
 
     def __init__(self, registry: CollectorRegistry, served: Served, clock: WallClock | VirtualClock) -> None:
@@ -51,13 +52,12 @@ class Metrics:
         self.dcgm = CollectorRegistry()
         self.dcgm.register(Dcgm(self.devices, self.energy_j))
         self._kv_capacity_tokens: dict[int, int] = {}
-        self.on_delivery = self.steps.on_delivery
-        self.on_restart = self.devices.on_restart
-        self.on_dropped = self.devices.on_dropped
-        self.on_fault = self.devices.on_fault
+        # Until somebody knows, a device may have something to do.
+        self._in_flight: Callable[[int], int] = lambda device: 1
 
     def watch(self, flights: Callable[[], Collection[Flight]], in_flight: Callable[[int], int]) -> None:
         """Where to look for requests in flight whenever somebody scrapes, and whom to ask how many a device has."""
+        self._in_flight = in_flight
         self.service.watch(flights, self.now)
         self.requests.watch(flights, in_flight)
         self.devices.watch(in_flight)
@@ -74,7 +74,6 @@ class Metrics:
         self.about = labels
 
     def on_change(self, node: Node) -> None:
-        """A device has joined, or is in another state or condition."""
         if node.index not in self._kv_capacity_tokens:
             self.requests.begin(node.index)
             self.steps.begin(node.index)
@@ -84,23 +83,34 @@ class Metrics:
         if not node.up:
             self.on_idle(node.index)
 
-    def on_idle(self, device: int) -> None:
-        """A device has nothing left to do."""
-        self.requests.on_idle(device)
-        self.devices.on_idle(device)
+    def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
+        if release.record is not None:
+            self.on_step(release.record)
+            # A step that was under way when its last client left tells of a batch that is no more.
+            self._look(release.device)
 
     def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
-        """Tokens of a request came out, `gap_s` after those before them (None: its first)."""
         self.requests.on_tokens(flight, tokens, gap_s)
         self.steps.tokens.values[(str(flight.device),)] += tokens
 
-    def on_finish(self, flight: Flight, reason: str, n: int) -> None:
-        """A request ended, for `reason`; it was one of `n` that its client asked for at once."""
-        self.requests.on_finish(flight, reason, n)
-        self.service.on_finish(flight, reason)
+    def on_finish(self, flight: Flight) -> None:
+        self.requests.on_finish(flight, flight.finish, flight.n)
+        self.service.on_finish(flight, flight.finish)
+        self._look(flight.device)
+
+    def on_delivery(self, device: int, late_real_s: float) -> None:
+        self.steps.on_delivery(device, late_real_s)
+
+    def on_restart(self, actor: str) -> None:
+        self.devices.on_restart(actor)
+
+    def on_dropped(self, receiver: str, dropped: Dropped) -> None:
+        self.devices.on_dropped(receiver, dropped.count)
+
+    def on_fault(self, device: int, kind: str, begins: bool) -> None:
+        self.devices.on_fault(device, kind, begins)
 
     def on_rejection(self, reason: str, slo: str) -> None:
-        """A request of an SLO class was turned away."""
         self.requests.on_rejection(reason)
         self.service.on_rejection(reason, slo)
 
@@ -109,3 +119,13 @@ class Metrics:
         self.requests.on_step(record, self._kv_capacity_tokens[record.device])
         self.steps.on_step(record)
         self.devices.on_step(record)
+
+    def _look(self, device: int) -> None:
+        """See whether a device has anything left to do."""
+        if not self._in_flight(device):
+            self.on_idle(device)
+
+    def on_idle(self, device: int) -> None:
+        """A device has nothing left to do."""
+        self.requests.on_idle(device)
+        self.devices.on_idle(device)

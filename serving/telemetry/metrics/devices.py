@@ -6,7 +6,7 @@ from functools import cache
 from prometheus_client import CollectorRegistry
 
 from device_model.device import RooflineDevice
-from serving.cluster.cluster import Node, State
+from serving.cluster.node import Node, State
 from serving.device.device_spec import Emulated
 from serving.scenario.faults import KINDS
 from serving.telemetry.metrics.families import Labels, Levels, Totals

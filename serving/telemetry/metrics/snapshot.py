@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from serving.cluster.cluster import State
+from serving.cluster.node import State
 from serving.telemetry.metrics import Metrics
 from serving.telemetry.metrics.requests import Load
 from serving.telemetry.metrics.service import MET, MISSED

@@ -4,9 +4,9 @@ import logging
 import time
 from collections.abc import Iterable
 
-from serving.cluster.cluster import Node, State
+from serving.cluster.node import Node, State
+from serving.cluster.observer import Observer
 from serving.process.logs import fields
-from serving.telemetry.tracing.observer import Observer
 from serving.types import Dropped
 
 log = logging.getLogger("foreserve.devices")

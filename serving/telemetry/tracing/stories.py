@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 from serving.call import Call
 from serving.clock import WallClock
+from serving.cluster.observer import Observer
 from serving.flight import Flight
-from serving.telemetry.tracing.observer import Observer
 from serving.telemetry.tracing.story import Course, Story
 from serving.types import Chunk, Release
 

@@ -10,7 +10,7 @@ from serving.cli.top import COLUMNS, Unreachable, View, bar, clock, fetch
 from serving.telemetry.metrics.snapshot import status_of
 from serving.telemetry.status import SloNow, Status
 from serving.telemetry.status_delta import Pulse, attained
-from tests.serving.telemetry.metrics.test_metrics import Clock, flight, measured, record
+from tests.serving.telemetry.metrics.test_metrics import Clock, finish, flight, measured, record
 
 
 def busy_status(steps: int = 3) -> Status:
@@ -26,7 +26,7 @@ def busy_status(steps: int = 3) -> Status:
         metrics.on_step(record(start_s=1.0 + step * 0.01, waiting=1, **sd))
         request.take([1, 2, 3, 4], 1.01 + step * 0.01)
         metrics.on_tokens(request, 4, None if step == 0 else 0.01)
-    metrics.on_finish(request, "stop", 1)
+    finish(metrics, request, "stop")
     metrics.on_fault(1, "lpddr", True)
     metrics.on_rejection("ttft", "interactive")
     clock.until(1.5 + steps)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.condition import HEALTHY, Condition
-from serving.cluster.cluster import State
 from serving.cluster.fault_injector import LOOK_S, Injector
+from serving.cluster.node import State
 from serving.scenario.faults import KINDS, LOST, STALL, Fault
 from serving.scenario.refused import Refused, Unknown
 
@@ -29,6 +29,7 @@ class Devices:
         self.conditions = dict.fromkeys(self.nodes, HEALTHY)
         self.stalled_until = dict.fromkeys(self.nodes, 0.0)
         self.active: Counter[tuple[int, str]] = Counter()
+        self.observer = self
 
     def on_fault(self, device: int, kind: str, begins: bool) -> None:
         self.active[device, kind] += 1 if begins else -1

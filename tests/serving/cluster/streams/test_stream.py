@@ -45,8 +45,7 @@ class Got:
         self.chunks: list[Chunk] = []
         self.dropped: list[Dropped] = []
         self.receiver: Receiver[list[Chunk]] = Receiver(list[Chunk], folder, "device-0", others)
-        self.receiver.on_dropped = self.dropped.append
-        threading.Thread(target=self.receiver.run, args=[self.take], daemon=True).start()
+        threading.Thread(target=self.receiver.run, args=[self.take, self.dropped.append], daemon=True).start()
 
     def take(self, chunks: list[Chunk]) -> None:
         if any(chunk.request_id == "poison" for chunk in chunks):
@@ -115,14 +114,13 @@ def test_so_it_is_on_an_event_loop(folder: Path, frames: list[bytes]) -> None:
     async def run() -> tuple[list[Chunk], list[Dropped]]:
         inbox: Inbox[list[Chunk]] = Inbox(list[Chunk], folder, "edge", False)
         taken, dropped, done = list[Chunk](), list[Dropped](), asyncio.Event()
-        inbox.on_dropped = dropped.append
 
         def take(chunks: list[Chunk]) -> None:
             assert chunks[0].request_id != "poison"
             taken.extend(chunks)
             done.set()
 
-        inbox.start(take)
+        inbox.start(take, dropped.append)
         stranger = pushing(inbox.address)
         stranger.send_multipart(frames)
         stranger.send(msgspec.msgpack.encode([Chunk("a", 0, [7])]))

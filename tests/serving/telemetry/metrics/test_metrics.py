@@ -13,7 +13,7 @@ from prometheus_client import Histogram as Reference
 from prometheus_client.parser import text_string_to_metric_families
 
 from serving.clock import VirtualClock, WallClock
-from serving.cluster.cluster import Node, State
+from serving.cluster.node import Node, State
 from serving.device.device_spec import Emulated
 from serving.flight import Flight
 from serving.reports.policy_comparison import mixed, run
@@ -60,6 +60,12 @@ def record(device: int = 0, start_s: float = 0.0, latency_s: float = 0.01, **mor
 
 def flight(slo: str = "", ttft_s: float = NEVER, tpot_s: float = NEVER, topic: str = "", device: int = 0) -> Flight:
     return Flight(None, Request("r", 1.0, 10, 8, topic=topic, ttft_s=ttft_s, tpot_s=tpot_s), device, slo)
+
+
+def finish(metrics: Metrics, flight: Flight, reason: str) -> None:
+    """A request ends."""
+    flight.finish = reason
+    metrics.on_finish(flight)
 
 
 @given(values=st.lists(st.floats(0, 20), max_size=50))
@@ -155,12 +161,12 @@ def test_attainment_is_joint_and_by_class_and_topic() -> None:
     for each, first_s, last_s in ((good, 1.4, 1.45), (late, 1.6, 1.65), (slow, 1.4, 2.0)):
         each.take([1], first_s)
         each.take([2, 3], last_s)
-        metrics.on_finish(each, "stop", 1)
+        finish(metrics, each, "stop")
     never, gone, free = flight("interactive", 0.5), flight("interactive", 0.5), flight()
-    metrics.on_finish(never, "error", 1)
-    metrics.on_finish(gone, "abort", 1)
-    metrics.on_finish(free, "length", 1)
-    metrics.on_finish(flight(ttft_s=9.0), "error", 1)
+    finish(metrics, never, "error")
+    finish(metrics, gone, "abort")
+    finish(metrics, free, "length")
+    finish(metrics, flight(ttft_s=9.0), "error")
 
     def count(slo: str, met: str, topic: str = "math") -> float | None:
         labels = {"slo_class": slo, "topic": topic, "met": met}
@@ -261,7 +267,7 @@ def everything(metrics: Metrics, devices: int) -> None:
         each.take([1], 2.0)
         metrics.on_tokens(each, 1, None)
     for each, end in product(waiting, ("stop", "length", "abort", "error", "repetition")):
-        metrics.on_finish(each, end, 1)
+        finish(metrics, each, end)
     for slo, reason in product((*CLASSES, ""), ("ttft", "tokens_per_min", "requests_per_min", "max_num_queued_reqs")):
         metrics.on_rejection(reason, slo)
 

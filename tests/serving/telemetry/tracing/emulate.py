@@ -6,6 +6,7 @@ from typing import Any
 from device_model.load import load_device
 from serving.call import Call
 from serving.clock import VirtualClock, WallClock
+from serving.cluster.observer import Observer
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import Lpddr
@@ -16,7 +17,6 @@ from serving.policies.modes import Modes
 from serving.policies.step_options import Ways
 from serving.scheduler.config import Limits
 from serving.scheduler.scheduler import Scheduler
-from serving.telemetry.tracing.observer import Observer
 from serving.telemetry.tracing.stories import Stories
 from serving.telemetry.tracing.story import Story
 from serving.types import Chunk, Release, Request, StepRecord

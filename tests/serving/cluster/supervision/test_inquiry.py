@@ -1,7 +1,7 @@
 """A part that dies: who goes on at once, who apart, and who has to go; and how long a restart waits."""
 
-from serving.cluster.backoff import FREE_RESTARTS, GIVEN_UP, MOST_S, STEADY_S, Backoff
-from serving.cluster.inquiry import Inquiry
+from serving.cluster.supervision.backoff import FREE_RESTARTS, GIVEN_UP, MOST_S, STEADY_S, Backoff
+from serving.cluster.supervision.inquiry import Inquiry
 
 REQUESTS = ["d", "c", "b", "a"]  # the youngest first
 

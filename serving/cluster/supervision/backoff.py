@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from ray.exceptions import ActorDiedError, ActorUnavailableError
-
 RETRY_S = 0.1
 FREE_RESTARTS = 3
 LEAST_S, MOST_S = 0.5, 16.0
@@ -45,6 +43,9 @@ class Forgotten(RuntimeError):
 
 def from_outside(error: BaseException | None) -> bool:
     """Tell whether an error of Ray's says that an actor is gone (its own or one that it needs), not that it failed."""
+    # Here, so that what knows of devices needs no Ray.
+    from ray.exceptions import ActorDiedError, ActorUnavailableError
+
     while error is not None:
         if isinstance(error, ActorDiedError | ActorUnavailableError | Forgotten):
             return True

@@ -1,0 +1,43 @@
+"""An emulated device and the actors that belong to it, as the edge knows them."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from serving.cluster.supervision.backoff import Backoff
+from serving.cluster.supervision.connection_epoch import Link
+from serving.cluster.supervision.inquiry import Inquiry
+from serving.device.device_spec import Emulated, Figures
+
+
+class State(StrEnum):
+    """How a device is: not there yet, taking requests, finishing those it has, not there for now, or never again."""
+
+    STARTING = "starting"
+    SERVING = "serving"
+    DRAINING = "draining"
+    LOST = "lost"
+    GONE = "gone"
+
+
+@dataclass(slots=True)
+class Node:
+    """One emulated device: what it emulates now, the actors that belong to it (handles outlive their processes), how it
+    is, and until which emulated instant a fault has it stand still."""
+
+    index: int
+    emulated: Emulated
+    figures: Figures
+    device: Any
+    scheduler: Any
+    tier: Any
+    state: State = State.STARTING
+    stalled_until_s: float = 0.0
+    link: Link = field(default_factory=Link)
+    inquiry: Inquiry = field(default_factory=Inquiry)
+    backoff: Backoff = field(default_factory=Backoff)
+
+    @property
+    def up(self) -> bool:
+        """Whether it has, or takes, requests."""
+        return self.state in (State.SERVING, State.DRAINING)

@@ -1,0 +1,110 @@
+"""Who hears of what happens at the edge: metrics, the forecast, logs and traces are all made from it."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from serving.call import Call
+from serving.cluster.node import Node
+from serving.flight import Flight
+from serving.types import Chunk, Dropped, Release
+
+Refuse = Callable[[Flight, str], None]
+"""Ends a request that nobody can serve, with a sentence for its client."""
+
+log = logging.getLogger("foreserve")
+
+
+class Observer:
+    """Hears of everything and does nothing about it; made to be extended. Called in the edge's event loop."""
+
+    def on_begin(self, flight: Flight) -> None:
+        """A request is about to be sent to its device."""
+
+    def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
+        """A device has released tokens; `news` are those that clients have not seen, and their flights do not know."""
+
+    def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
+        """A request has got so many of those tokens, `gap_s` after the ones before them (None: its first)."""
+
+    def on_delivery(self, device: int, late_real_s: float) -> None:
+        """Tokens of a device have gone to their clients, so many real seconds after their instant."""
+
+    def on_move(self, flight: Flight) -> None:
+        """A request goes on elsewhere: on the device that its flight now names."""
+
+    def on_finish(self, flight: Flight) -> None:
+        """A request has ended, for the reason that its flight now names."""
+
+    def on_answer(self, call: Call) -> None:
+        """A call was answered, or broken off; its requests may have a moment to live."""
+
+    def on_rejection(self, reason: str, slo: str) -> None:
+        """A request of an SLO class ("": of none, or not known) was turned away."""
+
+    def on_fault(self, device: int, kind: str, begins: bool) -> None:
+        """A fault came over a device, or is over."""
+
+    def on_change(self, node: Node) -> None:
+        """A device has joined, or is in another state or condition."""
+
+    def on_restart(self, actor: str) -> None:
+        """An actor died and came back: `token source`, or `device 0`."""
+
+    def on_dropped(self, receiver: str, dropped: Dropped) -> None:
+        """Messages to `edge`, or `device 0`, could not be read."""
+
+
+class Broadcast(Observer):
+    """Tells several observers, each apart: one that fails is no reason to keep tokens from a client. Those that are
+    `quiet` hear nothing until they are to `listen`."""
+
+    def __init__(self, observers: Sequence[Observer], quiet: bool = False) -> None:
+        self._all = tuple(observers)
+        self._there: tuple[Observer, ...] = () if quiet else self._all
+
+    def listen(self) -> None:
+        """Tell them from now on."""
+        self._there = self._all
+
+    def on_begin(self, flight: Flight) -> None:
+        self._tell(lambda observer: observer.on_begin(flight))
+
+    def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
+        self._tell(lambda observer: observer.on_release(release, news))
+
+    def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
+        self._tell(lambda observer: observer.on_tokens(flight, tokens, gap_s))
+
+    def on_delivery(self, device: int, late_real_s: float) -> None:
+        self._tell(lambda observer: observer.on_delivery(device, late_real_s))
+
+    def on_move(self, flight: Flight) -> None:
+        self._tell(lambda observer: observer.on_move(flight))
+
+    def on_finish(self, flight: Flight) -> None:
+        self._tell(lambda observer: observer.on_finish(flight))
+
+    def on_answer(self, call: Call) -> None:
+        self._tell(lambda observer: observer.on_answer(call))
+
+    def on_rejection(self, reason: str, slo: str) -> None:
+        self._tell(lambda observer: observer.on_rejection(reason, slo))
+
+    def on_fault(self, device: int, kind: str, begins: bool) -> None:
+        self._tell(lambda observer: observer.on_fault(device, kind, begins))
+
+    def on_change(self, node: Node) -> None:
+        self._tell(lambda observer: observer.on_change(node))
+
+    def on_restart(self, actor: str) -> None:
+        self._tell(lambda observer: observer.on_restart(actor))
+
+    def on_dropped(self, receiver: str, dropped: Dropped) -> None:
+        self._tell(lambda observer: observer.on_dropped(receiver, dropped))
+
+    def _tell(self, tell: Callable[[Observer], None]) -> None:
+        for observer in self._there:
+            try:
+                tell(observer)
+            except Exception:
+                log.exception("What was to be counted, logged or traced could not be.")
