@@ -8,7 +8,7 @@ import numpy as np
 from serving.load.client import Trace
 from serving.load.summary import Quantiles, e2e_s, tpot_s, ttft_s
 from serving.simulation.node import Outcome
-from serving.telemetry.flight_log import Flown
+from serving.telemetry.flight_log import FlightRecord
 
 CLIENT, DEVICE, ARRIVED, PLANNED = SIDES = ("client", "device", "arrived", "planned")
 """Who tells the time: the load client (live); the device as it released tokens (live); virtual time with the arrivals
@@ -56,7 +56,7 @@ class Row(NamedTuple):
 def rows_of(
     traces: Iterable[Trace],
     speed: float,
-    flights: Iterable[Flown],
+    flights: Iterable[FlightRecord],
     virtual: tuple[Mapping[str, Outcome], Sequence[Outcome]],
     slipped: Iterable[str],
 ) -> list[Row]:
@@ -84,11 +84,11 @@ def rows_of(
             device_planned=outcome.device,
             arrival_s=flight.arrival_s - began_s,
             arrival_planned_s=outcome.request.arrival_s,
-            prompt_tokens=flight.prompt_tokens,
+            prompt_tokens=flight.request.prompt_tokens,
             prompt_tokens_asked=outcome.request.prompt_tokens,
             output_tokens=flight.tokens,
             output_tokens_asked=outcome.request.max_tokens,
-            topic=flight.topic,
+            topic=flight.request.topic,
             topic_planned=outcome.request.topic,
             slipped=flight.id in slips,
             delay_s=e2e_s(seen[flight.name]) * speed - (flight.last_s - flight.arrival_s),
@@ -113,7 +113,7 @@ def _seen(trace: Trace, speed: float) -> Times:
     return Times(ttft_s(trace) * speed, None if real_s is None else real_s * speed)
 
 
-def _released(flight: Flown) -> Times:
+def _released(flight: FlightRecord) -> Times:
     assert flight.first_s is not None  # it had tokens
     after = flight.tokens - 1
     return Times(flight.first_s - flight.arrival_s, (flight.last_s - flight.first_s) / after if after else None)

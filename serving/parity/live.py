@@ -14,7 +14,7 @@ from serving.process.server_process import server
 from serving.scenario.command_line import options_of
 from serving.scenario.scenario import Scenario
 from serving.security.api_keys import api_keys, environment_of
-from serving.telemetry.flight_log import Flown, read_flight_log
+from serving.telemetry.flight_log import FlightRecord, read_flight_log
 from serving.telemetry.step_log import read_step_log
 from serving.types import StepRecord
 
@@ -24,7 +24,7 @@ class Live:
     """What the client saw, what its requests were to the devices' schedulers, and all steps."""
 
     report: Report
-    flights: list[Flown]
+    flights: list[FlightRecord]
     records: list[StepRecord]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from serving.scenario.scenario import Scenario
 from serving.simulation.node import Outcome
 from serving.simulation.simulator import Simulated
-from serving.telemetry.flight_log import Flown
+from serving.telemetry.flight_log import FlightRecord
 from serving.types import Request, StepRecord
 
 
@@ -23,12 +23,12 @@ class Replayed(Simulated):
 
 
 def replay(
-    scenario: Scenario, flights: Iterable[Flown], instead_s: Mapping[str, float]
+    scenario: Scenario, flights: Iterable[FlightRecord], instead_s: Mapping[str, float]
 ) -> tuple[dict[str, Outcome], list[StepRecord]]:
     """What becomes of requests that arrive as they did live, by id, and all steps; of some, as if they had arrived
     at the instants that `instead_s` has for them."""
     ordered = sorted(flights, key=lambda each: (instead_s.get(each.id, each.arrival_s), each.place))
     homes = {each.id: each.device for each in ordered}
-    requests = [each.request(instead_s.get(each.id)) for each in ordered]
+    requests = [each.arriving(instead_s.get(each.id)) for each in ordered]
     outcomes, records = Replayed(scenario, homes).serve(requests)
     return {outcome.request.id: outcome for outcome in outcomes}, records

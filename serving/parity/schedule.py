@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
-from serving.telemetry.flight_log import Flown
+from serving.telemetry.flight_log import FlightRecord
 from serving.types import StepRecord
 
 
@@ -64,10 +64,10 @@ def agreement(live: Iterable[StepRecord], virtual: Iterable[StepRecord]) -> Agre
     return Agreement(sum(map(len, ours.values())), len(same), first, apart_s)
 
 
-def slipped(live: Iterable[StepRecord], flights: Iterable[Flown]) -> dict[str, float]:
+def slipped(live: Iterable[StepRecord], flights: Iterable[FlightRecord]) -> dict[str, float]:
     """The requests that slipped a step, by id, and for each an instant at which it would have made the step that it
     made: half-way between the beginnings of the step that it missed, and of its own."""
-    began: dict[tuple[int, float], list[Flown]] = defaultdict(list)
+    began: dict[tuple[int, float], list[FlightRecord]] = defaultdict(list)
     for flight in flights:
         if flight.started_s is not None:
             began[flight.device, flight.started_s].append(flight)

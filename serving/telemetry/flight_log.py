@@ -3,82 +3,66 @@ became of it. A line of JSON for each, in the order of their ends."""
 
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import msgspec
 
 from serving.cluster.observer import Observer
 from serving.flight import Flight
 from serving.telemetry.log_file import LogFile
-from serving.types import NEVER, Request
+from serving.telemetry.named_struct import named_struct
+from serving.types import Request
 
 NAME = "x-request-id"
 
 
-class Flown(msgspec.Struct, frozen=True):
-    """A request that has ended. Instants are emulated; None is never.
+class FlightRecord(msgspec.Struct, frozen=True):
+    """What became of a request that has ended. Instants are emulated; None is never.
 
     `name` is its client's for it (the header `X-Request-Id`), or "". `place` is how many were sent to devices before
-    it. What comes before `started_s` is as in `Request`. It began at `started_s`, and had `tokens` from `first_s` to
-    `last_s`, until it ended for the reason `finish`.
+    it. It began at `started_s`, and had `tokens` from `first_s` to `last_s`, until it ended for the reason `finish`.
     """
 
-    id: str
+    request: Request
     name: str
     place: int
     device: int
-    arrival_s: float
-    prompt_tokens: int
-    max_tokens: int
-    seed: int
-    topic: str
-    key: str
-    priority: int
-    ttft_s: float | None
-    tpot_s: float | None
-    blocks: list[int]
     started_s: float | None
     first_s: float | None
     last_s: float
     tokens: int
     finish: str
 
-    def request(self, arrival_s: float | None = None) -> Request:
+    @property
+    def id(self) -> str:
+        """The request's."""
+        return self.request.id
+
+    @property
+    def arrival_s(self) -> float:
+        """The request's."""
+        return self.request.arrival_s
+
+    def arriving(self, arrival_s: float | None = None) -> Request:
         """The request as the scheduler took it; had it come at `arrival_s`, with its first token due when it was."""
-        at_s = self.arrival_s if arrival_s is None else arrival_s
-        later_s = at_s - self.arrival_s
-        return Request(
-            self.id,
-            at_s,
-            self.prompt_tokens,
-            self.max_tokens,
-            seed=self.seed,
-            topic=self.topic,
-            key=self.key,
-            priority=self.priority,
-            ttft_s=NEVER if self.ttft_s is None else self.ttft_s - later_s,
-            tpot_s=NEVER if self.tpot_s is None else self.tpot_s,
-            blocks=self.blocks,
-        )
+        if arrival_s is None:
+            return self.request
+        ttft_s = self.request.ttft_s - (arrival_s - self.request.arrival_s)
+        return msgspec.structs.replace(self.request, arrival_s=arrival_s, ttft_s=ttft_s)
 
 
-def flown(flight: Flight, place: int) -> Flown:
+# A line has the fields of a request, and these beside them.
+NamedRequest = named_struct(Request)
+OWN = [name for name in FlightRecord.__struct_fields__ if name != "request"]
+
+
+def record_of(flight: Flight, place: int) -> FlightRecord:
     """What there is to say of a request that has ended."""
-    request = flight.request
-    return Flown(
-        id=request.id,
+    return FlightRecord(
+        request=flight.request,
         name=flight.call.header(NAME) if flight.call else "",
         place=place,
         device=flight.device,
-        arrival_s=request.arrival_s,
-        prompt_tokens=request.prompt_tokens,
-        max_tokens=request.max_tokens,
-        seed=request.seed,
-        topic=request.topic,
-        key=request.key,
-        priority=request.priority,
-        ttft_s=request.ttft_s if request.ttft_s < NEVER else None,
-        tpot_s=request.tpot_s if request.tpot_s < NEVER else None,
-        blocks=request.blocks,
         started_s=flight.started_s,
         first_s=flight.first_s,
         last_s=flight.last_s,
@@ -112,11 +96,23 @@ class FlightLog(Observer):
         # One whose beginning was not heard of was there before this log.
         place = self._places.pop(flight.request.id, None)
         if place is not None:
-            self._file.write(self._encoder.encode(flown(flight, place)) + b"\n")
+            self._file.write(self._encoder.encode(_line(record_of(flight, place))) + b"\n")
 
 
-def read_flight_log(path: Path) -> list[Flown]:
+def read_flight_log(path: Path) -> list[FlightRecord]:
     """The requests in a log, in the order of their ends. Raises OSError, and msgspec's `DecodeError`."""
-    decode = msgspec.json.Decoder(Flown).decode
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
     with path.open("rb") as file:
-        return [decode(line) for line in file]
+        return [_record(decode(line)) for line in file]
+
+
+def _line(record: FlightRecord) -> dict[str, Any]:
+    own = msgspec.structs.asdict(record)
+    # What is endless is null in JSON.
+    return msgspec.structs.asdict(own.pop("request")) | own
+
+
+def _record(line: dict[str, Any]) -> FlightRecord:
+    named = msgspec.convert({name: value for name, value in line.items() if value is not None}, NamedRequest)
+    own = {name: line.get(name) for name in OWN}
+    return msgspec.convert(own | {"request": msgspec.structs.astuple(named)}, FlightRecord)

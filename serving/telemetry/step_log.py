@@ -12,6 +12,7 @@ from serving.cluster.observer import Observer
 from serving.flight import Flight
 from serving.scenario.scenario import ScenarioError
 from serving.telemetry.log_file import LogFile
+from serving.telemetry.named_struct import named_struct
 from serving.types import Chunk, Release, StepRecord
 
 log = logging.getLogger("foreserve")
@@ -20,15 +21,7 @@ PARQUET = ".parquet"
 OPTION = "--step-log"
 
 
-def _named(field: msgspec.structs.FieldInfo) -> Any:
-    """A field of `StepRecord`, as `defstruct` takes it."""
-    if field.required:
-        return field.name, field.type
-    return field.name, field.type, field.default_factory() if field.default is msgspec.NODEFAULT else field.default
-
-
-# A step as an object with names: JSON that is something else is refused.
-Line = msgspec.defstruct("Line", [_named(field) for field in msgspec.structs.fields(StepRecord)])
+Line = named_struct(StepRecord)
 
 
 class StepLogError(ValueError):

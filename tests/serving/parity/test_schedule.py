@@ -3,8 +3,8 @@
 import msgspec
 
 from serving.parity.schedule import Shape, agreement, slipped
-from serving.telemetry.flight_log import Flown
-from serving.types import StepRecord
+from serving.telemetry.flight_log import FlightRecord
+from serving.types import Request, StepRecord
 from tests.serving.telemetry.test_step_log import RECORD
 
 
@@ -13,22 +13,12 @@ def step(start_s: float, batch: int = 2, device: int = 0, slips: int = 0, mode: 
     return msgspec.structs.replace(RECORD, **changes)
 
 
-def flight(id: str, arrival_s: float, started_s: float, place: int = 0, device: int = 0) -> Flown:
-    return Flown(
-        id=id,
+def flight(id: str, arrival_s: float, started_s: float, place: int = 0, device: int = 0) -> FlightRecord:
+    return FlightRecord(
+        request=Request(id, arrival_s, prompt_tokens=10, max_tokens=2),
         name=id,
         place=place,
         device=device,
-        arrival_s=arrival_s,
-        prompt_tokens=10,
-        max_tokens=2,
-        seed=0,
-        topic="",
-        key="",
-        priority=0,
-        ttft_s=None,
-        tpot_s=None,
-        blocks=[],
         started_s=started_s,
         first_s=started_s + 1,
         last_s=started_s + 2,

@@ -27,7 +27,7 @@ def test_what_is_read_is_what_the_scheduler_took_and_what_came_of_it(tmp_path: P
             edge.submit(request, Call(request.arrival_s, headers=[(b"x-request-id", f"my-{request.id}".encode())]))
         edge.run()
     found = sorted(read_flight_log(tmp_path / "flights.jsonl"), key=lambda each: each.place)
-    assert [each.request() for each in found] == REQUESTS
+    assert [each.arriving() for each in found] == REQUESTS
     assert [(each.name, each.device, each.finish) for each in found] == [(f"my-{id}", 0, "length") for id in "abc"]
     assert [each.tokens for each in found] == [60, 30, 1]
     assert all(each.arrival_s <= (each.started_s or 0) < (each.first_s or 0) <= each.last_s for each in found)
@@ -40,8 +40,8 @@ def test_what_was_due_stays_due_if_it_comes_later(tmp_path: Path) -> None:
             edge.submit(request)
         edge.run()
     for each in read_flight_log(tmp_path / "flights.jsonl"):
-        later = each.request(each.arrival_s + 0.25)
-        assert later.deadline_s == pytest.approx(each.request().deadline_s)
+        later = each.arriving(each.arrival_s + 0.25)
+        assert later.deadline_s == pytest.approx(each.arriving().deadline_s)
         assert (later.ttft_s == NEVER) == (each.id != "a")
 
 
