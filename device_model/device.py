@@ -2,24 +2,21 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from device_model.arrays import Number, largest
+from device_model.draft import Draft
 from device_model.experts.touched import Experts
 from device_model.placement import Placement
-from device_model.roofline import Part, Stage, Unit
+from device_model.roofline import DRAFT, TRANSFER, Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.size import ModelSize
 from device_model.step import FloatArray, StepCost, StepCosts, StepPlan
 from device_model.units import with_ext, xpu_unit
 from device_model.work import StepWork
 
-if TYPE_CHECKING:
-    from device_model.draft import Draft
-
-DRAFT, TARGET, TRANSFER = "draft", "target", "transfer"
 ACROSS = "from one tier into the other, over the streamline"
 # Answers that are remembered: a scheduler asks the same again when it weighs modes, and sweeps do all the time.
 KNOWN = 1024
@@ -42,7 +39,7 @@ class RooflineDevice(ABC):
     # The draft schemes that a system can run, by the names of their files in `drafts/`; the first is its own.
     drafts: tuple[str, ...] = ()
     placement: Placement
-    draft: "Draft | None" = None  # what it speculates with, if it does
+    draft: Draft | None = None  # what it speculates with, if it does
 
     def __init__(self, setup: Setup) -> None:
         model, hardware = setup.model, setup.hardware

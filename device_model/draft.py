@@ -1,22 +1,42 @@
 """What a draft scheme is: what it keeps in HB, what one of its passes costs, and what it does to verification."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from device_model.device import DRAFT
-from device_model.placement import DraftFootprint
-from device_model.roofline import Part, Stage, Unit
+from device_model.expert_reads import ExpertReads
+from device_model.experts.fidelity import Analytic, Ask
+from device_model.experts.residency import Reads
+from device_model.experts.touched import Experts
+from device_model.placement import DraftFootprint, Held, Placement
+from device_model.roofline import DRAFT, Part, Stage, Unit
 from device_model.setup import Setup
+from device_model.size import ModelSize
 from device_model.step import DraftShape, StepPlan
-
-if TYPE_CHECKING:
-    from device_model.experts.fidelity import Ask
-    from device_model.placement import Held
-    from device_model.tiered import ExpertReads, TieredDevice
-    from device_model.work import StepWork
+from device_model.work import StepWork
 
 # Times the calibrated depth: beyond that the chain of acceptance would be stretched far from what was measured.
 DEEPEST = 2
+
+
+class DraftDevice(Protocol):
+    """What a draft scheme asks of the device that it drafts on, a `device_model.tiered.TieredDevice`."""
+
+    size: ModelSize
+    experts: Experts
+    placement: Placement
+    expected: Analytic
+
+    def ask(self, work: StepWork, held: Held, plan: StepPlan) -> Ask: ...
+
+    def found(self, ask: Ask) -> Reads: ...
+
+    def reads_of(self, reads: Reads, expert_bytes: float, hb_share: float = 1.0) -> ExpertReads: ...
+
+    def static_part(self, work: StepWork, unit: Unit, read_bytes: float) -> Part: ...
+
+    def attention_part(self, work: StepWork, held: Held, unit: Unit) -> Part: ...
+
+    def expert_group(self, work: StepWork, reads: ExpertReads, unit: Unit) -> tuple[Part, ...]: ...
 
 
 class Draft(ABC):
@@ -60,7 +80,7 @@ class Draft(ABC):
         return DraftShape(depth, own.width, max(depth, round(own.verify_tokens * depth / own.depth)))
 
     @abstractmethod
-    def stage(self, device: "TieredDevice", work: "StepWork", held: "Held", unit: Unit) -> Stage:
+    def stage(self, device: DraftDevice, work: StepWork, held: Held, unit: Unit) -> Stage:
         """One draft pass: `work` has the tree's width of tokens for each sequence."""
 
     @property
@@ -68,15 +88,15 @@ class Draft(ABC):
         """Whether the target's experts may be cached in what is left of HB."""
         return True
 
-    def drafted_share(self, device: "TieredDevice", held: "Held") -> float:
+    def drafted_share(self, device: DraftDevice, held: Held) -> float:
         """The share of the target's experts that it drafts with."""
         return 1.0
 
-    def ask(self, device: "TieredDevice", work: "StepWork", held: "Held", plan: StepPlan) -> "Ask":
+    def ask(self, device: DraftDevice, work: StepWork, held: Held, plan: StepPlan) -> Ask:
         """What verification asks of the expert cache."""
         return device.ask(work, held, plan)
 
-    def verify_reads(self, device: "TieredDevice", work: "StepWork", held: "Held", plan: StepPlan) -> "ExpertReads":
+    def verify_reads(self, device: DraftDevice, work: StepWork, held: Held, plan: StepPlan) -> ExpertReads:
         """The experts that verification reads, and where it finds them."""
         reads = device.found(self.ask(device, work, held, plan))
         return device.reads_of(reads, device.size.experts_bytes, self.hb_share)
@@ -91,13 +111,13 @@ class SeparateDraft(Draft):
         return DraftShape(fitted.draft_depth, fitted.draft_width, fitted.verify_tokens)
 
     @abstractmethod
-    def groups(self, work: "StepWork", unit: Unit) -> tuple[tuple[Part, ...], ...]:
+    def groups(self, work: StepWork, unit: Unit) -> tuple[tuple[Part, ...], ...]:
         """The operators of one draft pass, as if all that they read lay in HB."""
 
-    def stage(self, device: "TieredDevice", work: "StepWork", held: "Held", unit: Unit) -> Stage:
+    def stage(self, device: DraftDevice, work: StepWork, held: Held, unit: Unit) -> Stage:
         return self.stage_with(device.placement.draft_hb_bytes / self.weights_bytes, work, unit)
 
-    def stage_with(self, in_hb: float, work: "StepWork", unit: Unit) -> Stage:
+    def stage_with(self, in_hb: float, work: StepWork, unit: Unit) -> Stage:
         """One draft pass with that share of what it reads in HB, the rest in EXT."""
         groups = self.groups(work, unit)
         if in_hb < 1.0:

@@ -10,15 +10,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from device_model.device import TARGET, Execution, RooflineDevice
+from device_model.device import Execution, RooflineDevice
 from device_model.draft import SeparateDraft
+from device_model.expert_reads import DATA_PARALLEL, tokens_of
 from device_model.placement import DraftFootprint, place
-from device_model.roofline import NEVER_BOUND, Part, Stage, Unit
+from device_model.roofline import NEVER_BOUND, TARGET, Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.specs.spec import NearMemory
 from device_model.specs.spec_file import SPECS, read_named
 from device_model.step import StepCosts, StepPlan
-from device_model.tiered import DATA_PARALLEL, NO_DRAFT, tokens_of
+from device_model.tiered import NO_DRAFT
 from device_model.work import StepWork
 
 ON_XPU = "too many tokens for the compute near memory: the xPU is sooner done, through the external bus"

@@ -14,6 +14,8 @@ from device_model.arrays import Number
 
 NEVER_BOUND = float("inf")
 BOUNDS = ("HB", "EXT", "compute", "links")
+DRAFT, TARGET, TRANSFER = "draft", "target", "transfer"
+"""What a stage of a step is for."""
 
 
 class Unit(NamedTuple):

@@ -6,14 +6,15 @@ Each PE reads its HB bank while EXT streams in what HB lacks (ELMoE-3D, 4.1, 5.1
 from typing import NamedTuple
 
 from device_model.arrays import Number
-from device_model.device import TARGET, Execution, RooflineDevice
+from device_model.device import Execution, RooflineDevice
 from device_model.draft import Draft
+from device_model.expert_reads import DATA_PARALLEL, TENSOR_PARALLEL, ExpertReads, tokens_of
 from device_model.experts.fidelity import Analytic, Ask, ExpertCache, Placed
 from device_model.experts.hot_pool import HotExperts, Mix
 from device_model.experts.residency import Reads
-from device_model.experts.touched import KNOWN, Tokens
+from device_model.experts.touched import KNOWN
 from device_model.placement import DraftFootprint, Held, place
-from device_model.roofline import Part, Stage, Unit
+from device_model.roofline import TARGET, Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.slices import sliceable
 from device_model.specs.spec import SpecError
@@ -21,10 +22,6 @@ from device_model.step import StepCosts, StepPlan
 from device_model.stretches import Stretches
 from device_model.units import at_four_bits, at_share, without_price
 from device_model.work import StepWork
-
-TENSOR_PARALLEL = "HB banks are bound to their PEs: split the weights over all (5.1, TP)"
-DATA_PARALLEL = "EXT streams to all PEs alike: share out the tokens (5.1, DP)"
-
 
 # An assumption: the paper does not say how a sequence's KV lies in the banks.
 KV_IN_HB = "the context is split over all banks; what HB has no room for streams from EXT (8)"
@@ -39,25 +36,6 @@ class Swap(NamedTuple):
     held: int
     taken_in: int
     bytes: float
-
-
-class ExpertReads(NamedTuple):
-    """The experts that a pass reads: `touched` of all, `hits` of these in HB, which has `hb_share` of a hit's bytes
-    (EXT the rest), `written` into HB (of all), and `expert_bytes` of all experts at the precision of the pass."""
-
-    touched: Number
-    hits: Number
-    written: Number
-    expert_bytes: float
-    hb_share: float = 1.0
-
-    @property
-    def hb_bytes(self) -> Number:
-        return self.touched * self.hits * self.hb_share * self.expert_bytes
-
-    @property
-    def ext_bytes(self) -> Number:
-        return self.touched * (1.0 - self.hits * self.hb_share) * self.expert_bytes
 
 
 class TieredDevice(RooflineDevice):
@@ -235,11 +213,6 @@ class TieredDevice(RooflineDevice):
         scattered = model.expert_intermediate_size + model.hidden_size
         pairs = work.tokens * model.top_k * model.expert_layers
         return pairs * reads.hits * (gathered + scattered)
-
-
-def tokens_of(work: StepWork) -> Tokens:
-    """The tokens of a pass as the laws of expert routing take them."""
-    return Tokens(work.decoding, work.drafts, work.prefill_tokens)
 
 
 def refuse_draft(system: str, draft: str, allowed: tuple[str, ...]) -> SpecError:

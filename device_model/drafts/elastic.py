@@ -6,23 +6,17 @@ the LSB slice, of any other EXT streams all; the next pool is written into HB as
 only (MXFP4) are not sliced: the pool holds them whole.
 """
 
-from typing import TYPE_CHECKING
-
 from device_model.arrays import Number, least
-from device_model.device import DRAFT
-from device_model.draft import Draft
+from device_model.draft import Draft, DraftDevice
+from device_model.expert_reads import TENSOR_PARALLEL, tokens_of
 from device_model.experts.fidelity import Ask
-from device_model.roofline import Part, Stage, Unit
+from device_model.placement import Held
+from device_model.roofline import DRAFT, Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.slices import DRAFT_BITS, draft_share, sliceable
 from device_model.step import DraftShape, StepPlan
-from device_model.tiered import TENSOR_PARALLEL, tokens_of
 from device_model.units import at_four_bits
-
-if TYPE_CHECKING:
-    from device_model.placement import Held
-    from device_model.tiered import TieredDevice
-    from device_model.work import StepWork
+from device_model.work import StepWork
 
 
 class Scheme(Draft):
@@ -43,7 +37,7 @@ class Scheme(Draft):
         fitted = self.setup.speculation
         return DraftShape(fitted.elastic_depth, fitted.elastic_width, fitted.verify_tokens)
 
-    def stage(self, device: "TieredDevice", work: "StepWork", held: "Held", unit: Unit) -> Stage:
+    def stage(self, device: DraftDevice, work: StepWork, held: Held, unit: Unit) -> Stage:
         sliced = at_four_bits(unit, self.setup.hardware)
         static = device.static_part(work, sliced, device.size.static_read_bytes_at(DRAFT_BITS))
         pool = self.pool(device, held)
@@ -54,15 +48,15 @@ class Scheme(Draft):
         experts = Part("experts in the pool", sliced, TENSOR_PARALLEL, device.size.expert_macs(work) * some, read)
         return Stage(DRAFT, 1, ((static,), (device.attention_part(work, held, unit),), (experts,)))
 
-    def ask(self, device: "TieredDevice", work: "StepWork", held: "Held", plan: StepPlan) -> Ask:
+    def ask(self, device: DraftDevice, work: StepWork, held: Held, plan: StepPlan) -> Ask:
         asked = device.ask(work, held, plan)
         if not self._sliced:
             return asked
         return asked._replace(slices=self.pool(device, held) * device.size.experts, pool=True)
 
-    def drafted_share(self, device: "TieredDevice", held: "Held") -> float:
+    def drafted_share(self, device: DraftDevice, held: Held) -> float:
         return float(self.pool(device, held))
 
-    def pool(self, device: "TieredDevice", held: "Held") -> Number:
+    def pool(self, device: DraftDevice, held: Held) -> Number:
         """The share of all experts whose slices find room in HB."""
         return least(device.size.expert_share(held.hb_expert_bytes) / self.hb_share, 1.0)

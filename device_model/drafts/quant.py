@@ -5,23 +5,17 @@ no copy (7, Models and Datasets): the cache serves draft and target alike. The 4
 HB here: Table 3 gives GPT-OSS the same AR speedup with it as without.
 """
 
-from typing import TYPE_CHECKING
-
 from device_model.arrays import least
-from device_model.device import DRAFT
-from device_model.draft import Draft
+from device_model.draft import Draft, DraftDevice
+from device_model.expert_reads import ExpertReads, tokens_of
 from device_model.experts.fidelity import Ask
 from device_model.experts.touched import Tokens
-from device_model.roofline import Stage, Unit
+from device_model.placement import Held
+from device_model.roofline import DRAFT, Stage, Unit
 from device_model.slices import DRAFT_BITS, draft_share, sliceable
 from device_model.step import DraftShape
-from device_model.tiered import ExpertReads, tokens_of
 from device_model.units import at_four_bits
-
-if TYPE_CHECKING:
-    from device_model.placement import Held
-    from device_model.tiered import TieredDevice
-    from device_model.work import StepWork
+from device_model.work import StepWork
 
 
 class Scheme(Draft):
@@ -39,7 +33,7 @@ class Scheme(Draft):
     def leaves_cache(self) -> bool:
         return not sliceable(self.setup.model)
 
-    def stage(self, device: "TieredDevice", work: "StepWork", held: "Held", unit: Unit) -> Stage:
+    def stage(self, device: DraftDevice, work: StepWork, held: Held, unit: Unit) -> Stage:
         sliced = at_four_bits(unit, self.setup.hardware)
         static = device.static_part(work, sliced, device.size.static_read_bytes_at(DRAFT_BITS))
         precision = sliced if sliceable(self.setup.model) else unit  # the group sees to MXFP4 itself
@@ -51,7 +45,7 @@ class Scheme(Draft):
         )
         return Stage(DRAFT, 1, groups)
 
-    def _reads(self, device: "TieredDevice", tokens: Tokens, held: "Held") -> ExpertReads:
+    def _reads(self, device: DraftDevice, tokens: Tokens, held: Held) -> ExpertReads:
         """At analytic fidelity always: what a trace has are the routes of the target."""
         size = device.size
         copies = size.experts_bytes * draft_share(self.setup.model)

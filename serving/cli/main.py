@@ -16,6 +16,7 @@ from device_model.specs.spec import SpecError
 from serving.cli import device_model, policies, study, token_model, top_command, topics
 from serving.cli import parity as parity_command
 from serving.cli import trace as step_trace_command
+from serving.cli.needs import need_of
 from serving.edge import observation as observing
 from serving.process.hidden_arguments import hide
 from serving.scenario.options import FILES, HELP, REPEATABLE, file_name, option_of
@@ -54,6 +55,12 @@ def main() -> None:
         sys.stdout.flush()
     except (ScenarioError, SpecError) as error:
         print(f"foreserve {args.command}: {error}", file=sys.stderr)
+        code = 2
+    except ModuleNotFoundError as error:
+        need = need_of(args.command, error)
+        if need is None:
+            raise
+        print(f"foreserve: {need}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
         code = 130

@@ -26,7 +26,8 @@ from serving.scenario.fleet import described
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
 from serving.security.access import concerns
-from serving.token_source.vllm_args import engine_args, parse_flags, prepare_environment, vllm_flags
+from serving.token_source.engine_args import engine_args
+from serving.token_source.vllm_args import parse_flags, prepare_environment, vllm_flags
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -15,7 +15,8 @@ class TokenSource:
     """vLLM in a process of its own. Another one takes its place if it dies (`serving.cluster.source_manager`)."""
 
     def __init__(self, flags: list[str], token_model: str, ahead: int, niceness: int) -> None:
-        from serving.token_source.vllm_args import engine_args, prepare_environment
+        from serving.token_source.engine_args import engine_args
+        from serving.token_source.vllm_args import prepare_environment
 
         os.nice(niceness)
         prepare_environment(token_model)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from serving.load.options import LoadOptions
 from serving.load.workload import LoadRequest
 
 
@@ -80,14 +79,3 @@ class Transport(Protocol):
     async def close(self) -> None:
         """Closes every connection."""
         ...
-
-
-def connect(options: LoadOptions) -> Transport:
-    """The transport for the options' address."""
-    if options.address.is_grpc:
-        from serving.load.grpc import GrpcTransport  # Only here, so that an HTTP run does not load gRPC.
-
-        return GrpcTransport(options)
-    from serving.load.http import HttpTransport
-
-    return HttpTransport(options)

@@ -15,12 +15,13 @@ from rich.console import Console
 
 from serving.load import emulator
 from serving.load.arrivals import KINDS, bounded
-from serving.load.client import Transport, connect
+from serving.load.client import Transport
 from serving.load.drive import Drive
 from serving.load.options import LoadError, LoadOptions, OptionError, add_arguments, options_from
 from serving.load.progress import Meter, OnProgress
 from serving.load.report import Report
 from serving.load.summary import by_class, goodput, summarise
+from serving.load.transports import connect
 from serving.load.workload import requests
 from serving.process.process_priority import settle
 from serving.process.progress_line import ProgressLine

@@ -17,7 +17,8 @@ from serving.scenario.scenario import Scenario, load_scenario
 from serving.study.results import Results
 from serving.study.run import Run, simulate
 from serving.study.runner import Progress, run_study
-from serving.study.spec import Study, StudyError, load_study
+from serving.study.spec import StudyError, load_study
+from serving.study.study import Study
 from serving.study.targets import PRESETS, Targets
 from serving.workload import Workload, load_workload
 

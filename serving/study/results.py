@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from serving.study.points import Point
-from serving.study.questions import Finding
-from serving.study.report import write_report
-from serving.study.spec import Study
+from serving.study.point import Point
 from serving.study.store import Store, point_row
+from serving.study.study import Finding, Study
 from serving.study.summary import Row
 
 if TYPE_CHECKING:
@@ -30,11 +28,9 @@ class Results:
 
     @classmethod
     def write(cls, study: Study, store: Store, answers: list[Row], findings: list[Finding]) -> "Results":
-        """Write tables and report into the study's folder."""
+        """Write the tables into the study's folder."""
         store.write_tables(findings, answers)
-        results = cls(study, store.folder, answers, findings)
-        write_report(results)
-        return results
+        return cls(study, store.folder, answers, findings)
 
     @property
     def failed(self) -> list[tuple[Point, str]]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from serving.study.points import Point
-from serving.study.questions import Finding, Inquiry
+from serving.study.point import Point
+from serving.study.report import write_report
 from serving.study.results import Results
-from serving.study.spec import Study
 from serving.study.store import Store
+from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
 from serving.study.workers import Made, Workers
 
@@ -77,7 +77,9 @@ def run_study(
     inquiries = study.question.inquiries(study)
     answers = conductor.conduct(inquiries, cores)
     found = study.question.answers(study, answers, conductor.findings)
-    return Results.write(study, store, found, conductor.findings)
+    results = Results.write(study, store, found, conductor.findings)
+    write_report(results)
+    return results
 
 
 class Conductor:

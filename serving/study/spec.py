@@ -1,17 +1,17 @@
 """A study as its file says it: what is run, what is varied, and what is asked. README.md has every key."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from serving.scenario.scenario import Scenario, load_scenario, scenario_value, values_of
-from serving.study.axes import WORKLOAD, Axes, Settings, axes_of, variants_of
-from serving.study.points import VARIANT, point_of
-from serving.study.questions import Question
+from serving.study.axes import WORKLOAD, Settings, axes_of, variants_of
+from serving.study.point import VARIANT
+from serving.study.points import point_of
 from serving.study.questions.capacity import Capacity
 from serving.study.questions.compare import Compare
 from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
+from serving.study.study import Question, Study
 from serving.study.targets import PRESETS, SHARE, Targets
 from serving.types import NEVER
 from serving.workload.table import AT_LEAST_0, POSITIVE, WHOLE, Table
@@ -28,36 +28,6 @@ class StudyTable(Table):
 
     what = "study"
     failure = StudyError
-
-
-@dataclass(frozen=True, slots=True)
-class Study:
-    """A base `scenario` (its keys as a file has them) under a base `workload` (as its file at `workload_path` has it,
-    in the table `workload_at`), in each of the `variants`, over all combinations of the `axes`, each with every one of
-    the `seeds` (none: those of scenario and workload). Requests that arrive from `from_s` to `to_s` are judged by the
-    `targets`. With `requests` each run has at most so many."""
-
-    name: str
-    title: str
-    question: Question
-    scenario: Settings
-    workload: dict[str, Any]
-    workload_path: Path
-    workload_at: tuple[str, ...]
-    targets: Targets
-    axes: Axes = field(default_factory=dict)
-    variants: dict[str, Settings] = field(default_factory=dict)
-    seeds: tuple[int, ...] = ()
-    from_s: float = 0.0
-    to_s: float = NEVER
-    text: str = ""
-    requests: int | None = None
-
-    @property
-    def has_targets(self) -> bool:
-        """Whether anything is asked of any request: by the study, or by classes that requests name."""
-        said = self.scenario.get("default_slo"), self.workload.get("slo"), self.workload.get("trace")
-        return not self.targets.own or any(said)
 
 
 def load_study(path: Path, requests: int | None = None) -> Study:

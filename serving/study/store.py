@@ -23,10 +23,9 @@ import pyarrow.parquet as pq
 
 from serving.process.output_folder import make_folder, package_digest
 from serving.scenario.listen_options import KEYS
-from serving.study.points import shown
-from serving.study.questions import Finding
+from serving.study.point import shown
 from serving.study.run import Run, pack, unpack
-from serving.study.spec import Study
+from serving.study.study import Finding, Study
 from serving.study.summary import Row
 from serving.study.tables import table
 from serving.study.timeline import COLUMNS

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from serving.study.points import shown
+from serving.study.point import shown
 from serving.study.summary import COLUMNS, Row
 
 

@@ -10,7 +10,7 @@ from serving.cluster.ray_session import ray_session
 from serving.key_values import TermError
 from serving.scenario.fleet import FleetError
 from serving.scenario.scenario import ScenarioError
-from serving.study.points import Point
+from serving.study.point import Point
 from serving.study.run import Run, pack, unpack
 from serving.workload import WorkloadError
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from serving.scenario.scenario import Scenario, ScenarioError
 
 if TYPE_CHECKING:
-    from vllm.engine.arg_utils import AsyncEngineArgs
+    pass
 
 
 CPU_KERNELS = "foreserve_cpu"
@@ -115,17 +115,4 @@ def parse_flags(flags: list[str]) -> Namespace:
     parser: Any = make_arg_parser(FlexibleArgumentParser())
     args: Namespace = parser.parse_args(flags)
     validate_parsed_serve_args(args)
-    return args
-
-
-def engine_args(flags: list[str]) -> "AsyncEngineArgs":
-    """The flags as vLLM's engine takes them."""
-    from vllm.engine.arg_utils import AsyncEngineArgs
-
-    if on_cpu():
-        from serving.token_source.cpu_kernels import register
-
-        register()
-    args = AsyncEngineArgs.from_cli_args(parse_flags(flags))
-    args.async_scheduling = False
     return args

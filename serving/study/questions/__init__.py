@@ -4,53 +4,15 @@ An inquiry is a generator: it yields points, is sent what came of them (in their
 So what is asked next may follow from what was found, and many inquiries can be under way at once.
 """
 
-from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from collections.abc import Iterator
+from typing import Any
 
 from serving.study.axes import Settings, combinations
-from serving.study.points import SEED, VARIANT, Point, points_of
+from serving.study.point import SEED, VARIANT, Point
+from serving.study.points import points_of
+from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
-from serving.study.targets import Targets
 from serving.workload.table import Table
-
-if TYPE_CHECKING:
-    from serving.study.spec import Study
-
-
-class Finding(NamedTuple):
-    """What came of a point: its figures, or why there are none."""
-
-    point: Point
-    row: Row
-    error: str = ""
-
-
-Inquiry = Generator[list[Point], list[Finding], Row | None]
-
-
-class Question(Protocol):
-    """What a study asks."""
-
-    @classmethod
-    def of(cls, table: Table, targets: Targets) -> Self:
-        """As a study's file says it."""
-        ...
-
-    def check(self, study: "Study", table: Table) -> None:
-        """Raises `StudyError` if a study cannot be asked this."""
-        ...
-
-    def inquiries(self, study: "Study") -> list[Inquiry]:
-        """All of them; they do not depend on each other."""
-        ...
-
-    def expected(self, study: "Study") -> int:
-        """About how many points it takes."""
-        ...
-
-    def answers(self, study: "Study", answers: list[Row], findings: list[Finding]) -> list[Row]:
-        """The study's answers, of those of its inquiries and of all that was found."""
-        ...
 
 
 class EveryPoint:
@@ -58,14 +20,14 @@ class EveryPoint:
 
     __slots__ = ()
 
-    def check(self, study: "Study", table: Table) -> None:
+    def check(self, study: Study, table: Table) -> None:
         """Each study can be asked for all of it."""
 
-    def inquiries(self, study: "Study") -> list[Inquiry]:
+    def inquiries(self, study: Study) -> list[Inquiry]:
         """One for each point."""
         return [_ask(point) for settings in settings_of(study) for point in points_of(study, settings)]
 
-    def expected(self, study: "Study") -> int:
+    def expected(self, study: Study) -> int:
         """All of them."""
         return len(self.inquiries(study))
 
@@ -75,7 +37,7 @@ def _ask(point: Point) -> Inquiry:
     return None
 
 
-def settings_of(study: "Study") -> Iterator[Settings]:
+def settings_of(study: Study) -> Iterator[Settings]:
     """Each variant in each place on the axes."""
     variants: list[Settings] = [{VARIANT: name} for name in study.variants] or [{}]
     for variant in variants:

@@ -9,18 +9,17 @@ the answer says that a lower one does not.
 from dataclasses import dataclass
 from itertools import takewhile
 from math import sqrt
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from serving.study.axes import LOAD, Settings
-from serving.study.points import Point, points_of, shown
-from serving.study.questions import Finding, Inquiry, first_error, pooled, row_of, settings_of
+from serving.study.point import Point, shown
+from serving.study.points import points_of
+from serving.study.questions import first_error, pooled, row_of, settings_of
+from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
 from serving.study.targets import SHARE, Targets
 from serving.workload.arrivals import Closed
 from serving.workload.table import POSITIVE, Allowed, Table
-
-if TYPE_CHECKING:
-    from serving.study.spec import Study
 
 TOLERANCE = Allowed("a number from 0.001 to 1", lambda value: 0.001 <= value <= 1)
 FIGURES = (
@@ -70,24 +69,24 @@ class Capacity:
         below.end()
         return found
 
-    def check(self, study: "Study", table: Table) -> None:
+    def check(self, study: Study, table: Table) -> None:
         """See `Question`."""
         if LOAD in study.axes or any(LOAD in settings for settings in study.variants.values()):
             raise table.error("question", "is 'capacity', which looks for the load itself: it can be no axis.")
 
-    def inquiries(self, study: "Study") -> list[Inquiry]:
+    def inquiries(self, study: Study) -> list[Inquiry]:
         """One for each combination."""
         return [self._climb(study, settings) for settings in settings_of(study)]
 
-    def expected(self, study: "Study") -> int:
+    def expected(self, study: Study) -> int:
         """A guess."""
         return USUAL * len(list(settings_of(study))) * max(1, len(study.seeds))
 
-    def answers(self, study: "Study", answers: list[Row], findings: list[Finding]) -> list[Row]:
+    def answers(self, study: Study, answers: list[Row], findings: list[Finding]) -> list[Row]:
         """Those of the inquiries."""
         return answers
 
-    def _climb(self, study: "Study", settings: Settings) -> Inquiry:
+    def _climb(self, study: Study, settings: Settings) -> Inquiry:
         """Up as long as it holds, and on beyond a fall that may be a dip; else down; then in between."""
         tried: list[Tried] = []
         load: float | None = min(max(1.0, self.least), self.most)

@@ -1,16 +1,14 @@
 """Compare: each variant beside a baseline, under the same requests, in each place on the axes."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from serving.study.points import VARIANT
-from serving.study.questions import EveryPoint, Finding, by_settings, pooled, row_of
+from serving.study.point import VARIANT
+from serving.study.questions import EveryPoint, by_settings, pooled, row_of
+from serving.study.study import Finding, Study
 from serving.study.summary import Row
 from serving.study.targets import Targets
 from serving.workload.table import Table
-
-if TYPE_CHECKING:
-    from serving.study.spec import Study
 
 FIGURES = (
     *("ttft_mean_s", "ttft_p99_s", "tpot_mean_s", "tpot_p99_s", "attainment", "goodput_per_s", "tokens_per_s"),
@@ -35,7 +33,7 @@ class Compare(EveryPoint):
         below.end()
         return found
 
-    def answers(self, study: "Study", answers: list[Row], findings: list[Finding]) -> list[Row]:
+    def answers(self, study: Study, answers: list[Row], findings: list[Finding]) -> list[Row]:
         """Each variant in each place, with each figure as so many times the baseline's; with several seeds also
         between which multiples it lies from seed to seed."""
         groups = {_place(settings): group for settings, group in by_settings(findings)}

@@ -10,8 +10,10 @@ from math import isfinite, prod
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from serving.study.axes import Axes, Settings, combinations
-from serving.study.points import VARIANT, points_of
-from serving.study.questions import Finding, Inquiry, first_error, pooled, row_of, settings_of
+from serving.study.point import VARIANT
+from serving.study.points import points_of
+from serving.study.questions import first_error, pooled, row_of, settings_of
+from serving.study.study import Finding, Inquiry
 from serving.study.summary import COLUMNS, Row
 from serving.study.targets import Targets
 from serving.workload.table import COUNT, WHOLE, Table
@@ -19,7 +21,7 @@ from serving.workload.table import COUNT, WHOLE, Table
 if TYPE_CHECKING:
     import optuna
 
-    from serving.study.spec import Study
+    from serving.study.study import Study
 
 AT_ONCE = 4
 PATIENCE = 20  # times that the sampler may name a place that it knows

@@ -6,9 +6,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from serving.study.axes import LOAD, Settings
-from serving.study.points import SEED
-from serving.study.questions import Finding, by_settings, pooled
+from serving.study.point import SEED
+from serving.study.questions import by_settings, pooled
 from serving.study.report.units import setting
+from serving.study.study import Finding
 
 # Settings by which a workload is made heavier: with `load`, what the others are looked at over.
 LOADS = (LOAD, *(f"workload.arrivals.{name}" for name in ("rate_per_s", "mean_per_s", "users")))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from serving.scenario.scenario import Scenario
-from serving.study.questions import Finding
+from serving.study.study import Finding
 from serving.study.timeline import COLUMNS
 
 Columns = dict[str, Any]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from serving.study.points import shown
+from serving.study.point import shown
 from serving.study.report.units import NONE, scale, short, words
 from serving.study.summary import COLUMNS, Row
 

@@ -5,7 +5,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from serving.study.points import SEED
+from serving.study.point import SEED
 from serving.study.questions.capacity import Capacity
 from serving.study.questions.compare import Compare
 from serving.study.questions.search import Search

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from math import floor, isfinite, log10
 from typing import Any, NamedTuple
 
-from serving.study.points import shown
+from serving.study.point import shown
 
 NONE = "-"
 WORDS = {

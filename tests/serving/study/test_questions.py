@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.study.questions import Finding, Inquiry
-from serving.study.spec import Study, load_study
+from serving.study.spec import load_study
+from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import COLUMNS, Row
 from tests.examples import examples
 

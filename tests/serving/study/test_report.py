@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from serving.study.questions import Finding, Inquiry
 from serving.study.report import write_report
 from serving.study.report.pareto import front_of
 from serving.study.report.repeat import without_keys
@@ -14,6 +13,7 @@ from serving.study.report.units import bound, scale, setting, words
 from serving.study.results import Results
 from serving.study.spec import load_study
 from serving.study.store import Store
+from serving.study.study import Finding, Inquiry
 from serving.study.summary import COLUMNS, Row
 
 WORKLOAD = """

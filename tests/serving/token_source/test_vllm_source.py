@@ -14,7 +14,8 @@ from serving.token_source.vllm_args import on_cpu
 PROGRAM = """
 import json, sys
 from collections import defaultdict
-from serving.token_source.vllm_args import prepare_environment, engine_args
+from serving.token_source.engine_args import engine_args
+from serving.token_source.vllm_args import prepare_environment
 model = sys.argv[1]
 prepare_environment(model)
 from vllm import SamplingParams

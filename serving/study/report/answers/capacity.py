@@ -3,7 +3,7 @@
 from typing import Any
 
 from serving.study.axes import LOAD
-from serving.study.points import VARIANT
+from serving.study.point import VARIANT
 from serving.study.questions.capacity import FIGURES, Capacity
 from serving.study.report.answers import Chosen, Teller, varied, within
 from serving.study.report.answers.bars import bars_picture

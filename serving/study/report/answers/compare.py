@@ -3,7 +3,7 @@
 from html import escape
 from typing import Any
 
-from serving.study.points import VARIANT
+from serving.study.point import VARIANT
 from serving.study.questions.compare import FIGURES, Compare
 from serving.study.report.answers import Teller
 from serving.study.report.answers.ratios import place, ratios_picture, settings_of

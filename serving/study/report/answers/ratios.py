@@ -3,7 +3,7 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from serving.study.points import VARIANT
+from serving.study.point import VARIANT
 from serving.study.questions.compare import FIGURES
 from serving.study.report.combinations import LOOKS, Look
 from serving.study.report.markup import Picture

@@ -3,7 +3,7 @@
 from itertools import accumulate
 from typing import Any
 
-from serving.study.points import VARIANT
+from serving.study.point import VARIANT
 from serving.study.questions import by_settings
 from serving.study.questions.search import FIGURES, Search
 from serving.study.report.answers import Chosen, Teller, varied

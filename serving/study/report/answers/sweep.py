@@ -1,6 +1,6 @@
 """Sweep: the best of the combinations that keep their targets."""
 
-from serving.study.points import VARIANT
+from serving.study.point import VARIANT
 from serving.study.questions.sweep import SHOWN
 from serving.study.report.answers import Teller, varied
 from serving.study.report.markup import paragraph, points_table

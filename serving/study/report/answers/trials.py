@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from serving.study.axes import Settings
-from serving.study.points import shown
+from serving.study.point import shown
 from serving.study.report.markup import Picture
 from serving.study.report.svg import INK, drawn
 from serving.study.report.units import Scale, scale, short, words

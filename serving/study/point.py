@@ -1,0 +1,97 @@
+"""A point: one run of a study, with all that decides what comes of it, and a key to know it by."""
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from serving.process.output_folder import package_digest
+from serving.scenario.scenario import Scenario
+from serving.study.axes import Settings
+from serving.study.run import Run, simulate
+from serving.study.targets import Targets
+from serving.workload.spec import Workload, workload_of
+from serving.workload.table import Table, WorkloadError
+
+VARIANT, SEED = "variant", "seed"
+# Keys of a workload that name another file.
+FILES = ("file", "tokenizer")
+
+
+class Point(msgspec.Struct, frozen=True):
+    """`names` tell it from the study's others: its variant, its place on each axis, its load, its seed. The keys of
+    `scenario` are those that are not as they stand."""
+
+    names: Settings
+    scenario: Settings
+    workload: dict[str, Any]
+    workload_path: str
+    workload_at: tuple[str, ...]
+    load: float
+    seed: int | None
+    requests: int | None
+    targets: Targets
+    from_s: float
+    to_s: float
+
+    @property
+    def key(self) -> str:
+        """The same for the same run by the same code, in any study: what has it was made once, and is kept."""
+        decides = msgspec.json.encode((self.scenario, self.workload, self.load, self.seed, self.requests, self._judged))
+        return hashlib.sha256(decides + _trace(self) + package_digest().encode()).hexdigest()[:16]
+
+    @property
+    def _judged(self) -> list[str]:
+        return [repr(each) for each in (self.targets, self.from_s, self.to_s)]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={shown(value)}" for name, value in self.names.items()) or "the only point"
+
+    def run(self) -> Run:
+        """Carry it out. Raises what `simulate` raises."""
+        scenario = Scenario(**self.scenario)
+        run = simulate(scenario, self.workload_made(), self.targets, from_s=self.from_s, to_s=self.to_s)
+        if run.summary["requests"] and not run.summary["judged"]:
+            last_s = run.requests.arrival_s.max()
+            raise WorkloadError(f"No request arrives in the window of `judge`; the last one arrives at {last_s:g} s.")
+        return run
+
+    def workload_made(self) -> Workload:
+        """The workload of its tables, at its load. Raises `WorkloadError`."""
+        path = Path(self.workload_path)
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        workload = workload_of(Table(self.workload, path, text, self.workload_at))
+        if self.requests is not None:
+            workload = replace(workload, requests=min(self.requests, workload.requests or self.requests))
+        if self.seed is not None:
+            workload = replace(workload, seed=self.seed)
+        if not workload.ends:
+            raise WorkloadError(
+                f"{path}: the workload has neither `requests` nor `duration_s`: one says where it ends."
+            )
+        return workload.at_load(self.load)
+
+
+def shown(value: Any) -> str:
+    """A setting's value for people."""
+    return f"{value:.4g}" if isinstance(value, float) else ", ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _stamp(path: Path) -> bytes:
+    """Which state of a file this is."""
+    found = path.stat()
+    return f"{found.st_size} {found.st_mtime_ns}".encode()
+
+
+def _trace(point: Point) -> bytes:
+    """What a workload reads beside its own file decides too."""
+    names = [value[key] for value in _tables(point.workload) for key in FILES if isinstance(value.get(key), str)]
+    paths = [Path(point.workload_path).parent / name for name in names]
+    return b"".join(_stamp(path) for path in paths if path.is_file())
+
+
+def _tables(tree: dict[str, Any]) -> list[dict[str, Any]]:
+    below = [each for value in tree.values() if isinstance(value, dict) for each in _tables(value)]
+    return [tree, *below]
