@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from typing import Protocol
 
-from device_model.expert_reads import ExpertReads
 from device_model.experts.fidelity import Analytic, Ask
+from device_model.experts.reads import ExpertReads
 from device_model.experts.residency import Reads
 from device_model.experts.touched import Experts
 from device_model.placement import DraftFootprint, Held, Placement

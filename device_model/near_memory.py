@@ -12,7 +12,7 @@ import numpy as np
 
 from device_model.device import Execution, RooflineDevice
 from device_model.draft import SeparateDraft
-from device_model.expert_reads import DATA_PARALLEL, tokens_of
+from device_model.experts.reads import DATA_PARALLEL, tokens_of
 from device_model.placement import DraftFootprint, place
 from device_model.roofline import NEVER_BOUND, TARGET, Part, Stage, Unit
 from device_model.setup import Setup

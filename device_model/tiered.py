@@ -8,9 +8,9 @@ from typing import NamedTuple
 from device_model.arrays import Number
 from device_model.device import Execution, RooflineDevice
 from device_model.draft import Draft
-from device_model.expert_reads import DATA_PARALLEL, TENSOR_PARALLEL, ExpertReads, tokens_of
 from device_model.experts.fidelity import Analytic, Ask, ExpertCache, Placed
 from device_model.experts.hot_pool import HotExperts, Mix
+from device_model.experts.reads import DATA_PARALLEL, TENSOR_PARALLEL, ExpertReads, tokens_of
 from device_model.experts.residency import Reads
 from device_model.experts.touched import KNOWN
 from device_model.placement import DraftFootprint, Held, place

@@ -8,8 +8,8 @@ only (MXFP4) are not sliced: the pool holds them whole.
 
 from device_model.arrays import Number, least
 from device_model.draft import Draft, DraftDevice
-from device_model.expert_reads import TENSOR_PARALLEL, tokens_of
 from device_model.experts.fidelity import Ask
+from device_model.experts.reads import TENSOR_PARALLEL, tokens_of
 from device_model.placement import Held
 from device_model.roofline import DRAFT, Part, Stage, Unit
 from device_model.setup import Setup

@@ -7,8 +7,8 @@ HB here: Table 3 gives GPT-OSS the same AR speedup with it as without.
 
 from device_model.arrays import least
 from device_model.draft import Draft, DraftDevice
-from device_model.expert_reads import ExpertReads, tokens_of
 from device_model.experts.fidelity import Ask
+from device_model.experts.reads import ExpertReads, tokens_of
 from device_model.experts.touched import Tokens
 from device_model.placement import Held
 from device_model.roofline import DRAFT, Stage, Unit

@@ -45,6 +45,8 @@ def _start(folder: Path, cores: int | None) -> None:
     os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
     # Ray makes its workers as nice as can be; ours are on a clock.
     os.environ.setdefault("RAY_worker_niceness", "0")
+    # What Ray remembers of each call, for a dashboard that we do not start, is memory that grows.
+    os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
     if address := os.environ.get("RAY_ADDRESS"):
         _check_reachable(address)

@@ -101,7 +101,9 @@ def grown(seen: Sequence[dict[str, Level]]) -> list[str]:
             held = [levels[name] for levels in part if name in levels]
             by_name[name].append(Level(*(int(statistics.median(figures)) for figures in zip(*held, strict=True))))
     for name, (then, now) in by_name.items():
-        print(f"{name}: {then}; then {now}")
+        parts = [seen[len(seen) * n // 10] for n in range(1, 10)] if len(seen) >= 10 else []
+        course = ", ".join(str(levels[name].rss_bytes // MIB) for levels in parts if name in levels)
+        print(f"{name}: {then}; then {now} (MiB after each tenth: {course})")
     return [
         f"{name} grew: {then}, then {now}"
         for name, (then, now) in by_name.items()

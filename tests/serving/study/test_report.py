@@ -64,7 +64,9 @@ def reported(folder: Path, text: str, workload: str = WORKLOAD) -> Results:
     store = Store(folder / "out", study)
     found = [answer(inquiry, store, findings) for inquiry in study.question.inquiries(study)]
     answers = study.question.answers(study, [each for each in found if each is not None], findings)
-    return Results.write(study, store, answers, findings)
+    results = Results.write(study, store, answers, findings)
+    write_report(results)
+    return results
 
 
 class Page(HTMLParser):
