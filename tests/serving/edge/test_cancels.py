@@ -33,8 +33,8 @@ async def emulation(scenario: Scenario) -> AsyncIterator[Any]:
     with bringup.sock, ray_session() as folder:
         flags = vllm_flags(scenario, bringup.max_model_len)
         source = SourceManager(lambda: cluster.start_source(scenario, flags, False), 0)
-        engine, core = await build_engine(bringup, flags, source, folder)
-        await make_ready(bringup, engine, core, flags)
+        engine, core, metrics = await build_engine(bringup, flags, source, folder)
+        await make_ready(bringup, engine, core, metrics, flags)
         yield engine, core
         engine.shutdown()
 
