@@ -25,6 +25,15 @@ from device_model.tiered import TieredDevice, refuse_draft
 SYSTEMS = Path(__file__).parent / "systems"
 DRAFTS = Path(__file__).parent / "drafts"
 SLM = "qwen2.5-1.5b"
+# ELMoE-3D's platforms and the draft that each speculates with (7, Accelerator Baselines).
+OWN_DRAFTS = {
+    "xpu": None,
+    "pim": "eagle",
+    "logicpim": "eagle",
+    "nmp": "eagle",
+    "hb_xpu": "eagle",
+    "elmoe3d": "elastic",
+}
 
 
 def load_device(

@@ -5,19 +5,9 @@ from typing import NamedTuple
 
 from device_model.acceptance import acceptance_of, batch_plan
 from device_model.device import RooflineDevice
-from device_model.load import make_device
+from device_model.load import OWN_DRAFTS, make_device
 from device_model.setup import Setup
 from device_model.step import Energy, StepCost, StepPlan
-
-# ELMoE-3D's platforms and the draft that each speculates with (7, Accelerator Baselines).
-PLATFORMS = {
-    "xpu": None,
-    "pim": "eagle",
-    "logicpim": "eagle",
-    "nmp": "eagle",
-    "hb_xpu": "eagle",
-    "elmoe3d": "elastic",
-}
 
 
 class PerToken(NamedTuple):
@@ -34,7 +24,7 @@ class PerToken(NamedTuple):
 
 def modes(system: str, setup: Setup, batch: int) -> list[PerToken]:
     """What a token costs on a platform at 1k context, in each of its modes."""
-    draft = PLATFORMS[system]
+    draft = OWN_DRAFTS[system]
     device = _device(system, setup, draft)
     plan = batch_plan(batch)
     found = [_per_token("ar", next(iter(device.probe(plan))), batch)]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from device_model.validation.best_mode import PLATFORMS
+from device_model.load import OWN_DRAFTS
 
 MOST_DEVICES = 256
 ENTRY = re.compile(r"(?:(?P<count>\d+)\s*x\s+)?(?:(?P<system>[\w.-]+)/)?(?P<hardware>[\w.-]+)(?:\+(?P<draft>[\w.-]+))?")
@@ -47,7 +47,7 @@ def draft_of(member: Member, traced: bool) -> str:
     """The draft scheme that a member is written with, or ("auto") that its system speculates with in its paper; a cache
     that is `traced` follows plain decoding only. "" for none."""
     if member.draft == OWN_DRAFT:
-        return "" if traced else PLATFORMS.get(member.system) or ""
+        return "" if traced else OWN_DRAFTS.get(member.system) or ""
     return "" if member.draft == NO_DRAFT else member.draft
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from serving.process.output_folder import package_digest
 from serving.scenario.scenario import Scenario
 from serving.study.axes import Settings
+from serving.study.code_digest import code_digest
 from serving.study.run import Run, simulate
 from serving.study.targets import Targets
 from serving.workload.spec import Workload, workload_of
@@ -40,7 +40,7 @@ class Point(msgspec.Struct, frozen=True):
     def key(self) -> str:
         """The same for the same run by the same code, in any study: what has it was made once, and is kept."""
         decides = msgspec.json.encode((self.scenario, self.workload, self.load, self.seed, self.requests, self._judged))
-        return hashlib.sha256(decides + _trace(self) + package_digest().encode()).hexdigest()[:16]
+        return hashlib.sha256(decides + _trace(self) + code_digest().encode()).hexdigest()[:16]
 
     @property
     def _judged(self) -> list[str]:

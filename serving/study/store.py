@@ -21,8 +21,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from serving.process.output_folder import make_folder, package_digest
+from serving.process.output_folder import make_folder
 from serving.scenario.listen_options import KEYS
+from serving.study.code_digest import code_digest
 from serving.study.point import shown
 from serving.study.run import Run, pack, unpack
 from serving.study.study import Finding, Study
@@ -106,7 +107,7 @@ def about(study: Study) -> dict[str, Any]:
         "targets": study.targets._asdict(),
         "requests": study.requests,
         "versions": {name: version(name) for name in PACKAGES} | {"python": platform.python_version()},
-        "code": package_digest(),
+        "code": code_digest(),
     }
 
 

@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HOUSE = ROOT / "serving"
 MAP = (HOUSE / "README.md").read_text(encoding="utf-8")
+PAGES = [page for page in sorted(ROOT.rglob("*.md")) if not any(part.startswith(".") for part in page.parts)]
 MOST_MODULES, MOST_LINES = 20, 300
 
 
@@ -19,6 +20,13 @@ def modules() -> list[Path]:
 def test_what_the_map_links_to_is_there() -> None:
     links = re.findall(r"\]\(([^)]+)\)", MAP)
     assert len(links) > 20 and [link for link in links if not (HOUSE / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_links_to_is_there(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    files = [link for link in links if "://" not in link]
+    assert [link for link in files if not (page.parent / link).exists()] == []
 
 
 def test_the_map_has_every_room_and_no_other() -> None:

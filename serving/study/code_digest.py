@@ -1,0 +1,90 @@
+"""Which state of the code makes a point: a hash over all that its result follows from, and nothing else.
+
+That are the modules that `MAKES` imports, and what those import, without comments and docstrings; and, as names in a
+scenario find them without an import, the device model, the policies and the data beside them.
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import device_model
+import serving
+
+MAKES = "serving.study.run"
+# Found by name: all that is there, but for what is only compared with results.
+BY_NAME = ("device_model", "serving.policies", "serving.bundled")
+ONLY_COMPARED = ("device_model.validation",)
+DATA = (".toml", ".csv", ".json", ".npz")
+
+
+@cache
+def code_digest() -> str:
+    """The state of the code that is installed here."""
+    return digest_of(*(Path(str(package.__file__)).parent for package in (serving, device_model)))
+
+
+def digest_of(*packages: Path) -> str:
+    """The state of the code in some packages' folders."""
+    found = hashlib.sha256()
+    files = {name: path for package in packages for name, path in _files(package)}
+    for name, tree in sorted(made_of(files).items()):
+        found.update(f"{name}\n{ast.dump(_without_docstrings(tree))}\n".encode())
+    for package in packages:
+        for path in sorted(package.rglob("*")):
+            name = _name(package, path.parent)
+            if path.suffix in DATA and _within(name, BY_NAME) and not _within(name, ONLY_COMPARED):
+                found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def made_of(files: dict[str, Path]) -> dict[str, ast.Module]:
+    """The modules, of those in `files`, that a point is made by."""
+    found: dict[str, ast.Module] = {}
+    coming = [MAKES, *(name for name in files if _within(name, BY_NAME) and not _within(name, ONLY_COMPARED))]
+    while coming:
+        name = coming.pop()
+        if name not in found:
+            found[name] = ast.parse(files[name].read_text(encoding="utf-8"))
+            coming += [each for each in _imported(found[name]) if each in files]
+    return found
+
+
+def _files(package: Path) -> Iterator[tuple[str, Path]]:
+    for path in package.rglob("*.py"):
+        inside = path.parent if path.name == "__init__.py" else path.with_suffix("")
+        yield _name(package, inside), path
+
+
+def _name(package: Path, path: Path) -> str:
+    return ".".join(path.relative_to(package.parent).parts)
+
+
+def _within(name: str, packages: tuple[str, ...]) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """What a module imports, wherever in it; of `from package import name` both, as the name may be a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    """The same code; strings that stand by themselves say nothing to Python."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [each for each in node.body if not _is_string(each)]
+    return tree
+
+
+def _is_string(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant):
+        return False
+    return isinstance(statement.value.value, str)
