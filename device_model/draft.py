@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Protocol
 
-from device_model.experts.fidelity import Analytic, Ask
+from device_model.experts.fidelity import Analytic, CacheAsk
 from device_model.experts.reads import ExpertReads
 from device_model.experts.residency import Reads
 from device_model.experts.touched import Experts
@@ -26,9 +26,9 @@ class DraftDevice(Protocol):
     placement: Placement
     expected: Analytic
 
-    def ask(self, work: StepWork, held: Held, plan: StepPlan) -> Ask: ...
+    def ask(self, work: StepWork, held: Held, plan: StepPlan) -> CacheAsk: ...
 
-    def found(self, ask: Ask) -> Reads: ...
+    def found(self, ask: CacheAsk) -> Reads: ...
 
     def reads_of(self, reads: Reads, expert_bytes: float, hb_share: float = 1.0) -> ExpertReads: ...
 
@@ -92,7 +92,7 @@ class Draft(ABC):
         """The share of the target's experts that it drafts with."""
         return 1.0
 
-    def ask(self, device: DraftDevice, work: StepWork, held: Held, plan: StepPlan) -> Ask:
+    def ask(self, device: DraftDevice, work: StepWork, held: Held, plan: StepPlan) -> CacheAsk:
         """What verification asks of the expert cache."""
         return device.ask(work, held, plan)
 

@@ -10,11 +10,11 @@ from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
 from device_model.experts.draft_pools import HotPool, RandomPool
-from device_model.experts.fidelity import Trace
+from device_model.experts.fidelity import TracedCache
 from device_model.experts.hot_pool import HotExperts
 from device_model.experts.residency import Lru, Residency
 from device_model.experts.route_map import Routers
-from device_model.experts.topic_usage import Usage
+from device_model.experts.topic_usage import TopicUsage
 from device_model.setup import Setup
 from device_model.specs.calibrated import Locality, Speculation
 from device_model.specs.hardware_file import load_hardware
@@ -82,10 +82,10 @@ def trace_experts(device: RooflineDevice, draft: str | None = None, seed: int = 
         residency = HotPool(layers, experts)
     elif draft == "random":
         residency = RandomPool(layers, experts, 0, np.random.default_rng(seed))
-    device.cache = Trace(residency)
+    device.cache = TracedCache(residency)
 
 
-def know_topics(device: RooflineDevice, usage: Usage) -> None:
+def know_topics(device: RooflineDevice, usage: TopicUsage) -> None:
     """Let plans for a device say by topic which experts HB holds: its experts are used as `usage` has it.
 
     SpecError for a system or a model that has no experts in HB, or a draft that says by itself what lies there.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from device_model.arrays import Number, least
 from device_model.size import ModelSize
-from device_model.specs.spec import SpecError, Tier
+from device_model.specs.spec import SpecError, TierSpec
 
 
 class Held(NamedTuple):
@@ -103,7 +103,7 @@ class DraftFootprint(NamedTuple):
 NO_FOOTPRINT = DraftFootprint()
 
 
-def place(size: ModelSize, hb: Tier, ext: Tier, draft: DraftFootprint = NO_FOOTPRINT) -> Placement:
+def place(size: ModelSize, hb: TierSpec, ext: TierSpec, draft: DraftFootprint = NO_FOOTPRINT) -> Placement:
     """Static weights as far as HB goes, then those of a draft; the rest and all experts in EXT. SpecError if EXT is too
     small."""
     hb_static = min(size.static_bytes, hb.capacity_bytes)

@@ -64,7 +64,7 @@ class Part(NamedTuple):
         return max(zip(self.times(), BOUNDS, strict=True), key=lambda pair: float(np.ravel(pair[0])[0]))[1]
 
 
-class Totals(NamedTuple):
+class StageTotals(NamedTuple):
     """What a stage takes: seconds without the writes into HB, seconds that these add where they are not hidden, joules
     by component, and bytes by tier."""
 
@@ -88,7 +88,7 @@ class Stage(NamedTuple):
     repeats: int
     groups: tuple[tuple[Part, ...], ...]
 
-    def totals(self, largest: Callable[..., Number]) -> Totals:
+    def totals(self, largest: Callable[..., Number]) -> StageTotals:
         """Of all repeats; `largest` is `max` for plain numbers, `arrays.largest` for arrays over steps.
 
         Joules are what is moved and computed times its price. A write into HB costs what ELMoE-3D, Table 1 gives for a
@@ -110,4 +110,4 @@ class Stage(NamedTuple):
                 hb_bytes, ext_bytes = hb_bytes + moved, ext_bytes + ext
             plain_s, exposed_s = plain_s + took_s, exposed_s + (largest(took_s, writing_s) - took_s)
         each = (plain_s, exposed_s, compute_j, ext_j, hb_j, comm_j, hb_bytes, ext_bytes)
-        return Totals(*each) if self.repeats == 1 else Totals(*(total * self.repeats for total in each))
+        return StageTotals(*each) if self.repeats == 1 else StageTotals(*(total * self.repeats for total in each))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from device_model.arrays import Number
 from device_model.device import Execution, RooflineDevice
 from device_model.draft import Draft
-from device_model.experts.fidelity import Analytic, Ask, ExpertCache, Placed
+from device_model.experts.fidelity import Analytic, CacheAsk, ExpertCache, Placed
 from device_model.experts.hot_pool import HotExperts, Mix
 from device_model.experts.reads import DATA_PARALLEL, TENSOR_PARALLEL, ExpertReads, tokens_of
 from device_model.experts.residency import Reads
@@ -91,7 +91,7 @@ class TieredDevice(RooflineDevice):
         share = self._draft().hb_share if ask.pool else 1.0
         return Swap(room, taken_in, taken_in * self.size.expert_bytes * share)
 
-    def _asked(self, plan: StepPlan) -> Ask:
+    def _asked(self, plan: StepPlan) -> CacheAsk:
         """What the target's pass of a step of `plan` asks of the expert cache."""
         work = StepWork.of(plan, 1)
         if plan.draft is None or not work.decoding:
@@ -116,12 +116,12 @@ class TieredDevice(RooflineDevice):
             kv = kv + self.draft.kv_bytes_per_token * work.kv_tokens
         return self.placement.at(kv)
 
-    def ask(self, work: StepWork, held: Held, plan: StepPlan) -> Ask:
+    def ask(self, work: StepWork, held: Held, plan: StepPlan) -> CacheAsk:
         """About whole experts in all of HB that is left; in nothing if the draft has that room."""
         free = self.draft is None or self.draft.leaves_cache
         slices = held.hb_expert_bytes / self.size.expert_bytes if free and self.size.experts else 0.0
         placed = None if plan.placed is None else self._placed(work, plan, plan.placed)
-        return Ask(tokens_of(work), slices, routes=plan.routes, placed=placed)
+        return CacheAsk(tokens_of(work), slices, routes=plan.routes, placed=placed)
 
     def _placed(self, work: StepWork, plan: StepPlan, mix: Mix) -> Placed:
         """As the law of routing has it, a sequence that decodes chooses as less than one token, and drafts as few."""
@@ -129,7 +129,7 @@ class TieredDevice(RooflineDevice):
         decoding = self.experts.choices(tokens) - tokens.prefill
         return Placed(mix, self._hot().tokens(plan, decoding / tokens.sequences if tokens.sequences else 0.0))
 
-    def found(self, ask: Ask) -> Reads:
+    def found(self, ask: CacheAsk) -> Reads:
         """What a pass finds in HB: of what was cached there, or placed."""
         if ask.placed is None:
             return self.cache.probe(ask)

@@ -8,7 +8,7 @@ only (MXFP4) are not sliced: the pool holds them whole.
 
 from device_model.arrays import Number, least
 from device_model.draft import Draft, DraftDevice
-from device_model.experts.fidelity import Ask
+from device_model.experts.fidelity import CacheAsk
 from device_model.experts.reads import TENSOR_PARALLEL, tokens_of
 from device_model.placement import Held
 from device_model.roofline import DRAFT, Part, Stage, Unit
@@ -48,7 +48,7 @@ class Scheme(Draft):
         experts = Part("experts in the pool", sliced, TENSOR_PARALLEL, device.size.expert_macs(work) * some, read)
         return Stage(DRAFT, 1, ((static,), (device.attention_part(work, held, unit),), (experts,)))
 
-    def ask(self, device: DraftDevice, work: StepWork, held: Held, plan: StepPlan) -> Ask:
+    def ask(self, device: DraftDevice, work: StepWork, held: Held, plan: StepPlan) -> CacheAsk:
         asked = device.ask(work, held, plan)
         if not self._sliced:
             return asked

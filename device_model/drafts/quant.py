@@ -7,9 +7,9 @@ HB here: Table 3 gives GPT-OSS the same AR speedup with it as without.
 
 from device_model.arrays import least
 from device_model.draft import Draft, DraftDevice
-from device_model.experts.fidelity import Ask
+from device_model.experts.fidelity import CacheAsk
 from device_model.experts.reads import ExpertReads, tokens_of
-from device_model.experts.touched import Tokens
+from device_model.experts.touched import PassTokens
 from device_model.placement import Held
 from device_model.roofline import DRAFT, Stage, Unit
 from device_model.slices import DRAFT_BITS, draft_share, sliceable
@@ -45,9 +45,9 @@ class Scheme(Draft):
         )
         return Stage(DRAFT, 1, groups)
 
-    def _reads(self, device: DraftDevice, tokens: Tokens, held: Held) -> ExpertReads:
+    def _reads(self, device: DraftDevice, tokens: PassTokens, held: Held) -> ExpertReads:
         """At analytic fidelity always: what a trace has are the routes of the target."""
         size = device.size
         copies = size.experts_bytes * draft_share(self.setup.model)
         slices = least(held.hb_expert_bytes / copies, 1.0) * size.experts if size.experts else 0.0
-        return device.reads_of(device.expected.probe(Ask(tokens, slices)), copies)
+        return device.reads_of(device.expected.probe(CacheAsk(tokens, slices)), copies)

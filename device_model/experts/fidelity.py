@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from device_model.arrays import Number, least
 from device_model.experts.residency import Reads, Residency, Routes
-from device_model.experts.touched import Experts, Tokens
+from device_model.experts.touched import Experts, PassTokens
 from device_model.step import FloatArray, IntArray
 
 
@@ -21,12 +21,12 @@ class Placed(NamedTuple):
     tokens: FloatArray
 
 
-class Ask(NamedTuple):
+class CacheAsk(NamedTuple):
     """A pass as a cache is asked about it: its tokens, the room in HB in slices (experts of one layer, as the cache
     holds them), whether that room is a draft's pool, at trace fidelity the ids that its routers chose, and, if HB does
     not hold what was used but what was placed there, of what."""
 
-    tokens: Tokens
+    tokens: PassTokens
     slices: Number
     pool: bool = False
     routes: IntArray | None = None
@@ -36,11 +36,11 @@ class Ask(NamedTuple):
 class ExpertCache(Protocol):
     """What HB holds of the experts."""
 
-    def probe(self, ask: Ask) -> Reads:
+    def probe(self, ask: CacheAsk) -> Reads:
         """Slices that a pass would read, find and bring in."""
         ...
 
-    def commit(self, ask: Ask) -> Reads:
+    def commit(self, ask: CacheAsk) -> Reads:
         """The same, carried out."""
         ...
 
@@ -57,30 +57,30 @@ class Analytic:
         self._experts = experts
         self._slices = slices
 
-    def probe(self, ask: Ask) -> Reads:
+    def probe(self, ask: CacheAsk) -> Reads:
         touched = self._experts.touched(ask.tokens) * self._slices
         cached = least(ask.slices / self._slices, 1.0) if self._slices else 0.0 * ask.slices
         law = self._experts.pool_hits(cached) if ask.pool else self._experts.hits(cached, ask.tokens)
         hits = law * touched
         return Reads(touched, hits, least(touched - hits, ask.slices))  # type: ignore[arg-type]  # numbers or arrays
 
-    def commit(self, ask: Ask) -> Reads:
+    def commit(self, ask: CacheAsk) -> Reads:
         return self.probe(ask)
 
     def record(self, routes: Routes) -> None:
         pass
 
 
-class Trace:
+class TracedCache:
     """A real cache. ValueError for a pass without routes, or with those of another model."""
 
     def __init__(self, residency: Residency) -> None:
         self._residency = residency
 
-    def probe(self, ask: Ask) -> Reads:
+    def probe(self, ask: CacheAsk) -> Reads:
         return self._residency.probe(_routes(ask), int(ask.slices))
 
-    def commit(self, ask: Ask) -> Reads:
+    def commit(self, ask: CacheAsk) -> Reads:
         return self._residency.commit(_routes(ask), int(ask.slices))
 
     def record(self, routes: Routes) -> None:
@@ -89,7 +89,7 @@ class Trace:
             record(routes)
 
 
-def _routes(ask: Ask) -> IntArray:
+def _routes(ask: CacheAsk) -> IntArray:
     if ask.routes is None:
         raise ValueError("The plan has no routes; a cache at trace fidelity needs the expert ids of every pass")
     return ask.routes

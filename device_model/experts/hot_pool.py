@@ -21,10 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from device_model.arrays import Number, least
-from device_model.experts.fidelity import Ask
+from device_model.experts.fidelity import CacheAsk
 from device_model.experts.residency import BoolArray, Reads, shares, tally
 from device_model.experts.route_map import Routers
-from device_model.experts.topic_usage import UNKNOWN, Usage
+from device_model.experts.topic_usage import UNKNOWN, TopicUsage
 from device_model.step import FloatArray, IntArray, StepPlan
 
 Mix = tuple[float, ...]
@@ -46,7 +46,7 @@ class _Ranked(NamedTuple):
 class HotExperts:
     """The experts of one model by topic. It has no state but what it remembers of its answers."""
 
-    def __init__(self, usage: Usage, routers: Routers) -> None:
+    def __init__(self, usage: TopicUsage, routers: Routers) -> None:
         self.usage = usage
         self.routers = routers
         self._chances = usage.chances(routers)
@@ -79,7 +79,7 @@ class HotExperts:
         # The index -1 of Python is the last one, and so it is here.
         return np.bincount(topics % (count + 1), weights, minlength=count + 1).astype(np.float64, copy=False)
 
-    def probe(self, ask: Ask, touched: float) -> Reads:
+    def probe(self, ask: CacheAsk, touched: float) -> Reads:
         """What a pass finds of the slices it touches: of its routes, if it has them, else of `touched`, as expected."""
         assert ask.placed is not None
         if ask.routes is not None:

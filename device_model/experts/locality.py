@@ -14,7 +14,7 @@ from scipy.optimize import least_squares  # type: ignore[import-untyped]
 
 from device_model.experts.residency import Lru, Routes, tally
 from device_model.experts.route_map import Routers
-from device_model.experts.touched import Experts, Tokens
+from device_model.experts.touched import Experts, PassTokens
 from device_model.specs.calibrated import Locality, Speculation
 from device_model.step import FloatArray
 
@@ -91,8 +91,8 @@ def fit(
 
     def residuals(x: FloatArray) -> list[float]:
         experts = law(routers, *candidate(x))
-        off = [float(experts.hits(share, Tokens(batch, 1))) - rate for (share, batch), rate in hits.items()]
-        return off + [experts.touched(Tokens(*tokens)) - found for tokens, found in together.items()]
+        off = [float(experts.hits(share, PassTokens(batch, 1))) - rate for (share, batch), rate in hits.items()]
+        return off + [experts.touched(PassTokens(*tokens)) - found for tokens, found in together.items()]
 
     found = least_squares(residuals, [0.5, 0.9, 0.6, 5.0], bounds=([0.05, 0.05, 0.05, 0.1], [3.0, 1.0, 1.0, 50.0]))
     return candidate(found.x)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from device_model.arrays import Number
-from device_model.experts.touched import Tokens
+from device_model.experts.touched import PassTokens
 from device_model.work import StepWork
 
 TENSOR_PARALLEL = "HB banks are bound to their PEs: split the weights over all (5.1, TP)"
@@ -29,6 +29,6 @@ class ExpertReads(NamedTuple):
         return self.touched * (1.0 - self.hits * self.hb_share) * self.expert_bytes
 
 
-def tokens_of(work: StepWork) -> Tokens:
+def tokens_of(work: StepWork) -> PassTokens:
     """The tokens of a pass as the laws of expert routing take them."""
-    return Tokens(work.decoding, work.drafts, work.prefill_tokens)
+    return PassTokens(work.decoding, work.drafts, work.prefill_tokens)

@@ -27,7 +27,7 @@ LARGEST_GAP = 0.01  # of a layer's sum from 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Usage:
+class TopicUsage:
     """`shares` [topics, layers, experts] of a layer's choices, summing to 1 in a layer, and the `topics` by name."""
 
     topics: tuple[str, ...]
@@ -57,7 +57,7 @@ class Usage:
         return _scaled(_renumbered(self.shares, target.experts)[:, layers], target.top_k)
 
 
-def read_usage(path: Path) -> Usage:
+def read_usage(path: Path) -> TopicUsage:
     """The table of a file {topic: [layers][experts]} of shares. SpecError says what is wrong with it."""
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
@@ -70,7 +70,7 @@ def read_usage(path: Path) -> Usage:
         if shares.shape != tables[0].shape:
             raise SpecError(f"{path}: {topic} has another shape; allowed is that of all topics, {tables[0].shape}.")
     together = np.array(tables)
-    return Usage(tuple(table), together / together.sum(axis=-1, keepdims=True))
+    return TopicUsage(tuple(table), together / together.sum(axis=-1, keepdims=True))
 
 
 def _shares(topic: str, layers: Any, path: Path) -> FloatArray:

@@ -19,7 +19,7 @@ STEEPNESS = 12
 KNOWN = 4096
 
 
-class Tokens(NamedTuple):
+class PassTokens(NamedTuple):
     """Whose experts a pass reads: `sequences` that decode, with `each` tokens (1 but for a tree of drafts), and
     `prefill` tokens of prompts."""
 
@@ -42,9 +42,9 @@ class Experts:
         self._locality = locality
         self._speculation = speculation
         # Powers take most of a probe's time, and a batch that decodes asks for the same ones at every step.
-        self._known: dict[Tokens, tuple[float, float]] = {}
+        self._known: dict[PassTokens, tuple[float, float]] = {}
 
-    def choices(self, tokens: Tokens) -> float:
+    def choices(self, tokens: PassTokens) -> float:
         """As how many independent tokens `tokens` choose: b^beta n^gamma, and one for each token of a prompt.
 
         Drafts of one request share context and route alike (ELMoE-3D, Fig. 16b), so a tree of n counts as n^gamma; the
@@ -52,11 +52,11 @@ class Experts:
         """
         return self._choices_and_touched(tokens)[0]
 
-    def touched(self, tokens: Tokens) -> float:
+    def touched(self, tokens: PassTokens) -> float:
         """Expected share of the experts that a pass reads: one stays untouched with 1 - k/E at each free choice."""
         return self._choices_and_touched(tokens)[1]
 
-    def _choices_and_touched(self, tokens: Tokens) -> tuple[float, float]:
+    def _choices_and_touched(self, tokens: PassTokens) -> tuple[float, float]:
         known = self._known.get(tokens)
         if known is None:
             law = self._locality
@@ -66,13 +66,13 @@ class Experts:
             known = self._known[tokens] = choices, 1.0 - (1.0 - self.top_share) ** choices
         return known
 
-    def pooled(self, tokens: Tokens, pool: Number) -> Number:
+    def pooled(self, tokens: PassTokens, pool: Number) -> Number:
         """The same where routing is confined to the share `pool` (4.2, Expert Throttling): the same choices among
         fewer experts, and never more than there are."""
         confined = least(self.top_share / most(pool, SOME), 1.0)
         return pool * (1.0 - (1.0 - confined) ** self.choices(tokens))
 
-    def hits(self, cached: Number, tokens: Tokens) -> Number:
+    def hits(self, cached: Number, tokens: PassTokens) -> Number:
         """Share of the experts that a pass reads that HB serves, if it holds the share `cached` of all, by LRU."""
         if tokens.decoding:
             return self._saturating(cached, tokens, self._speculation.decode_saturation)
@@ -86,7 +86,7 @@ class Experts:
         """
         return pool * self._worthwhile(pool)
 
-    def _saturating(self, cached: Number, tokens: Tokens, saturation: float) -> Number:
+    def _saturating(self, cached: Number, tokens: PassTokens, saturation: float) -> Number:
         """h = f + (f^a - f) (1 - t^s): one choice finds its experts with f^a, as the cache holds the popular ones; a
         pass that touches all (t = 1) can only find the share f that is there."""
         if self._per_layer == 0:

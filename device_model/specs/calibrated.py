@@ -8,7 +8,7 @@ from device_model.specs.spec import Count, Exponent, Positive, Share
 
 @dataclass(frozen=True, slots=True)
 class Locality:
-    """How a model's tokens choose among its experts; `experts.Experts` says what the exponents mean."""
+    """How a model's tokens choose among its experts; `touched.Experts` says what the exponents mean."""
 
     hit_exponent: Positive
     saturation_exponent: Positive

@@ -46,7 +46,7 @@ GQA, MLA = "gqa", "mla"
 AttentionKind = Annotated[str, Allowed(f"{GQA} or {MLA}", lambda v: v in (GQA, MLA))]
 
 
-class Tier(NamedTuple):
+class TierSpec(NamedTuple):
     """A memory tier in SI units; `bytes_per_s` is what remains of the peak after row conflicts and refresh."""
 
     capacity_bytes: float
@@ -90,11 +90,11 @@ class Hardware:
         return self.int8_tops * TERA / 2
 
     @property
-    def hb(self) -> Tier:
+    def hb(self) -> TierSpec:
         return _tier(self.hb_capacity_gib, self.hb_gb_per_s, self.hb_loss_percent, self.hb_read_pj_per_bit)
 
     @property
-    def ext(self) -> Tier:
+    def ext(self) -> TierSpec:
         return _tier(self.ext_capacity_gib, self.ext_gb_per_s, self.ext_loss_percent, self.ext_read_pj_per_bit)
 
     def without_hb(self) -> "Hardware":
@@ -267,8 +267,8 @@ class EnergyEstimate:
         return self.leakage_w_per_pe * hardware.pe_count + self.dram_background_w_per_gib * dram_gib
 
 
-def _tier(capacity_gib: float, gb_per_s: float, loss_percent: float, read_pj_per_bit: float) -> Tier:
-    return Tier(
+def _tier(capacity_gib: float, gb_per_s: float, loss_percent: float, read_pj_per_bit: float) -> TierSpec:
+    return TierSpec(
         capacity_bytes=capacity_gib * GIB,
         bytes_per_s=gb_per_s * GIGA * (1 - loss_percent / 100),
         j_per_byte=read_pj_per_bit * PICO * BITS_PER_BYTE,

@@ -50,7 +50,7 @@ OF_DEVICE = {
     "least_share_of_top_k": Range(0.25, 0.05, 1.0),
 }
 # Not fitted, but chosen, as the cells say next to nothing about them. Of a tree's verified tokens and its widths only
-# powers enter (see `experts.Experts.choices`), so that one of them sets the scale; batches of at most 16 leave room for
+# powers enter (see `touched.Experts.choices`), so that one of them sets the scale; batches of at most 16 leave room for
 # any saturation of decoding that is steep.
 CHOSEN = {"verify_tokens": 20.0, "decode_saturation": 10.0}
 WHOLE = ("verify_tokens",)

@@ -27,7 +27,7 @@ class Headline(NamedTuple):
     how: str
 
 
-class Point(NamedTuple):
+class HeadlinePoint(NamedTuple):
     """All platforms at their best for one target and batch, at 8 GB and MT-Bench's acceptance."""
 
     target: str
@@ -42,18 +42,18 @@ class Point(NamedTuple):
         return min((self.platforms[name] for name in systems), key=lambda cost: cost.seconds)
 
 
-def points() -> list[Point]:
+def points() -> list[HeadlinePoint]:
     """The sixteen points behind Fig. 14 and 15 that MT-Bench has."""
     found = []
     for target in TARGETS:
         setup = load_setup(HARDWARE, target.lower())
         for batch in BATCHES:
             platforms = {name: best(name, setup, batch) for name in ("xpu", *PRIOR, "elmoe3d")}
-            found.append(Point(target, batch, platforms))
+            found.append(HeadlinePoint(target, batch, platforms))
     return found
 
 
-def headlines(rows: Sequence[Predicted], sixteen: Sequence[Point]) -> list[Headline]:
+def headlines(rows: Sequence[Predicted], sixteen: Sequence[HeadlinePoint]) -> list[Headline]:
     """Every headline of ELMoE-3D that follows from cells of Table 3 or from its platforms."""
     return [*_of_table(rows), *_of_speed(sixteen), *_of_energy(sixteen)]
 
@@ -82,7 +82,7 @@ def _elastic_over_eagle(rows: Sequence[Predicted]) -> list[float]:
     return [row.phi_sd / eagle[key(row.cell)] for row in elastic if key(row.cell) in eagle]
 
 
-def _of_speed(sixteen: Sequence[Point]) -> list[Headline]:
+def _of_speed(sixteen: Sequence[HeadlinePoint]) -> list[Headline]:
     ours = [point.speedup("elmoe3d") for point in sixteen]
     near = [point.prior(NEAR_MEMORY).seconds / point.platforms["elmoe3d"].seconds for point in sixteen]
     every = [point.prior(PRIOR).seconds / point.platforms["elmoe3d"].seconds for point in sixteen]
@@ -101,7 +101,7 @@ def _of_speed(sixteen: Sequence[Point]) -> list[Headline]:
     ]
 
 
-def _of_energy(sixteen: Sequence[Point]) -> list[Headline]:
+def _of_energy(sixteen: Sequence[HeadlinePoint]) -> list[Headline]:
     ours = [point.platforms["elmoe3d"].joules for point in sixteen]
     xpu = [point.platforms["xpu"].joules / own for point, own in zip(sixteen, ours, strict=True)]
     prior = [point.prior(NEAR_MEMORY).joules / own for point, own in zip(sixteen, ours, strict=True)]

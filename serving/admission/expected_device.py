@@ -2,23 +2,23 @@
 
 from functools import cache
 
-from serving.admission.forecast import Forecast, Queue
+from serving.admission.forecast import DeviceQueue, Forecast
 from serving.admission.step_times import Pace
-from serving.device.device_spec import Emulated
+from serving.device.device_spec import DeviceSpec
 from serving.scheduler.config import Limits
 
 
-def expect(forecast: Forecast, index: int, emulated: Emulated, limits: Limits) -> None:
+def expect(forecast: Forecast, index: int, emulated: DeviceSpec, limits: Limits) -> None:
     """A device serves, at the pace that it now has."""
     seqs, tokens = limits.max_num_seqs, limits.max_num_batched_tokens
     pace = _pace_of(emulated, seqs, tokens)
     if index in forecast.devices:
         forecast.set_pace(index, pace)
     else:
-        forecast.add(index, Queue(pace, seqs, tokens, limits.kv_capacity_tokens))
+        forecast.add(index, DeviceQueue(pace, seqs, tokens, limits.kv_capacity_tokens))
 
 
 @cache
-def _pace_of(emulated: Emulated, max_num_seqs: int, max_num_batched_tokens: int) -> Pace:
+def _pace_of(emulated: DeviceSpec, max_num_seqs: int, max_num_batched_tokens: int) -> Pace:
     """The same for all devices of a kind, and it takes a hundred probes."""
     return Pace(emulated.load().device, max_num_seqs, max_num_batched_tokens)

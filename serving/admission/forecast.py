@@ -20,7 +20,7 @@ MOST_SLOWER = 4.0
 
 
 @dataclass(slots=True)
-class Load:
+class ForecastRequest:
     """A request on a device: waiting for its first token (`end` is None), or decoding until step `end` or so."""
 
     device: int
@@ -31,7 +31,7 @@ class Load:
 
 
 @dataclass(slots=True)
-class Queue:
+class DeviceQueue:
     """What one device has to do. `steps` are counted in tokens that they give each sequence, accepted drafts included.
 
     `waiting` requests have no first token; they have `prompts` tokens of prompt, of which `computed` are done and
@@ -162,11 +162,11 @@ class Forecast:
     come, and of a step after what came out of it."""
 
     def __init__(self) -> None:
-        self._queues: dict[int, Queue] = {}
+        self._queues: dict[int, DeviceQueue] = {}
         self._open: set[int] = set()
-        self._loads: dict[str, Load] = {}
+        self._loads: dict[str, ForecastRequest] = {}
 
-    def add(self, device: int, queue: Queue) -> None:
+    def add(self, device: int, queue: DeviceQueue) -> None:
         """A device is there, or there again, with nothing to do."""
         self._queues[device] = queue
         self._open.add(device)
@@ -196,7 +196,7 @@ class Forecast:
     def on_submit(self, device: int, request: Request, now_s: float) -> None:
         """A request went to a device, with a part of its tokens already if it was begun elsewhere, or moved there."""
         self._forget(request.id)
-        queue, load = self._queues[device], Load(device, request.prompt_tokens, request.max_tokens)
+        queue, load = self._queues[device], ForecastRequest(device, request.prompt_tokens, request.max_tokens)
         self._loads[request.id] = load
         idle = not queue.waiting and not queue.ends
         queue.waiting += 1
@@ -240,7 +240,7 @@ class Forecast:
         if record is not None:
             self.on_step(record)
 
-    def _forget(self, request_id: str) -> Load | None:
+    def _forget(self, request_id: str) -> ForecastRequest | None:
         load = self._loads.pop(request_id, None)
         if load is None:
             return None

@@ -9,7 +9,7 @@ from serving.policies.rate_limit import TokenBucket
 from serving.security.api_keys import digest
 
 
-class Keys:
+class KeyNames:
     """The API keys, each known by its place among them; a name that says nothing of the key itself."""
 
     def __init__(self, digests: Sequence[bytes]) -> None:

@@ -19,7 +19,7 @@ FIELDS = ("slo", "ttft_ms", "tpot_ms", "priority", "topic")
 Said = dict[str, tuple[str, Any]]
 
 
-class Wishes(NamedTuple):
+class RequestOptions(NamedTuple):
     """What a request asks for, with what its class says where it does not. `slo` and `topic` are "" if nothing does."""
 
     slo: str = ""
@@ -29,7 +29,7 @@ class Wishes(NamedTuple):
     topic: str = ""
 
 
-class WishReader:
+class OptionReader:
     """Reads wishes, by the classes and topics that there are."""
 
     def __init__(self, classes: Mapping[str, SloClass], default: str, topics: Collection[str]) -> None:
@@ -38,13 +38,13 @@ class WishReader:
         self._default = default
         self._topics = topics
 
-    def read(self, headers: Headers, extra_args: Mapping[str, Any], body: Mapping[str, Any]) -> Wishes:
+    def read(self, headers: Headers, extra_args: Mapping[str, Any], body: Mapping[str, Any]) -> RequestOptions:
         """Raises `BadWish`."""
         said = _in_headers(headers)
         said |= {name: (f"vllm_xargs.{name}", extra_args[name]) for name in FIELDS if name in extra_args}
         said |= {name: (name, body[name]) for name in FIELDS if body.get(name) is not None}
         slo = self._classes[_one_of(said, "slo", self._classes, self._default)]
-        return Wishes(
+        return RequestOptions(
             slo.name,
             _seconds(said, "ttft_ms", slo.ttft_s),
             _seconds(said, "tpot_ms", slo.tpot_s),

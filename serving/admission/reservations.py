@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from serving.admission.rate_limits import Keys
+from serving.admission.rate_limits import KeyNames
 from serving.admission.refusals import Refusal
-from serving.admission.request_options import Wishes, WishReader
-from serving.admission.rules import Asked, Rules
+from serving.admission.request_options import OptionReader, RequestOptions
+from serving.admission.rules import AdmissionRules, Asked
 from serving.call import Call
 from serving.clock import WallClock
 from serving.types import Request
@@ -33,13 +33,13 @@ class Admitted:
     forecast knows of it until it has `begun`; `places` in the queue are set aside for what is to come."""
 
     asked: Asked
-    wishes: Wishes
+    wishes: RequestOptions
     aside: str = ""
     begun: bool = False
     places: int = 0
 
 
-UNASKED = Admitted(Asked(0, 0), Wishes(), begun=True)
+UNASKED = Admitted(Asked(0, 0), RequestOptions(), begun=True)
 """What is said of a request that no call has asked for."""
 
 
@@ -47,9 +47,9 @@ UNASKED = Admitted(Asked(0, 0), Wishes(), begun=True)
 class Admission:
     """Takes requests on by the rules. `set_aside` are places in the queue of those that are not in flight yet."""
 
-    reader: WishReader
-    keys: Keys
-    rules: Rules
+    reader: OptionReader
+    keys: KeyNames
+    rules: AdmissionRules
     clock: WallClock
     set_aside: int = 0
     _asides: int = 0

@@ -40,7 +40,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(slots=True)
-class Rules:
+class AdmissionRules:
     """Judges requests. `limits` makes the limits of a key that was not seen before; without `early_rejection` nobody is
     turned away because of what is forecast. Without a `context` somebody else sees to that."""
 
@@ -53,7 +53,7 @@ class Rules:
     _by_key: dict[str, RateLimits] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, scenario: Scenario, context: int | None, early_rejection: bool) -> "Rules":
+    def of(cls, scenario: Scenario, context: int | None, early_rejection: bool) -> "AdmissionRules":
         """A scenario's, for requests of at most `context` tokens, prompt and output."""
         limits = partial(RateLimits.of, scenario.key_requests_per_min, scenario.key_tokens_per_min)
         departures = Departures(scenario.max_queue)

@@ -7,7 +7,7 @@ import grpc
 from google.protobuf.message import Message
 
 from serving.api.codec import M, reply
-from serving.api.grpc_errors import BadRequest, Refusal, refuse
+from serving.api.grpc_errors import BadRequest, StatusRefusal, refuse
 from serving.api.pb.foreserve.v1 import admin_pb2 as pb
 from serving.api.pb.foreserve.v1 import admin_pb2_grpc
 from serving.edge.device_admin import Admin
@@ -62,10 +62,10 @@ async def answer(kind: type[M], call: Callable[[], Awaitable[dict[str, Any]]], c
         await refuse(context, refusal_of(refused))
 
 
-def refusal_of(refused: Refused) -> Refusal:
+def refusal_of(refused: Refused) -> StatusRefusal:
     """The status for what the admin has refused."""
     if isinstance(refused, Malformed):
         field = str(refused).split("`")[1]
         return BadRequest({field: str(refused)}, str(refused))
     code = grpc.StatusCode.NOT_FOUND if isinstance(refused, Unknown) else grpc.StatusCode.FAILED_PRECONDITION
-    return Refusal(code, str(refused))
+    return StatusRefusal(code, str(refused))

@@ -69,7 +69,7 @@ class CallBounds(grpc.aio.ServerInterceptor):
                 async with contextlib.aclosing(behaviour(request, bounded)) as responses:
                     async for response in responses:
                         await bounded.write(response)
-            except Unread as unread:
+            except UnreadAnswer as unread:
                 # A client that reads on then learns of its end; nothing is made for it meanwhile.
                 await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, str(unread))
 
@@ -87,7 +87,7 @@ class CallBounds(grpc.aio.ServerInterceptor):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "The call ended without a request.")
 
 
-class Unread(Exception):
+class UnreadAnswer(Exception):
     """A client that does not read what it asked for."""
 
 
@@ -102,9 +102,9 @@ class BoundedContext:
         return getattr(self._context, name)
 
     async def write(self, message: Any) -> None:
-        """As of the context. Raises `Unread`."""
+        """As of the context. Raises `UnreadAnswer`."""
         try:
             async with asyncio.timeout(self._stall_s):
                 await self._context.write(message)
         except TimeoutError:
-            raise Unread(f"The answer was not read for {self._stall_s:g} s.") from None
+            raise UnreadAnswer(f"The answer was not read for {self._stall_s:g} s.") from None

@@ -39,7 +39,7 @@ MAX_TEXT = 1000
 MAX_VIOLATIONS = 5
 
 
-class Refusal(Exception):
+class StatusRefusal(Exception):
     """Ends a call with a status."""
 
     def __init__(self, code: grpc.StatusCode, text: str, detail: Message | None = None) -> None:
@@ -47,7 +47,7 @@ class Refusal(Exception):
         self.code, self.text, self.detail = code, _cut(text, MAX_TEXT), detail
 
 
-class BadRequest(Refusal):
+class BadRequest(StatusRefusal):
     """INVALID_ARGUMENT: what is wrong, by field; "" stands for a field that nobody has named."""
 
     def __init__(self, violations: dict[str, str], text: str | None = None) -> None:
@@ -68,7 +68,7 @@ class BadRequest(Refusal):
         return BadRequest(named, self.text)
 
 
-class QueueFull(Refusal):
+class QueueFull(StatusRefusal):
     """RESOURCE_EXHAUSTED: come back after so many seconds."""
 
     def __init__(self, text: str, retry_after_s: float) -> None:
@@ -77,11 +77,11 @@ class QueueFull(Refusal):
         super().__init__(Code.RESOURCE_EXHAUSTED, text, detail)
 
 
-def refusal_of(error: Exception) -> Refusal:
+def refusal_of(error: Exception) -> StatusRefusal:
     """The status for whatever ended a call."""
     if isinstance(error, EngineGenerateError) and isinstance(error.__cause__, Exception):
         error = error.__cause__
-    if isinstance(error, Refusal):
+    if isinstance(error, StatusRefusal):
         return error
     if isinstance(error, ValidationError):
         return BadRequest(_violations(error))
@@ -90,13 +90,13 @@ def refusal_of(error: Exception) -> Refusal:
     if isinstance(error, TooMany):
         return BadRequest({error.field: "has too many values"}, str(error))
     if isinstance(error, EngineDeadError):
-        return Refusal(Code.UNAVAILABLE, "The engine is dead; another server may answer.")
+        return StatusRefusal(Code.UNAVAILABLE, "The engine is dead; another server may answer.")
     if getattr(error, "http_status", None) in NOT_NOW or hasattr(error, "retry_after_s"):
         return QueueFull(str(error), getattr(error, "retry_after_s", RETRY_AFTER_S))
     return refusal_told(create_error_response(error).error)
 
 
-def refusal_told(info: ErrorInfo) -> Refusal:
+def refusal_told(info: ErrorInfo) -> StatusRefusal:
     """The status for an error that vLLM's server has put into OpenAI's words."""
     code = CODES.get(info.code, Code.INTERNAL)
     # vLLM's admission control says so by the name of HTTP's 503, which it gives to nothing else.
@@ -104,10 +104,10 @@ def refusal_told(info: ErrorInfo) -> Refusal:
         return QueueFull(info.message, RETRY_AFTER_S)
     if code is Code.INVALID_ARGUMENT:
         return BadRequest({info.param or "": info.message}, info.message)
-    return Refusal(code, info.message)
+    return StatusRefusal(code, info.message)
 
 
-async def refuse(context: grpc.aio.ServicerContext[Any, Any], refusal: Refusal) -> NoReturn:
+async def refuse(context: grpc.aio.ServicerContext[Any, Any], refusal: StatusRefusal) -> NoReturn:
     """Ends the call."""
     if call := current_call():
         call.status = refusal.code.name

@@ -18,7 +18,7 @@ from vllm.entrypoints.openai.completion.protocol import CompletionRequest
 from vllm.entrypoints.serve.engine.protocol import ErrorInfo, ErrorResponse
 
 from serving.api.codec import event_json, reply, request_json
-from serving.api.grpc_errors import BadRequest, Refusal, refusal_of, refusal_told, refuse
+from serving.api.grpc_errors import BadRequest, StatusRefusal, refusal_of, refusal_told, refuse
 from serving.api.guards.json_text import MOST_OBJECTS, count_objects
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
@@ -81,7 +81,7 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
         if request.model in models:
             return models[request.model]
         text = f"The model `{request.model}` does not exist. Valid aliases: {', '.join(models)}."
-        await refuse(context, Refusal(grpc.StatusCode.NOT_FOUND, text))
+        await refuse(context, StatusRefusal(grpc.StatusCode.NOT_FOUND, text))
 
     async def _serve(self, endpoint: Endpoint, request: Message, context: Context, stream: bool) -> Any:
         """Answers a call: with what it returns, or, if it streams, with what it writes."""

@@ -13,7 +13,7 @@ from vllm.entrypoints.launchers.app import build_app
 from vllm.entrypoints.launchers.launcher import NoSignalServer
 
 from serving.api.guards.body_guard import BodyGuard
-from serving.api.guards.http_guard import Guard
+from serving.api.guards.http_guard import HttpGuard
 from serving.api.guards.queue_guard import QueueGuard
 from serving.api.http_protocol import BoundedProtocol
 from serving.api.listening import Listening
@@ -73,7 +73,7 @@ class HttpServer:
         bounds = bringup.scenario
         context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
         guarded = BodyGuard(app, bounds, context, places)
-        outer = Guard(Edge(QueueGuard(guarded, engine), engine), bringup.access)
+        outer = HttpGuard(Edge(QueueGuard(guarded, engine), engine), bringup.access)
         config = uvicorn.Config(
             outer,
             http=partial(BoundedProtocol, bounds),  # type: ignore[arg-type]  # called as the class would be

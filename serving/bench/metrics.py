@@ -8,7 +8,7 @@ from serving.api.http_metrics import written
 from serving.bench.device_model import best_us
 from serving.clock import VirtualClock
 from serving.cluster.node import Node, State
-from serving.device.device_spec import Emulated
+from serving.device.device_spec import DeviceSpec
 from serving.flight import Flight
 from serving.reports.policy_comparison import mixed, run
 from serving.scenario.scenario import Scenario
@@ -48,7 +48,7 @@ def _release(metrics: Metrics, flights: list[Flight]) -> None:
 
 
 def _metrics(scenario: Scenario) -> tuple[Metrics, CollectorRegistry]:
-    registry, emulated = CollectorRegistry(), Emulated.of(scenario, scenario.members[0])
+    registry, emulated = CollectorRegistry(), DeviceSpec.of(scenario, scenario.members[0])
     served = Served("m", 4096, 16, parse_classes(scenario.slo_classes, "slo_classes"))
     metrics = Metrics(registry, served, VirtualClock())
     figures = emulated.figures(emulated.load())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from serving.scheduler.config import BATCHING, Limits, Rules
+from serving.scheduler.config import BATCHING, Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
 from serving.topics.names import NAMES
 from serving.types import Done, Request
@@ -18,11 +18,11 @@ WAITING = (10, 100, 1_000, 10_000)
 
 def decisions() -> list[dict[str, Any]]:
     """Microseconds of a decision by policy and waiting requests; the last row with fairness between 100 keys."""
-    rows = [_decide(Rules(batching=name), waiting) for name in BATCHING for waiting in WAITING]
-    return [*rows, _decide(Rules(batching="topic-aware", fairness="tokens"), 1_000)]
+    rows = [_decide(SchedulerRules(batching=name), waiting) for name in BATCHING for waiting in WAITING]
+    return [*rows, _decide(SchedulerRules(batching="topic-aware", fairness="tokens"), 1_000)]
 
 
-def _decide(rules: Rules, waiting: int) -> dict[str, Any]:
+def _decide(rules: SchedulerRules, waiting: int) -> dict[str, Any]:
     scheduler, requests, at = Scheduler(Limits(RUNNING, 8192, 10**7), rules), _requests(), 1.0
     for _ in range(RUNNING + waiting):
         scheduler.submit(next(requests))

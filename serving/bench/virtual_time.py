@@ -11,7 +11,7 @@ import numpy as np
 from serving.scenario.scenario import Scenario
 from serving.simulation.node import Listener, Outcome
 from serving.simulation.play import play
-from serving.simulation.simulator import Simulated
+from serving.simulation.simulator import Simulator
 from serving.types import Request, StepRecord
 from serving.workload.spec import workload_of
 from serving.workload.table import Table
@@ -77,7 +77,7 @@ def day_pace(requests: int) -> dict[str, Any]:
 
 def _timed(requests: list[Request], scenario: Scenario, leaps: bool) -> tuple[float, int]:
     """Wall seconds, and the steps that were made in them."""
-    simulated = Simulated(scenario, leaps)
+    simulated = Simulator(scenario, leaps)
     began = time.perf_counter()
     _, records = simulated.serve(requests)
     return time.perf_counter() - began, sum(record.steps for record in records)

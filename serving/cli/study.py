@@ -33,17 +33,17 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def run_study_command(args: argparse.Namespace) -> int:
     """`foreserve study`. 1 if any of its points failed."""
     from serving.process.progress_line import ProgressLine
-    from serving.study.runner import Progress, run_study
+    from serving.study.runner import StudyProgress, run_study
     from serving.study.spec import StudyError, load_study
     from serving.workload import WorkloadError
 
     out = args.out or RESULTS / args.study.stem
-    shown: list[Progress] = []
+    shown: list[StudyProgress] = []
     try:
         study = load_study(args.study, args.requests)
         with ProgressLine() as line:
 
-            def show(progress: Progress) -> None:
+            def show(progress: StudyProgress) -> None:
                 shown[:] = [progress]
                 line(progress)
 

@@ -55,7 +55,7 @@ def top(url: str, interval_s: float, once: bool, api_key: str | None = None, tru
         time.sleep(interval_s)
         console.print(_next(url, look, pulse))
         return
-    first = View(status, pulse.beat(status), url)
+    first = TopView(status, pulse.beat(status), url)
     with Live(first, console=console, screen=console.is_terminal, auto_refresh=False) as live:
         while True:
             time.sleep(interval_s)
@@ -67,10 +67,10 @@ def _next(url: str, look: Callable[[], Status], pulse: Pulse) -> Any:
         status = look()
     except Unreachable as gone:
         return Text(str(gone), style="bold red")
-    return View(status, pulse.beat(status), url)
+    return TopView(status, pulse.beat(status), url)
 
 
-class View(NamedTuple):
+class TopView(NamedTuple):
     """All of it, as far as there is room."""
 
     status: Status

@@ -7,8 +7,8 @@ from typing import Any
 import ray
 
 from serving.cluster.streams.stream import Address, Sender
-from serving.device.device_spec import Emulated
-from serving.device.token_buffer import Tokens
+from serving.device.device_spec import DeviceSpec
+from serving.device.token_buffer import TokenBuffer
 from serving.types import Release
 
 # How often a device tells the token source how far it has got.
@@ -31,7 +31,7 @@ class Asking:
 class RemoteModel:
     """The device model actor as one device sees it: asked for what that device is now."""
 
-    def __init__(self, actor: Any, emulated: Emulated) -> None:
+    def __init__(self, actor: Any, emulated: DeviceSpec) -> None:
         self._actor = actor
         self.emulated = emulated
 
@@ -93,10 +93,10 @@ class ReleaseSink:
                 self._waiting = []
 
 
-class Progress:
+class ProgressReports:
     """Tells the token source how far the device has got, so that it may run on; in batches nobody waits for."""
 
-    def __init__(self, tokens: Tokens, source: Any, ahead: int) -> None:
+    def __init__(self, tokens: TokenBuffer, source: Any, ahead: int) -> None:
         self._tokens = tokens
         self._source = source
         self._stride = max(1, ahead // 4)

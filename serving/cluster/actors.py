@@ -7,11 +7,11 @@ import ray
 
 from device_model.step import StepCost, StepPlan
 from serving.cluster.supervision.backoff import Forgotten
-from serving.device.device_spec import Emulated, Figures
+from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.lpddr import Lpddr
-from serving.policies.step_options import Mix, Way, Ways
+from serving.policies.step_options import Mix, StepOption, StepOptions
 from serving.process.process_priority import become_urgent
-from serving.scheduler.config import Limits, Rules
+from serving.scheduler.config import Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
 from serving.types import Batch, Done, Request
 
@@ -23,7 +23,7 @@ class DeviceModelActor:
     All that it keeps can be loaded again, so a restarted one goes on where the last one was.
     """
 
-    def __init__(self, fleet: list[Emulated], realtime: bool) -> None:
+    def __init__(self, fleet: list[DeviceSpec], realtime: bool) -> None:
         become_urgent(realtime)
         self._loaded = {emulated: emulated.load() for emulated in set(fleet)}
 
@@ -31,27 +31,27 @@ class DeviceModelActor:
         """Answer, which is what is asked for."""
         return 0.0
 
-    def figures(self, emulated: Emulated) -> Figures:
+    def figures(self, emulated: DeviceSpec) -> DeviceLimits:
         """Raises SpecError if there can be no such device."""
         return emulated.figures(self._load(emulated))
 
     def ways(
         self,
-        emulated: Emulated,
+        emulated: DeviceSpec,
         plan: StepPlan,
         steps: int,
         ext_bytes_per_s: float | None,
         depths: Sequence[int],
-    ) -> list[Way]:
+    ) -> list[StepOption]:
         return self._load(emulated).ways(plan, steps, ext_bytes_per_s, depths)
 
-    def move(self, emulated: Emulated, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
+    def move(self, emulated: DeviceSpec, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
         return self._load(emulated).move(to_hb, to_ext, ext_bytes_per_s)
 
-    def swap(self, emulated: Emulated, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost:
+    def swap(self, emulated: DeviceSpec, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost:
         return self._load(emulated).swap(plan, before, ext_bytes_per_s)
 
-    def _load(self, emulated: Emulated) -> Ways:
+    def _load(self, emulated: DeviceSpec) -> StepOptions:
         if emulated not in self._loaded:
             self._loaded[emulated] = emulated.load()
         return self._loaded[emulated]
@@ -86,7 +86,7 @@ class SchedulerActor:
     def pulse(self) -> float:
         return 0.0
 
-    def reset(self, device: Any, limits: Limits, rules: Rules) -> None:
+    def reset(self, device: Any, limits: Limits, rules: SchedulerRules) -> None:
         self._scheduler = Scheduler(limits, rules)
         self._device = device
         # A first call sets a connection up: not at the first request's expense.

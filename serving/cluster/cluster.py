@@ -11,11 +11,11 @@ from serving.cluster.node import Node
 from serving.cluster.placement import confined, hosts
 from serving.cluster.source_manager import SourceManager
 from serving.cluster.streams.stream import Address
-from serving.device.device_spec import Emulated, Figures
+from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.scheduler_config import limits_of, rules_of
 from serving.process.process_priority import MAX_REALTIME_SPEED
 from serving.scenario.scenario import Scenario
-from serving.scheduler.config import Limits, Rules
+from serving.scheduler.config import Limits, SchedulerRules
 
 # What Ray's decorator has made of these classes has no type.
 DeviceModelActor: Any = actors.DeviceModelActor
@@ -44,7 +44,7 @@ class Cluster:
     source: SourceManager
     tiers: dict[int, Any] = field(default_factory=dict)
 
-    def start_node(self, index: int, emulated: Emulated, figures: Figures) -> Node:
+    def start_node(self, index: int, emulated: DeviceSpec, figures: DeviceLimits) -> Node:
         """A device with its scheduler, and its LPDDR tier unless that is there already; all on one of Ray's nodes."""
         place = placed(index)
         group = index - index % emulated.sharers
@@ -65,11 +65,11 @@ class Cluster:
             ray.kill(actor, no_restart=True)
         node.tier.release.remote(node.index, 0.0)
 
-    def limits(self, figures: Figures) -> Limits:
+    def limits(self, figures: DeviceLimits) -> Limits:
         """What a device takes on."""
         return limits_of(self.scenario, figures)
 
-    def rules(self, figures: Figures) -> Rules:
+    def rules(self, figures: DeviceLimits) -> SchedulerRules:
         """The policies of a device's scheduler."""
         return rules_of(self.scenario, figures)
 
@@ -98,6 +98,6 @@ def start_source(scenario: Scenario, flags: list[str], realtime: bool) -> Any:
     )
 
 
-def start_model(scenario: Scenario, fleet: list[Emulated]) -> Any:
+def start_model(scenario: Scenario, fleet: list[DeviceSpec]) -> Any:
     """The device model, one for all devices."""
     return DeviceModelActor.options(**confined()).remote(fleet, scenario.speed <= MAX_REALTIME_SPEED)

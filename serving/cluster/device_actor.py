@@ -8,16 +8,16 @@ import ray
 
 from device_model.step import StepPlan
 from serving.clock import WallClock
-from serving.cluster.actor_proxies import REPORT_S, Asking, Leasing, Progress, ReleaseSink, RemoteModel
+from serving.cluster.actor_proxies import REPORT_S, Asking, Leasing, ProgressReports, ReleaseSink, RemoteModel
 from serving.cluster.streams.stream import Address, Drops, Receiver, this_node
 from serving.cluster.supervision.backoff import Forgotten
-from serving.device.device_spec import Emulated
+from serving.device.device_spec import DeviceSpec
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
-from serving.device.live_routes import Arriving
+from serving.device.live_routes import LiveRoutes
 from serving.device.lpddr import LEASE_S
 from serving.device.pricing import Pricer
-from serving.device.token_buffer import Tokens
+from serving.device.token_buffer import TokenBuffer
 from serving.device.traced_pricing import Traced
 from serving.policies.step_options import PLAIN
 from serving.process.process_priority import become_realtime, become_urgent, settle
@@ -30,7 +30,7 @@ class HbXpu:
     """The emulated device: runs the engine's loop against the wall clock and sends its releases to the edge."""
 
     def __init__(
-        self, index: int, clock: tuple[float, float], edge: Address, realtime: bool, emulated: Emulated
+        self, index: int, clock: tuple[float, float], edge: Address, realtime: bool, emulated: DeviceSpec
     ) -> None:
         """`clock`: its origin in Unix seconds, and its speed."""
         become_urgent(realtime)
@@ -46,7 +46,7 @@ class HbXpu:
         )
         self._drops = Drops()
         self._driver: LiveDriver | None = None
-        self._progress: Progress | None = None
+        self._progress: ProgressReports | None = None
         self._running, self._reported_s = False, time.monotonic()
         threading.Thread(target=self._feed.run, args=[self._push, self._drops.add], daemon=True).start()
         threading.Thread(target=self._report, daemon=True).start()
@@ -66,8 +66,8 @@ class HbXpu:
         )
         self._model = RemoteModel(model, emulated)
         self._leasing = Leasing(tier, shared, emulated.condition.ext_share)
-        self._tokens = Tokens()
-        self._progress = Progress(self._tokens, source, ahead)
+        self._tokens = TokenBuffer()
+        self._progress = ProgressReports(self._tokens, source, ahead)
         engine = Engine(
             device=self._index,
             planner=Asking(scheduler),
@@ -82,7 +82,7 @@ class HbXpu:
         return self._feed.address
 
     @ray.method(concurrency_group="feed")
-    def emulate(self, emulated: Emulated) -> None:
+    def emulate(self, emulated: DeviceSpec) -> None:
         """Be another device from now on: the same one in another condition."""
         self._emulated = emulated
         if self._driver is None:
@@ -105,7 +105,7 @@ class HbXpu:
 
     def _pricer(self) -> Pricer:
         if self._emulated.trace is not None:
-            return Traced(self._emulated.trace, Arriving(self._emulated.trace, self._tokens, self._clock.speed))
+            return Traced(self._emulated.trace, LiveRoutes(self._emulated.trace, self._tokens, self._clock.speed))
         return self._emulated.pricer(self._model)
 
     @ray.method(concurrency_group="loop")

@@ -11,7 +11,7 @@ from serving.cluster.node import Node, State
 from serving.cluster.observer import Observer, Refuse
 from serving.cluster.recovery import Recovery
 from serving.cluster.streams.stream import Address
-from serving.device.device_spec import Emulated, Figures, check_shared
+from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
 from serving.flight import Flight
 from serving.policies.router import Router
 from serving.scenario.fleet import FleetError
@@ -61,7 +61,7 @@ class Devices:
         for loop in self._loops.values():
             loop.cancel()
 
-    async def add(self, emulated: Emulated) -> Node:
+    async def add(self, emulated: DeviceSpec) -> Node:
         """One more device, which takes requests as soon as this returns. Raises `Refused`."""
         figures = await self._checked(emulated)
         index = max(self.nodes) + 1
@@ -177,10 +177,10 @@ class Devices:
         """The devices that have, or take, requests."""
         return [node for node in self.nodes.values() if node.up]
 
-    async def _checked(self, emulated: Emulated) -> Figures:
+    async def _checked(self, emulated: DeviceSpec) -> DeviceLimits:
         """What a device would be like, if it can be and can hold what clients were promised."""
         try:
-            figures: Figures = await self.cluster.model.figures.remote(emulated)
+            figures: DeviceLimits = await self.cluster.model.figures.remote(emulated)
         except SpecError as error:
             raise Refused(str(getattr(error, "cause", error))) from error
         context = self.cluster.max_model_len

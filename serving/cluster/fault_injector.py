@@ -10,7 +10,7 @@ from typing import Protocol
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import State
 from serving.scenario.active_faults import ActiveFaults
-from serving.scenario.faults import DEGRADING, LOST, STALL, Event, Fault, events
+from serving.scenario.faults import DEGRADING, LOST, STALL, Fault, FaultEvent, events
 from serving.scenario.refused import Refused, Unknown
 
 log = logging.getLogger("foreserve")
@@ -121,7 +121,7 @@ class Injector:
         elif fault.kind != STALL:
             await self._devices.check(device, self.active.condition(device, fault))
 
-    async def _drive(self, injected: Injected, coming: Iterable[Event]) -> None:
+    async def _drive(self, injected: Injected, coming: Iterable[FaultEvent]) -> None:
         for event in coming:
             await self._until(injected.told_at_s + event.at_s)
             try:
@@ -137,14 +137,14 @@ class Injector:
         while self._clock.now() < at_s:
             await asyncio.sleep(LOOK_S)
 
-    async def _happen(self, injected: Injected, event: Event) -> None:
+    async def _happen(self, injected: Injected, event: FaultEvent) -> None:
         async with injected.lock:
             if not event.begins:
                 await self._end(injected, event.number)
             elif self._is_told(injected) and self._devices.nodes[event.device].state is not State.GONE:
                 await self._come(injected, event)
 
-    async def _come(self, injected: Injected, event: Event) -> None:
+    async def _come(self, injected: Injected, event: FaultEvent) -> None:
         self.active.begin(injected.id, injected.fault, event, self._clock.now())
         try:
             await self._begin(injected.fault, event.device)

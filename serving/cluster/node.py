@@ -7,7 +7,7 @@ from typing import Any
 from serving.cluster.supervision.backoff import Backoff
 from serving.cluster.supervision.connection_epoch import Link
 from serving.cluster.supervision.inquiry import Inquiry
-from serving.device.device_spec import Emulated, Figures
+from serving.device.device_spec import DeviceLimits, DeviceSpec
 
 
 class State(StrEnum):
@@ -26,8 +26,8 @@ class Node:
     is, and until which emulated instant a fault has it stand still."""
 
     index: int
-    emulated: Emulated
-    figures: Figures
+    emulated: DeviceSpec
+    figures: DeviceLimits
     device: Any
     scheduler: Any
     tier: Any

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node, State
-from serving.cluster.watchdog import Part, Watchdog
+from serving.cluster.watchdog import Watchdog, WatchedPart
 
 # Emulated waits end each quarter of a second; what else a device's loop waits for are answers of other actors.
 DEVICE_S = 20.0
@@ -57,17 +57,17 @@ class Readiness:
         parts = (f"device {node.index}", f"scheduler {node.index}", f"lpddr {_tier(node)}")
         return node.state is State.SERVING and node.link.up and all(_may_serve(states, part) for part in parts)
 
-    def _parts(self) -> Iterable[Part]:
+    def _parts(self) -> Iterable[WatchedPart]:
         cluster = self._devices.cluster
-        yield Part("token source", self._source.handle, SOURCE_S)
+        yield WatchedPart("token source", self._source.handle, SOURCE_S)
         for number, standby in enumerate(self._source.standbys):
-            yield Part(f"standby token source {number}", standby, SOURCE_S)
-        yield Part("device model", cluster.model, NEVER_S)
+            yield WatchedPart(f"standby token source {number}", standby, SOURCE_S)
+        yield WatchedPart("device model", cluster.model, NEVER_S)
         for node in self._devices.kept:
-            yield Part(f"device {node.index}", node.device, DEVICE_S)
-            yield Part(f"scheduler {node.index}", node.scheduler, NEVER_S)
+            yield WatchedPart(f"device {node.index}", node.device, DEVICE_S)
+            yield WatchedPart(f"scheduler {node.index}", node.scheduler, NEVER_S)
         for index, tier in cluster.tiers.items():
-            yield Part(f"lpddr {index}", tier, NEVER_S)
+            yield WatchedPart(f"lpddr {index}", tier, NEVER_S)
 
 
 def _tier(node: Node) -> int:

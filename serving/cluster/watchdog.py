@@ -29,7 +29,7 @@ BUSY_S = 45.0
 STARTING_S = 300.0
 
 
-class Part(NamedTuple):
+class WatchedPart(NamedTuple):
     """An actor that must not be silent. `patience_s` is for how long its loop may be overdue, in real seconds: longer
     than the longest wait that is no fault of its own."""
 
@@ -43,7 +43,7 @@ class Watched:
     """What is known of a part: when it answered last (None: never), by how much its loop was overdue then, and why it
     is down if it is."""
 
-    part: Part
+    part: WatchedPart
     since_s: float
     heard_s: float | None = None
     overdue_s: float = 0.0
@@ -70,9 +70,9 @@ class Watched:
 class Watchdog:
     """Watches parts. `parts` tells which there are now."""
 
-    parts: Callable[[], Iterable[Part]]
+    parts: Callable[[], Iterable[WatchedPart]]
     on_silent: Callable[[str], None] = lambda name: None
-    on_dead: Callable[[Part], None] = lambda part: None
+    on_dead: Callable[[WatchedPart], None] = lambda part: None
     _watched: dict[Any, Watched] = field(default_factory=dict)
     _task: "asyncio.Task[None] | None" = None
 

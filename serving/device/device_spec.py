@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
-from device_model.experts.topic_usage import Usage, read_usage
+from device_model.experts.topic_usage import TopicUsage, read_usage
 from device_model.load import know_topics, load_device
 from device_model.specs.spec import SpecError
 from device_model.step import StepPlan
 from serving.device.mode_choice import Switching
 from serving.device.pricing import Modelled
-from serving.device.traced_pricing import Trace
+from serving.device.traced_pricing import TracedDevice
 from serving.policies.placement import LRU, Placing
-from serving.policies.step_options import PLAIN, Model, Ways
+from serving.policies.step_options import PLAIN, StepModel, StepOptions
 from serving.scenario.fleet import FleetError, Member
 from serving.scenario.scenario import Scenario
 
@@ -28,7 +28,7 @@ TYPICAL_CONTEXT = 1024
 SHORT, LONG = 256, 1024
 
 
-class Figures(NamedTuple):
+class DeviceLimits(NamedTuple):
     """What the others need to know of a device: how many tokens its KV cache holds, and how many may be spilled; what
     its LPDDR delivers when nothing throttles it; the seconds in which it decodes a token of a lone request; those of
     any prompt, and of each token of it; and how deep it can draft."""
@@ -43,7 +43,7 @@ class Figures(NamedTuple):
     deepest: int
 
 
-class Emulated(NamedTuple):
+class DeviceSpec(NamedTuple):
     """A system, its hardware and model, by the names of their files; a draft scheme (or ""), where its acceptance comes
     from, when it drafts, how experts are placed in HB, whose routers say by topic which are used, in which tier the KV
     cache lies, and what its cache follows if it is real. `sharers` devices, this one included, have its LPDDR between
@@ -59,15 +59,15 @@ class Emulated(NamedTuple):
     placement: str
     token_model: str
     kv_tier: str
-    trace: Trace | None
+    trace: TracedDevice | None
     sharers: int = 1
     condition: Condition = HEALTHY
 
     @staticmethod
-    def of(scenario: Scenario, member: Member) -> "Emulated":
+    def of(scenario: Scenario, member: Member) -> "DeviceSpec":
         """What a scenario makes of one of its devices."""
         names = (member.system, member.hardware, scenario.model)
-        return Emulated(
+        return DeviceSpec(
             *names,
             draft=member.draft,
             acceptance=scenario.acceptance,
@@ -75,7 +75,7 @@ class Emulated(NamedTuple):
             placement=scenario.placement,
             token_model=scenario.token_model,
             kv_tier=scenario.kv_tier,
-            trace=Trace(*names, scenario.token_model) if scenario.residency == "trace" else None,
+            trace=TracedDevice(*names, scenario.token_model) if scenario.residency == "trace" else None,
             sharers=scenario.shared_ext,
         )
 
@@ -84,24 +84,24 @@ class Emulated(NamedTuple):
         """What it is, beside the model."""
         return Member(self.system, self.hardware, self.draft)
 
-    def in_condition(self, condition: Condition) -> "Emulated":
+    def in_condition(self, condition: Condition) -> "DeviceSpec":
         """The same in another condition."""
         trace = self.trace._replace(condition=condition) if self.trace else None
         return self._replace(condition=condition, trace=trace)
 
-    def load(self) -> Ways:
+    def load(self) -> StepOptions:
         """The device, and the ways in which it carries steps out. Raises SpecError."""
         device = load_device(self.system, self.hardware, self.model, self.draft or None, self.condition)
         if self.placement != LRU:
             know_topics(device, self._usage())
-        return Ways(device, self.acceptance)
+        return StepOptions(device, self.acceptance)
 
-    def pricer(self, model: Model) -> Modelled:
+    def pricer(self, model: StepModel) -> Modelled:
         """Prices what `model`, which has been loaded from this, says. Raises SpecError."""
         modes = self.switching.modes(self.load())
         return Modelled(model, modes, None if self.placement == LRU else Placing(model, self._usage(), self.placement))
 
-    def figures(self, ways: Ways) -> Figures:
+    def figures(self, ways: StepOptions) -> DeviceLimits:
         """What the others need to know of it, by its device model. Raises SpecError."""
         device = ways.device
         plan = StepPlan.of((1, TYPICAL_CONTEXT))
@@ -112,7 +112,7 @@ class Emulated(NamedTuple):
             most, spill = device.kv_capacity_in_hb_tokens, most - device.kv_capacity_in_hb_tokens
         if most <= 0:
             raise SpecError(f"`kv_tier` is {self.kv_tier!r}, and {self.hardware} has no room for a KV cache there.")
-        return Figures(
+        return DeviceLimits(
             kv_capacity_tokens=most,
             spill_tokens=spill,
             max_context_tokens=device.max_context_tokens,
@@ -123,7 +123,7 @@ class Emulated(NamedTuple):
             deepest=ways.deepest,
         )
 
-    def _usage(self) -> Usage:
+    def _usage(self) -> TopicUsage:
         return read_usage(Path(self.token_model) / USAGE)
 
 

@@ -21,7 +21,7 @@ class Planner(Protocol):
 
 
 class Buffers(Protocol):
-    """Has the tokens ready: `token_buffer.Tokens`, or `token_counter.Counted` where nobody reads them."""
+    """Has the tokens ready: `token_buffer.TokenBuffer`, or `token_counter.TokenCounter` where nobody reads them."""
 
     def push(self, chunks: list[Chunk]) -> list[Chunk]: ...
 
@@ -30,7 +30,7 @@ class Buffers(Protocol):
     def owed(self) -> int: ...
 
 
-class Tier(Protocol):
+class ExternalTier(Protocol):
     """Grants bandwidth of the external memory: `serving.device.lpddr.Lpddr`, or an actor that owns one."""
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float: ...
@@ -52,7 +52,7 @@ class Engine:
     device: int
     planner: Planner
     pricer: Pricer
-    tier: Tier
+    tier: ExternalTier
     tokens: Buffers
     sink: Callable[[Release], None]
     at_s: float = 0.0

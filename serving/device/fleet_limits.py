@@ -2,23 +2,23 @@
 
 from collections.abc import Iterable
 
-from serving.device.device_spec import Emulated, Figures, check_shared
+from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
 from serving.device.traced_pricing import check_trace
 from serving.scenario.faults import LOST, parse_fault
 from serving.scenario.fleet import FleetError
 from serving.scenario.scenario import Scenario
 
 
-def context_held(scenario: Scenario, fleet: Iterable[tuple[Emulated, Figures]]) -> int:
+def context_held(scenario: Scenario, fleet: Iterable[tuple[DeviceSpec, DeviceLimits]]) -> int:
     """How many tokens a request may have, prompt and output, on any device."""
     held = (min(figures.max_context_tokens, figures.kv_capacity_tokens) for _, figures in fleet)
     return min(scenario.max_model_len, *held)
 
 
-def load_fleet(scenario: Scenario) -> list[tuple[Emulated, Figures]]:
+def load_fleet(scenario: Scenario) -> list[tuple[DeviceSpec, DeviceLimits]]:
     """What each device is, and what is to be known of it. Raises SpecError, or FleetError."""
-    known: dict[Emulated, Figures] = {}
-    fleet = [Emulated.of(scenario, member) for member in scenario.members]
+    known: dict[DeviceSpec, DeviceLimits] = {}
+    fleet = [DeviceSpec.of(scenario, member) for member in scenario.members]
     for emulated in fleet:
         if emulated not in known:
             ways = emulated.load()
@@ -30,7 +30,7 @@ def load_fleet(scenario: Scenario) -> list[tuple[Emulated, Figures]]:
     return [(emulated, known[emulated]) for emulated in fleet]
 
 
-def check_faults(scenario: Scenario, fleet: list[Emulated]) -> None:
+def check_faults(scenario: Scenario, fleet: list[DeviceSpec]) -> None:
     """Raises TermError, SpecError or FleetError for faults that could never come."""
     for text in scenario.faults:
         fault = parse_fault(text, "An entry of `faults`")

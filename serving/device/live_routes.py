@@ -5,18 +5,18 @@ import numpy as np
 from device_model.experts.route_map import RouteMap, Routers
 from device_model.load import load_device
 from device_model.step import IntArray, StepPlan
-from serving.device.token_buffer import Tokens
-from serving.device.traced_pricing import Trace
+from serving.device.token_buffer import TokenBuffer
+from serving.device.traced_pricing import TracedDevice
 from serving.token_source.routes import format_of
 from serving.types import Batch, Chunk
 
 PATIENCE = 0.5  # of the time that a step is expected to take
 
 
-class Arriving:
+class LiveRoutes:
     """`Choices` of a server's token model, in the words of the emulated one."""
 
-    def __init__(self, trace: Trace, tokens: Tokens, speed: float) -> None:
+    def __init__(self, trace: TracedDevice, tokens: TokenBuffer, speed: float) -> None:
         """`speed`: emulated seconds per real one. Raises SpecError for a token model that does not route."""
         self._format = format_of(trace.token_model)
         self._tokens, self._speed = tokens, speed
@@ -25,7 +25,7 @@ class Arriving:
         model = self._expected.setup.model
         self._as_target = RouteMap(self._format.routers, Routers(model.expert_layers, model.experts, model.top_k))
 
-    def emulate(self, trace: Trace) -> None:
+    def emulate(self, trace: TracedDevice) -> None:
         """Wait as long as a device in another condition has time."""
         self._expected = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
 

@@ -17,7 +17,7 @@ LEASE_S = 0.05
 
 
 @dataclass(slots=True)
-class Draw:
+class TierDraw:
     """A device that draws: the bandwidth it was granted last, and its duty. One that has just begun counts as drawing
     always, until it is known better."""
 
@@ -31,13 +31,13 @@ class Lpddr:
 
     bytes_per_s: float
     traffic_bytes: dict[int, float] = field(default_factory=dict)
-    _draws: dict[int, Draw] = field(default_factory=dict)
+    _draws: dict[int, TierDraw] = field(default_factory=dict)
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
         """Bytes per second that `device` may draw from now on; `traffic_bytes` is what it drew in the emulated
         `elapsed_s` since it last asked."""
         self._count(device, traffic_bytes)
-        draw = self._draws.setdefault(device, Draw(self.bytes_per_s))
+        draw = self._draws.setdefault(device, TierDraw(self.bytes_per_s))
         if elapsed_s > 0:
             draw.duty = min(1.0, traffic_bytes / (draw.granted_bytes_per_s * elapsed_s))
         draw.granted_bytes_per_s = self.share(device)

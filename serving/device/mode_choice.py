@@ -5,7 +5,7 @@ from typing import NamedTuple
 from device_model.acceptance import batch_plan
 from device_model.specs.spec import SpecError
 from serving.policies.modes import Modes
-from serving.policies.step_options import PLAIN, Ways
+from serving.policies.step_options import PLAIN, StepOptions
 
 AUTO = "auto"
 # The shares of the calibrated depth that `auto` weighs; beyond it, acceptance was never measured.
@@ -23,7 +23,7 @@ class Switching(NamedTuple):
     depth: str
     objective: str
 
-    def modes(self, ways: Ways) -> Modes:
+    def modes(self, ways: StepOptions) -> Modes:
         """The policy for a device. SpecError for a depth that its draft can't have, or a mode that needs a draft."""
         if not ways.calibrated:
             if self.mode == "fixed-sd":
@@ -32,7 +32,7 @@ class Switching(NamedTuple):
         depths = self._depths(ways)
         return Modes.of(self.mode, depths, self.tau or faster_from(ways, depths), self.objective)
 
-    def _depths(self, ways: Ways) -> tuple[int, ...]:
+    def _depths(self, ways: StepOptions) -> tuple[int, ...]:
         if not self.depth:
             return (ways.calibrated,)
         if self.depth == AUTO:
@@ -42,7 +42,7 @@ class Switching(NamedTuple):
         return (int(self.depth),)
 
 
-def faster_from(ways: Ways, depths: tuple[int, ...]) -> int:
+def faster_from(ways: StepOptions, depths: tuple[int, ...]) -> int:
     """tau: the smallest batch that speculates faster than it decodes plainly, as all larger ones then do; at the 1k
     context of ELMoE-3D's Table 3. One more than `BATCHES` has if none does."""
     tau = BATCHES.stop

@@ -7,7 +7,7 @@ import numpy as np
 
 from serving.device.engine import Engine
 from serving.device.pricing import Priced
-from serving.device.step_underway import Underway
+from serving.device.step_underway import StepUnderway
 from serving.types import Batch
 
 
@@ -21,7 +21,7 @@ class PendingSteps:
         self._holds_s = engine.holds_s(batch)
         self._first = True
         self._ends_s: list[float] = []
-        self._underway: Underway | None = None
+        self._underway: StepUnderway | None = None
         self._priced = self._alone(next(self._prices))
         self._look()
 
@@ -45,7 +45,7 @@ class PendingSteps:
         if len(self._ends_s) > 1:
             self._leave_the_last()
         if self._underway is None:
-            self._underway = Underway(self._engine.at_s, self._priced)
+            self._underway = StepUnderway(self._engine.at_s, self._priced)
         self._underway.change(at_s, self._engine.again(self._priced))
         self._ends_s = [self._underway.end_s]
 

@@ -10,8 +10,8 @@ import numpy as np
 from device_model.speculation import draws_at, sample_accepted
 from device_model.step import StepCost, StepCosts, StepPlan
 from serving.policies.modes import Modes
-from serving.policies.placement import Placed, Placing
-from serving.policies.step_options import PLAIN, Model, Way
+from serving.policies.placement import PlacedPlan, Placing
+from serving.policies.step_options import PLAIN, StepModel, StepOption
 from serving.types import Batch
 
 
@@ -54,13 +54,13 @@ class Pricer(Protocol):
 class Modelled:
     """Costs that the device model expects, each step in the mode that is chosen for it."""
 
-    def __init__(self, model: Model, modes: Modes, placing: Placing | None = None) -> None:
+    def __init__(self, model: StepModel, modes: Modes, placing: Placing | None = None) -> None:
         """`placing`: whose experts HB holds, if not what was used last."""
         self._model, self._modes, self._placing = model, modes, placing
         self._depth = PLAIN
 
     def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
-        placed = self._placing.place(batch, self._depth, ext_bytes_per_s) if self._placing else Placed(batch.plan)
+        placed = self._placing.place(batch, self._depth, ext_bytes_per_s) if self._placing else PlacedPlan(batch.plan)
         steps = self._steps(batch, placed.plan, ext_bytes_per_s)
         first = next(steps)
         if placed.swap:
@@ -93,7 +93,7 @@ class Modelled:
         return way.costs.first
 
 
-def _drafted(batch: Batch, way: Way, reason: str) -> Priced:
+def _drafted(batch: Batch, way: StepOption, reason: str) -> Priced:
     decoding = [new == 1 and emits for new, emits in zip(batch.new_tokens, batch.emits, strict=True)]
     draws = draws_at(np.array(batch.seeds), np.array(batch.released), way.depth)
     accepted = sample_accepted(draws, way.rate).tolist()

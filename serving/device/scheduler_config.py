@@ -1,11 +1,11 @@
 """A scenario's scheduler, for a device: what it may take on, and by which policies."""
 
-from serving.device.device_spec import Figures
+from serving.device.device_spec import DeviceLimits
 from serving.scenario.scenario import Scenario
-from serving.scheduler.config import Limits, Rules
+from serving.scheduler.config import Limits, SchedulerRules
 
 
-def limits_of(scenario: Scenario, figures: Figures) -> Limits:
+def limits_of(scenario: Scenario, figures: DeviceLimits) -> Limits:
     """What a device takes on."""
     return Limits(
         scenario.max_num_seqs,
@@ -16,9 +16,9 @@ def limits_of(scenario: Scenario, figures: Figures) -> Limits:
     )
 
 
-def rules_of(scenario: Scenario, figures: Figures) -> Rules:
+def rules_of(scenario: Scenario, figures: DeviceLimits) -> SchedulerRules:
     """The policies, with what they know of a device: how long a prompt takes."""
-    return Rules(
+    return SchedulerRules(
         batching=scenario.batching,
         prefill=scenario.prefill,
         prefill_chunk=scenario.prefill_chunk,

@@ -4,7 +4,7 @@ from device_model.step import StepCost
 from serving.device.pricing import Priced
 
 
-class Underway:
+class StepUnderway:
     """A step that began at an instant. When the device's condition changes, what is done stays as it is."""
 
     def __init__(self, start_s: float, priced: Priced) -> None:

@@ -23,7 +23,7 @@ class Buffer:
     ready: deque[Chunk] = field(default_factory=deque)
 
 
-class Tokens:
+class TokenBuffer:
     """The buffers of one device: filled by the token source's thread, emptied by the engine's."""
 
     def __init__(self) -> None:

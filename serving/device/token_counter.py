@@ -5,7 +5,7 @@ from serving.types import Batch, Chunk
 LENGTH = 1  # vLLM's number for a request that ended because it had all its tokens
 
 
-class Counted:
+class TokenCounter:
     """Stands in for a device's buffers (`token_buffer`) in virtual time, and tells of first and last tokens only.
 
     `given` is what was taken last, by request.

@@ -17,7 +17,7 @@ from serving.token_source.routes import RouteFormat, format_of
 from serving.types import Batch
 
 
-class Trace(NamedTuple):
+class TracedDevice(NamedTuple):
     """What to trace: the emulated device, by the names of its files, the model whose routers it follows, and the
     condition that it is in."""
 
@@ -29,15 +29,15 @@ class Trace(NamedTuple):
 
 
 class Choices(Protocol):
-    """Knows what the emulated model's routers choose: `live_routes.Arriving` of a server's token model, or
-    `serving.simulation.recorded_routes.Recorded` in virtual time."""
+    """Knows what the emulated model's routers choose: `live_routes.LiveRoutes` of a server's token model, or
+    `serving.simulation.recorded_routes.RecordedRoutes` in virtual time."""
 
     def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
         """Expert ids [tokens, layers, top_k] of a step of `batch`, sequence by sequence: of each the `new` [n] tokens
         after the first `context` [n]; and of how many tokens they are guesses."""
         ...
 
-    def emulate(self, trace: Trace) -> None:
+    def emulate(self, trace: TracedDevice) -> None:
         """The device is in another condition."""
         ...
 
@@ -48,15 +48,15 @@ class Traced:
     Its state is what HB holds. So it lives with the device, and a device that is started anew finds HB cold.
     """
 
-    def __init__(self, trace: Trace, choices: Choices) -> None:
+    def __init__(self, trace: TracedDevice, choices: Choices) -> None:
         """Raises SpecError as `check_trace`."""
         self._device, _ = check_trace(trace)
         self._choices = choices
         self._trace = trace
         # As it was when a step was priced last, and how fast its external memory.
-        self._then: tuple[Trace, float] | None = None
+        self._then: tuple[TracedDevice, float] | None = None
 
-    def emulate(self, trace: Trace) -> None:
+    def emulate(self, trace: TracedDevice) -> None:
         """Go on in another condition; HB holds what it held, as far as there is room."""
         device, _ = check_trace(trace)
         device.cache = self._device.cache
@@ -93,16 +93,16 @@ class Traced:
 
 
 @cache
-def _expecting(trace: Trace) -> RooflineDevice:
+def _expecting(trace: TracedDevice) -> RooflineDevice:
     return load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
 
 
-def _expected_s(plan: StepPlan, trace: Trace, ext_bytes_per_s: float) -> float:
+def _expected_s(plan: StepPlan, trace: TracedDevice, ext_bytes_per_s: float) -> float:
     """Seconds that a step takes on a device whose cache is not traced."""
     return float(_expecting(trace).probe(plan, 1, ext_bytes_per_s).latency_s[0])
 
 
-def check_trace(trace: Trace) -> tuple[TieredDevice, RouteFormat]:
+def check_trace(trace: TracedDevice) -> tuple[TieredDevice, RouteFormat]:
     """The device and the format of its routes. SpecError where there is nothing to trace: no experts, no cache."""
     device = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
     trace_experts(device)

@@ -22,7 +22,7 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
         to_abort: list[str] = []
         for output in engine_core_outputs:
             if output.finish_reason is FinishReason.ERROR:
-                to_abort += self._fail(output.request_id, GivenUp(str(output.stop_reason)))
+                to_abort += self._fail(output.request_id, GivenUp(output.stop_reason))
                 continue
             try:
                 to_abort += super().process_outputs([output], *args, **kwargs).reqs_to_abort

@@ -7,7 +7,7 @@ from device_model.specs.spec import SpecError
 from serving.cluster.device_manager import Devices
 from serving.cluster.fault_injector import Injected, Injector
 from serving.cluster.node import Node, State
-from serving.device.device_spec import Emulated
+from serving.device.device_spec import DeviceSpec
 from serving.key_values import TermError
 from serving.scenario.faults import parse_fault
 from serving.scenario.fleet import FleetError
@@ -32,7 +32,7 @@ class Admin:
             members = scenario.members_of(text, "`device`")
         except FleetError as error:
             raise Malformed(str(error)) from error
-        wanted = [Emulated.of(scenario, member) for member in members]
+        wanted = [DeviceSpec.of(scenario, member) for member in members]
         check_names(wanted, text)
         added = [await self._devices.add(emulated) for emulated in wanted]
         return {"devices": [self._device(node) for node in added]}
@@ -76,7 +76,7 @@ class Admin:
         }
 
 
-def check_names(wanted: list[Emulated], text: str) -> None:
+def check_names(wanted: list[DeviceSpec], text: str) -> None:
     """Raises `Malformed` if there is nothing by the names that devices are wanted by."""
     for emulated in set(wanted):
         try:
@@ -85,7 +85,7 @@ def check_names(wanted: list[Emulated], text: str) -> None:
             raise Malformed(f"`device` is {text!r}: {error}") from error
 
 
-def check_possible(broken: Iterable[Emulated], text: str) -> None:
+def check_possible(broken: Iterable[DeviceSpec], text: str) -> None:
     """Raises `Malformed` if devices could not be what a fault would make of them, whatever else is or is not broken."""
     for emulated in broken:
         try:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from serving.admission.expected_device import expect
-from serving.admission.rate_limits import Keys
-from serving.admission.request_options import WishReader
+from serving.admission.rate_limits import KeyNames
+from serving.admission.request_options import OptionReader
 from serving.admission.reservations import Admission
-from serving.admission.rules import Rules
+from serving.admission.rules import AdmissionRules
 from serving.clock import WallClock
 from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
@@ -22,10 +22,10 @@ def admission_of(scenario: Scenario, keys: Sequence[bytes], clock: WallClock) ->
     """Who is admitted, by the scenario's rules, and by what the devices are forecast to do; `keys` are the digests of
     those that limits are of."""
     return Admission(
-        WishReader(parse_classes(scenario.slo_classes, "`slo_classes`"), scenario.default_slo, NAMES),
-        Keys(keys),
+        OptionReader(parse_classes(scenario.slo_classes, "`slo_classes`"), scenario.default_slo, NAMES),
+        KeyNames(keys),
         # Of the context vLLM takes care.
-        Rules.of(scenario, None, scenario.early_rejection),
+        AdmissionRules.of(scenario, None, scenario.early_rejection),
         clock,
     )
 

@@ -5,7 +5,7 @@ import socket
 from dataclasses import dataclass, field, replace
 
 from device_model.specs.spec import SpecError
-from serving.device.device_spec import Emulated, Figures
+from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.edge.observation import Observing
 from serving.key_values import TermError
@@ -23,7 +23,7 @@ class Bringup:
     are in it no more), and the HTTP port, taken; and what is to be seen of it."""
 
     scenario: Scenario
-    fleet: list[tuple[Emulated, Figures]]
+    fleet: list[tuple[DeviceSpec, DeviceLimits]]
     max_model_len: int
     access: Access
     tls: Tls | None

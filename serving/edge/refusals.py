@@ -28,8 +28,10 @@ class Overflow(QueueOverflowError):  # type: ignore[misc]
 class GivenUp(GracefulHTTPError):  # type: ignore[misc]
     """Taken on, and failed: 500, or INTERNAL. vLLM's own says "Internal server error" and no more."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why, HTTPStatus.INTERNAL_SERVER_ERROR)
+    def __init__(self, why: int | str | None) -> None:
+        """Where vLLM itself has given up, it says a number, or nothing."""
+        sentence = why if isinstance(why, str) else "The token source could make no more tokens of this request."
+        super().__init__(sentence, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 class Invalid(VLLMValidationError):  # type: ignore[misc]

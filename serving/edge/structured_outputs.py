@@ -6,6 +6,7 @@ from typing import Any
 
 from vllm.v1.engine import EngineCoreRequest
 
+from serving.edge.refusals import GivenUp
 from serving.edge.request_bounds import OutOfBounds
 
 # What vLLM's input processor is told of a request; the rest is for who adds it.
@@ -25,7 +26,8 @@ async def process(engine: Any, request_id: str, prompt: Any, params: Any, said: 
 async def followed(outputs: Any) -> AsyncIterator[Any]:
     """The outputs of such a request. If the token source gives up on it, it was the grammar: the client's error."""
     async with aclosing(outputs):
-        async for output in outputs:
-            if any(each.finish_reason == "error" for each in output.outputs):
-                raise OutOfBounds("structured_outputs", UNFOLLOWED)
-            yield output
+        try:
+            async for output in outputs:
+                yield output
+        except GivenUp as error:
+            raise OutOfBounds("structured_outputs", UNFOLLOWED) from error

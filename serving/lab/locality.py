@@ -11,7 +11,7 @@ from rich.table import Table
 
 from device_model.experts.locality import fit, in_lanes, law, lru_hit_rate, runs, top_quarter, touched, usage
 from device_model.experts.route_map import RouteMap, Routers
-from device_model.experts.touched import Tokens
+from device_model.experts.touched import PassTokens
 from device_model.load import load_setup
 from device_model.specs.table3 import TABLE3
 from device_model.step import IntArray
@@ -82,7 +82,7 @@ def measure(found: Sequence[Profiled], routers: Routers, seed: int) -> Result:
         "usage": {topic: np.round(shares, 5).tolist() for topic, shares in used.items()},
         "top_quarter": {topic: np.round(top_quarter(shares), 3).tolist() for topic, shares in used.items()},
         "hits": [
-            {"share": s, "batch": b, "trace": rate, "law": float(experts.hits(s, Tokens(b, 1)))}
+            {"share": s, "batch": b, "trace": rate, "law": float(experts.hits(s, PassTokens(b, 1)))}
             for (s, b), rate in hits.items()
         ],
         "touched": [
@@ -90,8 +90,8 @@ def measure(found: Sequence[Profiled], routers: Routers, seed: int) -> Result:
                 "tokens": n,
                 "between_requests": between[n],
                 "within_a_request": within[n],
-                "law_between": experts.touched(Tokens(n, 1)),
-                "law_within": experts.touched(Tokens(1, n)),
+                "law_between": experts.touched(PassTokens(n, 1)),
+                "law_within": experts.touched(PassTokens(1, n)),
             }
             for n in RUNS
         ],
@@ -127,7 +127,7 @@ def _as_model(requests: Requests, source: Routers, name: str, seed: int) -> list
             "batch": batch,
             "share": share,
             "trace": _rate(mapped, target, share, batch, seed),
-            "law": float(calibrated.hits(share, Tokens(batch, 1))),
+            "law": float(calibrated.hits(share, PassTokens(batch, 1))),
         }
         for batch in (1, 8)
         for share in SHARES

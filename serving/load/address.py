@@ -8,7 +8,7 @@ EMULATOR_HTTP_PORT = 8000  # Where an emulator's /metrics is, if all we know is 
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class EndpointAddress:
     """`netloc` is host and port as a URL writes them, `path` what stands before `/v1`."""
 
     scheme: str
@@ -17,7 +17,7 @@ class Address:
     path: str
 
     @classmethod
-    def of(cls, url: str) -> "Address":
+    def of(cls, url: str) -> "EndpointAddress":
         """Raises ValueError if it is not an address that `foreserve load` can call."""
         parts = urlsplit(url)
         if parts.scheme not in PORTS or not parts.hostname or parts.port == 0:

@@ -14,7 +14,7 @@ from serving.load.workload import LoadRequest
 
 
 @dataclass(slots=True, eq=False)
-class Trace:
+class RequestTimes:
     """One request as the client saw it."""
 
     scheduled_s: float  # When it was to be sent; every latency counts from here, so a slow client cannot hide a queue.
@@ -72,7 +72,7 @@ class Transport(Protocol):
         """The models that the endpoint lists; raises LoadError if it cannot be asked."""
         ...
 
-    async def stream(self, request: LoadRequest, model: str, trace: Trace) -> None:
+    async def stream(self, request: LoadRequest, model: str, trace: RequestTimes) -> None:
         """Sends the request and fills the trace until the stream ends."""
         ...
 

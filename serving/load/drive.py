@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from time import monotonic
 
-from serving.load.client import Trace, Transport
+from serving.load.client import RequestTimes, Transport
 from serving.load.workload import LoadRequest
 from serving.workload.source import AFTER_FAILURE_S
 
@@ -22,8 +22,8 @@ class Drive:
     def __init__(self, transport: Transport, model: str, speed: float, timeout_s: float) -> None:
         self.transport, self.model = transport, model
         self.speed, self.timeout_s = speed, timeout_s
-        self.traces: list[Trace] = []
-        self.in_flight: set[Trace] = set()
+        self.traces: list[RequestTimes] = []
+        self.in_flight: set[RequestTimes] = set()
         self.done = self.failed = self.ended_tokens = 0
 
     async def run(self, requests: Iterable[LoadRequest], most: int | None, after: After | None = None) -> None:
@@ -48,8 +48,8 @@ class Drive:
             ended_s = monotonic() - self.start_s + (AFTER_FAILURE_S if trace.error else 0.0)
             following = after(following, ended_s * self.speed) if after else None
 
-    async def _one(self, request: LoadRequest, due_s: float, slots: Slots) -> Trace:
-        trace = Trace(due_s, lag_s=monotonic() - due_s, slo=request.slo, name=request.name)
+    async def _one(self, request: LoadRequest, due_s: float, slots: Slots) -> RequestTimes:
+        trace = RequestTimes(due_s, lag_s=monotonic() - due_s, slo=request.slo, name=request.name)
         self.traces.append(trace)
         self.in_flight.add(trace)
         try:
@@ -65,7 +65,7 @@ class Drive:
             self.ended_tokens += trace.tokens
         return trace
 
-    async def _send(self, request: LoadRequest, trace: Trace) -> None:
+    async def _send(self, request: LoadRequest, trace: RequestTimes) -> None:
         try:
             async with asyncio.timeout(self.timeout_s):
                 await self.transport.stream(request, self.model, trace)

@@ -8,7 +8,7 @@ import grpc
 from google.protobuf import json_format
 
 from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
-from serving.load.client import Trace
+from serving.load.client import RequestTimes
 from serving.load.options import LoadError, LoadOptions, OptionError
 from serving.load.workload import LoadRequest, body
 
@@ -44,7 +44,7 @@ class GrpcTransport:
             raise LoadError(f"{self.options.url} does not list its models: {said}.") from error
         return [model.id for model in reply.data]
 
-    async def stream(self, request: LoadRequest, model: str, trace: Trace) -> None:
+    async def stream(self, request: LoadRequest, model: str, trace: RequestTimes) -> None:
         """Sends the request and fills the trace; a cancelled task cancels the call."""
         try:
             metadata = [*request.headers, *_bearer(request.api_key or self.options.api_key)]
@@ -63,7 +63,7 @@ class GrpcTransport:
         except json_format.ParseError as error:
             raise OptionError(f"--extra-body must fit the gRPC service: {error}.") from error
 
-    def _see(self, trace: Trace, at_s: float, chunk: Any) -> None:
+    def _see(self, trace: RequestTimes, at_s: float, chunk: Any) -> None:
         usage = None
         if chunk.HasField("usage"):
             usage = chunk.usage.prompt_tokens, chunk.usage.completion_tokens

@@ -16,7 +16,7 @@ import httpx
 import msgspec
 
 from serving.load.bearer import bearer
-from serving.load.client import Trace
+from serving.load.client import RequestTimes
 from serving.load.options import LoadError, LoadOptions
 from serving.load.sse import EventReader, message_of
 from serving.load.workload import LoadRequest, body
@@ -36,7 +36,7 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.done: asyncio.Future[None] | None = None
 
-    async def exchange(self, request: bytes, trace: Trace) -> None:
+    async def exchange(self, request: bytes, trace: RequestTimes) -> None:
         """Sends the request and reads its response into the trace; raises ConnectionLost."""
         self.parser = httptools.HttpResponseParser(self)
         self.reader = EventReader(trace)
@@ -135,7 +135,7 @@ class HttpTransport:
         except (ValueError, KeyError, TypeError) as error:
             raise LoadError(f"{url} is not an OpenAI model list.") from error
 
-    async def stream(self, request: LoadRequest, model: str, trace: Trace) -> None:
+    async def stream(self, request: LoadRequest, model: str, trace: RequestTimes) -> None:
         """Sends the request and fills the trace."""
         content = self._encode(body(request, self.options, model))
         head = self._head(request.headers, request.api_key or self.options.api_key)
@@ -156,7 +156,7 @@ class HttpTransport:
         while self.idle:
             self.idle.pop().close()
 
-    async def _exchange(self, message: bytes, trace: Trace) -> Connection:
+    async def _exchange(self, message: bytes, trace: RequestTimes) -> Connection:
         """The connection that brought the whole response; raises OSError if none did."""
         while True:
             reused = bool(self.idle)

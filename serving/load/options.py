@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from serving.load.address import Address
+from serving.load.address import EndpointAddress
 from serving.load.arrivals import KINDS
 from serving.security.client_trust import SYSTEMS, Trust, trust_of
 from serving.security.client_trust import add_arguments as trust_arguments
@@ -89,10 +89,10 @@ class LoadOptions:
         return DEFAULT_REQUESTS if self.num_requests is None and self.duration_s is None else self.num_requests
 
     @property
-    def address(self) -> Address:
+    def address(self) -> EndpointAddress:
         """Where the requests go."""
         try:
-            return Address.of(self.url)
+            return EndpointAddress.of(self.url)
         except ValueError:
             allowed = "must be http://HOST:PORT, https://, grpc:// or grpcs://"
             raise OptionError(f"--url {allowed}, not {self.url!r}.") from None

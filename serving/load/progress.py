@@ -8,7 +8,7 @@ from serving.load.drive import Drive
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LoadProgress:
     """How far a run is, in real seconds."""
 
     elapsed_s: float
@@ -22,7 +22,7 @@ class Progress:
         return f"{self.elapsed_s:5.1f} s  {counts}, {self.tokens_per_s:,.0f} tokens/s"
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[LoadProgress], None]
 
 
 class Meter:
@@ -33,10 +33,10 @@ class Meter:
         self.start_s = self.last_s = monotonic()
         self.last_tokens = 0
 
-    def read(self) -> Progress:
+    def read(self) -> LoadProgress:
         """Progress now. Outputs stand for the tokens of a request until its end brings the server's count."""
         drive, now_s = self.drive, monotonic()
         tokens = drive.ended_tokens + sum(len(trace.outputs_s) for trace in drive.in_flight)
         rate = (tokens - self.last_tokens) / max(now_s - self.last_s, 1e-6)
         self.last_s, self.last_tokens = now_s, tokens
-        return Progress(now_s - self.start_s, len(drive.in_flight), drive.done, drive.failed, max(0.0, rate))
+        return LoadProgress(now_s - self.start_s, len(drive.in_flight), drive.done, drive.failed, max(0.0, rate))

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from serving.load.client import Trace
+from serving.load.client import RequestTimes
 from serving.load.emulator import Fidelity
 from serving.load.options import Slos
 from serving.load.summary import Goodput, Quantiles, Summary
@@ -30,7 +30,7 @@ class Report:
     interrupted: bool = False
     classes: dict[str, Summary] = field(default_factory=dict)  # By SLO class, if requests named any.
     broken: str | None = None  # Why the workload ended before its end.
-    traces: Sequence[Trace] = ()  # Each request, as it was sent.
+    traces: Sequence[RequestTimes] = ()  # Each request, as it was sent.
 
     @property
     def refused(self) -> str | None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from serving.load.client import Trace
+from serving.load.client import RequestTimes
 
 
 class Delta(msgspec.Struct, gc=False):
@@ -37,28 +37,28 @@ class Choice(msgspec.Struct, gc=False):
         return bool(self.delta.text or not (self.delta.role or self.finish_reason))
 
 
-class Usage(msgspec.Struct, gc=False):
+class TokenUsage(msgspec.Struct, gc=False):
     """Token counts."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
 
-class Event(msgspec.Struct, gc=False):
+class SseEvent(msgspec.Struct, gc=False):
     """One chunk."""
 
     choices: list[Choice] | None = None
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
     error: Any = None
 
 
-_decode = msgspec.json.Decoder(Event).decode
+_decode = msgspec.json.Decoder(SseEvent).decode
 
 
 class EventReader:
     """Reads a stream into its trace, in pieces that may cut lines anywhere."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: RequestTimes) -> None:
         self.trace = trace
         self.done = False  # Whether `[DONE]` has come.
         self._rest = b""

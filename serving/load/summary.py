@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from serving.load.client import Trace
+from serving.load.client import RequestTimes
 from serving.load.options import Slos
 
 Values = NDArray[np.float64]
@@ -46,7 +46,7 @@ class Quantiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class LoadFailure:
     """Requests that failed in the same way, and what the first of them was told."""
 
     status: str
@@ -71,7 +71,7 @@ class Summary:
     completed: int
     failed: int
     cancelled: int
-    errors: list[Failure]
+    errors: list[LoadFailure]
     duration_s: float
     prompt_tokens: int
     output_tokens: int
@@ -97,7 +97,7 @@ class Summary:
         return n / self.duration_s if self.duration_s > 0 else 0.0
 
 
-def summarise(traces: Sequence[Trace], speed: float = 1.0) -> Summary:
+def summarise(traces: Sequence[RequestTimes], speed: float = 1.0) -> Summary:
     """The figures of a run."""
     done = [trace for trace in traces if trace.completed]
     cancelled = sum(trace.cancelled for trace in traces)
@@ -120,13 +120,13 @@ def summarise(traces: Sequence[Trace], speed: float = 1.0) -> Summary:
     )
 
 
-def by_class(traces: Sequence[Trace], speed: float = 1.0) -> dict[str, Summary]:
+def by_class(traces: Sequence[RequestTimes], speed: float = 1.0) -> dict[str, Summary]:
     """The figures by SLO class, if any request named one; "" for those that did not."""
     names = sorted({trace.slo for trace in traces})
     return {name: summarise([trace for trace in traces if trace.slo == name], speed) for name in names if any(names)}
 
 
-def goodput(traces: Sequence[Trace], slos: Slos, speed: float, duration_s: float) -> Goodput | None:
+def goodput(traces: Sequence[RequestTimes], slos: Slos, speed: float, duration_s: float) -> Goodput | None:
     """Goodput on the report's clock; None if no SLO is given or no request ended."""
     limits = slos.given()
     ended = [trace for trace in traces if not trace.cancelled]
@@ -136,7 +136,7 @@ def goodput(traces: Sequence[Trace], slos: Slos, speed: float, duration_s: float
     return Goodput(met / duration_s if duration_s > 0 else 0.0, met / len(ended), limits)
 
 
-def meets(trace: Trace, slos: Slos, speed: float = 1.0) -> bool:
+def meets(trace: RequestTimes, slos: Slos, speed: float = 1.0) -> bool:
     """Whether the request completed within every limit."""
     if not trace.completed:
         return False
@@ -144,22 +144,22 @@ def meets(trace: Trace, slos: Slos, speed: float = 1.0) -> bool:
     return all(value is None or limit is None or value * speed <= limit for value, limit in figures)
 
 
-def ttft_s(trace: Trace) -> float:
+def ttft_s(trace: RequestTimes) -> float:
     """Time to first token, in real seconds."""
     return trace.outputs_s[0] - trace.scheduled_s
 
 
-def e2e_s(trace: Trace) -> float:
+def e2e_s(trace: RequestTimes) -> float:
     """The whole request, in real seconds."""
     return trace.end_s - trace.scheduled_s
 
 
-def tpot_s(trace: Trace) -> float | None:
+def tpot_s(trace: RequestTimes) -> float | None:
     """Time per output token after the first, in real seconds; None for a single token."""
     return (e2e_s(trace) - ttft_s(trace)) / (trace.tokens - 1) if trace.tokens > 1 else None
 
 
-def itl_s(trace: Trace) -> Values:
+def itl_s(trace: RequestTimes) -> Values:
     """Times between tokens, in real seconds: n - 1 samples, which sum up to the time from the first to the last."""
     after_first = max(trace.tokens, len(trace.outputs_s)) - 1
     gaps = np.diff(trace.outputs_s)
@@ -167,7 +167,7 @@ def itl_s(trace: Trace) -> Values:
     return np.concatenate((np.zeros(together), np.repeat(gaps / k, k)))
 
 
-def _tokens_by_gap(trace: Trace, after_first: int) -> tuple[int, NDArray[np.int64]]:
+def _tokens_by_gap(trace: RequestTimes, after_first: int) -> tuple[int, NDArray[np.int64]]:
     """How many tokens came with the first one, and with each output after it."""
     gaps, counts = len(trace.outputs_s) - 1, np.array(trace.counts)
     if counts[0] > 0 and (np.diff(counts) > 0).all() and counts[-1] == after_first + 1:
@@ -177,13 +177,13 @@ def _tokens_by_gap(trace: Trace, after_first: int) -> tuple[int, NDArray[np.int6
     return 0, np.bincount(np.arange(after_first) * gaps // after_first, minlength=gaps)
 
 
-def _duration_s(traces: Sequence[Trace], done: Sequence[Trace]) -> float:
+def _duration_s(traces: Sequence[RequestTimes], done: Sequence[RequestTimes]) -> float:
     if not done:
         return 0.0
     return max(trace.end_s for trace in done) - min(trace.scheduled_s for trace in traces)
 
 
-def _failures(traces: Sequence[Trace]) -> list[Failure]:
+def _failures(traces: Sequence[RequestTimes]) -> list[LoadFailure]:
     """Those whose messages differ in numbers only are of one kind, and the first stands for them."""
     kinds: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], str] = {}
@@ -192,7 +192,7 @@ def _failures(traces: Sequence[Trace]) -> list[Failure]:
             kind = trace.status or "", re.sub(r"\d+", "#", trace.error)
             kinds[kind] += 1
             first.setdefault(kind, trace.error)
-    return [Failure(kind[0], first[kind], count) for kind, count in kinds.most_common()]
+    return [LoadFailure(kind[0], first[kind], count) for kind, count in kinds.most_common()]
 
 
 def _array(values: Iterable[float]) -> Values:

@@ -22,7 +22,7 @@ QUESTIONS = Path(__file__).with_name("questions.json")
 MARK = 4
 
 
-class Question(NamedTuple):
+class PromptQuestion(NamedTuple):
     """Its words, and how many tokens each is."""
 
     words: list[str]
@@ -78,13 +78,13 @@ def _asked() -> dict[str, list[str]]:
 
 
 @cache
-def _questions(topic: str) -> list[Question]:
+def _questions(topic: str) -> list[PromptQuestion]:
     found = [question.split() for question in _asked()[topic]]
     words = list(dict.fromkeys(word for question in found for word in question))
     # A word with the space before it is as many tokens wherever it stands.
     encoded = _tokenizer().encode_batch([f" {word}" for word in words], add_special_tokens=False)
     tokens = {word: len(encoding.ids) for word, encoding in zip(words, encoded, strict=True)}
-    return [Question(question, [tokens[word] for word in question]) for question in found]
+    return [PromptQuestion(question, [tokens[word] for word in question]) for question in found]
 
 
 @cache

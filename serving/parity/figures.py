@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from serving.load.client import Trace
+from serving.load.client import RequestTimes
 from serving.load.summary import Quantiles, e2e_s, tpot_s, ttft_s
 from serving.simulation.node import Outcome
 from serving.telemetry.flight_log import FlightRecord
@@ -26,7 +26,7 @@ METRICS = Times._fields
 STATISTICS = ("mean", "p50", "p99")
 
 
-class Row(NamedTuple):
+class ComparedRow(NamedTuple):
     """A request of the workload: its `Times` by side; on which device it was, and would be as planned; when it
     arrived, in emulated seconds since the run began; its prompt and output in tokens, as asked for and as they were;
     what it was about, and is by the workload; whether it slipped a step; and how much longer its client waited for all
@@ -54,12 +54,12 @@ class Row(NamedTuple):
 
 
 def rows_of(
-    traces: Iterable[Trace],
+    traces: Iterable[RequestTimes],
     speed: float,
     flights: Iterable[FlightRecord],
     virtual: tuple[Mapping[str, Outcome], Sequence[Outcome]],
     slipped: Iterable[str],
-) -> list[Row]:
+) -> list[ComparedRow]:
     """The requests that all four have seen to their end, in the order in which they were planned to arrive. `virtual`:
     the outcomes as arrived, by the server's ids, and as planned."""
     seen = {trace.name: trace for trace in traces if trace.completed}
@@ -72,7 +72,7 @@ def rows_of(
     began_s = both[0][1].arrival_s - both[0][0].request.arrival_s
     slips = set(slipped)
     return [
-        Row(
+        ComparedRow(
             id=flight.name,
             times={
                 CLIENT: _seen(seen[flight.name], speed),
@@ -97,7 +97,7 @@ def rows_of(
     ]
 
 
-def quantiles(rows: Iterable[Row], side: str, metric: str) -> Quantiles:
+def quantiles(rows: Iterable[ComparedRow], side: str, metric: str) -> Quantiles:
     """One figure over all requests that have it."""
     values = [getattr(row.times[side], metric) for row in rows]
     return Quantiles.of(np.array([value for value in values if value is not None]))
@@ -108,7 +108,7 @@ def times_of(outcome: Outcome) -> Times:
     return Times(outcome.ttft_s, outcome.tpot_s if outcome.tokens > 1 else None)
 
 
-def _seen(trace: Trace, speed: float) -> Times:
+def _seen(trace: RequestTimes, speed: float) -> Times:
     real_s = tpot_s(trace)
     return Times(ttft_s(trace) * speed, None if real_s is None else real_s * speed)
 

@@ -20,7 +20,7 @@ from serving.types import StepRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class LiveRun:
     """What the client saw, what its requests were to the devices' schedulers, and all steps."""
 
     report: Report
@@ -28,7 +28,7 @@ class Live:
     records: list[StepRecord]
 
 
-def run_live(scenario: Scenario, load: LoadOptions, grpc: bool) -> Live:
+def run_live(scenario: Scenario, load: LoadOptions, grpc: bool) -> LiveRun:
     """Bring the scenario up, send the load to it, and take it down. Raises ServerFailed, and what `run_load` raises."""
     with tempfile.TemporaryDirectory(prefix="foreserve-parity-") as folder:
         steps, flights = Path(folder) / "steps.jsonl", Path(folder) / "flights.jsonl"
@@ -39,4 +39,4 @@ def run_live(scenario: Scenario, load: LoadOptions, grpc: bool) -> Live:
             key = keys[0] if keys else None
             url, metrics_url = child.grpc_url if grpc else child.http_url, f"{child.http_url}/metrics"
             report = uvloop.run(run_load(replace(load, url=url, metrics_url=metrics_url, api_key=key), line))
-        return Live(report, read_flight_log(flights), read_step_log(steps))
+        return LiveRun(report, read_flight_log(flights), read_step_log(steps))

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Mapping
 
 from serving.scenario.scenario import Scenario
 from serving.simulation.node import Outcome
-from serving.simulation.simulator import Simulated
+from serving.simulation.simulator import Simulator
 from serving.telemetry.flight_log import FlightRecord
 from serving.types import Request, StepRecord
 
 
-class Replayed(Simulated):
+class Replayed(Simulator):
     """A scenario whose router chooses as it did before: by request, on which device it was served."""
 
     def __init__(self, scenario: Scenario, homes: Mapping[str, int]) -> None:
-        """Step by step, as a server does it. Raises as `Simulated` does."""
+        """Step by step, as a server does it. Raises as `Simulator` does."""
         super().__init__(scenario, leaps=False)
         self._homes = homes
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from serving.parity.figures import CLIENT, DEVICE, METRICS, PLANNED, SIDES, STATISTICS, Row, quantiles
+from serving.parity.figures import CLIENT, DEVICE, METRICS, PLANNED, SIDES, STATISTICS, ComparedRow, quantiles
 from serving.parity.run import Parity
 from serving.parity.verdict import FEW, LIMITS
 from serving.types import StepRecord
@@ -114,7 +114,7 @@ def _figures(found: Parity) -> Table:
     return table
 
 
-def _worst(rows: Sequence[Row]) -> Table:
+def _worst(rows: Sequence[ComparedRow]) -> Table:
     """The requests whose first token came at the most different times, live on the device and as planned."""
     title = f"Of {len(rows)} requests those that differ most, in ms (all: --csv, --json)"
     table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="")
@@ -128,7 +128,7 @@ def _worst(rows: Sequence[Row]) -> Table:
     return table
 
 
-def _apart_s(row: Row) -> float:
+def _apart_s(row: ComparedRow) -> float:
     return abs(row.times[DEVICE].ttft_s - row.times[PLANNED].ttft_s)
 
 
@@ -198,7 +198,7 @@ def _agreement(found: Parity, which: str) -> dict[str, Any]:
     }
 
 
-def _flat(row: Row) -> dict[str, Any]:
+def _flat(row: ComparedRow) -> dict[str, Any]:
     times = {
         f"{metric.removesuffix('_s')}_{side}_s": getattr(row.times[side], metric)
         for metric in METRICS

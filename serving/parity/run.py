@@ -7,7 +7,7 @@ from typing import Any
 
 from serving.load.options import LoadOptions
 from serving.load.report import Report
-from serving.parity.figures import CLIENT, Row, rows_of
+from serving.parity.figures import CLIENT, ComparedRow, rows_of
 from serving.parity.live import run_live
 from serving.parity.replay import replay
 from serving.parity.schedule import Agreement, agreement, slipped
@@ -34,7 +34,7 @@ class Parity:
     scenario: Scenario
     planned: int
     report: Report
-    rows: list[Row]
+    rows: list[ComparedRow]
     steps: dict[str, list[StepRecord]]
     arrived: Agreement
     heard: Agreement

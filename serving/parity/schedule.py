@@ -14,7 +14,7 @@ from serving.telemetry.flight_log import FlightRecord
 from serving.types import StepRecord
 
 
-class Shape(NamedTuple):
+class StepShape(NamedTuple):
     """What a step is made of, whenever it is made: its mode, sequences in it, and tokens that are new in it."""
 
     mode: str
@@ -25,15 +25,15 @@ class Shape(NamedTuple):
         return f"{self.mode.upper()} of {self.batch}, {self.new_tokens} new tokens"
 
 
-class Difference(NamedTuple):
+class ScheduleDifference(NamedTuple):
     """The first step of a device, `place` steps from its beginning, that is not the same; None: there is none. `at_s`
     is when it began."""
 
     device: int
     place: int
     at_s: float
-    live: Shape | None
-    virtual: Shape | None
+    live: StepShape | None
+    virtual: StepShape | None
 
 
 class Agreement(NamedTuple):
@@ -42,7 +42,7 @@ class Agreement(NamedTuple):
 
     steps: int
     agree: int
-    first: Difference | None
+    first: ScheduleDifference | None
     apart_s: float
 
     @property
@@ -90,10 +90,10 @@ def _by_device(records: Iterable[StepRecord]) -> dict[int, list[StepRecord]]:
     return steps
 
 
-def _difference(device: int, place: int, live: StepRecord | None, virtual: StepRecord | None) -> Difference:
+def _difference(device: int, place: int, live: StepRecord | None, virtual: StepRecord | None) -> ScheduleDifference:
     began_s = [record.start_s for record in (live, virtual) if record is not None]
-    return Difference(device, place, began_s[0], _shape(live), _shape(virtual))
+    return ScheduleDifference(device, place, began_s[0], _shape(live), _shape(virtual))
 
 
-def _shape(record: StepRecord | None) -> Shape | None:
-    return None if record is None else Shape(record.mode, record.batch, record.new_tokens)
+def _shape(record: StepRecord | None) -> StepShape | None:
+    return None if record is None else StepShape(record.mode, record.batch, record.new_tokens)

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from serving.load.summary import Quantiles
-from serving.parity.figures import METRICS, STATISTICS, Row, Times, times_of
+from serving.parity.figures import METRICS, STATISTICS, ComparedRow, Times, times_of
 from serving.scenario.scenario import Scenario
 from serving.simulation.play import play_from
 from serving.workload import Ask, Source, Workload
@@ -52,7 +52,7 @@ class Late(Source):
         return float(self._rng.choice(self._delays_s))
 
 
-def spread(workload: Workload, scenario: Scenario, rows: Sequence[Row], step_s: float) -> dict[Key, Spread]:
+def spread(workload: Workload, scenario: Scenario, rows: Sequence[ComparedRow], step_s: float) -> dict[Key, Spread]:
     """Each figure over the requests of `rows`, when each is as late as one of them was live: `RUNS` runs, and `SIGMAS`
     standard deviations of the difference between two. One that slipped was a step later, of `step_s` on average."""
     if not rows:

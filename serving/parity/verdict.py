@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from serving.parity.figures import CLIENT, DEVICE, METRICS, PLANNED, Row, quantiles
+from serving.parity.figures import CLIENT, DEVICE, METRICS, PLANNED, ComparedRow, quantiles
 from serving.parity.schedule import Agreement
 from serving.parity.spread import Key, Spread
 
@@ -58,7 +58,7 @@ class Check(NamedTuple):
         )
 
 
-def checks_of(rows: Sequence[Row], speed: float, spreads: Mapping[Key, Spread]) -> list[Check]:
+def checks_of(rows: Sequence[ComparedRow], speed: float, spreads: Mapping[Key, Spread]) -> list[Check]:
     """All figures that have a limit, where there are any requests; `spreads` by metric and statistic."""
     found = []
     for side in (DEVICE, CLIENT):
@@ -85,7 +85,7 @@ def differs(arrived: Agreement, heard: Agreement) -> str | None:
     )
 
 
-def _floor_s(rows: Sequence[Row], metric: str) -> float:
+def _floor_s(rows: Sequence[ComparedRow], metric: str) -> float:
     """What clocks can't tell apart, in real seconds: of TPOT it is shared by all tokens after the first."""
     if metric == "ttft_s":
         return STAMP_S

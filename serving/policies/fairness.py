@@ -8,7 +8,7 @@ comes back after it had nothing to do is lifted to the lowest counter of the oth
 from collections import Counter
 from collections.abc import Callable
 
-from serving.policies.waiting import Queue
+from serving.policies.waiting import WaitingQueue
 from serving.types import NEVER, Request
 
 # Weights of the paper's evaluation (5.1), which follow what providers ask for them.
@@ -18,9 +18,9 @@ PROMPT_WEIGHT, OUTPUT_WEIGHT = 1.0, 2.0
 class FairQueue:
     """A queue for each key. To choose takes time in proportion to the keys that wait, which are few."""
 
-    def __init__(self, make: Callable[[], Queue]) -> None:
+    def __init__(self, make: Callable[[], WaitingQueue]) -> None:
         self._make = make
-        self._queues: dict[str, Queue] = {}
+        self._queues: dict[str, WaitingQueue] = {}
         self._served: dict[str, float] = {}
         self._running: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from serving.policies.step_options import PLAIN, Way
+from serving.policies.step_options import PLAIN, StepOption
 
 POLICIES = tuple(sorted(path.stem.replace("_", "-") for path in (Path(__file__).parent / "mode").glob("[a-z]*.py")))
 """The mode policies: the files of `mode/`."""
@@ -30,7 +30,7 @@ class Mode(Enum):
 PLAINLY, DRAFTING, EITHER = Mode
 
 
-class Verdict(NamedTuple):
+class ModeVerdict(NamedTuple):
     """What a policy allows, and why."""
 
     mode: Mode
@@ -43,10 +43,10 @@ class Bounds(NamedTuple):
     tau: int
 
 
-class Policy(Protocol):
+class ModePolicy(Protocol):
     """Judges a batch of which `decoding` sequences decode, and whose last step was `drafting` or not."""
 
-    def judge(self, decoding: int, drafting: bool) -> Verdict: ...
+    def judge(self, decoding: int, drafting: bool) -> ModeVerdict: ...
 
 
 class Modes:
@@ -55,7 +55,7 @@ class Modes:
     `depths` are those that a draft may have; none for a device that has no draft.
     """
 
-    def __init__(self, policy: Policy, depths: tuple[int, ...], objective: str = SPEED) -> None:
+    def __init__(self, policy: ModePolicy, depths: tuple[int, ...], objective: str = SPEED) -> None:
         self._policy, self._depths, self._objective = policy, depths, objective
         self._drafting = False
 
@@ -65,21 +65,21 @@ class Modes:
         module = import_module(f"serving.policies.mode.{name.replace('-', '_')}")
         return Modes(module.Policy(Bounds(tau)), depths, objective)
 
-    def candidates(self, decoding: int) -> tuple[tuple[int, ...], Verdict]:
+    def candidates(self, decoding: int) -> tuple[tuple[int, ...], ModeVerdict]:
         """The depths that are worth weighing for a batch of which so many decode, and the policy's verdict."""
         if not decoding:
-            return (PLAIN,), Verdict(PLAINLY, "nothing decodes")
+            return (PLAIN,), ModeVerdict(PLAINLY, "nothing decodes")
         if not self._depths:
-            return (PLAIN,), Verdict(PLAINLY, "no draft")
+            return (PLAIN,), ModeVerdict(PLAINLY, "no draft")
         verdict = self._policy.judge(decoding, self._drafting)
         either = {PLAINLY: (PLAIN,), DRAFTING: self._depths, EITHER: (PLAIN, *self._depths)}
         return either[verdict.mode], verdict
 
-    def steps(self, verdict: Verdict, horizon: int) -> int:
+    def steps(self, verdict: ModeVerdict, horizon: int) -> int:
         """For how many steps a plain batch need not be weighed again."""
         return min(horizon, WEIGH_STEPS) if verdict.mode is EITHER else horizon
 
-    def choose(self, ways: list[Way], verdict: Verdict) -> tuple[Way, str]:
+    def choose(self, ways: list[StepOption], verdict: ModeVerdict) -> tuple[StepOption, str]:
         """The way to go, and why. A batch in which nothing decodes leaves the mode as it is."""
         best = max(ways, key=self._worth)
         reason = verdict.reason
@@ -89,7 +89,7 @@ class Modes:
             self._drafting = best.depth != PLAIN
         return best, reason
 
-    def _weighed(self, ways: list[Way], best: Way) -> tuple[Way, str]:
+    def _weighed(self, ways: list[StepOption], best: StepOption) -> tuple[StepOption, str]:
         """The best of all, unless the best of the present mode is as good but for a little."""
         present = [way for way in ways if (way.depth != PLAIN) == self._drafting]
         stay = max(present, key=self._worth, default=best)
@@ -97,5 +97,5 @@ class Modes:
             return stay, "as good"
         return best, "more tokens per second" if self._objective == SPEED else "more tokens per joule"
 
-    def _worth(self, way: Way) -> float:
+    def _worth(self, way: StepOption) -> float:
         return way.tokens_per_s if self._objective == SPEED else way.tokens_per_j

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from device_model.experts.topic_usage import UNKNOWN, Usage
+from device_model.experts.topic_usage import UNKNOWN, TopicUsage
 from device_model.step import IntArray, StepCost, StepPlan
-from serving.policies.step_options import Mix, Model
+from serving.policies.step_options import Mix, StepModel
 from serving.types import Batch
 
 LRU, HOT, TOPIC = PLACEMENTS = ("lru", "hot", "topic")
 """Cached by LRU, as the calibrated law has it; placed once, for all topics; placed for the topics of the batch."""
 
 
-class Placed(NamedTuple):
+class PlacedPlan(NamedTuple):
     """A batch's plan with the experts that HB holds during it, and what it cost to bring them in, if any were."""
 
     plan: StepPlan
@@ -28,28 +28,28 @@ class Placed(NamedTuple):
 class Placing:
     """Places experts. It remembers what for."""
 
-    def __init__(self, model: Model, usage: Usage, policy: str) -> None:
+    def __init__(self, model: StepModel, usage: TopicUsage, policy: str) -> None:
         self._model, self._usage, self._follows = model, usage, policy == TOPIC
         self._everyone = usage.mix(np.array([UNKNOWN]))
         self._placed: Mix | None = None
         self._judged: tuple[str, ...] = ()
 
-    def place(self, batch: Batch, depth: int, ext_bytes_per_s: float) -> Placed:
+    def place(self, batch: Batch, depth: int, ext_bytes_per_s: float) -> PlacedPlan:
         """What HB holds while this batch is carried out, which will draft to about `depth`."""
         topics = self._topics(batch)
         mix = self._usage.mix(topics) if self._follows else self._everyone
         plan = StepPlan(batch.plan.new_tokens, batch.plan.context, topics=topics, placed=self._placed)
         if mix == self._placed or tuple(batch.ids) == self._judged:
-            return Placed(plan)
+            return PlacedPlan(plan)
         self._judged = tuple(batch.ids)
         after = StepPlan(plan.new_tokens, plan.context, topics=topics, placed=mix)
         swap = self._model.swap(after, self._placed, ext_bytes_per_s)
         if self._placed is not None:
             took_s, takes_s = (self._left_s(batch, each, depth, ext_bytes_per_s) for each in (self._placed, mix))
             if took_s - takes_s <= swap.latency_s:
-                return Placed(plan)
+                return PlacedPlan(plan)
         self._placed = mix
-        return Placed(after, swap)
+        return PlacedPlan(after, swap)
 
     def _left_s(self, batch: Batch, mix: Mix, depth: int, ext_bytes_per_s: float) -> float:
         """Seconds that the batch takes for the tokens that its sequences have left on average. Prompts in it are taken

@@ -2,23 +2,23 @@
 
 from collections.abc import Iterable
 
-from serving.policies.routing import Policy, View
+from serving.policies.routing import FleetView, RoutingPolicy
 from serving.types import Request
 
 
 class Router:
     """Devices by index. One is closed while it drains or is lost: nothing new goes there."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: RoutingPolicy) -> None:
         self._policy = policy
-        self._views: dict[int, View] = {}
+        self._views: dict[int, FleetView] = {}
         self._open: set[int] = set()
         # The views of those that are open; made anew when that has changed.
-        self._choice: list[View] = []
+        self._choice: list[FleetView] = []
 
     def add(self, device: int, token_s: float) -> None:
         """A device takes requests; `token_s`: how long a token of a lone request takes there."""
-        self._views[device] = View(device, token_s)
+        self._views[device] = FleetView(device, token_s)
         self._open.add(device)
         self._choice = []
 

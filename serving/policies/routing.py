@@ -32,7 +32,7 @@ TOPICAL = (TOPIC_AFFINE, SCORE)
 
 
 @dataclass(slots=True)
-class View:
+class FleetView:
     """What a router knows of a device that takes requests: how long a token of a lone request takes there, and the
     requests in flight on it, with the tokens of their prompts."""
 
@@ -42,19 +42,19 @@ class View:
     tokens: int = 0
 
 
-class Policy(Protocol):
+class RoutingPolicy(Protocol):
     """Chooses among devices, of which there is at least one; it may remember what it chose."""
 
-    def choose(self, request: Request, devices: Sequence[View]) -> View: ...
+    def choose(self, request: Request, devices: Sequence[FleetView]) -> FleetView: ...
 
 
-def loads_of(devices: Sequence[View]) -> list[float]:
+def loads_of(devices: Sequence[FleetView]) -> list[float]:
     """The load that each device would have with one more request."""
     fastest_s = min([device.token_s for device in devices])
     return [(device.requests + 1) * device.token_s / fastest_s for device in devices]
 
 
-def least_loaded(devices: Sequence[View]) -> View:
+def least_loaded(devices: Sequence[FleetView]) -> FleetView:
     """The device with the least load; among equals that with fewer prompt tokens, then that with the lower index."""
     loads = loads_of(devices)
     least = min(loads)
@@ -62,7 +62,7 @@ def least_loaded(devices: Sequence[View]) -> View:
     return min(equals, key=lambda device: (device.tokens, device.index))
 
 
-def with_room(devices: Sequence[View]) -> list[View]:
+def with_room(devices: Sequence[FleetView]) -> list[FleetView]:
     """The devices to which a request may go for the sake of affinity: the least loaded is among them."""
     loads = loads_of(devices)
     most = SPILL_FACTOR * min(loads) + SPILL_REQUESTS
@@ -75,7 +75,7 @@ class RoundRobin:
     def __init__(self) -> None:
         self._last = -1
 
-    def choose(self, request: Request, devices: Sequence[View]) -> View:
+    def choose(self, request: Request, devices: Sequence[FleetView]) -> FleetView:
         chosen = min(devices, key=lambda device: (device.index <= self._last, device.index))
         self._last = chosen.index
         return chosen
@@ -84,7 +84,7 @@ class RoundRobin:
 class LeastLoaded:
     """The device with the least load."""
 
-    def choose(self, request: Request, devices: Sequence[View]) -> View:
+    def choose(self, request: Request, devices: Sequence[FleetView]) -> FleetView:
         return least_loaded(devices)
 
 
@@ -95,13 +95,13 @@ class TopicAffine:
     def __init__(self) -> None:
         self._homes: dict[str, int] = {}
 
-    def choose(self, request: Request, devices: Sequence[View]) -> View:
+    def choose(self, request: Request, devices: Sequence[FleetView]) -> FleetView:
         if not request.topic:
             return least_loaded(devices)
         home = self.home(request.topic, devices)
         return min(with_room(devices), key=lambda device: (device.index < home, device.index))
 
-    def home(self, topic: str, devices: Sequence[View]) -> int:
+    def home(self, topic: str, devices: Sequence[FleetView]) -> int:
         """Where a topic is at home: it moves when that device is gone, or has two topics more than another."""
         others = [home for other, home in self._homes.items() if other != topic]
         counts = {device.index: others.count(device.index) for device in devices}
@@ -141,7 +141,7 @@ class PrefixAffine:
     def __init__(self) -> None:
         self._prefixes = Prefixes()
 
-    def choose(self, request: Request, devices: Sequence[View]) -> View:
+    def choose(self, request: Request, devices: Sequence[FleetView]) -> FleetView:
         roomy = with_room(devices)
         shared = [self._prefixes.shared(request, device.index) for device in roomy]
         best = [device for device, share in zip(roomy, shared, strict=True) if share == max(shared)]
@@ -160,7 +160,7 @@ class Score:
         self._prefixes = Prefixes()
         self._topics = TopicAffine()
 
-    def choose(self, request: Request, devices: Sequence[View]) -> View:
+    def choose(self, request: Request, devices: Sequence[FleetView]) -> FleetView:
         loads = loads_of(devices)
         least = min(loads) + SPILL_REQUESTS
         home = self._topics.home(request.topic, devices) if request.topic else None
@@ -177,7 +177,7 @@ class Score:
         return chosen
 
 
-def make_policy(text: str) -> Policy:
+def make_policy(text: str) -> RoutingPolicy:
     """The policy called `text`, one of `ROUTERS`; `score` may have weights: `score: load=1, topic=0.5, prefix=1`.
 
     Raises `TermError`.

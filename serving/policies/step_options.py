@@ -22,7 +22,7 @@ PLAIN = 0
 """The depth of a step that doesn't draft."""
 
 
-class Way(NamedTuple):
+class StepOption(NamedTuple):
     """One way: drafting to a `depth`, or plainly (`PLAIN`).
 
     `costs` are of the coming steps, if it is plain, else of one. `tokens` are what all sequences that decode get of the
@@ -43,17 +43,19 @@ class Way(NamedTuple):
         return self.tokens / float(self.costs.energy_j[0].sum())
 
 
-class Model(Protocol):
-    """Answers what steps would cost: `Ways`, or an actor that owns them."""
+class StepModel(Protocol):
+    """Answers what steps would cost: `StepOptions`, or an actor that owns them."""
 
-    def ways(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None, depths: Sequence[int]) -> list[Way]: ...
+    def ways(
+        self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None, depths: Sequence[int]
+    ) -> list[StepOption]: ...
 
     def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost: ...
 
     def swap(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost: ...
 
 
-class Ways:
+class StepOptions:
     """A device, and where the acceptance rates of its drafts come from."""
 
     def __init__(self, device: RooflineDevice, acceptance: str = PUBLISHED) -> None:
@@ -75,29 +77,29 @@ class Ways:
 
     def ways(
         self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None, depths: Sequence[int] = (PLAIN,)
-    ) -> list[Way]:
+    ) -> list[StepOption]:
         """The ways of `depths` to carry out the next step of `plan`, and `steps` in all if it is a plain one.
 
         Where nothing decodes all ways are the plain one. ValueError for a depth that the device can't draft to.
         """
         decoding = int((plan.new_tokens == 1).sum())
         if not decoding:
-            return [Way(PLAIN, self.device.probe(plan, steps, ext_bytes_per_s), 0.0)]
+            return [StepOption(PLAIN, self.device.probe(plan, steps, ext_bytes_per_s), 0.0)]
         return [
             self._drafting(plan, decoding, depth, ext_bytes_per_s)
             if depth
-            else Way(PLAIN, self.device.probe(plan, steps, ext_bytes_per_s), decoding)
+            else StepOption(PLAIN, self.device.probe(plan, steps, ext_bytes_per_s), decoding)
             for depth in depths
         ]
 
-    def _drafting(self, plan: StepPlan, decoding: int, depth: int, ext_bytes_per_s: float | None) -> Way:
+    def _drafting(self, plan: StepPlan, decoding: int, depth: int, ext_bytes_per_s: float | None) -> StepOption:
         draft = self.device.draft
         if draft is None:
             raise ValueError(f"The depth is {depth}; a device without a draft decodes plainly ({PLAIN})")
         shape = draft.shape_at(depth)
         costs = self.device.probe(dataclasses.replace(plan, draft=shape), 1, ext_bytes_per_s)
         rate = chain_rate(self.acceptance(plan).alpha * self.calibrated, self.calibrated)
-        return Way(depth, costs, decoding * (1.0 + mean_accepted(rate, depth)), rate)
+        return StepOption(depth, costs, decoding * (1.0 + mean_accepted(rate, depth)), rate)
 
     def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None = None) -> StepCost:
         """What it costs to move the KV cache of so many tokens from EXT to HB, and from HB to EXT."""

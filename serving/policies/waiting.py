@@ -30,15 +30,15 @@ class Terms:
         return min(request.deadline_s - self.prefill_s(request.prompt_tokens), request.arrival_s + self.patience_s)
 
 
-class Policy:
+class QueuePolicy:
     """What a queue does unless it says otherwise: hold nobody back."""
 
     def wakes_s(self, at_s: float) -> float:
-        """See `Queue`."""
+        """See `WaitingQueue`."""
         return NEVER
 
 
-class Queue(Protocol):
+class WaitingQueue(Protocol):
     """Requests that have arrived and wait."""
 
     def push(self, request: Request) -> None:

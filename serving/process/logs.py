@@ -22,7 +22,7 @@ def start_logging(form: str, level: str) -> None:
     To be called before vLLM is imported, which would otherwise set up a log of its own.
     """
     handler = Stderr(sys.stderr)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    handler.setFormatter(JsonFormatter() if form == "json" else TextLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("foreserve").setLevel(level.upper())
     if form == "json":
@@ -74,7 +74,7 @@ class TextLines(logging.Formatter):
         return line + ("\n" + self.formatException(record.exc_info) if record.exc_info else "")
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """An object a line: `timestamp`, `level`, `logger`, `message`, then the fields."""
 
     def format(self, record: logging.LogRecord) -> str:

@@ -27,7 +27,7 @@ AGAIN_S = 0.5
 TIDY_S = 12.0
 
 
-class Guard:
+class FolderGuard:
     """The process that tidies up after this one. One that is killed is replaced."""
 
     def __init__(self, folder: Path, shared: bool = False) -> None:
@@ -75,7 +75,7 @@ def run_folder() -> Iterator[Path]:
     hold(folder)
     before = os.environ.get(guard.MARK)
     os.environ[guard.MARK] = str(folder)
-    _guards[folder] = Guard(folder)
+    _guards[folder] = FolderGuard(folder)
     try:
         yield folder
     finally:
@@ -87,7 +87,7 @@ def run_folder() -> Iterator[Path]:
 
 
 # Of the runs of this process, of which there is one at a time but in tests.
-_guards: dict[Path, Guard] = {}
+_guards: dict[Path, FolderGuard] = {}
 _locks: dict[Path, int] = {}
 
 
@@ -109,7 +109,7 @@ def share(folder: Path) -> None:
     """See to the folder of a run that another host has started, as far as it is on this one."""
     hold(folder)
     if folder not in _guards:
-        _guards[folder] = Guard(folder, shared=True)
+        _guards[folder] = FolderGuard(folder, shared=True)
 
 
 def hold(folder: Path) -> Path:

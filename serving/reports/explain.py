@@ -11,7 +11,7 @@ from device_model.roofline import Part, Stage
 from device_model.specs.spec import SpecError
 from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepCost, StepPlan
-from serving.policies.step_options import Ways
+from serving.policies.step_options import StepOptions
 
 
 class Drafts(NamedTuple):
@@ -113,7 +113,7 @@ def _print_cost(console: Console, cost: StepCost) -> None:
 
 def _print_accepted(console: Console, device: RooflineDevice, plan: StepPlan, acceptance: str) -> float:
     assert device.draft is not None and plan.draft is not None  # only devices that draft come here
-    rate, depth = Ways(device, acceptance).acceptance(plan), plan.draft.depth
+    rate, depth = StepOptions(device, acceptance).acceptance(plan), plan.draft.depth
     accepted = accepted_at(rate.alpha, device.draft.shape.depth, depth)
     console.print(f"Accepted: {accepted:.2f} of {depth} drafts (alpha {rate.alpha:.2f}), and one token more")
     if rate.caveat:

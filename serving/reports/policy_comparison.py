@@ -12,14 +12,14 @@ import msgspec
 import numpy as np
 
 from device_model.acceptance import batch_plan
-from serving.device.device_spec import Emulated
+from serving.device.device_spec import DeviceSpec
 from serving.policies.modes import POLICIES as MODES
 from serving.policies.step_options import PLAIN
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import SloClass, parse_classes
 from serving.scheduler.config import BATCHING, PREFILL
 from serving.simulation.node import Outcome
-from serving.simulation.simulator import Simulated
+from serving.simulation.simulator import Simulator
 from serving.topics.names import NAMES
 from serving.types import Request, StepRecord
 
@@ -38,7 +38,7 @@ RAMP = range(1, 33)
 STEPS_AT_EACH = 20
 
 
-class Figures(NamedTuple):
+class PolicyFigures(NamedTuple):
     """What came of a run. Times in emulated seconds; rates and shares of all requests, `itl_p99_s` and hits of decode
     steps."""
 
@@ -109,10 +109,10 @@ def mixed(count: int, seed: int, rate_per_s: float, hurried: bool = True) -> lis
 
 def run(scenario: Scenario, requests: list[Request]) -> tuple[list[Outcome], list[StepRecord]]:
     """A scenario's devices, fed with the requests."""
-    return Simulated(scenario).serve(requests)
+    return Simulator(scenario).serve(requests)
 
 
-def figures(outcomes: list[Outcome], records: list[StepRecord]) -> Figures:
+def figures(outcomes: list[Outcome], records: list[StepRecord]) -> PolicyFigures:
     """What came of a run."""
     ttft = np.array([each.ttft_s for each in outcomes])
     gaps = [later - one for each in outcomes for one, later in pairwise(each.tokens_s) if later > one]
@@ -120,7 +120,7 @@ def figures(outcomes: list[Outcome], records: list[StepRecord]) -> Figures:
     tokens = sum(each.tokens for each in outcomes)
     last_s = max(each.last_s for each in outcomes)
     good = sum(each.good for each in outcomes)
-    return Figures(
+    return PolicyFigures(
         ttft_s=float(ttft.mean()),
         ttft_p99_s=float(np.percentile(ttft, 99)),
         tpot_s=float(np.mean([each.tpot_s for each in outcomes])),
@@ -141,7 +141,7 @@ def ramp(scenario: Scenario, hardware: str) -> list[dict[str, Any]]:
     scenario = dataclasses.replace(scenario, hardware=hardware)
     rows = []
     for name in MODES:
-        emulated = Emulated.of(dataclasses.replace(scenario, mode=name), scenario.members[0])
+        emulated = DeviceSpec.of(dataclasses.replace(scenario, mode=name), scenario.members[0])
         ways = emulated.load()
         modes = emulated.switching.modes(ways)
         for batch in np.repeat([*RAMP, *reversed(RAMP)], STEPS_AT_EACH).tolist():

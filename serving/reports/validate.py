@@ -13,7 +13,7 @@ from device_model.specs.spec import SpecError
 from device_model.specs.table3 import TABLE3, Cell, read_cells
 from device_model.validation.cells import setup_of
 from device_model.validation.errors import Errors, Predicted, errors_of, predicted
-from device_model.validation.headlines import Headline, Point, headlines, points
+from device_model.validation.headlines import Headline, HeadlinePoint, headlines, points
 
 SYSTEMS = ("elmoe3d",)
 # Relative errors that are explained one by one.
@@ -29,7 +29,7 @@ class Validation:
         if not cells:
             raise SpecError(f"{reference} has no cell; a validation needs at least one row.")
         self.rows = [predicted(cell, setup_of(cell)) for cell in cells]
-        self.points: list[Point] = points()
+        self.points: list[HeadlinePoint] = points()
         self.headlines: list[Headline] = headlines(self.rows, self.points)
 
     def errors(self) -> list[tuple[str, str, Errors, Errors]]:

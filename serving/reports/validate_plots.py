@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 from device_model.specs.hardware_file import load_hardware
 from device_model.step import Energy
 from device_model.validation.errors import Predicted
-from device_model.validation.headlines import Point
+from device_model.validation.headlines import HeadlinePoint
 from serving.process.output_folder import make_folder
 
 NAMES = {
@@ -31,7 +31,7 @@ COMPONENTS = ("compute", "EXT", "HB", "communication", "static")
 MARKERS = "osD^"
 
 
-def draw(rows: Sequence[Predicted], sixteen: Sequence[Point], folder: Path) -> list[Path]:
+def draw(rows: Sequence[Predicted], sixteen: Sequence[HeadlinePoint], folder: Path) -> list[Path]:
     """All pictures, as PNG files in `folder`; their paths."""
     make_folder("--plots", folder)
     figures = {
@@ -78,7 +78,7 @@ def _diagonal(panel: Axes, mode: str) -> None:
     panel.minorticks_off()
 
 
-def speedup(sixteen: Sequence[Point]) -> Figure:
+def speedup(sixteen: Sequence[HeadlinePoint]) -> Figure:
     """Bars as in ELMoE-3D's Fig. 14, each platform in its better mode; hatched where that is speculation."""
     figure, panels = _by_target(sixteen, "speedup over the xPU")
     systems = [name for name in NAMES if name != "xpu"]
@@ -94,7 +94,7 @@ def speedup(sixteen: Sequence[Point]) -> Figure:
     return figure
 
 
-def energy(sixteen: Sequence[Point]) -> Figure:
+def energy(sixteen: Sequence[HeadlinePoint]) -> Figure:
     """Stacked bars as in ELMoE-3D's Fig. 15: joules a token, by component, over those of ELMoE-3D."""
     figure, panels = _by_target(sixteen, "energy per token over ELMoE-3D's")
     colours = plt.colormaps["tab10"].colors  # type: ignore[attr-defined]
@@ -113,7 +113,7 @@ def energy(sixteen: Sequence[Point]) -> Figure:
     return figure
 
 
-def _by_target(sixteen: Sequence[Point], label: str) -> tuple[Figure, list[tuple[Axes, list[Point]]]]:
+def _by_target(sixteen: Sequence[HeadlinePoint], label: str) -> tuple[Figure, list[tuple[Axes, list[HeadlinePoint]]]]:
     targets = list(dict.fromkeys(point.target for point in sixteen))
     figure, axes = plt.subplots(1, len(targets), figsize=(15, 4.6), layout="constrained", squeeze=False)
     panels = []

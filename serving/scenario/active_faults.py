@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from device_model.condition import Condition
-from serving.scenario.faults import LPDDR, STALL, Event, Fault, condition_of
+from serving.scenario.faults import LPDDR, STALL, Fault, FaultEvent, condition_of
 
 
 class Active(NamedTuple):
@@ -23,7 +23,7 @@ class ActiveFaults:
         self._tier = tier
         self._there: dict[tuple[int, int], Active] = {}
 
-    def begin(self, id: int, fault: Fault, event: Event, at_s: float) -> None:
+    def begin(self, id: int, fault: Fault, event: FaultEvent, at_s: float) -> None:
         """An occurrence begins, at an instant of the clock."""
         self._there[id, event.number] = Active(fault, event.device, at_s + fault.for_s)
 

@@ -53,7 +53,7 @@ class Fault(NamedTuple):
         return Condition(**{shares[self.kind]: self.left}) if self.kind in DEGRADING else Condition()
 
 
-class Event(NamedTuple):
+class FaultEvent(NamedTuple):
     """A fault begins or ends on a device, `at_s` emulated seconds after it was told; the end of an occurrence has the
     `number` of its begin."""
 
@@ -103,7 +103,7 @@ def _rules(kind: str, terms: dict[str, Any]) -> list[tuple[bool, str]]:
     ]
 
 
-def events(fault: Fault, devices: Iterable[int], seed: int) -> Iterator[Event]:
+def events(fault: Fault, devices: Iterable[int], seed: int) -> Iterator[FaultEvent]:
     """What comes of a fault, in order, for as long as one asks; `devices` are those that "each" means. With the same
     seed it is always the same."""
     number = iter(range(2**62))
@@ -114,17 +114,17 @@ def events(fault: Fault, devices: Iterable[int], seed: int) -> Iterator[Event]:
     return heapq.merge(*streams, key=lambda event: (event.at_s, event.begins))
 
 
-def _of_device(fault: Fault, device: int, number: Callable[[], int], rng: random.Random) -> Iterator[Event]:
+def _of_device(fault: Fault, device: int, number: Callable[[], int], rng: random.Random) -> Iterator[FaultEvent]:
     at_s = fault.at_s
     while True:
         if fault.rate_per_minute:
             at_s += rng.expovariate(fault.rate_per_minute / MINUTE_S)
         occurrence = number()
-        yield Event(at_s, occurrence, True, device)
+        yield FaultEvent(at_s, occurrence, True, device)
         at_s += fault.for_s
         if at_s == NEVER:
             return
-        yield Event(at_s, occurrence, False, device)
+        yield FaultEvent(at_s, occurrence, False, device)
         if not fault.rate_per_minute:
             return
 

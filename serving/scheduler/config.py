@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from serving.policies.fairness import FairQueue
-from serving.policies.waiting import Queue, Terms
+from serving.policies.waiting import Terms, WaitingQueue
 
 BATCHING = tuple(
     sorted(path.stem.replace("_", "-") for path in (Path(__file__).parents[1] / "policies/batching").glob("[a-z]*.py"))
@@ -37,7 +37,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SchedulerRules:
     """The policies of a scheduler, by their names; the lists above are what is allowed.
 
     `prefill_chunk`: most prompt tokens in one step (0: as many as the step takes). `lookahead`: tokens that a drafting
@@ -57,7 +57,7 @@ class Rules:
     prefill_base_s: float = 0.0
     prefill_token_s: float = 0.0
 
-    def queue(self) -> Queue:
+    def queue(self) -> WaitingQueue:
         """An empty queue of the batching policy, fair between keys if that is wanted."""
         return FairQueue(self._queue) if self.fairness == BY_TOKENS else self._queue()
 
@@ -65,7 +65,7 @@ class Rules:
         """Seconds that the device takes for a prompt of so many tokens."""
         return self.prefill_base_s + tokens * self.prefill_token_s
 
-    def _queue(self) -> Queue:
+    def _queue(self) -> WaitingQueue:
         policy = import_module(f"serving.policies.batching.{self.batching.replace('-', '_')}")
-        queue: Queue = policy.Queue(Terms(self.patience_s, self.prefill_s, self.hold_s))
+        queue: WaitingQueue = policy.Queue(Terms(self.patience_s, self.prefill_s, self.hold_s))
         return queue

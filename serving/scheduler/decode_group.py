@@ -9,12 +9,12 @@ import heapq
 from collections.abc import Iterable
 from itertools import compress
 
-from serving.scheduler.kv_cache import Held
+from serving.scheduler.kv_cache import HeldBlocks
 from serving.scheduler.sequence import Sequence
 from serving.types import Request
 
 
-class Lockstep:
+class DecodeGroup:
     """Members, in the order in which they were let in, and their number of steps, `count`, since this began.
 
     With `lead` tokens of the KV cache ahead of what it has computed, a member has room for its next step.
@@ -171,6 +171,6 @@ class Lockstep:
             self._stale = False
 
 
-def _hold(held: Held, blocks: int) -> None:
+def _hold(held: HeldBlocks, blocks: int) -> None:
     """What it has been given among the others is its own."""
     held.own = blocks - len(held.shared)

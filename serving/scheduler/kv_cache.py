@@ -12,7 +12,7 @@ Hash = int
 
 
 @dataclass(slots=True)
-class Held:
+class HeldBlocks:
     """What one sequence holds: blocks that others may share, from its first token on, and blocks of its own."""
 
     shared: list[Hash] = field(default_factory=list)
@@ -69,13 +69,13 @@ class KvCache:
         """Free blocks that a new sequence of so many tokens takes, of which those of `hashes` are here already."""
         return self.blocks(tokens) - len(hashes) + sum(each in self._idle for each in hashes)
 
-    def share(self, hashes: Sequence[Hash]) -> Held:
+    def share(self, hashes: Sequence[Hash]) -> HeldBlocks:
         """A sequence begins with blocks that are known."""
         for each in hashes:
             self._use(each)
-        return Held(list(hashes))
+        return HeldBlocks(list(hashes))
 
-    def grow(self, held: Held, tokens: int) -> None:
+    def grow(self, held: HeldBlocks, tokens: int) -> None:
         """Give a sequence the blocks of its own that so many tokens take; what is idle makes room."""
         more = self.blocks(tokens) - held.blocks
         if more > 0:
@@ -88,7 +88,7 @@ class KvCache:
         self._own += blocks
         self._evict()
 
-    def publish(self, held: Held, hashes: Sequence[Hash], tokens: int) -> None:
+    def publish(self, held: HeldBlocks, hashes: Sequence[Hash], tokens: int) -> None:
         """`tokens` of a sequence are computed: of its prompt, whole blocks, named by `hashes`, may now be shared."""
         whole = min(len(hashes), tokens // self.block_tokens)
         for each in hashes[len(held.shared) : whole]:
@@ -100,7 +100,7 @@ class KvCache:
             else:
                 self._users[each] = 1
 
-    def release(self, held: Held) -> None:
+    def release(self, held: HeldBlocks) -> None:
         """A sequence has left."""
         self._own -= held.own
         for each in reversed(held.shared):

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from serving.policies.fairness import FairQueue
 from serving.policies.waiting import Line
-from serving.scheduler.config import DECODE_FIRST, MIXED, SPILL, Limits, Rules
-from serving.scheduler.decode_group import Lockstep
+from serving.scheduler.config import DECODE_FIRST, MIXED, SPILL, Limits, SchedulerRules
+from serving.scheduler.decode_group import DecodeGroup
 from serving.scheduler.kv_cache import KvCache
 from serving.scheduler.sequence import Sequence
 from serving.scheduler.step import Step, columns, horizon
@@ -17,14 +17,14 @@ class Scheduler:
     """Decides by `rules` within `limits`. `plan` is the whole conversation: the device tells what it did since, and is
     told what to do next."""
 
-    def __init__(self, limits: Limits, rules: Rules | None = None) -> None:
-        self.limits, self.rules = limits, rules or Rules()
+    def __init__(self, limits: Limits, rules: SchedulerRules | None = None) -> None:
+        self.limits, self.rules = limits, rules or SchedulerRules()
         # Nothing is planned beyond: whoever submits in virtual time has not come further yet.
         self.until_s = NEVER
         self.running: dict[str, Sequence] = {}
         self.kv = KvCache(limits.kv_capacity_tokens, limits.block_tokens)
         # Of those that run: who decodes in step with others, and behind these, who goes on alone.
-        self._together = Lockstep(limits.block_tokens, self.rules.lookahead)
+        self._together = DecodeGroup(limits.block_tokens, self.rules.lookahead)
         self._apart: dict[str, Sequence] = {}
         self._waiting: dict[str, Sequence] = {}
         # Not here yet: stamped for an instant that the device has not come to.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from serving.scheduler.kv_cache import Held
+from serving.scheduler.kv_cache import HeldBlocks
 from serving.types import Request
 
 
@@ -28,7 +28,7 @@ class Sequence:
     decoded: int = 0
     order: int = 0
     since: int = 0
-    held: Held = field(default_factory=Held)
+    held: HeldBlocks = field(default_factory=HeldBlocks)
 
     @staticmethod
     def of(request: Request) -> "Sequence":

@@ -3,7 +3,7 @@
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, field
 
-from serving.scheduler.decode_group import Lockstep
+from serving.scheduler.decode_group import DecodeGroup
 from serving.scheduler.sequence import Sequence
 
 # Costs are asked for this many steps at a time: enough to make the question rare, few enough to stay a small answer.
@@ -42,7 +42,7 @@ Columns = tuple[
 ]  # the first fields of a `Batch`
 
 
-def columns(at_s: float, step: Step, together: Lockstep, alone: Many[Sequence]) -> Columns:
+def columns(at_s: float, step: Step, together: DecodeGroup, alone: Many[Sequence]) -> Columns:
     """What a batch says of each sequence of a step that begins at `at_s`, those that decode in lockstep first."""
     if not step.together:
         together = NOBODY
@@ -62,7 +62,7 @@ def columns(at_s: float, step: Step, together: Lockstep, alone: Many[Sequence]) 
     )
 
 
-def horizon(step: Step, together: Lockstep, alone: Many[Sequence], running: int, spare: int) -> int:
+def horizon(step: Step, together: DecodeGroup, alone: Many[Sequence], running: int, spare: int) -> int:
     """Steps for which a step holds: 1 unless it has all that are `running` and all decode, else until the first ends or
     the KV cache is full, of which each may have `spare` tokens beside those that it has."""
     if not 0 < running <= step.together + len(alone) or any(each.length - each.computed != 1 for each in alone):
@@ -76,5 +76,5 @@ def horizon(step: Step, together: Lockstep, alone: Many[Sequence], running: int,
     return max(1, steps)
 
 
-NOBODY = Lockstep(1, 0)
+NOBODY = DecodeGroup(1, 0)
 """Of a step without those that decode in lockstep."""

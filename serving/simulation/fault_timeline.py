@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from serving.scenario.faults import Event, Fault, events, parse_fault
+from serving.scenario.faults import Fault, FaultEvent, events, parse_fault
 from serving.scenario.scenario import Scenario
 from serving.types import NEVER
 
@@ -14,7 +14,7 @@ class Coming(NamedTuple):
 
     id: int
     fault: Fault
-    event: Event
+    event: FaultEvent
 
 
 class FaultTimeline:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from serving.device.engine import Engine, Tier
+from serving.device.engine import Engine, ExternalTier
 from serving.device.pending_steps import PendingSteps
 from serving.device.pricing import Pricer
-from serving.device.token_counter import Counted
-from serving.scheduler.config import Limits, Rules
+from serving.device.token_counter import TokenCounter
+from serving.scheduler.config import Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
 from serving.types import NEVER, Chunk, Release, Request, StepRecord
 
@@ -98,9 +98,9 @@ class VirtualNode:
         self,
         index: int,
         pricer: Pricer,
-        tier: Tier,
+        tier: ExternalTier,
         limits: Limits,
-        rules: Rules,
+        rules: SchedulerRules,
         leaps: bool = True,
         listener: Listener | None = None,
     ) -> None:
@@ -116,7 +116,7 @@ class VirtualNode:
         self._timeline: Timeline | None = None if listener else []
         self._left = 0
         self.scheduler = Scheduler(limits, rules)
-        self._tokens = Counted()
+        self._tokens = TokenCounter()
         self.engine = Engine(
             device=index,
             planner=self.scheduler,

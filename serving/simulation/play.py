@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import SloClass, parse_classes
 from serving.simulation.node import Listener, Outcome
-from serving.simulation.simulator import Simulated
+from serving.simulation.simulator import Simulator
 from serving.simulation.virtual_edge import forecasts
 from serving.types import NEVER, StepRecord
 from serving.workload import Ask, Source
@@ -23,9 +23,9 @@ def play(
     workload: Workload, scenario: Scenario, leaps: bool = True, listener: Listener | None = None
 ) -> tuple[list[Outcome], list[StepRecord]]:
     """What becomes of a workload's requests, by arrival, and all steps by device; nothing, if a `listener` hears of it
-    as it comes. `leaps` as of `Simulated`.
+    as it comes. `leaps` as of `Simulator`.
 
-    Raises `WorkloadError`, and what `Simulated` raises.
+    Raises `WorkloadError`, and what `Simulator` raises.
     """
     return play_from(Source(workload), workload, scenario, leaps, listener)
 
@@ -36,7 +36,7 @@ def play_from(
     """The same of a `source` that makes another thing of the workload."""
     classes = parse_classes(scenario.slo_classes, "`slo_classes`")
     asked = set(classes) if workload.trace is not None else set(workload.slo.names)
-    simulated = Simulated(scenario, leaps, listener, forecasts(scenario, classes, asked))
+    simulated = Simulator(scenario, leaps, listener, forecasts(scenario, classes, asked))
     # Who names no class has that which the scenario says.
     classes |= {"": classes[scenario.default_slo]} if scenario.default_slo else {}
     block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
@@ -47,7 +47,7 @@ class Play:
     """One run: what is to arrive, and what is under way."""
 
     def __init__(
-        self, source: Source, simulated: Simulated, classes: dict[str, SloClass], block_tokens: int, keep: bool
+        self, source: Source, simulated: Simulator, classes: dict[str, SloClass], block_tokens: int, keep: bool
     ) -> None:
         self._source, self._simulated = source, simulated
         self._classes, self._block_tokens = classes, block_tokens

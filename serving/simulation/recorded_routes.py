@@ -17,7 +17,7 @@ from device_model.experts.route_map import RouteMap, Routers
 from device_model.load import load_setup
 from device_model.specs.spec import SpecError
 from device_model.step import IntArray
-from serving.device.traced_pricing import Trace
+from serving.device.traced_pricing import TracedDevice
 from serving.token_source.routes import format_of
 from serving.types import Batch
 
@@ -61,10 +61,10 @@ def read(path: Path, routers: Routers) -> Tape:
     return Tape(routes, dict(zip(topics, zip(starts, tokens, strict=True), strict=True)) | {"": (0, len(routes))})
 
 
-class Recorded:
+class RecordedRoutes:
     """`Choices` of a recording, in the words of the emulated model."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TracedDevice) -> None:
         """Raises SpecError if there is no recording of its token model."""
         model = load_setup(trace.hardware, trace.model).model
         self._routes, self._places = _as_target(
@@ -75,7 +75,7 @@ class Recorded:
         self._batch: Batch | None = None
         self._starts = self._lengths = self._begin = np.empty(0, dtype=np.int64)
 
-    def emulate(self, trace: Trace) -> None:
+    def emulate(self, trace: TracedDevice) -> None:
         """Routers choose as they did."""
 
     def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from serving.device.device_spec import Emulated, Figures
+from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.device.lpddr import LEASE_S, Lpddr
 from serving.device.pricing import Pricer
@@ -20,13 +20,13 @@ from serving.device.scheduler_config import limits_of, rules_of
 from serving.device.traced_pricing import Traced
 from serving.policies.router import Router
 from serving.policies.routing import make_policy
-from serving.policies.step_options import Ways
+from serving.policies.step_options import StepOptions
 from serving.scenario.active_faults import ActiveFaults
-from serving.scenario.faults import LOST, STALL, Event, Fault
+from serving.scenario.faults import LOST, STALL, Fault, FaultEvent
 from serving.scenario.scenario import Scenario
 from serving.simulation.fault_timeline import FaultTimeline
 from serving.simulation.node import ARRIVES, NOWHERE, Listener, Outcome, VirtualNode
-from serving.simulation.recorded_routes import Recorded
+from serving.simulation.recorded_routes import RecordedRoutes
 from serving.simulation.virtual_edge import VirtualEdge
 from serving.types import NEVER, Request, StepRecord
 
@@ -51,7 +51,7 @@ class Throttled:
         self.tier.release(device, traffic_bytes)
 
 
-class Simulated:
+class Simulator:
     """The devices of a scenario, at emulated instant 0."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Simulated:
         rates = [figures.ext_bytes_per_s for _, figures in fleet]
         tiers = [Lpddr(rate) for rate in rates[:: scenario.shared_ext]]
         self._tiers = [Throttled(tiers[index // scenario.shared_ext]) for index in range(len(fleet))]
-        self._ways: dict[Emulated, Ways] = {}
+        self._ways: dict[DeviceSpec, StepOptions] = {}
         self.nodes = [self._join(index, *member) for index, member in enumerate(fleet)]
         # What each device does next, with what it no longer will.
         self._coming: list[tuple[float, int, int]] = []
@@ -117,7 +117,7 @@ class Simulated:
                 return None
         return self._ended.popleft()
 
-    def _join(self, index: int, emulated: Emulated, figures: Figures) -> VirtualNode:
+    def _join(self, index: int, emulated: DeviceSpec, figures: DeviceLimits) -> VirtualNode:
         """A device is there, with nothing in it."""
         limits, rules = limits_of(self._scenario, figures), rules_of(self._scenario, figures)
         pricer, tier = self._pricer(emulated), self._tiers[index]
@@ -129,12 +129,12 @@ class Simulated:
         self._edge.serves(index, emulated, limits)
         return node
 
-    def _pricer(self, emulated: Emulated) -> Pricer:
+    def _pricer(self, emulated: DeviceSpec) -> Pricer:
         if emulated.trace is not None:
-            return Traced(emulated.trace, Recorded(emulated.trace))
+            return Traced(emulated.trace, RecordedRoutes(emulated.trace))
         return emulated.pricer(self._load(emulated))
 
-    def _load(self, emulated: Emulated) -> Ways:
+    def _load(self, emulated: DeviceSpec) -> StepOptions:
         """What prices its steps: one for all devices that are alike, as it remembers nothing but its answers."""
         if emulated not in self._ways:
             self._ways[emulated] = emulated.load()
@@ -174,7 +174,7 @@ class Simulated:
         self._edge.ended()
         self._ended.append((at_s, request))
 
-    def _happen(self, id: int, fault: Fault, event: Event) -> None:
+    def _happen(self, id: int, fault: Fault, event: FaultEvent) -> None:
         """A fault begins, if it can, or ends, if it had begun."""
         index, at_s = event.device, event.at_s
         if event.begins and self._can_come(fault, index):

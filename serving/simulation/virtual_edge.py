@@ -2,8 +2,8 @@
 
 from serving.admission.expected_device import expect
 from serving.admission.refusals import Reason
-from serving.admission.rules import Asked, Rules
-from serving.device.device_spec import Emulated
+from serving.admission.rules import AdmissionRules, Asked
+from serving.device.device_spec import DeviceSpec
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import SloClass
 from serving.scheduler.config import Limits
@@ -17,7 +17,7 @@ class VirtualEdge:
         """A request may have `context` tokens, prompt and output. One that `forecasts` turns away who would wait for
         longer than its SLO class promises."""
         self._keys, self._forecasts = scenario.api_keys, forecasts
-        self._rules = Rules.of(scenario, context, forecasts)
+        self._rules = AdmissionRules.of(scenario, context, forecasts)
         self._in_flight = 0
 
     def refusal(self, request: Request, now_s: float) -> Reason | None:
@@ -47,7 +47,7 @@ class VirtualEdge:
         """A request has all its tokens."""
         self._in_flight -= 1
 
-    def serves(self, device: int, emulated: Emulated, limits: Limits) -> None:
+    def serves(self, device: int, emulated: DeviceSpec, limits: Limits) -> None:
         """A device takes requests, or is in another condition."""
         if self._forecasts:
             expect(self._rules.forecast, device, emulated, limits)

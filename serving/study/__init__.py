@@ -16,7 +16,7 @@ whose `questions` ask for `points`; `runner` has `workers` make them on all core
 from serving.scenario.scenario import Scenario, load_scenario
 from serving.study.results import Results
 from serving.study.run import Run, simulate
-from serving.study.runner import Progress, run_study
+from serving.study.runner import StudyProgress, run_study
 from serving.study.spec import StudyError, load_study
 from serving.study.study import Study
 from serving.study.targets import PRESETS, Targets
@@ -24,12 +24,12 @@ from serving.workload import Workload, load_workload
 
 __all__ = [
     "PRESETS",
-    "Progress",
     "Results",
     "Run",
     "Scenario",
     "Study",
     "StudyError",
+    "StudyProgress",
     "Targets",
     "Workload",
     "load_scenario",

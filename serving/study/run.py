@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from serving.device.device_spec import Emulated
+from serving.device.device_spec import DeviceSpec
 from serving.scenario.scenario import Scenario
 from serving.simulation.play import play
 from serving.study.recorder import Recorder
@@ -76,7 +76,7 @@ def _static_w(scenario: Scenario) -> list[float]:
     watts: dict[Any, float] = {}
     for member in scenario.members:
         if member not in watts:
-            watts[member] = Emulated.of(scenario, member).load().device.static_w
+            watts[member] = DeviceSpec.of(scenario, member).load().device.static_w
     return [watts[member] for member in scenario.members]
 
 

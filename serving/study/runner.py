@@ -19,7 +19,7 @@ ENOUGH = 4  # Points, the first of which wait for workers that are only starting
 
 
 @dataclass(slots=True)
-class Progress:
+class StudyProgress:
     """How far a study is. `expected` is a guess where what is asked next follows from what was found."""
 
     expected: int
@@ -58,7 +58,7 @@ def run_study(
     study: Study,
     out: Path | str,
     cores: int | None = None,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[StudyProgress], None] = lambda progress: None,
     fresh: bool = False,
 ) -> Results:
     """Run a study on `cores` (all), keeping it in folder `out`: what was made there before, by the same code, is not
@@ -72,7 +72,7 @@ def run_study(
     store = Store(Path(out), study)
     if fresh:
         store.forget()
-    progress = Progress(study.question.expected(study))
+    progress = StudyProgress(study.question.expected(study))
     conductor = Conductor(store, progress, lambda: on_progress(progress))
     inquiries = study.question.inquiries(study)
     answers = conductor.conduct(inquiries, cores)
@@ -85,7 +85,7 @@ def run_study(
 class Conductor:
     """One study under way."""
 
-    def __init__(self, store: Store, progress: Progress, tell: Callable[[], None]) -> None:
+    def __init__(self, store: Store, progress: StudyProgress, tell: Callable[[], None]) -> None:
         self._store, self._progress, self._tell = store, progress, tell
         self._to_make: deque[Point] = deque()
         # All points that each inquiry asked for, in order, with their keys; the last of them it waits for, until none

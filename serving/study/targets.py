@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 from serving.simulation.node import Outcome
 from serving.types import NEVER
-from serving.workload.table import Allowed
+from serving.workload.table import AllowedNumber
 
-SHARE = Allowed("a share above 0 and at most 1", lambda value: 0 < value <= 1)
+SHARE = AllowedNumber("a share above 0 and at most 1", lambda value: 0 < value <= 1)
 
 
 class Targets(NamedTuple):

@@ -58,7 +58,7 @@ class StepLog(Observer):
         self._writer.write(record)
 
 
-class JsonLines:
+class StepLines:
     """A line of JSON for each."""
 
     def __init__(self, path: Path) -> None:
@@ -75,7 +75,7 @@ class JsonLines:
 def writer_to(path: Path) -> Writer:
     """What writes the kind of file that its name asks for. Raises `ScenarioError`."""
     if path.suffix != PARQUET:
-        return JsonLines(path)
+        return StepLines(path)
     from serving.telemetry.step_table import StepTable
 
     try:

@@ -31,7 +31,7 @@ STUCK_TRIAL_S = 5.0
 
 
 @dataclass(slots=True)
-class Live:
+class LiveRequest:
     """A request whose client still waits: all that vLLM has made of it, and how much the device has taken.
 
     `known` are tokens that an earlier engine made, which are made again.
@@ -72,7 +72,7 @@ class VllmSource:
         self._scheduler.lead = lambda id: self._live[id].lead if id in self._live else 0
         self._ahead = ahead
         self._deliver = deliver
-        self._live: dict[str, Live] = {}
+        self._live: dict[str, LiveRequest] = {}
         self._trials = Trials()
         self._stepped_at_s = 0.0
         self._began_s = math.inf
@@ -165,7 +165,7 @@ class VllmSource:
             log.error("The token source makes no tokens any more (%s: %s).", type(error).__name__, error)
         return False
 
-    def _fail(self, live: Live, error: Exception) -> None:
+    def _fail(self, live: LiveRequest, error: Exception) -> None:
         """End a request with an error; every other request goes on."""
         why = f"The token source failed on this request ({type(error).__name__}: {error})."
         failed = Chunk(live.request.request_id, len(live.tokens), [], FAILED, why)
@@ -195,7 +195,7 @@ class VllmSource:
         given = request.sampling_params.extra_args or {}
         others = {name: value for name, value in given.items() if name != KNOWN_TOKENS}
         request.sampling_params.extra_args = (others | {KNOWN_TOKENS: known} if known else others) or None
-        live = self._live[request.request_id] = Live(request, device, known, taken=taken)
+        live = self._live[request.request_id] = LiveRequest(request, device, known, taken=taken)
         try:
             self._core.add_request(*self._core.preprocess_add_request(request))
         except Exception as error:
@@ -236,7 +236,7 @@ class VllmSource:
             self._scheduler.held.add(output.request_id)
         batches[live.device].append(chunk)
 
-    def _judge(self, request_id: str, live: Live) -> None:
+    def _judge(self, request_id: str, live: LiveRequest) -> None:
         if live.finished:
             self._trials.gone([request_id])
         elif live.made > len(live.known):

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from serving.topics.encoder import Encoder, Weights, model_folder, pooled
 from serving.topics.names import NAMES
-from serving.topics.reading import Reader
+from serving.topics.reading import PromptReader
 
 WEIGHTS = Path(__file__).parent / "weights.safetensors"
 MOST = 32  # prompts in one go: more are no faster, and take memory
@@ -27,7 +27,7 @@ class Topic:
 class Classifier:
     """Prompts to topics. Nothing depends on what else is asked at the same time."""
 
-    def __init__(self, reader: Reader, encoder: Encoder, weights: Weights) -> None:
+    def __init__(self, reader: PromptReader, encoder: Encoder, weights: Weights) -> None:
         """`weights` has the last layer's changes, `head.weight` [topics, width] and `head.bias`."""
         self._reader = reader
         self._encoder = encoder
@@ -39,7 +39,7 @@ class Classifier:
     def load(cls, weights: Path = WEIGHTS) -> "Classifier":
         """The classifier with the weights in the file. SpecError if the encoder's package is not installed."""
         folder = model_folder()
-        return cls(Reader(folder), Encoder(folder), load_file(weights))
+        return cls(PromptReader(folder), Encoder(folder), load_file(weights))
 
     @staticmethod
     def use_one_core() -> None:

@@ -15,7 +15,7 @@ HEAD, TAIL = 40, 24
 LETTERS = 12
 
 
-class Reader:
+class PromptReader:
     """MiniLM's own tokens (WordPiece, without capitals)."""
 
     def __init__(self, folder: Path) -> None:

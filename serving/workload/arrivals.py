@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serving.workload.distributions import Distribution, always, distribution
-from serving.workload.table import AT_LEAST_0, AT_LEAST_1, POSITIVE, Allowed, Table
+from serving.workload.table import AT_LEAST_0, AT_LEAST_1, POSITIVE, AllowedNumber, Table
 
 Values = NDArray[np.float64]
 CHUNK = 4096
-SPREAD = Allowed("0, or a number from 0.01 to 100", lambda cv: cv == 0 or 0.01 <= cv <= 100)
+SPREAD = AllowedNumber("0, or a number from 0.01 to 100", lambda cv: cv == 0 or 0.01 <= cv <= 100)
 GRID = 4096  # Points of a diurnal period between which its rate is taken as constant: 21 s of a day.
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from serving.workload.arrivals import CHUNK, OpenLoop
 from serving.workload.mixing import stream
 from serving.workload.spec import Workload
-from serving.workload.traces.rows import Row
+from serving.workload.traces.rows import TraceRow
 
 Values = NDArray[np.float64]
 LABELS = ("topics", "slo", "keys")
@@ -33,7 +33,7 @@ class Plan(NamedTuple):
     pause_s: float
     drawn: tuple[float, ...]
     round: int = 0
-    row: Row | None = None
+    row: TraceRow | None = None
 
 
 class Columns(NamedTuple):
@@ -47,7 +47,7 @@ class Columns(NamedTuple):
     output: list[int]
     think_s: list[float]
     drawn: tuple[Values, ...]
-    rows: list[tuple[int, Row]] | None = None
+    rows: list[tuple[int, TraceRow]] | None = None
 
     @property
     def single(self) -> bool:

@@ -12,7 +12,7 @@ from serving.workload.ask import ASSISTANT, SYSTEM, Ask, Segment
 from serving.workload.mixing import mix, named, segment_id, segment_ids
 from serving.workload.plans import Columns, Plan, chunks
 from serving.workload.spec import Workload
-from serving.workload.traces.rows import Row
+from serving.workload.traces.rows import TraceRow
 
 # A user whose request failed goes on so many (live: real) seconds later: a server that is down is not to be hammered.
 AFTER_FAILURE_S = 1.0
@@ -177,7 +177,7 @@ class _Session:
         return Ask(number, turn, at_s, whole, output, *self._labels)
 
 
-def _blocks(row: Row, salt: int) -> tuple[Segment, ...]:
+def _blocks(row: TraceRow, salt: int) -> tuple[Segment, ...]:
     """The prompt of a row, block by block; what has no id is the row's own."""
     ((tokens, _),) = row.turns
     size, segments = row.block_tokens, []

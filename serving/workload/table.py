@@ -13,18 +13,18 @@ class WorkloadError(ValueError):
     """A workload, or a trace, that cannot be used: one sentence that names the file, the line and what is allowed."""
 
 
-class Allowed(NamedTuple):
+class AllowedNumber(NamedTuple):
     """What a number may be, in words and as a test."""
 
     words: str
     ok: Callable[[float], bool]
 
 
-POSITIVE = Allowed("a number above 0", lambda value: value > 0)
-AT_LEAST_0 = Allowed("a number of at least 0", lambda value: value >= 0)
-AT_LEAST_1 = Allowed("a number of at least 1", lambda value: value >= 1)
-COUNT = Allowed("a whole number of at least 1", lambda value: value >= 1 and value == int(value))
-WHOLE = Allowed("a whole number of at least 0", lambda value: value >= 0 and value == int(value))
+POSITIVE = AllowedNumber("a number above 0", lambda value: value > 0)
+AT_LEAST_0 = AllowedNumber("a number of at least 0", lambda value: value >= 0)
+AT_LEAST_1 = AllowedNumber("a number of at least 1", lambda value: value >= 1)
+COUNT = AllowedNumber("a whole number of at least 1", lambda value: value >= 1 and value == int(value))
+WHOLE = AllowedNumber("a whole number of at least 0", lambda value: value >= 0 and value == int(value))
 _NOTHING = object()
 
 
@@ -58,19 +58,19 @@ class Table:
         self._known.append(key)
         return self.values.get(key, default)
 
-    def number(self, key: str, allowed: Allowed, default: Any = _NOTHING) -> float:
+    def number(self, key: str, allowed: AllowedNumber, default: Any = _NOTHING) -> float:
         """A number; the default is not checked."""
         value = self.get(key, default)
         if key not in self.values and default is not _NOTHING:
             return default  # type: ignore[no-any-return]
         return self.checked(key, value, allowed)
 
-    def whole(self, key: str, allowed: Allowed = COUNT, default: Any = _NOTHING) -> int:
+    def whole(self, key: str, allowed: AllowedNumber = COUNT, default: Any = _NOTHING) -> int:
         """A whole number, or the default."""
         value = self.number(key, allowed, default)
         return int(value) if key in self.values else value  # type: ignore[return-value]
 
-    def checked(self, key: str, value: Any, allowed: Allowed) -> float:
+    def checked(self, key: str, value: Any, allowed: AllowedNumber) -> float:
         """A value that stands somewhere under `key`, as a number."""
         if type(value) not in (int, float) or not isfinite(value) or not allowed.ok(value):
             raise self.wrong(key, value, allowed.words)

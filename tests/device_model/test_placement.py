@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from device_model.load import load_device
 from device_model.placement import place
-from device_model.specs.spec import SpecError, Tier
+from device_model.specs.spec import SpecError, TierSpec
 
 DEVICES = {
     (system, hardware): load_device(system, hardware, "qwen3-30b-a3b")
@@ -65,11 +65,11 @@ def test_the_sizes_are_those_of_the_published_model():
 
 def test_a_model_too_large_for_the_external_memory_is_refused():
     with pytest.raises(SpecError, match=r"does not fit: its weights take 30\.8 GB .* at most 20\.0 GB\."):
-        place(SIZE, Tier(2**32, 1e12, 1e-12), Tier(20e9, 1e11, 1e-11))
+        place(SIZE, TierSpec(2**32, 1e12, 1e-12), TierSpec(20e9, 1e11, 1e-11))
 
 
 def test_static_weights_spill_when_the_hb_is_too_small():
-    placement = place(SIZE, Tier(1e9, 1e12, 1e-12), Tier(64e9, 1e11, 1e-11))
+    placement = place(SIZE, TierSpec(1e9, 1e12, 1e-12), TierSpec(64e9, 1e11, 1e-11))
     assert placement.hb_static_bytes == 1e9
     assert placement.ext_static_bytes == SIZE.static_bytes - 1e9
     assert placement.at(np.array([100.0])).hb_kv_bytes[0] == 0

@@ -20,7 +20,7 @@ KINDS = {408: "RequestTimeoutError", 413: "RequestTooLargeError", 503: "ServiceU
 GONE = {"type": "http.disconnect"}
 
 
-class Unread(Exception):
+class UnreadBody(Exception):
     """A body that is not read to its end, and why: `status`."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -49,14 +49,14 @@ class BodyGuard:
                 return
             if is_json(scope["headers"]):
                 self._check(scope["path"], parse(body, self._most_values))
-        except Unread as unread:
+        except UnreadBody as unread:
             await refuse(send, unread.status, str(unread))
         except BadJson as bad:
             await refuse(send, 400, str(bad), bad.field)
         except OutOfBounds as bad:
             await refuse(send, 400, str(bad), bad.parameter)
         else:
-            await self._app(scope, Replay(body, receive), send)
+            await self._app(scope, BodyReplay(body, receive), send)
 
     def _check(self, path: str, body: Any) -> None:
         check_body(body, self._places)
@@ -79,7 +79,7 @@ class BodyGuard:
                     if not message.get("more_body"):
                         return b"".join(parts)
         except TimeoutError:
-            raise Unread(408, f"The body took longer than {self._bounds.request_timeout_s:g} s.") from None
+            raise UnreadBody(408, f"The body took longer than {self._bounds.request_timeout_s:g} s.") from None
         finally:
             self._coming -= size
         return None
@@ -87,9 +87,9 @@ class BodyGuard:
     def _check_size(self, size: int) -> None:
         most = self._bounds.max_request_bytes
         if size > most:
-            raise Unread(413, f"The body may have {most} bytes.")
+            raise UnreadBody(413, f"The body may have {most} bytes.")
         if size > SMALL_BYTES and self._coming > ALL_COMING * most:
-            raise Unread(503, "Too many large bodies are coming in at once: try again in a moment.")
+            raise UnreadBody(503, "Too many large bodies are coming in at once: try again in a moment.")
 
 
 def is_json(headers: Any) -> bool:
@@ -97,7 +97,7 @@ def is_json(headers: Any) -> bool:
     return any(name == b"content-type" and b"json" in value.lower() for name, value in headers)
 
 
-class Replay:
+class BodyReplay:
     """`receive` for the application: the body at once, then whatever comes."""
 
     def __init__(self, body: bytes, receive: Any) -> None:

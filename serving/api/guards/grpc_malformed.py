@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
-from serving.api.grpc_errors import Refusal, refuse
+from serving.api.grpc_errors import StatusRefusal, refuse
 
 
 class MalformedRequests(grpc.aio.ServerInterceptor):
@@ -29,20 +29,20 @@ def _lenient(deserialize: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
             return deserialize(data)
         except DecodeError as error:
             code = grpc.StatusCode.INVALID_ARGUMENT
-            return Refusal(code, f"The request is not the message that this method takes: {error}")
+            return StatusRefusal(code, f"The request is not the message that this method takes: {error}")
 
     return parse
 
 
 def _checked(behaviour: Callable[..., Any]) -> Callable[..., Any]:
     async def stream(request: Any, context: Any) -> Any:
-        if isinstance(request, Refusal):
+        if isinstance(request, StatusRefusal):
             await refuse(context, request)
         async for response in behaviour(request, context):
             yield response
 
     async def single(request: Any, context: Any) -> Any:
-        if isinstance(request, Refusal):
+        if isinstance(request, StatusRefusal):
             await refuse(context, request)
         return await behaviour(request, context)
 

@@ -49,7 +49,7 @@ def need_of(scope: Any) -> Need:
     return Need.API_KEY if is_client else Need.ADMIN_KEY
 
 
-class Guard:
+class HttpGuard:
     """ASGI middleware: lets in who may come in, and tells others so as OpenAI does."""
 
     def __init__(self, app: Any, access: Access) -> None:

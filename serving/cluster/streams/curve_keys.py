@@ -13,7 +13,7 @@ import zmq
 from zmq.utils import z85
 
 
-class Keys(NamedTuple):
+class CurveKeys(NamedTuple):
     """What a sender needs: the receiver's public key, and a pair of its own that the receiver knows."""
 
     server: bytes
@@ -24,7 +24,7 @@ class Keys(NamedTuple):
         return "Keys(...)"
 
 
-def lock(socket: Any) -> Keys:
+def lock(socket: Any) -> CurveKeys:
     """Have a receiving socket, which is bound after this, admit those only who have the keys that this returns."""
     (server, server_secret), (public, secret) = zmq.curve_keypair(), zmq.curve_keypair()
     domain = secrets.token_hex(8).encode()
@@ -34,10 +34,10 @@ def lock(socket: Any) -> Keys:
     socket.zap_domain = domain
     # If nobody answers what ZAP asks, nobody gets in.
     socket.set(zmq.ZAP_ENFORCE_DOMAIN, 1)
-    return Keys(server, public, secret)
+    return CurveKeys(server, public, secret)
 
 
-def unlock(socket: Any, keys: Keys) -> None:
+def unlock(socket: Any, keys: CurveKeys) -> None:
     """Have a sending socket, which is connected after this, show its keys."""
     socket.curve_serverkey = keys.server
     socket.curve_publickey, socket.curve_secretkey = keys.public, keys.secret

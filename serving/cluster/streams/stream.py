@@ -21,7 +21,7 @@ import msgspec
 import ray
 import zmq
 
-from serving.cluster.streams.curve_keys import Keys, lock, unlock
+from serving.cluster.streams.curve_keys import CurveKeys, lock, unlock
 from serving.process.run_folder import hold
 from serving.types import Dropped
 
@@ -41,7 +41,7 @@ class Address(NamedTuple):
     node: str
     path: str
     port: str = ""
-    keys: Keys | None = None
+    keys: CurveKeys | None = None
 
     @property
     def folder(self) -> Path:

@@ -14,10 +14,10 @@ from serving.lab.corpus import cs, humanities, legal, logic, maths, other, scien
 from serving.lab.corpus.grammar import capital
 from serving.lab.corpus.knowledge import PHRASING, knowledge
 from serving.lab.corpus.machine import texts
-from serving.lab.corpus.parts import Document, Draw, Exchange, Turn
+from serving.lab.corpus.parts import DialogueTurn, Document, Exchange, TextDraw
 from serving.topics.names import OTHER, TOPICS
 
-__all__ = ["Document", "Turn", "dialogue", "documents", "prompts"]
+__all__ = ["DialogueTurn", "Document", "dialogue", "documents", "prompts"]
 
 EXCHANGE = {
     "legal": legal.exchange,
@@ -38,16 +38,18 @@ FOLLOWED, SYSTEM, LOOSE, TYPO, POLITE = 0.2, 0.06, 0.1, 0.03, 0.12
 
 def dialogue(topic: str, seed: int) -> Document:
     """The seed-th dialogue of a topic: for training if the seed is even, else held out."""
-    draw = Draw(Random(f"{topic}/{seed}"))
+    draw = TextDraw(Random(f"{topic}/{seed}"))
     exchange = EXCHANGE[topic](draw)
     while topic != OTHER and _held_out(exchange.prompt) != (seed % 2 == 1):
         exchange = EXCHANGE[topic](draw)
     turns = [
-        Turn("user", exchange.prompt if topic == OTHER else _typed(exchange.prompt, draw)),
-        Turn("assistant", exchange.answer),
+        DialogueTurn("user", exchange.prompt if topic == OTHER else _typed(exchange.prompt, draw)),
+        DialogueTurn("assistant", exchange.answer),
     ]
     if draw.chance(SYSTEM):
-        turns.insert(0, Turn("system", knowledge(OTHER).say("{system}", draw, subject=SUBJECT.get(topic, topic))))
+        turns.insert(
+            0, DialogueTurn("system", knowledge(OTHER).say("{system}", draw, subject=SUBJECT.get(topic, topic)))
+        )
     if draw.chance(FOLLOWED):
         turns += _followed(exchange, draw)
     return Document(topic, tuple(turns))
@@ -79,23 +81,23 @@ def _held_out(prompt: str) -> bool:
     return crc32(prompt.encode()) % HELD_OUT_SHARE == 0
 
 
-def _followed(exchange: Exchange, draw: Draw) -> list[Turn]:
+def _followed(exchange: Exchange, draw: TextDraw) -> list[DialogueTurn]:
     """What is asked next, and the answer; thanks if there is nothing to ask."""
     kinds = [kind for kind in exchange.more if exchange.more[kind] != exchange.answer]
     if not kinds or draw.chance(0.15):
-        return [Turn("user", _follow("thanks", draw)), Turn("assistant", _follow("welcome", draw))]
-    turns: list[Turn] = []
+        return [DialogueTurn("user", _follow("thanks", draw)), DialogueTurn("assistant", _follow("welcome", draw))]
+    turns: list[DialogueTurn] = []
     for kind in draw.some(kinds, 2 if draw.chance(0.2) else 1):
-        turns += [Turn("user", _follow(kind, draw)), Turn("assistant", capital(exchange.more[kind]))]
+        turns += [DialogueTurn("user", _follow(kind, draw)), DialogueTurn("assistant", capital(exchange.more[kind]))]
     return turns
 
 
-def _follow(kind: str, draw: Draw) -> str:
+def _follow(kind: str, draw: TextDraw) -> str:
     wordings: list[str] = PHRASING["follow"][kind]
     return draw.pick(wordings)
 
 
-def _typed(prompt: str, draw: Draw) -> str:
+def _typed(prompt: str, draw: TextDraw) -> str:
     """The prompt as somebody types it: mostly as it is, at times polite, careless or mistyped."""
     if draw.chance(POLITE):
         return _polite(prompt, draw)
@@ -110,14 +112,14 @@ def _careless(prompt: str) -> str:
     return (prompt[0].lower() + prompt[1:] if first[1:].islower() else prompt).rstrip(".?")
 
 
-def _polite(prompt: str, draw: Draw) -> str:
+def _polite(prompt: str, draw: TextDraw) -> str:
     known = knowledge(OTHER)
     if draw.chance(0.6):
         return known.say("{hello}", draw) + prompt
     return prompt + known.say("{thanks_in_advance}", draw)
 
 
-def _mistyped(prompt: str, draw: Draw) -> str:
+def _mistyped(prompt: str, draw: TextDraw) -> str:
     """Two neighbouring letters of one long word exchanged."""
     words = prompt.split(" ")
     long = [i for i, word in enumerate(words) if len(word) > 5 and word.isalpha()]

@@ -3,7 +3,7 @@
 from serving.lab.corpus.grammar import capital
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.moves import shared
-from serving.lab.corpus.parts import Draw, Exchange
+from serving.lab.corpus.parts import Exchange, TextDraw
 from serving.lab.corpus.snippets import snippet
 
 KNOWN = knowledge("cs")
@@ -15,7 +15,7 @@ COST = KNOWN.words["cost"]
 COMMAND = KNOWN.words["command"]
 
 
-def status(draw: Draw) -> Exchange:
+def status(draw: TextDraw) -> Exchange:
     """An HTTP status."""
     code, name, meaning = draw.pick(HTTP)
     side = {"2": "It is a success.", "3": "It is a redirection.", "4": "The fault is on the side of the client."}
@@ -37,7 +37,7 @@ def status(draw: Draw) -> Exchange:
     return Exchange(KNOWN.ask(STATUS, draw, x=code), " ".join([first, *rest]), more)
 
 
-def cost(draw: Draw) -> Exchange:
+def cost(draw: TextDraw) -> Exchange:
     """The cost of an operation."""
     operation, order, reason = draw.pick(COSTS)
     first = draw.pick([f"{capital(operation)} takes {order}.", f"The cost is {order}.", f"It takes {order} time."])
@@ -46,7 +46,7 @@ def cost(draw: Draw) -> Exchange:
     return Exchange(KNOWN.ask(COST, draw, x=operation), " ".join([first, *rest]), more)
 
 
-def command(draw: Draw) -> Exchange:
+def command(draw: TextDraw) -> Exchange:
     """A command of the shell."""
     name, does = draw.pick(COMMANDS)
     prompt = KNOWN.ask(COMMAND, draw, x=name, y=does)
@@ -65,6 +65,6 @@ MOVES = shared(KNOWN)
 TABLES = (status, cost, command, snippet, snippet, snippet)
 
 
-def exchange(draw: Draw) -> Exchange:
+def exchange(draw: TextDraw) -> Exchange:
     """One question on computing and its answer."""
     return draw.pick(TABLES)(draw) if draw.chance(0.35) else draw.pick(MOVES)(KNOWN, draw)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from serving.lab.corpus.parts import Draw
+from serving.lab.corpus.parts import TextDraw
 
 SLOT = re.compile(r"\{([\w.]+)\}")
 VOWEL_SOUND = (
@@ -72,7 +72,7 @@ class Grammar:
     def __init__(self, rules: Mapping[str, Sequence[str]]) -> None:
         self.rules = rules
 
-    def expand(self, text: str, draw: Draw, bound: Mapping[str, str] | None = None) -> str:
+    def expand(self, text: str, draw: TextDraw, bound: Mapping[str, str] | None = None) -> str:
         """The text with every slot filled. Raises KeyError at a slot that has neither rule nor binding."""
         parts = _parts(text)
         if len(parts) == 1:
@@ -81,7 +81,7 @@ class Grammar:
         filled = [self._fill(part, draw, known) if i % 2 else part for i, part in enumerate(parts)]
         return "".join(filled)
 
-    def _fill(self, slot: str, draw: Draw, bound: Mapping[str, str]) -> str:
+    def _fill(self, slot: str, draw: TextDraw, bound: Mapping[str, str]) -> str:
         name, _, form = slot.partition(".")
         value = bound[name] if name in bound else self.expand(draw.pick(self.rules[name]), draw, bound)
         return FORMS[form](value) if form else value

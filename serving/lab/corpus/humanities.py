@@ -3,7 +3,7 @@
 from serving.lab.corpus.grammar import capital, prose
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.moves import shared
-from serving.lab.corpus.parts import Draw, Exchange
+from serving.lab.corpus.parts import Exchange, TextDraw
 
 KNOWN = knowledge("humanities")
 WORKS: list[tuple[str, str, int, str, str]] = [tuple(row) for row in KNOWN.tables["works"]]
@@ -18,7 +18,7 @@ def year(number: int) -> str:
     return f"{-number} BC" if number < 0 else str(number)
 
 
-def when(draw: Draw) -> Exchange:
+def when(draw: TextDraw) -> Exchange:
     """The year of an event."""
     event, at, told = draw.pick(EVENTS)
     said = draw.pick(["{x} was in {y}.", "The year was {y}.", "It was in {y}.", "{x} dates from {y}."])
@@ -28,7 +28,7 @@ def when(draw: Draw) -> Exchange:
     return Exchange(KNOWN.ask(WHEN, draw, x=event), " ".join([first, *rest]), more)
 
 
-def book(draw: Draw) -> Exchange:
+def book(draw: TextDraw) -> Exchange:
     """What a book is, who wrote it and when."""
     title, author, at, kind, subject = draw.pick(WORKS)
     first = draw.pick(
@@ -52,7 +52,7 @@ def book(draw: Draw) -> Exchange:
     return Exchange(KNOWN.ask(AUTHOR, draw, x=title), prose(" ".join(told)), more)
 
 
-def earlier(draw: Draw) -> Exchange:
+def earlier(draw: TextDraw) -> Exchange:
     """Which of two events came first."""
     first, second = sorted(draw.some(EVENTS, 2), key=lambda event: event[1])
     asked = [first[0], second[0]] if draw.chance(0.5) else [second[0], first[0]]
@@ -71,6 +71,6 @@ MOVES = [*shared(KNOWN)]
 TABLES = (when, book, earlier)
 
 
-def exchange(draw: Draw) -> Exchange:
+def exchange(draw: TextDraw) -> Exchange:
     """One question on the humanities and its answer."""
     return draw.pick(TABLES)(draw) if draw.chance(0.25) else draw.pick(MOVES)(KNOWN, draw)

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from serving.lab.corpus.grammar import Grammar, capital, prose
-from serving.lab.corpus.parts import Draw
+from serving.lab.corpus.parts import TextDraw
 
 VERB = {"one": "is", "many": "are", "event": "was", "who": "was"}
 PRONOUN = {"one": "it", "many": "they", "event": "it", "who": "that"}
@@ -137,32 +137,32 @@ class Knowledge:
             alike.setdefault((concept.area, concept.kind), []).append(concept)
         self.comparable = [concepts for concepts in alike.values() if len(concepts) > 1]
 
-    def say(self, text: str, draw: Draw, **bound: str) -> str:
+    def say(self, text: str, draw: TextDraw, **bound: str) -> str:
         """The text with its slots filled."""
         return prose(self.grammar.expand(text, draw, bound))
 
-    def ask(self, wordings: Sequence[str], draw: Draw, **bound: str) -> str:
+    def ask(self, wordings: Sequence[str], draw: TextDraw, **bound: str) -> str:
         """A question in one of these wordings."""
         return capital(self.say(draw.pick(wordings), draw, **bound))
 
-    def aside(self, draw: Draw) -> str:
+    def aside(self, draw: TextDraw) -> str:
         """A sentence or two of the topic's own grammar, as an example."""
         return self.say("{case}", draw)
 
-    def joined(self, sentences: Sequence[str], draw: Draw) -> str:
+    def joined(self, sentences: Sequence[str], draw: TextDraw) -> str:
         """The sentences after each other, some of them with a word that links them."""
         return " ".join(
             self.say("{link}", draw) + lower(text) if i and draw.chance(0.2) and _links(text) else text
             for i, text in enumerate(sentences)
         )
 
-    def lead(self, concept: Concept, draw: Draw) -> str:
+    def lead(self, concept: Concept, draw: TextDraw) -> str:
         """A first sentence: the definition, introduced in one way or another."""
         warm = self.say("{warm}", draw) if draw.chance(0.15) else ""
         start = f"In {concept.area}, " if concept.kind != "who" and draw.chance(0.2) else self.say("{lead}", draw)
         return warm + capital(f"{start}{concept.clause}.")
 
-    def about(self, concept: Concept, draw: Draw, length: int) -> str:
+    def about(self, concept: Concept, draw: TextDraw, length: int) -> str:
         """The definition and up to `length` sentences more."""
         facts = draw.some(concept.facts, length)
         if concept.kind in ("one", "many") and "case" in self.grammar.rules and draw.chance(0.1):

@@ -2,12 +2,12 @@
 
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.moves import shared
-from serving.lab.corpus.parts import Draw, Exchange
+from serving.lab.corpus.parts import Exchange, TextDraw
 
 KNOWN = knowledge("legal")
 MOVES = shared(KNOWN)
 
 
-def exchange(draw: Draw) -> Exchange:
+def exchange(draw: TextDraw) -> Exchange:
     """One question on law and its answer."""
     return draw.pick(MOVES)(KNOWN, draw)

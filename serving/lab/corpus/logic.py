@@ -6,7 +6,7 @@ from itertools import pairwise, product
 from serving.lab.corpus.grammar import capital, listed, prose
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.moves import shared
-from serving.lab.corpus.parts import Draw, Exchange
+from serving.lab.corpus.parts import Exchange, TextDraw
 from serving.lab.corpus.puzzles import asked, knights, member, ordering
 
 KNOWN = knowledge("logic")
@@ -20,7 +20,7 @@ def negated(event: str) -> str:
     return event.replace(" is ", " is not ") if " is " in event else f"it is not true that {event}"
 
 
-def syllogism(draw: Draw) -> Exchange:
+def syllogism(draw: TextDraw) -> Exchange:
     """Two premises and a conclusion that follows, or one that does not."""
     p, q, r = draw.some(KINDS, 3)
     trait = draw.pick(TRAITS)
@@ -79,7 +79,7 @@ def syllogism(draw: Draw) -> Exchange:
     return Exchange(asked(text, draw), f"{follows}, because {why}.{extra}", more)
 
 
-def conditional(draw: Draw) -> Exchange:
+def conditional(draw: TextDraw) -> Exchange:
     """An implication and a second premise: the two valid rules and the two fallacies."""
     p, q = draw.some(EVENTS, 2)
     second, claim, valid, rule = draw.pick(
@@ -101,7 +101,7 @@ def conditional(draw: Draw) -> Exchange:
     return Exchange(asked(text, draw), f"{told} {rule}. {reason}", more)
 
 
-def chain(draw: Draw) -> Exchange:
+def chain(draw: TextDraw) -> Exchange:
     """A chain of implications and where it leads."""
     events = draw.some(EVENTS, draw.number(3, 5))
     links = [f"If {p}, then {q}." for p, q in pairwise(events)]
@@ -127,7 +127,7 @@ CONNECTIVES: dict[str, Callable[[bool, bool], bool]] = {
 }
 
 
-def table(draw: Draw) -> Exchange:
+def table(draw: TextDraw) -> Exchange:
     """The value of a formula, or its whole truth table."""
     shape, value = draw.pick(list(CONNECTIVES.items()))
     letters = sorted(draw.some("pqrst", 2))
@@ -161,7 +161,7 @@ def table(draw: Draw) -> Exchange:
     )
 
 
-def negation(draw: Draw) -> Exchange:
+def negation(draw: TextDraw) -> Exchange:
     """The negation of a quantified sentence."""
     kind, trait = draw.pick(KINDS), draw.pick(TRAITS)
     one, other = draw.pick(
@@ -199,6 +199,6 @@ PUZZLES = (syllogism, syllogism, conditional, chain, table, knights, ordering, m
 MOVES = shared(KNOWN)
 
 
-def exchange(draw: Draw) -> Exchange:
+def exchange(draw: TextDraw) -> Exchange:
     """One question on logic and its answer."""
     return draw.pick(PUZZLES)(draw) if draw.chance(0.65) else draw.pick(MOVES)(KNOWN, draw)

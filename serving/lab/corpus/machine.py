@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from serving.lab.corpus.parts import Document, Turn
+from serving.lab.corpus.parts import DialogueTurn, Document
 
 LICENCES = Path("/usr/share/common-licenses")
 SKIPPED = {
@@ -80,4 +80,4 @@ def _is_prose(text: str) -> bool:
 
 
 def _text(topic: str, content: str) -> Document:
-    return Document(topic, (Turn("text", content),))
+    return Document(topic, (DialogueTurn("text", content),))

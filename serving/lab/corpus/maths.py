@@ -5,13 +5,13 @@ from math import comb
 
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.moves import shared
-from serving.lab.corpus.parts import Draw, Exchange
+from serving.lab.corpus.parts import Exchange, TextDraw
 from serving.lab.corpus.sums import arithmetic, asked, common, more, percent, prime, story
 
 KNOWN = knowledge("maths")
 
 
-def linear(draw: Draw) -> Exchange:
+def linear(draw: TextDraw) -> Exchange:
     """A linear equation with a whole solution."""
     a, x, b = draw.number(2, 15), draw.number(-12, 20), draw.number(1, 60)
     c, unknown = a * x + b, draw.pick("xyzntk")
@@ -32,7 +32,7 @@ def _signed(number: int) -> str:
     return f"({number})" if number < 0 else str(number)
 
 
-def area(draw: Draw) -> Exchange:
+def area(draw: TextDraw) -> Exchange:
     """The area or the perimeter of a figure."""
     a, b = draw.number(2, 50), 2 * draw.number(1, 30)
     figure, given, formula, sum_, result = draw.pick(
@@ -63,7 +63,7 @@ def area(draw: Draw) -> Exchange:
     return Exchange(asked(task.replace("{f}", figure).replace("{g}", given), draw), told, then)
 
 
-def following(draw: Draw) -> Exchange:
+def following(draw: TextDraw) -> Exchange:
     """The next number of a sequence."""
     start, step = draw.number(1, 40), draw.number(2, 15)
     ratio = draw.number(2, 4)
@@ -92,7 +92,7 @@ def power(coefficient: int, exponent: int) -> str:
     return f"{front}x" if exponent == 1 else f"{front}x^{exponent}"
 
 
-def derivative(draw: Draw) -> Exchange:
+def derivative(draw: TextDraw) -> Exchange:
     """The derivative of a polynomial."""
     exponents = sorted(draw.some(range(5), draw.number(2, 3)), reverse=True)
     terms = [(draw.number(1, 12), exponent) for exponent in exponents]
@@ -115,7 +115,7 @@ def derivative(draw: Draw) -> Exchange:
     return Exchange(asked(task.replace("{p}", text), draw), told, then)
 
 
-def dice(draw: Draw) -> Exchange:
+def dice(draw: TextDraw) -> Exchange:
     """A probability with dice, coins or a bag of balls."""
     kind = draw.number(0, 2)
     if kind == 0:
@@ -149,6 +149,6 @@ PROBLEMS = (arithmetic, arithmetic, linear, linear, percent, area, prime, common
 MOVES = shared(KNOWN)
 
 
-def exchange(draw: Draw) -> Exchange:
+def exchange(draw: TextDraw) -> Exchange:
     """One question on mathematics and its answer."""
     return draw.pick(PROBLEMS)(draw) if draw.chance(0.6) else draw.pick(MOVES)(KNOWN, draw)

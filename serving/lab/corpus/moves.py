@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from serving.lab.corpus.grammar import capital, listed
 from serving.lab.corpus.knowledge import PHRASING, Concept, Knowledge, lower
-from serving.lab.corpus.parts import Draw, Exchange
+from serving.lab.corpus.parts import Exchange, TextDraw
 
 
-def _more(known: Knowledge, concept: Concept, draw: Draw, told: str) -> dict[str, str]:
+def _more(known: Knowledge, concept: Concept, draw: TextDraw, told: str) -> dict[str, str]:
     fresh = [fact for fact in concept.facts if fact[1:] not in told]
     example = next((fact for fact in fresh if fact.startswith("For example")), None)
     more = {
@@ -21,7 +21,7 @@ def _more(known: Knowledge, concept: Concept, draw: Draw, told: str) -> dict[str
     return more
 
 
-def define(known: Knowledge, draw: Draw) -> Exchange:
+def define(known: Knowledge, draw: TextDraw) -> Exchange:
     """What something is, shortly or at length."""
     concept = draw.pick(known.concepts)
     wordings = PHRASING["define"]["who" if concept.kind == "who" else "thing"]
@@ -34,13 +34,13 @@ def define(known: Knowledge, draw: Draw) -> Exchange:
     return Exchange(prompt, answer, _more(known, concept, draw, answer))
 
 
-def _essay(known: Knowledge, concept: Concept, draw: Draw) -> str:
+def _essay(known: Knowledge, concept: Concept, draw: TextDraw) -> str:
     others = [other for other in draw.some(known.areas[concept.area], 4) if other is not concept]
     related = [sentence for other in others for sentence in (other.sentence, draw.pick(other.facts))]
     return known.about(concept, draw, 5) + " It is worth knowing what stands beside it. " + known.joined(related, draw)
 
 
-def compare(known: Knowledge, draw: Draw) -> Exchange:
+def compare(known: Knowledge, draw: TextDraw) -> Exchange:
     """How two things of one area differ."""
     first, second = draw.some(draw.pick(known.comparable), 2)
     prompt = known.ask(PHRASING["other_questions"]["compare"], draw, y=second.name, **first.bound)
@@ -53,7 +53,7 @@ def compare(known: Knowledge, draw: Draw) -> Exchange:
     return Exchange(prompt, answer, _more(known, draw.pick((first, second)), draw, answer))
 
 
-def name(known: Knowledge, draw: Draw) -> Exchange:
+def name(known: Knowledge, draw: TextDraw) -> Exchange:
     """The word for a definition."""
     concept = draw.pick([concept for concept in known.concepts if concept.kind == "one"])
     prompt = known.ask(PHRASING["other_questions"]["name"], draw, **concept.bound)
@@ -63,7 +63,7 @@ def name(known: Knowledge, draw: Draw) -> Exchange:
     return Exchange(prompt, answer, _more(known, concept, draw, answer))
 
 
-def confirm(known: Knowledge, draw: Draw) -> Exchange:
+def confirm(known: Knowledge, draw: TextDraw) -> Exchange:
     """Whether something is what one thinks."""
     concept, other = draw.some([concept for concept in known.concepts if concept.kind == "one"], 2)
     right = draw.chance(0.5)
@@ -77,7 +77,7 @@ def confirm(known: Knowledge, draw: Draw) -> Exchange:
     return Exchange(prompt, answer, _more(known, concept, draw, answer))
 
 
-def survey(known: Knowledge, draw: Draw) -> Exchange:
+def survey(known: Knowledge, draw: TextDraw) -> Exchange:
     """A few things of one area."""
     area = draw.pick(list(known.areas))
     chosen = draw.some(known.areas[area], draw.number(2, 5))
@@ -97,7 +97,7 @@ def survey(known: Knowledge, draw: Draw) -> Exchange:
     return Exchange(prompt, answer, {"more": " ".join(fresh[:2])} if fresh else {})
 
 
-def steps(known: Knowledge, draw: Draw) -> Exchange:
+def steps(known: Knowledge, draw: TextDraw) -> Exchange:
     """How something is done, as sentences or as a list."""
     task, parts = draw.pick(known.steps)
     prompt = known.ask(PHRASING["other_questions"]["steps"], draw, task=task)
@@ -116,7 +116,7 @@ def steps(known: Knowledge, draw: Draw) -> Exchange:
     return Exchange(prompt, (known.say("{warm}", draw) if draw.chance(0.2) else "") + told, {"shorter": short})
 
 
-def why(known: Knowledge, draw: Draw) -> Exchange:
+def why(known: Knowledge, draw: TextDraw) -> Exchange:
     """The reason for something."""
     clause, reasons = draw.pick(known.whys)
     prompt = known.ask(PHRASING["other_questions"]["why"], draw, x=clause)
@@ -127,7 +127,7 @@ def why(known: Knowledge, draw: Draw) -> Exchange:
     )
 
 
-def scene(known: Knowledge, draw: Draw) -> Exchange:
+def scene(known: Knowledge, draw: TextDraw) -> Exchange:
     """A question from somebody's life, composed by the topic's grammar, and a reply on the same things."""
     chosen = draw.pick(known.scenes)
     bound: dict[str, str] = {}
@@ -140,7 +140,7 @@ def scene(known: Knowledge, draw: Draw) -> Exchange:
     return Exchange(prompt, answer, more)
 
 
-def _other(known: Knowledge, rule: str, bound: dict[str, str], draw: Draw) -> str:
+def _other(known: Knowledge, rule: str, bound: dict[str, str], draw: TextDraw) -> str:
     """A text of the rule that is not bound yet, if a few tries find one."""
     for _ in range(5):
         text = known.grammar.expand(f"{{{rule}}}", draw, bound)
@@ -149,7 +149,7 @@ def _other(known: Knowledge, rule: str, bound: dict[str, str], draw: Draw) -> st
     return text
 
 
-Move = Callable[[Knowledge, Draw], Exchange]
+Move = Callable[[Knowledge, TextDraw], Exchange]
 MOVES: tuple[tuple[Move, int], ...] = (
     (define, 8),
     (compare, 4),

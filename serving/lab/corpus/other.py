@@ -2,12 +2,12 @@
 
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.moves import define, scene, steps
-from serving.lab.corpus.parts import Draw, Exchange
+from serving.lab.corpus.parts import Exchange, TextDraw
 
 KNOWN = knowledge("other")
 MOVES = (*(scene,) * 12, steps, steps, define)
 
 
-def exchange(draw: Draw) -> Exchange:
+def exchange(draw: TextDraw) -> Exchange:
     """One turn of daily life and its answer."""
     return draw.pick(MOVES)(KNOWN, draw)

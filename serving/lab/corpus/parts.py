@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Turn:
+class DialogueTurn:
     """One message: `role` is system, user or assistant, or `text` for a plain text."""
 
     role: str
@@ -21,7 +21,7 @@ class Document:
     """A dialogue, or a plain text as its only turn."""
 
     topic: str
-    turns: tuple[Turn, ...]
+    turns: tuple[DialogueTurn, ...]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Exchange:
     more: dict[str, str] = field(default_factory=dict)
 
 
-class Draw:
+class TextDraw:
     """The chance behind one dialogue."""
 
     def __init__(self, rng: Random) -> None:

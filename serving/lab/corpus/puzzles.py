@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from serving.lab.corpus.grammar import capital, listed
 from serving.lab.corpus.knowledge import knowledge
-from serving.lab.corpus.parts import Draw, Exchange
+from serving.lab.corpus.parts import Exchange, TextDraw
 
 WORDS = knowledge("logic").words
 ORDERS = (
@@ -15,7 +15,7 @@ ORDERS = (
 )
 
 
-def asked(text: str, draw: Draw) -> str:
+def asked(text: str, draw: TextDraw) -> str:
     """The puzzle, put in one way or another."""
     return draw.pick(WORDS["asked"]).replace("{p}", text)
 
@@ -25,7 +25,7 @@ def says(speaker: str, about: str, knight: bool) -> str:
     return f'{speaker} says: "{about} is a {"knight" if knight else "knave"}."'
 
 
-def knights(draw: Draw) -> Exchange:
+def knights(draw: TextDraw) -> Exchange:
     """Knights tell the truth and knaves lie; one islander is known, and the statements settle the rest."""
     names = draw.some(WORDS["people"], draw.number(2, 3))
     truth = {name: draw.chance(0.5) for name in names}
@@ -52,7 +52,7 @@ def knights(draw: Draw) -> Exchange:
     return Exchange(asked(text, draw), " ".join(steps), more)
 
 
-def ordering(draw: Draw) -> Exchange:
+def ordering(draw: TextDraw) -> Exchange:
     """A linear order from comparisons of neighbours."""
     names = draw.some(WORDS["people"], draw.number(3, 5))
     comparative, most, least = draw.pick(ORDERS)
@@ -74,7 +74,7 @@ def ordering(draw: Draw) -> Exchange:
     )
 
 
-def member(draw: Draw) -> Exchange:
+def member(draw: TextDraw) -> Exchange:
     """A union, an intersection or a difference of two small sets."""
     pool = [str(i) for i in range(1, 13)]
     one, two = (sorted(draw.some(pool, draw.number(3, 5)), key=int) for _ in range(2))

@@ -3,7 +3,7 @@
 from serving.lab.corpus.grammar import capital, prose
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.moves import shared
-from serving.lab.corpus.parts import Draw, Exchange
+from serving.lab.corpus.parts import Exchange, TextDraw
 
 KNOWN = knowledge("science")
 ELEMENTS: list[tuple[str, str, int, str, str]] = [tuple(row) for row in KNOWN.tables["elements"]]
@@ -30,7 +30,7 @@ PRODUCTS = (
 )
 
 
-def element(draw: Draw) -> Exchange:
+def element(draw: TextDraw) -> Exchange:
     """A chemical element."""
     name, symbol, number, kind, told = draw.pick(ELEMENTS)
     prompt = KNOWN.ask(ELEMENT, draw, x=name, s=symbol, n=str(number))
@@ -61,7 +61,7 @@ def _first(prompt: str, name: str, symbol: str, number: int, kind: str) -> str:
     return f"{capital(name)} is a {kind} with the symbol {symbol}."
 
 
-def planet(draw: Draw) -> Exchange:
+def planet(draw: TextDraw) -> Exchange:
     """A planet."""
     name, place, kind, told = draw.pick(PLANETS)
     prompt = KNOWN.ask(PLANET, draw, x=name, n=place)
@@ -74,7 +74,7 @@ def planet(draw: Draw) -> Exchange:
     return Exchange(prompt, " ".join([first, *rest]), {"more": told, "shorter": f"{name} is {sort}."})
 
 
-def product(draw: Draw) -> Exchange:
+def product(draw: TextDraw) -> Exchange:
     """A quantity that is the product of two others, or one of those from the product."""
     wanted, formula, first, first_unit, second, second_unit, unit = draw.pick(PRODUCTS)
     a, b = draw.number(2, 40), draw.number(2, 30)
@@ -87,7 +87,7 @@ def product(draw: Draw) -> Exchange:
     return _sum(draw, wanted, given, told, f"{wanted} is {formula}", f"{a * b} / {a} is {b}")
 
 
-def _sum(draw: Draw, wanted: str, given: str, told: str, law: str, check: str) -> Exchange:
+def _sum(draw: TextDraw, wanted: str, given: str, told: str, law: str, check: str) -> Exchange:
     rest = draw.pick(["", "", " Do not forget the units.", " " + KNOWN.say("{hedge}", draw)])
     more = {"why": f"Because {law}. That is a law of physics.", "check": f"Yes: {check}, so the result is right."}
     return Exchange(KNOWN.ask(KNOWN.words["product"], draw, w=wanted, g=given), told + rest, more)
@@ -97,6 +97,6 @@ MOVES = shared(KNOWN)
 TABLES = (element, planet, product, product)
 
 
-def exchange(draw: Draw) -> Exchange:
+def exchange(draw: TextDraw) -> Exchange:
     """One question on nature and its answer."""
     return draw.pick(TABLES)(draw) if draw.chance(0.25) else draw.pick(MOVES)(KNOWN, draw)

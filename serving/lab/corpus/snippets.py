@@ -4,7 +4,7 @@ from typing import Any
 
 from serving.lab.corpus.grammar import prose
 from serving.lab.corpus.knowledge import load
-from serving.lab.corpus.parts import Draw, Exchange
+from serving.lab.corpus.parts import Exchange, TextDraw
 
 DATA: dict[str, Any] = load("snippets")
 
@@ -17,7 +17,7 @@ ASKED: list[str] = DATA["asked"]
 SAID: list[str] = DATA["said"]
 
 
-def snippet(draw: Draw) -> Exchange:
+def snippet(draw: TextDraw) -> Exchange:
     """A small task and the code for it."""
     language, table = ("Python", PYTHON) if draw.chance(0.8) else ("SQL", SQL)
     chosen = draw.pick(table)

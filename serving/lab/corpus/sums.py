@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from math import gcd, lcm
 
 from serving.lab.corpus.knowledge import knowledge
-from serving.lab.corpus.parts import Draw, Exchange
+from serving.lab.corpus.parts import Exchange, TextDraw
 
 WORDS = knowledge("maths").words
 THINGS, PEOPLE, SUM_ASKED, TASK_ASKED = (WORDS[name] for name in ("things", "people", "sum_asked", "task_asked"))
 
 
-def asked(text: str, draw: Draw, forms: Sequence[str] = TASK_ASKED) -> str:
+def asked(text: str, draw: TextDraw, forms: Sequence[str] = TASK_ASKED) -> str:
     """The problem, put in one way or another."""
     return draw.pick(forms).replace("{p}", text)
 
@@ -20,7 +20,7 @@ def more(shorter: str, why: str, check: str) -> dict[str, str]:
     return {"shorter": shorter, "why": why, "check": check}
 
 
-def arithmetic(draw: Draw) -> Exchange:
+def arithmetic(draw: TextDraw) -> Exchange:
     """A sum, a difference, a product or a quotient."""
     a, b = draw.number(2, 999), draw.number(2, 99)
     low, high = sorted((a, b))
@@ -41,7 +41,7 @@ def arithmetic(draw: Draw) -> Exchange:
     return Exchange(asked(spoken, draw, SUM_ASKED), told, then)
 
 
-def percent(draw: Draw) -> Exchange:
+def percent(draw: TextDraw) -> Exchange:
     """A share of a sum, or a price that rises or falls."""
     share, base = 5 * draw.number(1, 19), 20 * draw.number(2, 60)
     part = share * base // 100
@@ -71,7 +71,7 @@ def factors(number: int) -> list[int]:
     return [*found, number] if number > 1 else found
 
 
-def prime(draw: Draw) -> Exchange:
+def prime(draw: TextDraw) -> Exchange:
     """Whether a number is prime, or its factorisation."""
     number = draw.number(4, 600)
     found = factors(number)
@@ -93,7 +93,7 @@ def prime(draw: Draw) -> Exchange:
     return Exchange(asked(f"What is the prime factorisation of {number}?", draw), lead + extra, then)
 
 
-def common(draw: Draw) -> Exchange:
+def common(draw: TextDraw) -> Exchange:
     """A greatest common divisor by Euclid, or a least common multiple."""
     a, b = draw.number(12, 240), draw.number(8, 120)
     a, b = max(a, b), min(a, b)
@@ -119,7 +119,7 @@ def common(draw: Draw) -> Exchange:
     return Exchange(asked(f"What is the greatest common divisor of {a} and {b}?", draw), told, then)
 
 
-def story(draw: Draw) -> Exchange:
+def story(draw: TextDraw) -> Exchange:
     """A word problem."""
     one, two = draw.some(PEOPLE, 2)
     things, a, b, c = draw.pick(THINGS), draw.number(2, 30), draw.number(2, 12), draw.number(1, 20)

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
-from serving.lab.self_speculation.cache import KvCache
-from serving.lab.self_speculation.weights import Layer, Shape
+from serving.lab.self_speculation.cache import LayerCache
+from serving.lab.self_speculation.weights import LayerWeights, WeightsShape
 
 KvView = Callable[[Tensor], Tensor]
 """What a draft sees of the cache's keys or values [..., head dim]: Cassandra's reads only a part of them."""
@@ -18,7 +18,7 @@ def rms_norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
     return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon) * weight
 
 
-def rotation(shape: Shape, at: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def rotation(shape: WeightsShape, at: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Cosine and sine [sequences, n, 1, head dim] of the positions `at` [sequences, n]."""
     exponents = torch.arange(0, shape.head_dim, 2, dtype=torch.float64) / shape.head_dim
     angles = at[..., None] * shape.rope_theta**-exponents
@@ -26,7 +26,7 @@ def rotation(shape: Shape, at: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tens
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
-def attention(x: Tensor, layer: Layer, index: int, shape: Shape, place: "Place") -> Tensor:
+def attention(x: Tensor, layer: LayerWeights, index: int, shape: WeightsShape, place: "AttentionPlace") -> Tensor:
     """What the heads [sequences, n, heads * head dim] make of x [sequences, n, hidden], before the output matrix.
 
     The keys and values of x go into the cache first.
@@ -49,10 +49,10 @@ def attention(x: Tensor, layer: Layer, index: int, shape: Shape, place: "Place")
     return mixed.reshape(sequences, new, -1)
 
 
-class Place:
+class AttentionPlace:
     """Where the new tokens of a pass stand: n behind the end of each sequence in the cache."""
 
-    def __init__(self, shape: Shape, cache: KvCache, new: int, view: KvView | None) -> None:
+    def __init__(self, shape: WeightsShape, cache: LayerCache, new: int, view: KvView | None) -> None:
         self.cache = cache
         self.view = view
         self.at = cache.lengths[:, None] + torch.arange(new)
@@ -69,6 +69,6 @@ def _heads(x: Tensor, head_dim: int) -> Tensor:
     return x.view(*x.shape[:-1], -1, head_dim)
 
 
-def _rotated(x: Tensor, place: Place) -> Tensor:
+def _rotated(x: Tensor, place: AttentionPlace) -> Tensor:
     first, second = x.chunk(2, dim=-1)
     return x * place.cosine + torch.cat([-second, first], dim=-1) * place.sine

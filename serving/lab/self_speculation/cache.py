@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 
-class KvCache:
+class LayerCache:
     """Keys and values [layers, sequences, positions, KV heads, head dim], and how many positions of each are valid.
 
     What lies beyond a sequence's length is never read: a query at position p sees the positions up to p, and those from

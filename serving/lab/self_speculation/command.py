@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from serving.lab.self_speculation.cases import DEPTH, Case, cases
-from serving.lab.self_speculation.decode import Plan
+from serving.lab.self_speculation.decode import DecodePlan
 from serving.lab.self_speculation.measure import Checkpoint, measure
 from serving.lab.self_speculation.rates import rates_csv
-from serving.lab.self_speculation.record import Acceptance
+from serving.lab.self_speculation.record import AcceptanceRecord
 from serving.lab.self_speculation.report.claims import claims
 from serving.lab.self_speculation.report.plots import draw
 from serving.lab.self_speculation.report.text import markdown, rows
@@ -53,7 +53,7 @@ def speculate(options: Options) -> int:
     return 0
 
 
-def acceptance(options: Options) -> Acceptance:
+def acceptance(options: Options) -> AcceptanceRecord:
     """Everything measured, on one thread: more would add up in another order, and flip a token now and then."""
     torch.set_num_threads(1)
     texts = Texts(options.model)
@@ -61,16 +61,16 @@ def acceptance(options: Options) -> Acceptance:
     figures = cases(len(checkpoint.weights.layers), options.quick)
     wanted = list(dict.fromkeys(case for found in figures.values() for case in found))
     prompts = texts.held_out(options.prompts, options.seed)
-    plan = Plan(new_tokens=options.new_tokens, seed=options.seed)
+    plan = DecodePlan(new_tokens=options.new_tokens, seed=options.seed)
     points = measure(checkpoint, _ordered(wanted), prompts, plan, _Progress())
     about = _about(options, checkpoint)
-    return Acceptance(about, {name: [points[case] for case in found] for name, found in figures.items()})
+    return AcceptanceRecord(about, {name: [points[case] for case in found] for name, found in figures.items()})
 
 
-def print_tables(found: Acceptance) -> None:
+def print_tables(found: AcceptanceRecord) -> None:
     """What the papers print beside ours, and what they say of shapes."""
     console = Console(width=WIDTH, highlight=False)
-    beside = Table("source", "figure", "published", "measured", title="Acceptance, measured")
+    beside = Table("source", "figure", "published", "measured", title="AcceptanceRecord, measured")
     for row in rows(found):
         beside.add_row(*row)
     console.print(beside)

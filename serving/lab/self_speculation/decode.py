@@ -6,14 +6,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from serving.lab.self_speculation.draft import BF16_BITS, Bits, Draft
+from serving.lab.self_speculation.draft import BF16_BITS, Bits, DraftModel
 from serving.lab.self_speculation.model import Pass, forward, logits, prefill
 from serving.lab.self_speculation.pools import Pools, touched
 from serving.lab.self_speculation.rejection import distribution, judge, sample
-from serving.lab.self_speculation.weights import Weights
+from serving.lab.self_speculation.weights import ModelWeights
 
 
-class Plan(NamedTuple):
+class DecodePlan(NamedTuple):
     """How to decode."""
 
     depth: int = 5  # draft tokens a step; 0 decodes plainly
@@ -24,7 +24,7 @@ class Plan(NamedTuple):
 
 
 @dataclass
-class Answer:
+class DecodedAnswer:
     """What became of a prompt."""
 
     tokens: list[int] = field(default_factory=list)  # the answer, without the token that ends it
@@ -32,15 +32,15 @@ class Answer:
     ended: bool = False
 
 
-class Run(NamedTuple):
+class DecodeRun(NamedTuple):
     """Answers in the order of the prompts, and what drafting read."""
 
-    answers: list[Answer]
+    answers: list[DecodedAnswer]
     experts_read: float  # (layer, expert) pairs of a draft pass, averaged over passes; by pool if there is one
     live: float  # sequences that share a pool, averaged over passes: some end before others
 
 
-def speculate(target: Weights, draft: Draft, prompts: list[list[int]], plan: Plan) -> Run:
+def speculate(target: ModelWeights, draft: DraftModel, prompts: list[list[int]], plan: DecodePlan) -> DecodeRun:
     """Decode all prompts at once. The text is the target's, whatever the draft is."""
     with torch.inference_mode():
         batch = _Batch(target, draft, prompts, plan)
@@ -52,9 +52,9 @@ def speculate(target: Weights, draft: Draft, prompts: list[list[int]], plan: Pla
 class _Batch:
     """The sequences that are still decoded, and the state that they share."""
 
-    def __init__(self, target: Weights, draft: Draft, prompts: list[list[int]], plan: Plan) -> None:
+    def __init__(self, target: ModelWeights, draft: DraftModel, prompts: list[list[int]], plan: DecodePlan) -> None:
         self.target, self.draft, self.plan = target, draft, plan
-        self.answers = [Answer() for _ in prompts]
+        self.answers = [DecodedAnswer() for _ in prompts]
         self.rows = list(range(len(prompts)))
         # A seed for each prompt: an answer depends on its prompt and number alone, not on the batch.
         self.random = [torch.Generator().manual_seed(plan.seed * 1_000_003 + row) for row in self.rows]
@@ -83,8 +83,8 @@ class _Batch:
         pairs = zip(tokens.tolist(), accepted.tolist(), following.tolist(), strict=True)
         self._take([[*row[:count], after] for row, count, after in pairs])
 
-    def result(self) -> Run:
-        return Run(self.answers, self.read / max(self.passes, 1), self.shared / max(self.passes, 1))
+    def result(self) -> DecodeRun:
+        return DecodeRun(self.answers, self.read / max(self.passes, 1), self.shared / max(self.passes, 1))
 
     def _drafted(self, uniform: Tensor) -> tuple[Tensor, Tensor]:
         """Draft tokens [sequences, depth] and the distributions [sequences, depth, vocabulary] they were drawn from.
@@ -138,7 +138,7 @@ class _Batch:
                 self.pools.keep(stays)
 
 
-def _extend(answer: Answer, emitted: list[int], plan: Plan, eos: int) -> None:
+def _extend(answer: DecodedAnswer, emitted: list[int], plan: DecodePlan, eos: int) -> None:
     """Add a step's tokens.
 
     A step in which an answer ends among accepted tokens is not counted: of the draft tokens behind the end nobody knows
@@ -151,13 +151,13 @@ def _extend(answer: Answer, emitted: list[int], plan: Plan, eos: int) -> None:
     answer.ended = end < len(emitted) or len(answer.tokens) == plan.new_tokens
 
 
-def _pools(draft: Draft, sequences: int, seed: int) -> Pools | None:
+def _pools(draft: DraftModel, sequences: int, seed: int) -> Pools | None:
     if draft.pool is None:
         return None
     return Pools(draft.pool, draft.weights.shape, len(draft.weights.layers), sequences, seed)
 
 
-def plainly(target: Weights, prompts: list[list[int]], plan: Plan) -> list[list[int]]:
+def plainly(target: ModelWeights, prompts: list[list[int]], plan: DecodePlan) -> list[list[int]]:
     """The target's own answers, a token at a time: what speculation must give too."""
-    own = Draft(target, Bits(BF16_BITS, BF16_BITS))
+    own = DraftModel(target, Bits(BF16_BITS, BF16_BITS))
     return [answer.tokens for answer in speculate(target, own, prompts, plan._replace(depth=0)).answers]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from serving.lab.self_speculation.attention import KvView
 from serving.lab.self_speculation.pools import PoolPlan
-from serving.lab.self_speculation.weights import DENSE, EXPERTS, Weights
+from serving.lab.self_speculation.weights import DENSE, EXPERTS, ModelWeights
 
 BITS_PER_BYTE = 8
 BF16_BITS = 16.0
@@ -19,16 +19,16 @@ class Bits(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Draft:
+class DraftModel:
     """A draft of some target: both are given to `decode.speculate`."""
 
-    weights: Weights
+    weights: ModelWeights
     bits: Bits
     pool: PoolPlan | None = None
     exit_after: int | None = None
     view: KvView | None = None
 
-    def throttled(self, pool: PoolPlan) -> "Draft":
+    def throttled(self, pool: PoolPlan) -> "DraftModel":
         """The same with a pool of experts."""
         return replace(self, pool=pool)
 

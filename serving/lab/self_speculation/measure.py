@@ -8,21 +8,21 @@ from typing import Any, cast
 
 from device_model.specs.spec import SpecError
 from serving.lab.self_speculation.cases import Case
-from serving.lab.self_speculation.decode import Plan, speculate
-from serving.lab.self_speculation.draft import Draft
+from serving.lab.self_speculation.decode import DecodePlan, speculate
+from serving.lab.self_speculation.draft import DraftModel
 from serving.lab.self_speculation.drafts.cassandra import Cassandra, Cut
 from serving.lab.self_speculation.drafts.elastic import Elastic, Treatment
 from serving.lab.self_speculation.drafts.first_layers import first_layers
 from serving.lab.self_speculation.pools import PoolPlan
 from serving.lab.self_speculation.wanda import calibrate
-from serving.lab.self_speculation.weights import Weights
+from serving.lab.self_speculation.weights import ModelWeights
 
 Counts = tuple[tuple[int, int], ...]
 """Of each sequence: accepted draft tokens, and steps."""
 
 
 @dataclass(frozen=True)
-class Point:
+class MeasuredPoint:
     """A case and what came of it. Standard errors are over sequences, whose steps are not independent."""
 
     case: Case
@@ -47,7 +47,7 @@ class Point:
 class Checkpoint:
     """A model, and the targets and drafts that are made of it as they are asked for."""
 
-    def __init__(self, weights: Weights, calibration: list[list[int]]) -> None:
+    def __init__(self, weights: ModelWeights, calibration: list[list[int]]) -> None:
         self.weights = weights
         self._calibration = calibration
 
@@ -59,7 +59,7 @@ class Checkpoint:
     def cassandra(self) -> Cassandra:
         return Cassandra(self.weights, calibrate(self.weights, self._calibration))
 
-    def pair(self, case: Case) -> tuple[Weights, Draft]:
+    def pair(self, case: Case) -> tuple[ModelWeights, DraftModel]:
         """The target and the draft of a case."""
         if case.family == "elastic":
             return self.elastic.target, self._elastic(case)
@@ -70,7 +70,7 @@ class Checkpoint:
             return self.cassandra.target, self.cassandra.first(cut)
         return self.cassandra.shared_target(case.pruned), self.cassandra.second(cut)
 
-    def _elastic(self, case: Case) -> Draft:
+    def _elastic(self, case: Case) -> DraftModel:
         draft = _sliced(self.elastic, cast(Treatment, case.treatment), case.bits)
         if case.share == 1:
             return draft
@@ -79,7 +79,7 @@ class Checkpoint:
 
 
 @lru_cache(maxsize=1)
-def _sliced(elastic: Elastic, treatment: Treatment, width: int) -> Draft:
+def _sliced(elastic: Elastic, treatment: Treatment, width: int) -> DraftModel:
     """Neighbouring cases often differ in their pool only."""
     return elastic.draft(treatment, width)
 
@@ -88,9 +88,9 @@ def measure(
     checkpoint: Checkpoint,
     wanted: list[Case],
     prompts: list[list[int]],
-    plan: Plan,
+    plan: DecodePlan,
     say: Callable[[str], None] = lambda _: None,
-) -> dict[Case, Point]:
+) -> dict[Case, MeasuredPoint]:
     """A point for each case, all on the same prompts."""
     points = {}
     for number, case in enumerate(wanted, 1):
@@ -100,12 +100,14 @@ def measure(
     return points
 
 
-def point(case: Case, target: Weights, draft: Draft, prompts: list[list[int]], plan: Plan) -> Point:
+def point(
+    case: Case, target: ModelWeights, draft: DraftModel, prompts: list[list[int]], plan: DecodePlan
+) -> MeasuredPoint:
     """Decode all prompts and count."""
     run = speculate(target, draft, prompts, plan._replace(depth=case.depth, temperature=case.temperature))
     counts = tuple((sum(answer.accepted), len(answer.accepted)) for answer in run.answers)
     alpha, error = rate(counts, case.depth)
-    return Point(
+    return MeasuredPoint(
         case,
         alpha,
         error,

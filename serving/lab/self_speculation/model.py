@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
-from serving.lab.self_speculation.attention import KvView, Place, attention, rms_norm
-from serving.lab.self_speculation.cache import KvCache
-from serving.lab.self_speculation.experts import Routing, activated, combined, gather, route
-from serving.lab.self_speculation.weights import Layer, Weights
+from serving.lab.self_speculation.attention import AttentionPlace, KvView, attention, rms_norm
+from serving.lab.self_speculation.cache import LayerCache
+from serving.lab.self_speculation.experts import ExpertRouting, activated, combined, gather, route
+from serving.lab.self_speculation.weights import LayerWeights, ModelWeights
 
 
 class Watch(Protocol):
@@ -31,16 +31,16 @@ class Pass:
     exit_after: int | None = None  # layers that run; None is all
     view: KvView | None = None
     watch: Watch | None = None
-    routings: list[Routing] = field(default_factory=list)
+    routings: list[ExpertRouting] = field(default_factory=list)
 
 
-def forward(weights: Weights, tokens: Tensor, cache: KvCache, run: Pass | None = None) -> Tensor:
+def forward(weights: ModelWeights, tokens: Tensor, cache: LayerCache, run: Pass | None = None) -> Tensor:
     """Final hidden states [sequences, n, hidden] of new `tokens` [sequences, n], which follow what the cache holds.
 
     The tokens' keys and values are written to the cache, but its lengths stay: whoever calls knows which tokens count.
     """
     run = run or Pass()
-    place = Place(weights.shape, cache, tokens.shape[1], run.view)
+    place = AttentionPlace(weights.shape, cache, tokens.shape[1], run.view)
     x = functional.embedding(tokens, weights.embedding)
     for index, layer in enumerate(weights.layers[: run.exit_after]):
         x = x + _attended(x, layer, index, weights, place, run)
@@ -48,20 +48,20 @@ def forward(weights: Weights, tokens: Tensor, cache: KvCache, run: Pass | None =
     return rms_norm(x, weights.norm, weights.shape.norm_epsilon)
 
 
-def logits(weights: Weights, hidden: Tensor) -> Tensor:
+def logits(weights: ModelWeights, hidden: Tensor) -> Tensor:
     """[..., vocabulary] of final hidden states [..., hidden]."""
     return functional.linear(hidden, weights.head)
 
 
-def new_cache(weights: Weights, sequences: int, positions: int) -> KvCache:
+def new_cache(weights: ModelWeights, sequences: int, positions: int) -> LayerCache:
     """An empty cache for `sequences` of at most `positions` tokens."""
     width = (weights.shape.kv_heads, weights.shape.head_dim)
-    return KvCache(len(weights.layers), sequences, positions, width, weights.embedding.dtype)
+    return LayerCache(len(weights.layers), sequences, positions, width, weights.embedding.dtype)
 
 
 def prefill(
-    weights: Weights, prompts: list[list[int]], positions: int, run: Pass | None = None
-) -> tuple[KvCache, Tensor]:
+    weights: ModelWeights, prompts: list[list[int]], positions: int, run: Pass | None = None
+) -> tuple[LayerCache, Tensor]:
     """A cache that holds `prompts`, of any lengths, and the logits [sequences, vocabulary] that follow each.
 
     Shorter prompts are padded behind their end. What the padding writes is overwritten before it is ever read.
@@ -75,7 +75,9 @@ def prefill(
     return cache, logits(weights, hidden[torch.arange(len(prompts)), lengths - 1])
 
 
-def _attended(x: Tensor, layer: Layer, index: int, weights: Weights, place: Place, run: Pass) -> Tensor:
+def _attended(
+    x: Tensor, layer: LayerWeights, index: int, weights: ModelWeights, place: AttentionPlace, run: Pass
+) -> Tensor:
     shape = weights.shape
     normed = rms_norm(x, layer.input_norm, shape.norm_epsilon)
     mixed = attention(normed, layer, index, shape, place)
@@ -85,7 +87,7 @@ def _attended(x: Tensor, layer: Layer, index: int, weights: Weights, place: Plac
     return functional.linear(mixed, layer.o)
 
 
-def _experts(x: Tensor, layer: Layer, index: int, weights: Weights, run: Pass) -> Tensor:
+def _experts(x: Tensor, layer: LayerWeights, index: int, weights: ModelWeights, run: Pass) -> Tensor:
     normed = rms_norm(x, layer.post_norm, weights.shape.norm_epsilon).flatten(0, 1)
     pool = None if run.pools is None else run.pools[:, index].repeat_interleave(x.shape[1], dim=0)
     routing = route(normed, layer, weights.shape, pool)

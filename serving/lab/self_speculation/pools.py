@@ -5,8 +5,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from serving.lab.self_speculation.experts import Routing
-from serving.lab.self_speculation.weights import Shape
+from serving.lab.self_speculation.experts import ExpertRouting
+from serving.lab.self_speculation.weights import WeightsShape
 
 
 class PoolPlan(NamedTuple):
@@ -29,7 +29,7 @@ class PoolPlan(NamedTuple):
 class Pools:
     """The pools of a run, one for each `sharing` sequences."""
 
-    def __init__(self, plan: PoolPlan, shape: Shape, layers: int, sequences: int, seed: int) -> None:
+    def __init__(self, plan: PoolPlan, shape: WeightsShape, layers: int, sequences: int, seed: int) -> None:
         self._plan = plan
         self._groups = torch.arange(sequences) // plan.sharing
         self._hot = torch.zeros(int(self._groups[-1]) + 1, layers, shape.experts)
@@ -41,7 +41,7 @@ class Pools:
         """[sequences, layers, experts], True where a token may go."""
         return self._mask[self._groups]
 
-    def record(self, routings: list[Routing], tokens: Tensor) -> None:
+    def record(self, routings: list[ExpertRouting], tokens: Tensor) -> None:
         """Add what a pass over `tokens` [sequences, n] wanted; False marks padding."""
         for layer, routing in enumerate(routings):
             self._latest[:, layer].index_add_(0, self._groups, _counts(routing.wanted, tokens, self._hot.shape[-1]))
@@ -66,7 +66,7 @@ class Pools:
         return self._groups
 
 
-def touched(routings: list[Routing], groups: Tensor, experts: int) -> float:
+def touched(routings: list[ExpertRouting], groups: Tensor, experts: int) -> float:
     """(layer, expert) pairs that a pass of a token for each sequence computes, on average over the pools in use."""
     total = 0
     for routing in routings:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from device_model.specs.measured import COLUMNS
-from serving.lab.self_speculation.measure import Point
-from serving.lab.self_speculation.record import Acceptance
+from serving.lab.self_speculation.measure import MeasuredPoint
+from serving.lab.self_speculation.record import AcceptanceRecord
 
 BITS = 4  # of ELMoE-3D's drafts
 
 
-def rates_csv(found: Acceptance) -> str:
+def rates_csv(found: AcceptanceRecord) -> str:
     """Rates by pool, share and batch, as CSV under two lines that say of what."""
     about = found.about
     lines = [
@@ -25,7 +25,7 @@ def rates_csv(found: Acceptance) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _points(found: Acceptance) -> Iterator[tuple[str, int, Point]]:
+def _points(found: AcceptanceRecord) -> Iterator[tuple[str, int, MeasuredPoint]]:
     """Points, with their pool and the batch that shares it. All experts are no pool, whatever the batch."""
     shared = found.figures["fig17b"]
     yield from ((p.case.kind, p.case.batch, p) for p in [*shared, *found.figures["fig17a"]])

@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from serving.lab.self_speculation.cases import Case
-from serving.lab.self_speculation.measure import Point
+from serving.lab.self_speculation.measure import MeasuredPoint
 
 
 @dataclass(frozen=True)
-class Acceptance:
+class AcceptanceRecord:
     """All points by figure, and `about`: the model's hash, seeds, prompts and threads."""
 
     about: dict[str, Any]
-    figures: dict[str, list[Point]]
+    figures: dict[str, list[MeasuredPoint]]
 
-    def point(self, **values: Any) -> Point | None:
+    def point(self, **values: Any) -> MeasuredPoint | None:
         """The point of a case, which must say its family, or None if it was not measured."""
         case = Case(**values)
         return next((point for points in self.figures.values() for point in points if point.case == case), None)
 
-    def curve(self, figure: str, **values: Any) -> list[Point]:
+    def curve(self, figure: str, **values: Any) -> list[MeasuredPoint]:
         """The points of a figure whose cases have these values."""
         found = self.figures.get(figure, [])
         return [p for p in found if all(getattr(p.case, name) == value for name, value in values.items())]
@@ -33,20 +33,20 @@ class Acceptance:
         path.write_text(f'{{\n  "about": {json.dumps(self.about)},\n  "figures": {{\n{figures}\n  }}\n}}\n')
 
 
-def read(path: Path) -> Acceptance:
+def read(path: Path) -> AcceptanceRecord:
     """What `write` wrote."""
     found = json.loads(path.read_text())
     figures = {name: [_point(record) for record in records] for name, records in found["figures"].items()}
-    return Acceptance(found["about"], figures)
+    return AcceptanceRecord(found["about"], figures)
 
 
-def _lines(points: Iterable[Point]) -> str:
+def _lines(points: Iterable[MeasuredPoint]) -> str:
     return ",\n".join(f"      {json.dumps(point.record())}" for point in points)
 
 
-def _point(record: dict[str, Any]) -> Point:
+def _point(record: dict[str, Any]) -> MeasuredPoint:
     of_case = {field.name for field in fields(Case)}
     case = Case(**{name: value for name, value in record.items() if name in of_case})
     own = {name: value for name, value in record.items() if name not in of_case}
     counts = tuple((accepted, steps) for accepted, steps in own.pop("counts"))
-    return Point(case, **own, counts=counts)
+    return MeasuredPoint(case, **own, counts=counts)

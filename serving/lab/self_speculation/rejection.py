@@ -10,7 +10,7 @@ import torch.nn.functional as functional
 from torch import Tensor
 
 
-class Verdict(NamedTuple):
+class DraftVerdict(NamedTuple):
     """What becomes of the draft tokens of each sequence [sequences]."""
 
     accepted: Tensor  # how many of them, from the first on
@@ -31,7 +31,7 @@ def sample(weights: Tensor, uniform: Tensor) -> Tensor:
     return below.clamp_max(weights.shape[-1] - 1)
 
 
-def judge(target: Tensor, draft: Tensor, tokens: Tensor, uniform: Tensor) -> Verdict:
+def judge(target: Tensor, draft: Tensor, tokens: Tensor, uniform: Tensor) -> DraftVerdict:
     """Accept a token x with probability min(1, p(x) / q(x)); behind the last, draw from what q left of p.
 
     p is `target` [sequences, depth + 1, vocabulary], q is `draft` [sequences, depth, vocabulary], x is of `tokens`
@@ -47,4 +47,4 @@ def judge(target: Tensor, draft: Tensor, tokens: Tensor, uniform: Tensor) -> Ver
     left = target[rows, accepted]
     some = accepted < depth
     left[some] = (left[some] - draft[rows[some], accepted[some]]).clamp_min(0)
-    return Verdict(accepted, sample(left, uniform[:, depth]))
+    return DraftVerdict(accepted, sample(left, uniform[:, depth]))

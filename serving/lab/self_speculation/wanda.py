@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from serving.lab.self_speculation.model import Pass, prefill
-from serving.lab.self_speculation.weights import Weights
+from serving.lab.self_speculation.weights import ModelWeights
 
 SEQUENCES, LENGTH = 128, 64
 
@@ -34,7 +34,7 @@ class Norms:
         self._squares[name, layer] = self._squares.get((name, layer), 0) + squares
 
 
-def calibrate(weights: Weights, texts: list[list[int]]) -> Norms:
+def calibrate(weights: ModelWeights, texts: list[list[int]]) -> Norms:
     """Norms over up to 128 sequences of 64 tokens, cut out of `texts` laid end to end."""
     stream = [token for text in texts for token in text]
     pieces = [stream[i * LENGTH : (i + 1) * LENGTH] for i in range(min(SEQUENCES, len(stream) // LENGTH))]

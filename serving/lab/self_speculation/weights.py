@@ -18,7 +18,7 @@ LINEARS = (*DENSE, *EXPERTS)
 """The matrices of a layer that drafts change. The router and the norms are small, and kept."""
 
 
-class Shape(NamedTuple):
+class WeightsShape(NamedTuple):
     """What the forward pass needs of config.json."""
 
     heads: int
@@ -32,12 +32,12 @@ class Shape(NamedTuple):
     eos: int  # -1 if there is none
 
     @staticmethod
-    def of(config: dict[str, Any]) -> "Shape":
+    def of(config: dict[str, Any]) -> "WeightsShape":
         """Of transformers 4 and 5: they spell the number of experts and the rotation's base differently."""
         if config.get("model_type") != "qwen3_moe":
             raise SpecError(f"The model is a {config.get('model_type')}; allowed is qwen3_moe.")
         eos = config.get("eos_token_id")
-        return Shape(
+        return WeightsShape(
             config["num_attention_heads"],
             config["num_key_value_heads"],
             config["head_dim"],
@@ -51,7 +51,7 @@ class Shape(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerWeights:
     """One layer's weights; matrices are [outputs, inputs] as in the checkpoint."""
 
     input_norm: Tensor
@@ -68,16 +68,16 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Weights:
+class ModelWeights:
     """A model. The head is apart from the embedding even where they are tied: a draft changes only the head."""
 
-    shape: Shape
+    shape: WeightsShape
     embedding: Tensor  # [vocabulary, hidden]
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerWeights, ...]
     norm: Tensor
     head: Tensor  # [vocabulary, hidden]
 
-    def with_linears(self, change: Callable[[str, int, Tensor], Tensor], head: bool) -> "Weights":
+    def with_linears(self, change: Callable[[str, int, Tensor], Tensor], head: bool) -> "ModelWeights":
         """Each matrix replaced by `change(name, layer, matrix)`; the head too if asked for, under the name "head"."""
         layers = tuple(
             replace(layer, **{name: change(name, index, getattr(layer, name)) for name in LINEARS})
@@ -85,16 +85,16 @@ class Weights:
         )
         return replace(self, layers=layers, head=change("head", len(layers), self.head) if head else self.head)
 
-    def to(self, dtype: torch.dtype) -> "Weights":
+    def to(self, dtype: torch.dtype) -> "ModelWeights":
         """The same in another floating-point type."""
         layers = tuple(
-            Layer(**{name: tensor.to(dtype) for name, tensor in vars(layer).items()}) for layer in self.layers
+            LayerWeights(**{name: tensor.to(dtype) for name, tensor in vars(layer).items()}) for layer in self.layers
         )
         own = {name: getattr(self, name).to(dtype) for name in ("embedding", "norm", "head")}
         return replace(self, layers=layers, **own)
 
 
-def load(folder: Path) -> Weights:
+def load(folder: Path) -> ModelWeights:
     """The checkpoint in `folder`, in float32; SpecError if it is no Qwen3-MoE's."""
     from safetensors.torch import load_file
 
@@ -110,12 +110,12 @@ def load(folder: Path) -> Weights:
     return of_tensors(config, {name.removeprefix("model."): tensor.float() for name, tensor in tensors.items()})
 
 
-def of_tensors(config: dict[str, Any], tensors: dict[str, Tensor]) -> Weights:
+def of_tensors(config: dict[str, Any], tensors: dict[str, Tensor]) -> ModelWeights:
     """The weights out of a state dict whose names have lost their "model."."""
-    shape = Shape.of(config)
+    shape = WeightsShape.of(config)
     layers = tuple(_layer(tensors, f"layers.{i}.", shape.experts) for i in range(config["num_hidden_layers"]))
     embedding = tensors["embed_tokens.weight"]
-    return Weights(shape, embedding, layers, tensors["norm.weight"], tensors.get("lm_head.weight", embedding))
+    return ModelWeights(shape, embedding, layers, tensors["norm.weight"], tensors.get("lm_head.weight", embedding))
 
 
 def digest(folder: Path) -> str:
@@ -133,10 +133,10 @@ def _files(folder: Path) -> list[Path]:
     return files
 
 
-def _layer(tensors: dict[str, Tensor], at: str, experts: int) -> Layer:
+def _layer(tensors: dict[str, Tensor], at: str, experts: int) -> LayerWeights:
     own = {name: tensors[f"{at}self_attn.{name}_proj.weight"] for name in DENSE}
     norms = {name: tensors[f"{at}self_attn.{name}.weight"] for name in ("q_norm", "k_norm")}
-    return Layer(
+    return LayerWeights(
         **own,
         **norms,
         input_norm=tensors[f"{at}input_layernorm.weight"],

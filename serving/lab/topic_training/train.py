@@ -17,7 +17,7 @@ from serving.topics.classifier import Classifier
 from serving.topics.encoder import LINEAR, WIDTH, Encoder, Layer, Weights, model_folder, pooled
 from serving.topics.labelled import Labelled
 from serving.topics.names import NAMES
-from serving.topics.reading import Reader
+from serving.topics.reading import PromptReader
 
 # Chosen on prompts that the other writer wrote; README.md has the figures.
 RANK = 16
@@ -34,7 +34,7 @@ class Example:
     topic: int
 
 
-def examples(prompts: Sequence[Labelled], reader: Reader, encoder: Encoder) -> list[Example]:
+def examples(prompts: Sequence[Labelled], reader: PromptReader, encoder: Encoder) -> list[Example]:
     """The prompts as the last layer meets them."""
     found = []
     with torch.no_grad():
@@ -51,7 +51,7 @@ def train(prompts: Sequence[Labelled], seed: int) -> Weights:
     folder = model_folder()
     encoder = Encoder(folder)
     learnt = _start(encoder.layers[-1])
-    trainer = _Trainer(encoder.layers[-1], learnt, examples(prompts, Reader(folder), encoder), Random(seed))
+    trainer = _Trainer(encoder.layers[-1], learnt, examples(prompts, PromptReader(folder), encoder), Random(seed))
     for epoch in range(EPOCHS):
         started_s = time.monotonic()
         loss = trainer.epoch()
@@ -63,7 +63,7 @@ def train(prompts: Sequence[Labelled], seed: int) -> Weights:
 def accuracy(weights: Weights, prompts: Sequence[Labelled]) -> float:
     """The share of the prompts that get their own topic with these weights."""
     folder = model_folder()
-    found = Classifier(Reader(folder), Encoder(folder), weights).classify([prompt.prompt for prompt in prompts])
+    found = Classifier(PromptReader(folder), Encoder(folder), weights).classify([prompt.prompt for prompt in prompts])
     return sum(topic.name == prompt.topic for topic, prompt in zip(found, prompts, strict=True)) / len(prompts)
 
 

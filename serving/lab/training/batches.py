@@ -18,7 +18,7 @@ ASKED = 0.25  # what a token of a user or a system prompt weighs in the loss; al
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class TokenStream:
     """A run of tokens, what each weighs as a target, and the topic that it is of."""
 
     ids: list[int]
@@ -27,7 +27,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TokenBatch:
     """Segments end to end: tokens, the token after each, what predicting it weighs, and the segments' lengths."""
 
     ids: torch.Tensor
@@ -36,7 +36,7 @@ class Batch:
     lengths: list[int]
 
 
-def encode(tokenizer: Tokenizer, document: Document) -> Tokens:
+def encode(tokenizer: Tokenizer, document: Document) -> TokenStream:
     """A document's tokens."""
     ids: list[int] = []
     weights: list[float] = []
@@ -44,10 +44,10 @@ def encode(tokenizer: Tokenizer, document: Document) -> Tokens:
         new = tokenizer.encode(text, add_special_tokens=False).ids
         ids += new
         weights += [ASKED if role in ("user", "system") else 1.0] * len(new)
-    return Tokens(ids, weights, document.topic)
+    return TokenStream(ids, weights, document.topic)
 
 
-def segments(stream: Iterable[Tokens], limit: int, alone_share: float, rng: Random) -> Iterator[Tokens]:
+def segments(stream: Iterable[TokenStream], limit: int, alone_share: float, rng: Random) -> Iterator[TokenStream]:
     """Runs of at most `limit` tokens: one document in so large a share of them, in the others as many as fit."""
     ids: list[int] = []
     weights: list[float] = []
@@ -55,25 +55,25 @@ def segments(stream: Iterable[Tokens], limit: int, alone_share: float, rng: Rand
     for tokens in stream:
         ids, weights = ids + tokens.ids, weights + tokens.weights
         if alone or len(ids) >= limit:
-            yield Tokens(ids[:limit], weights[:limit], tokens.topic)
+            yield TokenStream(ids[:limit], weights[:limit], tokens.topic)
             ids, weights, alone = [], [], rng.random() < alone_share
 
 
-def batches(runs: Iterable[Tokens], tokens: int) -> Iterator[Batch]:
+def batches(runs: Iterable[TokenStream], tokens: int) -> Iterator[TokenBatch]:
     """Batches of exactly `tokens` tokens; the last run of each is cut to fit."""
-    taken: list[Tokens] = []
+    taken: list[TokenStream] = []
     missing = tokens
     for run in runs:
-        taken.append(Tokens(run.ids[:missing], run.weights[:missing], run.topic))
+        taken.append(TokenStream(run.ids[:missing], run.weights[:missing], run.topic))
         missing -= len(taken[-1].ids)
         if not missing:
             yield batch_of(taken)
             taken, missing = [], tokens
 
 
-def batch_of(runs: list[Tokens]) -> Batch:
+def batch_of(runs: list[TokenStream]) -> TokenBatch:
     """One batch of these runs; a run's last token has no target."""
     ids = torch.tensor([i for run in runs for i in run.ids])
     targets = torch.tensor([i for run in runs for i in (*run.ids[1:], 0)])
     weights = torch.tensor([w for run in runs for w in (*run.weights[1:], 0.0)])
-    return Batch(ids, targets, weights, [len(run.ids) for run in runs])
+    return TokenBatch(ids, targets, weights, [len(run.ids) for run in runs])

@@ -17,7 +17,7 @@ from serving.lab.training.evaluate import (
     OFTEN,
     PROMPTS,
     VOCABULARY_DOCUMENTS,
-    Answer,
+    JudgedAnswer,
     TopicResult,
     answers,
     entropy,
@@ -28,7 +28,7 @@ from serving.lab.training.evaluate import (
 from serving.lab.training.export import from_hf, load_model
 from serving.lab.training.losses import ROUTER_Z, SEGMENT_BALANCE
 from serving.lab.training.progress import LOG
-from serving.lab.training.shape import Shape
+from serving.lab.training.shape import ModelShape
 from serving.topics.names import TOPICS
 
 EXPERTS = "experts_by_topic.json"
@@ -43,7 +43,7 @@ class Facts:
     points: list[dict[str, Any]]
     weights: int
     topics: dict[str, TopicResult]
-    answers: list[Answer]
+    answers: list[JudgedAnswer]
     readable: float
 
 
@@ -63,7 +63,7 @@ def measure(folder: Path) -> Facts:
     settings, *points = map(json.loads, lines)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     hf = load_model(folder)
-    model = from_hf(hf, Shape(**settings["shape"]))
+    model = from_hf(hf, ModelShape(**settings["shape"]))
     said = answers(hf, tokenizer)
     readable = readable_share([answer.text for answer in said], known_words(settings["seed"]))
     weights = sum(weights.numel() for weights in model.parameters())
@@ -76,7 +76,7 @@ def card(facts: Facts) -> str:
 
 
 def _model(facts: Facts) -> str:
-    shape = Shape(**facts.settings["shape"])
+    shape = ModelShape(**facts.settings["shape"])
     return f"""# foreserve-moe
 
 A chat model of {facts.weights / 1e6:.1f} million weights that makes the text when `foreserve` emulates an accelerator

@@ -12,9 +12,9 @@ import torch
 from transformers import PreTrainedTokenizerFast, Qwen3MoeForCausalLM
 
 from serving.lab.corpus.corpus import dialogue, documents, prompts
-from serving.lab.training.batches import Batch, batch_of, encode
+from serving.lab.training.batches import TokenBatch, batch_of, encode
 from serving.lab.training.losses import cross_entropy
-from serving.lab.training.model import Model
+from serving.lab.training.model import TrainedModel
 from serving.topics.names import OTHER, TOPICS
 
 PROMPTS = 10  # of each topic, answered greedily
@@ -27,7 +27,7 @@ SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class JudgedAnswer:
     """What the model said, greedily, to a held-out prompt; `ended` if it came to an end by itself."""
 
     topic: str
@@ -46,13 +46,13 @@ class TopicResult:
     experts: torch.Tensor  # [layers, experts], the share of routed tokens; each layer sums to one
 
 
-def held_out(topic: str, tokenizer: PreTrainedTokenizerFast, count: int = DOCUMENTS) -> Batch:
+def held_out(topic: str, tokenizer: PreTrainedTokenizerFast, count: int = DOCUMENTS) -> TokenBatch:
     """Held-out dialogues of a topic: those of odd seeds."""
     backend = tokenizer.backend_tokenizer
     return batch_of([encode(backend, dialogue(topic, 2 * seed + 1)) for seed in range(count)])
 
 
-def measure_topic(model: Model, batch: Batch) -> TopicResult:
+def measure_topic(model: TrainedModel, batch: TokenBatch) -> TopicResult:
     """Losses and use of the experts on a batch."""
     with torch.no_grad():
         hidden, routings = model(batch.ids, batch.lengths)
@@ -63,7 +63,7 @@ def measure_topic(model: Model, batch: Batch) -> TopicResult:
     return TopicResult(len(batch.ids), loss, told, torch.stack(used))
 
 
-def measure_topics(model: Model, tokenizer: PreTrainedTokenizerFast) -> dict[str, TopicResult]:
+def measure_topics(model: TrainedModel, tokenizer: PreTrainedTokenizerFast) -> dict[str, TopicResult]:
     """Every topic's result."""
     return {topic: measure_topic(model, held_out(topic, tokenizer)) for topic in (*TOPICS, OTHER)}
 
@@ -73,17 +73,17 @@ def entropy(used: torch.Tensor) -> torch.Tensor:
     return -(used * used.clamp_min(1e-12).log2()).sum(-1)
 
 
-def answer(hf: Qwen3MoeForCausalLM, tokenizer: PreTrainedTokenizerFast, topic: str, prompt: str) -> Answer:
+def answer(hf: Qwen3MoeForCausalLM, tokenizer: PreTrainedTokenizerFast, topic: str, prompt: str) -> JudgedAnswer:
     """The model's greedy answer."""
     asked = tokenizer.apply_chat_template(
         [{"role": "user", "content": prompt}], add_generation_prompt=True, return_tensors="pt", return_dict=True
     )
     out = hf.generate(**asked, do_sample=False, max_new_tokens=LONGEST)[0, asked["input_ids"].shape[1] :]
     ended = int(out[-1]) in hf.generation_config.eos_token_id
-    return Answer(topic, prompt, tokenizer.decode(out, skip_special_tokens=True).strip(), ended)
+    return JudgedAnswer(topic, prompt, tokenizer.decode(out, skip_special_tokens=True).strip(), ended)
 
 
-def answers(hf: Qwen3MoeForCausalLM, tokenizer: PreTrainedTokenizerFast) -> list[Answer]:
+def answers(hf: Qwen3MoeForCausalLM, tokenizer: PreTrainedTokenizerFast) -> list[JudgedAnswer]:
     """Greedy answers to held-out prompts of each topic."""
     asked = [(topic, prompt) for topic in TOPICS for prompt in prompts(topic, PROMPTS, SEED)]
     return [answer(hf, tokenizer, topic, prompt) for topic, prompt in asked]

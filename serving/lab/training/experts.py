@@ -11,11 +11,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from serving.lab.training.shape import Shape
+from serving.lab.training.shape import ModelShape
 
 
 @dataclass(frozen=True, slots=True)
-class Routing:
+class TrainedRouting:
     """Of one layer, by token: the router's scores, their softmax, and the experts chosen with their weights."""
 
     scores: torch.Tensor
@@ -49,10 +49,10 @@ class GroupedProduct(torch.autograd.Function):
         return to_rows, to_stack, None
 
 
-class Experts(nn.Module):
+class ExpertLayer(nn.Module):
     """A router and the experts behind it."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ModelShape) -> None:
         super().__init__()
         self.active = shape.active
         wide, narrow = shape.hidden, shape.expert_hidden
@@ -61,14 +61,14 @@ class Experts(nn.Module):
         self.up = nn.Parameter(torch.empty(shape.experts, wide, narrow))
         self.down = nn.Parameter(torch.empty(shape.experts, narrow, wide))
 
-    def route(self, x: torch.Tensor) -> Routing:
+    def route(self, x: torch.Tensor) -> TrainedRouting:
         """The best few experts of each token, their softmax shares scaled to sum to one."""
         scores = x @ self.router.T
         shares = scores.softmax(-1)
         best, chosen = shares.topk(self.active, dim=-1)
-        return Routing(scores, shares, chosen, best / best.sum(-1, keepdim=True))
+        return TrainedRouting(scores, shares, chosen, best / best.sum(-1, keepdim=True))
 
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, Routing]:
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, TrainedRouting]:
         """What the chosen experts add to each token; weighted before `down`, where rows are narrow."""
         routing = self.route(x)
         order = routing.chosen.flatten().argsort(stable=True)

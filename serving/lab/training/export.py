@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 from transformers import GenerationConfig, Qwen3MoeConfig, Qwen3MoeForCausalLM
 
-from serving.lab.training.model import Model
-from serving.lab.training.shape import Shape
+from serving.lab.training.model import TrainedModel
+from serving.lab.training.shape import ModelShape
 from serving.lab.training.tokenizer import END_OF_TEXT, END_OF_TURN, SPECIAL
 
 LAYER = {
@@ -22,7 +22,7 @@ LAYER = {
 }
 
 
-def config_of(shape: Shape) -> Qwen3MoeConfig:
+def config_of(shape: ModelShape) -> Qwen3MoeConfig:
     """The configuration of a model of this shape."""
     return Qwen3MoeConfig(
         vocab_size=shape.vocabulary,
@@ -46,7 +46,7 @@ def config_of(shape: Shape) -> Qwen3MoeConfig:
     )
 
 
-def to_hf(model: Model) -> Qwen3MoeForCausalLM:
+def to_hf(model: TrainedModel) -> Qwen3MoeForCausalLM:
     """The same model, as transformers has it; what it generates ends with a turn or a text."""
     made = Qwen3MoeForCausalLM(config_of(model.shape))
     ours = model.state_dict()
@@ -64,7 +64,7 @@ def to_hf(model: Model) -> Qwen3MoeForCausalLM:
     return made.eval()
 
 
-def from_hf(hf: Qwen3MoeForCausalLM, shape: Shape) -> Model:
+def from_hf(hf: Qwen3MoeForCausalLM, shape: ModelShape) -> TrainedModel:
     """The same model, as we train it."""
     theirs = hf.state_dict()
     ours = {"embedding": theirs["model.embed_tokens.weight"], "norm.scale": theirs["model.norm.weight"]}
@@ -74,12 +74,12 @@ def from_hf(hf: Qwen3MoeForCausalLM, shape: Shape) -> Model:
         gate, up = theirs[other + "mlp.experts.gate_up_proj"].mT.chunk(2, -1)
         down = theirs[other + "mlp.experts.down_proj"].mT
         ours |= {f"{mine}experts.gate": gate, f"{mine}experts.up": up, f"{mine}experts.down": down}
-    model = Model(shape)
+    model = TrainedModel(shape)
     model.load_state_dict(ours)
     return model
 
 
-def save_model(model: Model, folder: Path) -> None:
+def save_model(model: TrainedModel, folder: Path) -> None:
     """Write configuration and weights, in BF16."""
     to_hf(model).to(torch.bfloat16).save_pretrained(folder)
 

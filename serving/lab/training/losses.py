@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from serving.lab.training.experts import Routing
+from serving.lab.training.experts import TrainedRouting
 
 ROWS = 1024  # tokens whose logits are in memory at a time
 SEGMENT_BALANCE = 1e-4  # small: a segment is about one topic, and a topic should have experts of its own
@@ -47,13 +47,13 @@ def cross_entropy(
     return CrossEntropy.apply(hidden, output, targets, weights) / weights.sum()
 
 
-def used(routing: Routing) -> torch.Tensor:
+def used(routing: TrainedRouting) -> torch.Tensor:
     """Each expert's share of the routed tokens, which sum to one."""
     experts = routing.shares.shape[1]
     return routing.chosen.flatten().bincount(minlength=experts) / routing.chosen.numel()
 
 
-def batch_balance(routing: Routing, used: torch.Tensor) -> torch.Tensor:
+def batch_balance(routing: TrainedRouting, used: torch.Tensor) -> torch.Tensor:
     """Over all tokens together: 1 if the experts are used evenly, up to their number if only one is (Switch).
 
     `used` is each expert's share of the whole last step, so that a part of a batch need not be balanced in itself; no
@@ -62,7 +62,7 @@ def batch_balance(routing: Routing, used: torch.Tensor) -> torch.Tensor:
     return len(used) * used @ routing.shares.mean(0)
 
 
-def segment_balance(routing: Routing, lengths: list[int]) -> torch.Tensor:
+def segment_balance(routing: TrainedRouting, lengths: list[int]) -> torch.Tensor:
     """The same within each segment, by its own use, and the mean over them."""
     experts, active = routing.shares.shape[1], routing.chosen.shape[1]
     sizes = torch.tensor(lengths)
@@ -73,12 +73,12 @@ def segment_balance(routing: Routing, lengths: list[int]) -> torch.Tensor:
     return experts * (used * shares).sum(1).mean()
 
 
-def router_z(routing: Routing) -> torch.Tensor:
+def router_z(routing: TrainedRouting) -> torch.Tensor:
     """Grows with the router's scores: kept small, they stay exact."""
     return routing.scores.logsumexp(-1).square().mean()
 
 
-def router_loss(routings: list[Routing], lengths: list[int], used: torch.Tensor, balance: float) -> torch.Tensor:
+def router_loss(routings: list[TrainedRouting], lengths: list[int], used: torch.Tensor, balance: float) -> torch.Tensor:
     """What all layers' routers are asked to keep small, weighted.
 
     `used` [layers, experts] is the last step's use, and `balance` what evenness over the whole batch weighs.

@@ -10,8 +10,8 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.functional import scaled_dot_product_attention as attended
 
-from serving.lab.training.experts import Experts, Routing
-from serving.lab.training.shape import Shape
+from serving.lab.training.experts import ExpertLayer, TrainedRouting
+from serving.lab.training.shape import ModelShape
 
 
 class Norm(nn.Module):
@@ -30,7 +30,7 @@ class Norm(nn.Module):
 class Attention(nn.Module):
     """Grouped-query attention with normed queries and keys and rotary positions."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ModelShape) -> None:
         super().__init__()
         self.heads, self.kv_heads = shape.heads, shape.kv_heads
         self.q = nn.Parameter(torch.empty(shape.heads * shape.head_size, shape.hidden))
@@ -51,36 +51,36 @@ class Attention(nn.Module):
         return torch.cat(seen, 2)[0].transpose(0, 1).flatten(1) @ self.o.T
 
 
-class Layer(nn.Module):
+class TransformerLayer(nn.Module):
     """Attention, then experts, each normed and added to what came in."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ModelShape) -> None:
         super().__init__()
         self.attention_norm = Norm(shape.hidden, shape.epsilon)
         self.attention = Attention(shape)
         self.experts_norm = Norm(shape.hidden, shape.epsilon)
-        self.experts = Experts(shape)
+        self.experts = ExpertLayer(shape)
 
     def forward(
         self, x: torch.Tensor, turn: tuple[torch.Tensor, torch.Tensor], lengths: list[int]
-    ) -> tuple[torch.Tensor, Routing]:
+    ) -> tuple[torch.Tensor, TrainedRouting]:
         """The tokens after this layer, and where it sent them."""
         x = x + self.attention(self.attention_norm(x), turn, lengths)
         added, routing = self.experts(self.experts_norm(x))
         return x + added, routing
 
 
-class Model(nn.Module):
+class TrainedModel(nn.Module):
     """Embedding, layers and a last norm; the embedding is also the output matrix."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ModelShape) -> None:
         super().__init__()
         self.shape = shape
         self.embedding = nn.Parameter(torch.empty(shape.vocabulary, shape.hidden))
-        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+        self.layers = nn.ModuleList(TransformerLayer(shape) for _ in range(shape.layers))
         self.norm = Norm(shape.hidden, shape.epsilon)
 
-    def forward(self, ids: torch.Tensor, lengths: list[int]) -> tuple[torch.Tensor, list[Routing]]:
+    def forward(self, ids: torch.Tensor, lengths: list[int]) -> tuple[torch.Tensor, list[TrainedRouting]]:
         """The last hidden state of each token, and each layer's routing."""
         x = functional.embedding(ids, self.embedding)
         turn = turns(lengths, self.shape)
@@ -91,7 +91,7 @@ class Model(nn.Module):
         return self.norm(x), routings
 
 
-def turns(lengths: list[int], shape: Shape) -> tuple[torch.Tensor, torch.Tensor]:
+def turns(lengths: list[int], shape: ModelShape) -> tuple[torch.Tensor, torch.Tensor]:
     """Cosines and sines of each token's rotary angles; positions count from its segment's start."""
     at = torch.tensor(list(chain.from_iterable(map(range, lengths))), dtype=torch.float32)
     rate = shape.theta ** -(torch.arange(0, shape.head_size, 2, dtype=torch.float32) / shape.head_size)
@@ -106,7 +106,7 @@ def rotated(x: torch.Tensor, turn: tuple[torch.Tensor, torch.Tensor]) -> torch.T
     return x * cos + torch.cat([-second, first], -1) * sin
 
 
-def initialise(model: Model, seed: int) -> Model:
+def initialise(model: TrainedModel, seed: int) -> TrainedModel:
     """Random weights, by seed: smaller where a product sums more terms or adds to the residual stream."""
     generator = torch.Generator().manual_seed(seed)
     depth = (2 * model.shape.layers) ** 0.5

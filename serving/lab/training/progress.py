@@ -13,7 +13,7 @@ LOG = "training_log.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class TrainingPoint:
     """The run after a step; `loss` is the mean since the last point, `held_out` the last one measured."""
 
     step: int
@@ -27,11 +27,11 @@ class Point:
 
 
 @dataclass(slots=True)
-class Progress:
+class TrainingProgress:
     """Collects the steps' losses, and says every few seconds how it goes."""
 
     step_tokens: int
-    points: list[Point] = field(default_factory=list)
+    points: list[TrainingPoint] = field(default_factory=list)
     held_out: float | None = None
     losses: list[float] = field(default_factory=list)
     last: tuple[int, float, int] = (0, 0.0, 0)
@@ -56,7 +56,7 @@ class Progress:
         before = self.points[-1].seconds if self.points else 0.0
         mean, speed = sum(self.losses) / len(self.losses), len(self.losses) * self.step_tokens / span
         tokens = (step + 1) * self.step_tokens
-        self.points.append(Point(step + 1, tokens, before + span, mean, self.held_out, speed, busiest, idle))
+        self.points.append(TrainingPoint(step + 1, tokens, before + span, mean, self.held_out, speed, busiest, idle))
         self.losses, self.said_s = [], now
 
     def say(self, share: float) -> None:

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
-from serving.lab.training.shape import Shape
+from serving.lab.training.shape import ModelShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +11,7 @@ class Settings:
     """A run: `parts` parts of `part_tokens` each are a step. The parts are what the threads share, so the same seed and
     steps give the same weights on any number of threads."""
 
-    shape: Shape = field(default_factory=Shape)
+    shape: ModelShape = field(default_factory=ModelShape)
     seed: int = 0
     threads: int = 2
     parts: int = 2
@@ -31,7 +31,7 @@ class Settings:
 
 
 @dataclass(slots=True)
-class Budget:
+class TrainingBudget:
     """How long a run may be: in steps, or in minutes from its start."""
 
     steps: int | None = None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ModelShape:
     """The sizes of a Qwen3-MoE. The defaults are those of the bundled model: 6 million weights, 1.5 million a token."""
 
     vocabulary: int = 4096

@@ -13,13 +13,13 @@ import torch
 from tokenizers import Tokenizer
 
 from serving.lab.corpus.corpus import documents
-from serving.lab.training.batches import Batch, batches, encode, segments
+from serving.lab.training.batches import TokenBatch, batches, encode, segments
 from serving.lab.training.export import save_model
 from serving.lab.training.losses import cross_entropy, router_loss, used
-from serving.lab.training.model import Model, initialise
+from serving.lab.training.model import TrainedModel, initialise
 from serving.lab.training.optimiser import optimisers
-from serving.lab.training.progress import Progress
-from serving.lab.training.settings import Budget, Settings, rate_at
+from serving.lab.training.progress import TrainingProgress
+from serving.lab.training.settings import Settings, TrainingBudget, rate_at
 from serving.lab.training.tokenizer import save_tokenizer
 
 CHECKPOINT_S = 180.0
@@ -28,14 +28,14 @@ HELD_OUT_PARTS = 8
 UNFINISHED = "unfinished"
 
 
-class Run:
+class TrainingRun:
     """A training run: what it has learnt so far, and how to take the next step."""
 
     def __init__(self, settings: Settings, tokenizer: Tokenizer) -> None:
         torch.set_num_threads(1)  # the threads share the parts of a step instead, and seldom wait for each other
         self.settings, self.tokenizer = settings, tokenizer
         self.pool = ThreadPoolExecutor(settings.threads)
-        self.model = initialise(Model(settings.shape), settings.seed)
+        self.model = initialise(TrainedModel(settings.shape), settings.seed)
         self.weights = list(self.model.parameters())
         self.optimisers = optimisers(self.model, (settings.matrix_rate, settings.other_rate), self.pool)
         self.balance = settings.balance
@@ -44,7 +44,7 @@ class Run:
         self.long = self._batches("train", settings.part_tokens, 0.0)
         self.held_out = list(islice(self._batches("held-out", settings.segment, 1.0), HELD_OUT_PARTS))
 
-    def _batches(self, split: str, limit: int, alone: float) -> Iterator[Batch]:
+    def _batches(self, split: str, limit: int, alone: float) -> Iterator[TokenBatch]:
         seed = self.settings.seed if alone else self.settings.seed + 1
         stream = (encode(self.tokenizer, document) for document in documents(seed, split, self.settings.machine))
         return batches(segments(stream, limit, alone, Random(seed)), self.settings.part_tokens)
@@ -63,7 +63,7 @@ class Run:
         self._update(rate_at(share, self.settings))
         return sum(loss for loss, _, _ in results) / len(results)
 
-    def _part(self, batch: Batch) -> tuple[float, tuple[torch.Tensor, ...], torch.Tensor]:
+    def _part(self, batch: TokenBatch) -> tuple[float, tuple[torch.Tensor, ...], torch.Tensor]:
         """Loss, gradients and use of the experts for one part of a step."""
         hidden, routings = self.model(batch.ids, batch.lengths)
         loss = cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights)
@@ -82,7 +82,7 @@ class Run:
         """The loss on held-out documents, in nats a token."""
         return sum(self.pool.map(self._measure_part, self.held_out)) / len(self.held_out)
 
-    def _measure_part(self, batch: Batch) -> float:
+    def _measure_part(self, batch: TokenBatch) -> float:
         with torch.no_grad():
             hidden, _ = self.model(batch.ids, batch.lengths)
             return float(cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights))
@@ -92,12 +92,12 @@ class Run:
         return float(self.used.max()) * self.settings.shape.experts, int((self.used == 0).sum())
 
 
-def train(run: Run, budget: Budget, folder: Path) -> bool:
+def train(run: TrainingRun, budget: TrainingBudget, folder: Path) -> bool:
     """Train until the budget is used, or until Ctrl-C; whether it was finished.
 
     What has been learnt so far goes to `folder`/unfinished every few minutes; a finished run moves it to `folder`.
     """
-    progress = Progress(run.settings.parts * run.settings.part_tokens)
+    progress = TrainingProgress(run.settings.parts * run.settings.part_tokens)
     finished = True
     try:
         _train(run, budget, progress, folder / UNFINISHED)
@@ -110,7 +110,7 @@ def train(run: Run, budget: Budget, folder: Path) -> bool:
     return finished
 
 
-def _train(run: Run, budget: Budget, progress: Progress, folder: Path) -> None:
+def _train(run: TrainingRun, budget: TrainingBudget, progress: TrainingProgress, folder: Path) -> None:
     saved_s, measured = time.monotonic(), -1
     for step in count():
         share = budget.share(step)
@@ -128,7 +128,7 @@ def _train(run: Run, budget: Budget, progress: Progress, folder: Path) -> None:
     progress.end()
 
 
-def _save(run: Run, progress: Progress, folder: Path, finished: bool) -> None:
+def _save(run: TrainingRun, progress: TrainingProgress, folder: Path, finished: bool) -> None:
     """Everything that a checkpoint has, and the log."""
     folder.mkdir(parents=True, exist_ok=True)
     save_model(run.model, folder)

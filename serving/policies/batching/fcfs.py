@@ -2,11 +2,11 @@
 
 from collections import Counter
 
-from serving.policies.waiting import Line, Policy, Terms
+from serving.policies.waiting import Line, QueuePolicy, Terms
 from serving.types import Request
 
 
-class Queue(Policy):
+class Queue(QueuePolicy):
     """In the order of arrival."""
 
     def __init__(self, terms: Terms) -> None:

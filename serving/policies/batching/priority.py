@@ -2,11 +2,11 @@
 
 from collections import Counter
 
-from serving.policies.waiting import Line, Policy, Terms
+from serving.policies.waiting import Line, QueuePolicy, Terms
 from serving.types import Request
 
 
-class Queue(Policy):
+class Queue(QueuePolicy):
     """A lower number is served sooner, as in vLLM; unlike there, nobody starves: see `Terms.patience_s`."""
 
     def __init__(self, terms: Terms) -> None:

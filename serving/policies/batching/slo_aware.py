@@ -6,11 +6,11 @@ everybody late. Not for ever: once patience has run out after the deadline, it g
 
 from collections import Counter
 
-from serving.policies.waiting import Line, Policy, Terms
+from serving.policies.waiting import Line, QueuePolicy, Terms
 from serving.types import Request
 
 
-class Queue(Policy):
+class Queue(QueuePolicy):
     """Those that can be in time, by their latest start; then the late, by that too."""
 
     def __init__(self, terms: Terms) -> None:

@@ -1,6 +1,6 @@
 """Asks the device model which mode is better for this very batch."""
 
-from serving.policies.modes import EITHER, Bounds, Verdict
+from serving.policies.modes import EITHER, Bounds, ModeVerdict
 
 
 class Policy:
@@ -9,5 +9,5 @@ class Policy:
     def __init__(self, bounds: Bounds) -> None:
         pass
 
-    def judge(self, decoding: int, drafting: bool) -> Verdict:
-        return Verdict(EITHER, "")
+    def judge(self, decoding: int, drafting: bool) -> ModeVerdict:
+        return ModeVerdict(EITHER, "")

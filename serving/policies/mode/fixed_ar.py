@@ -1,6 +1,6 @@
 """Never speculates."""
 
-from serving.policies.modes import PLAINLY, Bounds, Verdict
+from serving.policies.modes import PLAINLY, Bounds, ModeVerdict
 
 
 class Policy:
@@ -9,5 +9,5 @@ class Policy:
     def __init__(self, bounds: Bounds) -> None:
         pass
 
-    def judge(self, decoding: int, drafting: bool) -> Verdict:
-        return Verdict(PLAINLY, "fixed")
+    def judge(self, decoding: int, drafting: bool) -> ModeVerdict:
+        return ModeVerdict(PLAINLY, "fixed")

@@ -1,6 +1,6 @@
 """Always speculates."""
 
-from serving.policies.modes import DRAFTING, Bounds, Verdict
+from serving.policies.modes import DRAFTING, Bounds, ModeVerdict
 
 
 class Policy:
@@ -9,5 +9,5 @@ class Policy:
     def __init__(self, bounds: Bounds) -> None:
         pass
 
-    def judge(self, decoding: int, drafting: bool) -> Verdict:
-        return Verdict(DRAFTING, "fixed")
+    def judge(self, decoding: int, drafting: bool) -> ModeVerdict:
+        return ModeVerdict(DRAFTING, "fixed")

@@ -4,7 +4,7 @@ A batch that wavers about tau would change its mode at every step. So one that s
 below: by a quarter of tau, and at least one.
 """
 
-from serving.policies.modes import DRAFTING, PLAINLY, Bounds, Verdict
+from serving.policies.modes import DRAFTING, PLAINLY, Bounds, ModeVerdict
 
 BAND = 4  # of tau is one of so many parts
 
@@ -16,9 +16,9 @@ class Policy:
         self._tau = bounds.tau
         self._leave = bounds.tau - max(1, bounds.tau // BAND)
 
-    def judge(self, decoding: int, drafting: bool) -> Verdict:
+    def judge(self, decoding: int, drafting: bool) -> ModeVerdict:
         if decoding >= self._tau:
-            return Verdict(DRAFTING, "at least tau")
+            return ModeVerdict(DRAFTING, "at least tau")
         if drafting and decoding > self._leave:
-            return Verdict(DRAFTING, "just below tau")
-        return Verdict(PLAINLY, "below tau")
+            return ModeVerdict(DRAFTING, "just below tau")
+        return ModeVerdict(PLAINLY, "below tau")

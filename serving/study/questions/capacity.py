@@ -19,9 +19,9 @@ from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
 from serving.study.targets import SHARE, Targets
 from serving.workload.arrivals import Closed
-from serving.workload.table import POSITIVE, Allowed, Table
+from serving.workload.table import POSITIVE, AllowedNumber, Table
 
-TOLERANCE = Allowed("a number from 0.001 to 1", lambda value: 0.001 <= value <= 1)
+TOLERANCE = AllowedNumber("a number from 0.001 to 1", lambda value: 0.001 <= value <= 1)
 FIGURES = (
     *("offered_per_s", "attainment", "ttft_p99_s", "tpot_p99_s", "goodput_per_s", "tokens_per_s", "j_per_token"),
     *("power_w", "batch_mean", "sd_share", "busy_share"),

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from serving.study.report.answers import Chosen, Teller
+from serving.study.report.answers import AnswerView, Chosen
 from serving.study.report.frames import requests_of
 from serving.study.report.markup import Picture
 from serving.study.report.svg import DIM, WIDE, by_factors, drawn, legend, percent
@@ -20,7 +20,7 @@ TITLE = "Distributions of TTFT and TPOT"
 NAMES = {"ttft_s": "time to first token (TTFT)", "tpot_s": "time per output token (TPOT)"}
 
 
-def latencies_picture(teller: Teller, chosen: list[Chosen]) -> Picture | None:
+def latencies_picture(teller: AnswerView, chosen: list[Chosen]) -> Picture | None:
     """None if there are no requests to judge."""
     samples = [_samples(teller, each) for each in chosen]
     if not any(len(each["ttft_s"]) for each in samples):
@@ -33,13 +33,13 @@ def latencies_picture(teller: Teller, chosen: list[Chosen]) -> Picture | None:
     return Picture("latencies", TITLE, caption + teller.note(chosen) + seeds, svg)
 
 
-def _samples(teller: Teller, chosen: Chosen) -> dict[str, Any]:
+def _samples(teller: AnswerView, chosen: Chosen) -> dict[str, Any]:
     found = requests_of(teller.results.folder, chosen.at.findings, ("ttft_s", "tpot_s", "output_tokens"))
     # A single token has no time per output token.
     return {"ttft_s": found["ttft_s"], "tpot_s": found["tpot_s"][found["output_tokens"] > 1]}
 
 
-def _draw(canvas: Figure, teller: Teller, chosen: list[Chosen], samples: list[dict[str, Any]]) -> None:
+def _draw(canvas: Figure, teller: AnswerView, chosen: list[Chosen], samples: list[dict[str, Any]]) -> None:
     targets = teller.study.targets
     limits = {} if targets.own else {"ttft_s": targets.ttft_s, "tpot_s": targets.tpot_s}
     for panel, name in zip(canvas.subplots(1, 2, sharey=True), NAMES, strict=True):

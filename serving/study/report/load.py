@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from serving.study.report.answers import Teller
+from serving.study.report.answers import AnswerView
 from serving.study.report.combinations import PLAIN, Combination
 from serving.study.report.markup import Picture
 from serving.study.report.svg import DIM, drawn, handle, legend, percent
@@ -15,7 +15,7 @@ MOST_FAINT = 60
 TITLE = "SLO attainment and goodput against load"
 
 
-def load_picture(teller: Teller) -> Picture | None:
+def load_picture(teller: AnswerView) -> Picture | None:
     """None if nothing was tried at several loads."""
     shown = [each for each in teller.shown if each.has_loads]
     if not shown:
@@ -33,7 +33,7 @@ def load_picture(teller: Teller) -> Picture | None:
     return Picture("load", TITLE, caption, svg)
 
 
-def _draw(canvas: Figure, teller: Teller, shown: list[Combination], faint: list[Combination]) -> None:
+def _draw(canvas: Figure, teller: AnswerView, shown: list[Combination], faint: list[Combination]) -> None:
     left, right = canvas.subplots(1, 2)
     for panel, name in ((left, "attainment"), (right, "goodput_per_s")):
         for each in faint:

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from serving.study.report.answers import Chosen, Teller
+from serving.study.report.answers import AnswerView, Chosen
 from serving.study.report.frames import Columns, bins_of
 from serving.study.report.markup import Picture
 from serving.study.report.svg import DIM, drawn, legend, percent
@@ -25,7 +25,7 @@ FINE, COARSE = 128, 40
 UNITS = ((7200.0, "h", 3600.0), (600.0, "min", 60.0), (0.0, "s", 1.0))
 
 
-def modes_picture(teller: Teller, chosen: list[Chosen]) -> Picture | None:
+def modes_picture(teller: AnswerView, chosen: list[Chosen]) -> Picture | None:
     """How device time was spent; None if nothing was run."""
     chosen = teller.few(chosen, MOST)
     if not chosen:
@@ -38,7 +38,7 @@ def modes_picture(teller: Teller, chosen: list[Chosen]) -> Picture | None:
     return Picture("modes", title, caption, svg)
 
 
-def experts_picture(teller: Teller, chosen: list[Chosen]) -> Picture | None:
+def experts_picture(teller: AnswerView, chosen: list[Chosen]) -> Picture | None:
     """Batch and expert hits; None if nothing was run. Without experts there are no hits."""
     chosen = teller.few(chosen, MOST)
     if not chosen:
@@ -75,7 +75,7 @@ def _over(above: Any, below: Any) -> Any:
     return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
 
 
-def _whose(teller: Teller, chosen: list[Chosen]) -> str:
+def _whose(teller: AnswerView, chosen: list[Chosen]) -> str:
     """Which runs are shown: of several seeds, one."""
     seed = chosen[0].at.findings[0].point.seed
     return teller.note(chosen, f"with seed {seed}" if len(teller.study.seeds) > 1 else "")

@@ -10,7 +10,7 @@ from serving.study.questions.capacity import Capacity
 from serving.study.questions.compare import Compare
 from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
-from serving.study.report.answers import Teller
+from serving.study.report.answers import AnswerView
 from serving.study.report.answers.capacity import CapacityTeller
 from serving.study.report.answers.compare import CompareTeller
 from serving.study.report.answers.search import SearchTeller
@@ -25,7 +25,7 @@ from serving.study.report.repeat import repeat
 from serving.study.results import Results
 from serving.study.store import point_row
 
-TELLERS: dict[type, type[Teller]] = {
+TELLERS: dict[type, type[AnswerView]] = {
     Capacity: CapacityTeller,
     Compare: CompareTeller,
     Search: SearchTeller,
@@ -55,7 +55,7 @@ def page(results: Results) -> str:
     return Template(template).substitute(sections)
 
 
-def _pictures(teller: Teller) -> Iterator[Picture]:
+def _pictures(teller: AnswerView) -> Iterator[Picture]:
     # Where nobody asked for anything, nothing was done.
     chosen = [each for each in teller.choose() if each.at["requests"]]
     found = (
@@ -79,7 +79,7 @@ def _failed(results: Results) -> str:
     return f'<section class="failed"><h2>{count}</h2><ul>{"".join(lines)}</ul>{rest}</section>'
 
 
-def _points(teller: Teller) -> str:
+def _points(teller: AnswerView) -> str:
     """A row each, by combination and load; those that failed at the end."""
     made = [finding for each in teller.combinations for at in each.ats for finding in at.findings]
     failed = [finding for finding in teller.results.findings if finding.error]

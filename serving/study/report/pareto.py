@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from serving.study.report.answers import Teller
+from serving.study.report.answers import AnswerView
 from serving.study.report.combinations import PLAIN, At, Combination
 from serving.study.report.markup import Picture, points_table
 from serving.study.report.svg import INK, by_factors, drawn, legend, wide
@@ -20,7 +20,7 @@ MOST_NUMBERED = 12
 NEAR = 14
 
 
-class Place(NamedTuple):
+class PlotPlace(NamedTuple):
     """A point of the picture."""
 
     combination: Combination
@@ -29,9 +29,9 @@ class Place(NamedTuple):
     y: float
 
 
-def pareto_picture(teller: Teller) -> Picture | None:
+def pareto_picture(teller: AnswerView) -> Picture | None:
     """None if there are fewer than two points."""
-    places = [Place(each, at, at[X], at[Y]) for each in [*teller.others, *teller.shown] for at in each.ats]
+    places = [PlotPlace(each, at, at[X], at[Y]) for each in [*teller.others, *teller.shown] for at in each.ats]
     places = [each for each in places if each.x > 0 and each.y > 0]
     if len(places) < 2:
         return None
@@ -52,16 +52,16 @@ def pareto_picture(teller: Teller) -> Picture | None:
     return Picture("pareto", TITLE, caption, svg, below)
 
 
-def front_of(places: list[Place]) -> list[Place]:
+def front_of(places: list[PlotPlace]) -> list[PlotPlace]:
     """Those that no other beats in both, from the least energy."""
-    front: list[Place] = []
+    front: list[PlotPlace] = []
     for each in sorted(places, key=lambda place: (place.x, place.y)):
         if not front or each.y < front[-1].y:
             front.append(each)
     return front
 
 
-def _draw(canvas: Figure, teller: Teller, places: list[Place], front: list[Place]) -> None:
+def _draw(canvas: Figure, teller: AnswerView, places: list[PlotPlace], front: list[PlotPlace]) -> None:
     panel = canvas.subplots()
     of_x, of_y = (scale(name, [each.at[name] for each in places]) for name in (X, Y))
     line = [(each.x * of_x.factor, each.y * of_y.factor) for each in front]

@@ -25,10 +25,10 @@ BUSY = ("batch", "power (W)", "HB (GB/s)", "EXT (GB/s)")
 
 def events_of(records: Iterable[StepRecord]) -> Iterator[Event]:
     """The events of all steps; of each device, steps come in the order in which they were made."""
-    devices: dict[int, Device] = {}
+    devices: dict[int, DeviceTrack] = {}
     for record in records:
         if record.device not in devices:
-            device = devices[record.device] = Device(record.device)
+            device = devices[record.device] = DeviceTrack(record.device)
             tids = {device.track(name)[1]: name for name in TRACKS}
             yield from chrome.names(device.pid, f"device {record.device}", tids)
         yield from devices[record.device].step(record)
@@ -37,7 +37,7 @@ def events_of(records: Iterable[StepRecord]) -> Iterator[Event]:
 
 
 @dataclass(slots=True)
-class Run:
+class StepRun:
     """Steps in a row in the same mode, for the same reason."""
 
     name: str
@@ -48,11 +48,11 @@ class Run:
 
 
 @dataclass(slots=True)
-class Device:
+class DeviceTrack:
     """What is to be remembered of a device from one step to the next."""
 
     index: int
-    run: Run | None = None
+    run: StepRun | None = None
     mode: str = ""
     end_ns: int = 0
     counters: dict[str, float] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Device:
         name = f"{record.mode.upper()} {record.phase}"
         if self.run is None or idle or (self.run.name, self.run.reason) != (name, record.reason):
             yield from self._close_run()
-            self.run = Run(name, record.reason, start_ns)
+            self.run = StepRun(name, record.reason, start_ns)
         self.run.steps += 1
         self.run.batch += record.batch
 

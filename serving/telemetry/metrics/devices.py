@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from device_model.device import RooflineDevice
 from serving.cluster.node import Node, State
-from serving.device.device_spec import Emulated
+from serving.device.device_spec import DeviceSpec
 from serving.scenario.faults import KINDS
 from serving.telemetry.metrics.families import Labels, Levels, Totals
 from serving.telemetry.metrics.window import Window
@@ -21,7 +21,7 @@ EDGE = "edge"
 
 
 @cache
-def _device_of(emulated: Emulated) -> RooflineDevice:
+def _device_of(emulated: DeviceSpec) -> RooflineDevice:
     """The same for all devices of a kind."""
     return emulated.load().device
 

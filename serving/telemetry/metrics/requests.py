@@ -26,14 +26,14 @@ def finer(family: str) -> list[float]:
     return [*histogram_buckets(family), *FINE_S]
 
 
-class Load(NamedTuple):
+class DeviceLoad(NamedTuple):
     """How many requests of a device run, and how many wait."""
 
     running: int
     waiting: int
 
 
-NO_LOAD = Load(0, 0)
+NO_LOAD = DeviceLoad(0, 0)
 Read = Callable[[], Mapping[Labels, float]]
 
 
@@ -44,7 +44,7 @@ class RequestMetrics:
         self._registry = registry
         self._model = model
         self._labels: dict[int, Labels] = {}
-        self._last: dict[int, Load] = {}
+        self._last: dict[int, DeviceLoad] = {}
         self._flights: Callable[[], Collection[Flight]] = lambda: ()
         self._in_flight: Callable[[int], int] | None = None
         self._cached: Counter[Labels] = Counter()
@@ -126,7 +126,7 @@ class RequestMetrics:
         makes no step that could tell."""
         self._flights, self._in_flight = flights, in_flight
 
-    def loads(self) -> dict[int, Load]:
+    def loads(self) -> dict[int, DeviceLoad]:
         """How many requests of each device run, and how many wait: those that have not begun, or were thrown out."""
         if self._in_flight is None:
             return {device: self._last.get(device, NO_LOAD) for device in self._labels}
@@ -135,7 +135,7 @@ class RequestMetrics:
         for device in self._labels:
             total, last = self._in_flight(device), self._last.get(device, NO_LOAD)
             waiting = min(total, max(unbegun[device], last.waiting))
-            loads[device] = Load(total - waiting, waiting)
+            loads[device] = DeviceLoad(total - waiting, waiting)
         return loads
 
     def labels_of(self, device: int) -> Labels:
@@ -183,7 +183,7 @@ class RequestMetrics:
     def on_step(self, record: StepRecord, kv_capacity_tokens: int) -> None:
         """A device made a step."""
         labels = self._labels[record.device]
-        self._last[record.device] = Load(record.batch, record.waiting)
+        self._last[record.device] = DeviceLoad(record.batch, record.waiting)
         # A step that was under way when its device lost memory still held more than there is now.
         self.kv_usage.values[labels] = min(1.0, record.kv_tokens / kv_capacity_tokens)
         self.iteration_tokens.of(labels).observe(record.new_tokens + record.accepted)

@@ -4,7 +4,7 @@ import numpy as np
 
 from serving.cluster.node import State
 from serving.telemetry.metrics import Metrics
-from serving.telemetry.metrics.requests import Load
+from serving.telemetry.metrics.requests import DeviceLoad
 from serving.telemetry.metrics.service import MET, MISSED
 from serving.telemetry.status import DeviceNow, Latency, SloNow, Status
 from serving.types import NEVER
@@ -31,7 +31,7 @@ def status_of(metrics: Metrics) -> Status:
     )
 
 
-def _device(metrics: Metrics, index: int, load: Load) -> DeviceNow:
+def _device(metrics: Metrics, index: int, load: DeviceLoad) -> DeviceNow:
     steps, devices, name = metrics.steps, metrics.devices, str(index)
     one = (name,)
     served = metrics.requests.labels_of(index)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from serving.workload.traces.rows import Row, bad, csv_rows, tokens
+from serving.workload.traces.rows import TraceRow, bad, csv_rows, tokens
 
 COLUMNS = {
     "timestamp": ("TIMESTAMP",),
@@ -14,11 +14,11 @@ COLUMNS = {
 }
 
 
-def read(path: Path) -> Iterator[Row]:
+def read(path: Path) -> Iterator[TraceRow]:
     """The rows of a trace."""
     for line, (timestamp, prompt, output) in csv_rows(path, COLUMNS, list(COLUMNS)):
         turn = tokens(prompt, "ContextTokens", path, line), tokens(output, "GeneratedTokens", path, line)
-        yield Row(line, _seconds(timestamp, path, line), (turn,))
+        yield TraceRow(line, _seconds(timestamp, path, line), (turn,))
 
 
 def _seconds(timestamp: str, path: Path, line: int) -> float:

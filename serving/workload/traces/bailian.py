@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from serving.workload.traces import mooncake
-from serving.workload.traces.rows import Row
+from serving.workload.traces.rows import TraceRow
 
 BLOCK_TOKENS, UNIT_S = 16, 1.0
 
 
-def read(path: Path) -> Iterator[Row]:
+def read(path: Path) -> Iterator[TraceRow]:
     """The rows of a trace."""
     return mooncake.read(path, BLOCK_TOKENS, UNIT_S)

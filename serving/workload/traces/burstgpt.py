@@ -4,7 +4,7 @@ response tokens failed, and is left out."""
 from collections.abc import Iterator
 from pathlib import Path
 
-from serving.workload.traces.rows import Row, csv_rows, seconds, tokens
+from serving.workload.traces.rows import TraceRow, csv_rows, seconds, tokens
 
 COLUMNS = {
     "timestamp": ("Timestamp",),
@@ -13,10 +13,10 @@ COLUMNS = {
 }
 
 
-def read(path: Path) -> Iterator[Row]:
+def read(path: Path) -> Iterator[TraceRow]:
     """The rows of a trace."""
     for line, (timestamp, prompt, output) in csv_rows(path, COLUMNS, list(COLUMNS)):
         at_s = seconds(timestamp, "Timestamp", path, line)
         turn = tokens(prompt, "Request tokens", path, line), tokens(output, "Response tokens", path, line)
         if float(output):
-            yield Row(line, at_s, (turn,))
+            yield TraceRow(line, at_s, (turn,))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from serving.workload.table import COUNT, Table
 from serving.workload.traces import azure, bailian, burstgpt, mooncake, plain, sharegpt
-from serving.workload.traces.rows import Row, bad, unreadable
+from serving.workload.traces.rows import TraceRow, bad, unreadable
 from serving.workload.traces.rows import plain as plainly
 
 FORMATS = ("azure", "burstgpt", "mooncake", "bailian", "sharegpt", "csv", "jsonl", "parquet")
@@ -19,15 +19,15 @@ ENOUGH = 1 << 16  # Letters of a file by which its format is known.
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class TraceReader:
     """A trace, and what reads it from the beginning."""
 
     path: Path
     format: str
-    read: Callable[[], Iterator[Row]]
+    read: Callable[[], Iterator[TraceRow]]
 
 
-def reader(table: Table) -> Reader:
+def reader(table: Table) -> TraceReader:
     """What reads the file that a table `trace` names."""
     path = table.file("file")
     kind = table.word("format", ("auto", *FORMATS), "auto")
@@ -38,7 +38,7 @@ def reader(table: Table) -> Reader:
     table.get("tokenizer")
     if tokenizer and kind != "sharegpt":
         raise table.error("tokenizer", f"is set, and the format is {kind}: only sharegpt has text to count.")
-    reads: dict[str, Callable[[], Iterator[Row]]] = {
+    reads: dict[str, Callable[[], Iterator[TraceRow]]] = {
         "azure": partial(azure.read, path),
         "burstgpt": partial(burstgpt.read, path),
         "mooncake": partial(mooncake.read, path),
@@ -48,7 +48,7 @@ def reader(table: Table) -> Reader:
         "jsonl": partial(plain.read_jsonl, path, block_tokens),
         "parquet": partial(plain.read_parquet, path, block_tokens),
     }
-    return Reader(path, kind, reads[kind])
+    return TraceReader(path, kind, reads[kind])
 
 
 def _guess(path: Path) -> str:
@@ -82,7 +82,7 @@ def _of_object(line: str) -> str:
     return "jsonl"
 
 
-def check_time(found: Reader, row: Row) -> None:
+def check_time(found: TraceReader, row: TraceRow) -> None:
     """Raises `WorkloadError` if a row has no time."""
     if row.at_s != row.at_s:
         sentence = f"there is no time (format {found.format}), so no window, and only another kind of `arrivals`."

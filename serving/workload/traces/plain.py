@@ -5,35 +5,35 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from serving.workload.traces.rows import NO_TIME, Row, csv_rows, hash_ids, json_rows, seconds, tokens, unreadable
+from serving.workload.traces.rows import NO_TIME, TraceRow, csv_rows, hash_ids, json_rows, seconds, tokens, unreadable
 
 NEEDED = ("prompt_tokens", "output_tokens")
 OPTIONAL = ("arrival_s", "topic", "slo", "key")
 BATCH = 1024
 
 
-def read_csv(path: Path) -> Iterator[Row]:
+def read_csv(path: Path) -> Iterator[TraceRow]:
     """The rows of a CSV file."""
     names = (*NEEDED, *OPTIONAL)
     for line, fields in csv_rows(path, {name: (name,) for name in names}, NEEDED):
         yield _row(path, line, {name: field for name, field in zip(names, fields, strict=True) if field}, 0)
 
 
-def read_jsonl(path: Path, block_tokens: int) -> Iterator[Row]:
+def read_jsonl(path: Path, block_tokens: int) -> Iterator[TraceRow]:
     """The rows of a JSONL file."""
     for line, fields in json_rows(path):
         yield _row(path, line, fields, block_tokens)
 
 
-def read_parquet(path: Path, block_tokens: int) -> Iterator[Row]:
+def read_parquet(path: Path, block_tokens: int) -> Iterator[TraceRow]:
     """The rows of a table; a "line" is a row, from 1 on."""
     for line, fields in enumerate(_table(path), 1):
         yield _row(path, line, fields, block_tokens)
 
 
-def _row(path: Path, line: int, fields: dict[str, Any], block_tokens: int) -> Row:
+def _row(path: Path, line: int, fields: dict[str, Any], block_tokens: int) -> TraceRow:
     at, ids = fields.get("arrival_s"), fields.get("hash_ids")
-    return Row(
+    return TraceRow(
         line,
         NO_TIME if at is None else seconds(at, "arrival_s", path, line),
         ((_tokens(path, line, fields, NEEDED[0]), _tokens(path, line, fields, NEEDED[1])),),

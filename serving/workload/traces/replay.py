@@ -11,9 +11,9 @@ from heapq import heappop, heappush
 
 from msgspec.structs import replace
 
-from serving.workload.table import AT_LEAST_0, COUNT, POSITIVE, Allowed, Table, WorkloadError
-from serving.workload.traces.formats import Reader, check_time, reader
-from serving.workload.traces.rows import Row, bad
+from serving.workload.table import AT_LEAST_0, COUNT, POSITIVE, AllowedNumber, Table, WorkloadError
+from serving.workload.traces.formats import TraceReader, check_time, reader
+from serving.workload.traces.rows import TraceRow, bad
 
 OUT_OF_PLACE = 10_000
 
@@ -22,7 +22,7 @@ OUT_OF_PLACE = 10_000
 class Trace:
     """A trace, and how to replay it. `from_s` and `to_s` are in its own seconds; limits are in tokens."""
 
-    source: Reader
+    source: TraceReader
     rate_scale: float = 1.0
     from_s: float = 0.0
     to_s: float = math.inf
@@ -30,7 +30,7 @@ class Trace:
     max_prompt_tokens: int = 0
     max_output_tokens: int = 0
 
-    def timed(self) -> Iterator[tuple[float, int, Row]]:
+    def timed(self) -> Iterator[tuple[float, int, TraceRow]]:
         """Each row, when it arrives, and in which round. Raises `WorkloadError`."""
         begun_s, round_ = 0.0, 0
         while True:
@@ -46,7 +46,7 @@ class Trace:
             length_s = self.to_s - self.from_s if math.isfinite(self.to_s) else last_s + (gap_s or 1.0)
             begun_s, round_ = begun_s + length_s / self.rate_scale, round_ + 1
 
-    def untimed(self) -> Iterator[tuple[int, Row]]:
+    def untimed(self) -> Iterator[tuple[int, TraceRow]]:
         """Each row as the file has them, and in which round; its times, if it has some, only say what the window is."""
         round_ = 0
         while True:
@@ -63,7 +63,7 @@ class Trace:
     def _has_window(self) -> bool:
         return self.from_s > 0 or math.isfinite(self.to_s)
 
-    def _window(self) -> Iterator[tuple[float, Row]]:
+    def _window(self) -> Iterator[tuple[float, TraceRow]]:
         start_s = None
         for row in in_order(self._clipped(self.source.read()), self.source):
             start_s = row.at_s + self.from_s if start_s is None else start_s
@@ -73,7 +73,7 @@ class Trace:
             if at_s >= 0:
                 yield at_s, row
 
-    def _clipped(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def _clipped(self, rows: Iterable[TraceRow]) -> Iterator[TraceRow]:
         most_prompt, most_output = self.max_prompt_tokens or math.inf, self.max_output_tokens or math.inf
         if most_prompt == most_output == math.inf:
             yield from rows
@@ -91,7 +91,7 @@ class Trace:
 def trace(table: Table) -> Trace:
     """What a table `trace` describes."""
     from_s = table.number("from_s", AT_LEAST_0, 0.0)
-    later = Allowed(f"a number above `from_s`, {from_s:g}", lambda value: value > from_s)
+    later = AllowedNumber(f"a number above `from_s`, {from_s:g}", lambda value: value > from_s)
     found = Trace(
         reader(table),
         table.number("rate_scale", POSITIVE, 1.0),
@@ -105,9 +105,9 @@ def trace(table: Table) -> Trace:
     return found
 
 
-def in_order(rows: Iterable[Row], source: Reader) -> Iterator[Row]:
+def in_order(rows: Iterable[TraceRow], source: TraceReader) -> Iterator[TraceRow]:
     """The rows by time, as long as none is out of place by more than OUT_OF_PLACE."""
-    held: list[tuple[float, int, Row]] = []
+    held: list[tuple[float, int, TraceRow]] = []
     last_s = -math.inf
     for row in rows:
         if row.at_s < last_s:

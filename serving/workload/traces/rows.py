@@ -13,7 +13,7 @@ from serving.workload.table import WorkloadError
 NO_TIME = float("nan")
 
 
-class Row(msgspec.Struct, frozen=True, array_like=True):
+class TraceRow(msgspec.Struct, frozen=True, array_like=True):
     """A request of a trace, or a conversation of several `turns`: tokens of what the user says and of the answer.
 
     `at_s` is in seconds from whenever the trace counts, NaN if it has no times. `hash_ids` name the blocks of

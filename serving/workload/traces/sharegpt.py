@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from serving.workload.table import WorkloadError
-from serving.workload.traces.rows import NO_TIME, Row, bad, json_rows, unreadable
+from serving.workload.traces.rows import NO_TIME, TraceRow, bad, json_rows, unreadable
 
 BYTES_PER_TOKEN = 4  # About what English has, and what three bytes a character make of Chinese.
 PIECE = 1 << 20
@@ -15,12 +15,12 @@ USERS, ASSISTANTS = ("human", "user"), ("gpt", "assistant", "chatgpt", "bing", "
 Count = Callable[[str], int]
 
 
-def read(path: Path, tokenizer: Path | None = None) -> Iterator[Row]:
+def read(path: Path, tokenizer: Path | None = None) -> Iterator[TraceRow]:
     """The conversations in which a user is answered at all; what is said before an answer is one prompt."""
     count = _counter(tokenizer)
     for line, item in json_rows(path) if path.suffix == ".jsonl" else _items(path):
         if turns := tuple(_turns(_messages(item, path, line), count)):
-            yield Row(line, NO_TIME, turns)
+            yield TraceRow(line, NO_TIME, turns)
 
 
 def estimate(text: str) -> int:

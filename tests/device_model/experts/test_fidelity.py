@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from device_model.experts.fidelity import Analytic, Ask, Trace
+from device_model.experts.fidelity import Analytic, CacheAsk, TracedCache
 from device_model.experts.residency import Lru
 from device_model.experts.synthetic_routes import synthetic_routes, zipf_popularity
-from device_model.experts.touched import Tokens
+from device_model.experts.touched import PassTokens
 from device_model.load import load_device, trace_experts
 from device_model.specs.spec import SpecError
 from device_model.step import StepPlan
@@ -26,8 +26,8 @@ def plan(batch: int, seed: int, draft=None, tokens: int = 1) -> StepPlan:
 
 def test_both_answer_in_slices_within_what_there_is():
     device = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
-    ask = Ask(Tokens(4, 1), 1400, routes=routes(4, 1))
-    for cache in (Analytic(device.experts, device.size.experts), Trace(Lru(LAYERS, EXPERTS))):
+    ask = CacheAsk(PassTokens(4, 1), 1400, routes=routes(4, 1))
+    for cache in (Analytic(device.experts, device.size.experts), TracedCache(Lru(LAYERS, EXPERTS))):
         reads = cache.probe(ask)
         assert 0 <= reads.hits <= reads.touched <= LAYERS * EXPERTS
         assert reads.written <= 1400

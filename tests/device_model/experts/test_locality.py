@@ -9,7 +9,7 @@ from device_model.experts.locality import fit, in_lanes, law, lru_hit_rate, runs
 from device_model.experts.residency import Lru
 from device_model.experts.route_map import Routers
 from device_model.experts.synthetic_routes import synthetic_routes, zipf_popularity
-from device_model.experts.touched import Tokens
+from device_model.experts.touched import PassTokens
 from device_model.load import load_setup
 from device_model.specs.calibrated import Locality, Speculation
 
@@ -72,9 +72,9 @@ def test_the_laws_are_found_again_in_what_they_made():
     fields = {name: getattr(SPECULATION, name) for name in Speculation.__dataclass_fields__}
     spec = Speculation(**fields | {"decode_saturation": saturation, "least_share_of_top_k": 1e-3})
     experts = law(ROUTERS, true, spec)
-    hits = {(s, b): float(experts.hits(s, Tokens(b, 1))) for s in (0.2, 0.5, 0.8) for b in (1, 4, 16)}
-    together = {(n, 1): experts.touched(Tokens(n, 1)) for n in (2, 8)} | {
-        (1, n): experts.touched(Tokens(1, n)) for n in (2, 8)
+    hits = {(s, b): float(experts.hits(s, PassTokens(b, 1))) for s in (0.2, 0.5, 0.8) for b in (1, 4, 16)}
+    together = {(n, 1): experts.touched(PassTokens(n, 1)) for n in (2, 8)} | {
+        (1, n): experts.touched(PassTokens(1, n)) for n in (2, 8)
     }
     locality, speculation = fit(ROUTERS, hits, together, SPECULATION)
     found = (locality.hit_exponent, locality.batch_exponent, locality.draft_exponent, speculation.decode_saturation)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.experts.route_map import RouteMap, Routers
-from device_model.experts.topic_usage import UNKNOWN, Usage, read_usage
+from device_model.experts.topic_usage import UNKNOWN, TopicUsage, read_usage
 from device_model.specs.spec import SpecError
 
 BUNDLED = Path(__file__).parents[3] / "serving" / "bundled" / "foreserve-moe" / "experts_by_topic.json"
@@ -31,7 +31,7 @@ def tables(draw):
     shape = tuple(draw(st.integers(low, high)) for low, high in ((1, 3), (1, 3), (4, 12)))
     random = np.random.default_rng(draw(st.integers(0, 10**6)))
     shares = random.random(shape) ** draw(st.sampled_from([0.0, 1.0, 4.0, 40.0]))
-    return Usage(tuple("abc"[: shape[0]]), shares / shares.sum(axis=-1, keepdims=True))
+    return TopicUsage(tuple("abc"[: shape[0]]), shares / shares.sum(axis=-1, keepdims=True))
 
 
 def test_the_bundled_table_has_the_topics_of_the_corpus():
@@ -81,7 +81,7 @@ def test_they_are_what_mapped_routes_choose(name):
     keys = np.log(np.maximum(legal, 1e-9)) + draw.gumbel(size=(tokens, *legal.shape))
     routes = np.argsort(-keys, axis=-1)[..., : SOURCE.top_k]
     counts = np.stack([np.bincount(layer.ravel(), minlength=64) for layer in routes.transpose(1, 0, 2)])
-    drawn = Usage(("legal",), counts[None] / counts.sum(axis=-1, keepdims=True))
+    drawn = TopicUsage(("legal",), counts[None] / counts.sum(axis=-1, keepdims=True))
     mapped = RouteMap(SOURCE, target)(routes)
     found = np.stack([np.bincount(layer.ravel(), minlength=target.experts) for layer in mapped.transpose(1, 0, 2)])
     off = np.abs(found / tokens - drawn.chances(target)[0]) / (target.top_k / target.experts)

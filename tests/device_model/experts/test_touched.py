@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.experts.touched import Experts, Tokens
+from device_model.experts.touched import Experts, PassTokens
 from device_model.specs.calibrated import Locality, Speculation
 
 SPECULATION = Speculation(8, 6, 10, 15, 13, 20, 0.34, 0.28, 10.0)
@@ -17,7 +17,7 @@ shares = st.floats(0.0, 1.0)
 localities = st.builds(
     Locality, st.floats(0.05, 1.0), st.floats(0.5, 50.0), st.floats(0.5, 1.0), st.floats(0.1, 1.0), st.just(0.5)
 )
-passes = st.builds(Tokens, st.integers(1, 64), st.integers(1, 40), st.integers(0, 2000))
+passes = st.builds(PassTokens, st.integers(1, 64), st.integers(1, 40), st.integers(0, 2000))
 
 
 def experts(locality: Locality = FREE, per_layer: int = 128, top_k: int = 8) -> Experts:
@@ -32,21 +32,21 @@ def test_touched_experts_lie_between_top_k_and_all(per_layer, top_k, tokens, loc
 
 
 def test_one_token_touches_top_k_and_many_touch_all():
-    assert 128 * experts().touched(Tokens(1, 1)) == pytest.approx(8)
-    assert 128 * experts().touched(Tokens(0, 1, 10_000)) == pytest.approx(128)
+    assert 128 * experts().touched(PassTokens(1, 1)) == pytest.approx(8)
+    assert 128 * experts().touched(PassTokens(0, 1, 10_000)) == pytest.approx(128)
 
 
 def test_free_choices_agree_with_drawing_them():
     draw = random.Random(7)
     for tokens in (4, 16, 64):
         trials = [len({e for _ in range(tokens) for e in draw.sample(range(128), 8)}) for _ in range(400)]
-        assert np.mean(trials) == pytest.approx(128 * experts().touched(Tokens(tokens, 1)), rel=0.01)
+        assert np.mean(trials) == pytest.approx(128 * experts().touched(PassTokens(tokens, 1)), rel=0.01)
 
 
 @given(passes, localities)
 def test_drafts_of_one_request_touch_fewer_than_as_many_tokens_of_a_prompt(tokens, locality):
     law = experts(locality)
-    as_prompt = Tokens(0, 1, tokens.sequences * tokens.each + tokens.prefill)
+    as_prompt = PassTokens(0, 1, tokens.sequences * tokens.each + tokens.prefill)
     assert law.touched(tokens) <= law.touched(as_prompt) + 1e-12
 
 
@@ -68,17 +68,17 @@ def test_a_larger_cache_hits_no_less(cached, tokens, locality):
 
 @given(shares, st.lists(st.integers(2, 64), min_size=2, max_size=5), localities)
 def test_verifying_more_drafts_hits_no_larger_share(cached, each, locality):
-    rates = [experts(locality).hits(cached, Tokens(4, n)) for n in sorted(each)]
+    rates = [experts(locality).hits(cached, PassTokens(4, n)) for n in sorted(each)]
     assert all(a >= b - 1e-12 for a, b in itertools.pairwise(rates))
 
 
 @given(st.floats(0.1, 1.0), localities)
 def test_a_pass_that_touches_all_experts_finds_what_is_cached(cached, locality):
-    assert experts(locality).hits(cached, Tokens(0, 1, 100_000)) == pytest.approx(cached, rel=1e-3)
+    assert experts(locality).hits(cached, PassTokens(0, 1, 100_000)) == pytest.approx(cached, rel=1e-3)
 
 
 def test_a_cache_of_less_than_a_token_needs_serves_nothing():
-    assert experts(Locality(0.25, 1.0, 1.0, 1.0, 0.5)).hits(0.01, Tokens(1, 1)) < 0.01
+    assert experts(Locality(0.25, 1.0, 1.0, 1.0, 0.5)).hits(0.01, PassTokens(1, 1)) < 0.01
 
 
 @given(shares, passes, localities)
@@ -91,4 +91,6 @@ def test_throttled_routing_touches_no_more_than_the_pool_or_than_it_would(pool, 
 
 def test_a_dense_model_reads_no_experts():
     dense = Experts(0, 0, FREE, SPECULATION)
-    assert dense.touched(Tokens(4, 1)) == dense.hits(0.5, Tokens(4, 1)) == dense.pooled(Tokens(4, 1), 0.5) == 0
+    assert (
+        dense.touched(PassTokens(4, 1)) == dense.hits(0.5, PassTokens(4, 1)) == dense.pooled(PassTokens(4, 1), 0.5) == 0
+    )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.step import StepPlan
-from serving.admission.forecast import Forecast, Queue
+from serving.admission.forecast import DeviceQueue, Forecast
 from serving.admission.step_times import Pace
 from serving.clock import VirtualClock
 from serving.types import Release, Request
@@ -17,7 +17,7 @@ PACE = Pace(DEVICE, LIMITS.max_num_seqs, LIMITS.max_num_batched_tokens)
 
 def forecast() -> Forecast:
     made = Forecast()
-    made.add(0, Queue(PACE, LIMITS.max_num_seqs, LIMITS.max_num_batched_tokens, LIMITS.kv_capacity_tokens))
+    made.add(0, DeviceQueue(PACE, LIMITS.max_num_seqs, LIMITS.max_num_batched_tokens, LIMITS.kv_capacity_tokens))
     return made
 
 

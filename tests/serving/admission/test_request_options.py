@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.admission.refusals import BadWish
-from serving.admission.request_options import FIELDS, Wishes, WishReader
+from serving.admission.request_options import FIELDS, OptionReader, RequestOptions
 from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
 from serving.types import NEVER
 
-READER = WishReader(parse_classes(DEFAULT_CLASSES, "`c`"), "", ("law", "maths"))
+READER = OptionReader(parse_classes(DEFAULT_CLASSES, "`c`"), "", ("law", "maths"))
 ASKED = {"slo": "interactive", "ttft_ms": 300, "tpot_ms": 12.5, "priority": 7, "topic": "law"}
 
 
@@ -33,7 +33,7 @@ def test_the_three_ways_say_the_same(names: set[str]) -> None:
 
 def test_the_body_wins_over_a_header_and_a_target_over_the_class() -> None:
     said = headers({"slo": "batch", "ttft_ms": 1})
-    assert READER.read(said, {"slo": "interactive"}, {}) == Wishes("interactive", 0.001, 0.05, -1)
+    assert READER.read(said, {"slo": "interactive"}, {}) == RequestOptions("interactive", 0.001, 0.05, -1)
     assert READER.read(said, {"ttft_ms": "2"}, {"ttft_ms": 3, "slo": "standard", "priority": None}).ttft_s == 0.003
 
 
@@ -46,9 +46,11 @@ def test_priorities_have_64_bits() -> None:
 
 def test_who_asks_for_nothing_gets_the_default_class() -> None:
     classes = parse_classes(DEFAULT_CLASSES, "`c`")
-    assert READER.read([(b"accept", b"*/*")], {"other": 1}, {"user": "x"}) == Wishes()
-    assert WishReader(classes, "standard", ()).read([], {}, {}) == Wishes("standard", 2.0, 0.2, 0)
-    assert WishReader(classes, "standard", ()).read([], {}, {"slo": "batch"}) == Wishes("batch", NEVER, NEVER, 1)
+    assert READER.read([(b"accept", b"*/*")], {"other": 1}, {"user": "x"}) == RequestOptions()
+    assert OptionReader(classes, "standard", ()).read([], {}, {}) == RequestOptions("standard", 2.0, 0.2, 0)
+    assert OptionReader(classes, "standard", ()).read([], {}, {"slo": "batch"}) == RequestOptions(
+        "batch", NEVER, NEVER, 1
+    )
 
 
 @pytest.mark.parametrize(

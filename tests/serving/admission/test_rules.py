@@ -5,11 +5,11 @@ import time
 import pytest
 
 from serving.admission.departures import Departures
-from serving.admission.rate_limits import Keys, RateLimits
+from serving.admission.rate_limits import KeyNames, RateLimits
 from serving.admission.refusals import BadWish, Reason, Refusal
-from serving.admission.request_options import WishReader
+from serving.admission.request_options import OptionReader
 from serving.admission.reservations import Admission, Admitted, Work
-from serving.admission.rules import Rules
+from serving.admission.rules import AdmissionRules
 from serving.call import Call
 from serving.clock import WallClock
 from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
@@ -22,7 +22,7 @@ SPEED = 2.0
 
 def admission(requests_per_min: int = 0, tokens_per_min: int = 0, early_rejection: bool = True) -> Admission:
     """Of two keys, at an instant that stays: its clock has hardly begun."""
-    rules = Rules(
+    rules = AdmissionRules(
         context=None,
         max_queue=1000,
         limits=lambda: RateLimits.of(requests_per_min, tokens_per_min),
@@ -31,8 +31,8 @@ def admission(requests_per_min: int = 0, tokens_per_min: int = 0, early_rejectio
         departures=Departures(1000),
     )
     return Admission(
-        reader=WishReader(parse_classes(DEFAULT_CLASSES, "`c`"), "", ()),
-        keys=Keys([digest("alpha"), digest("beta")]),
+        reader=OptionReader(parse_classes(DEFAULT_CLASSES, "`c`"), "", ()),
+        keys=KeyNames([digest("alpha"), digest("beta")]),
         rules=rules,
         clock=WallClock(time.time(), SPEED),
     )

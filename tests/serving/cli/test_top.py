@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from serving.cli.top import COLUMNS, Unreachable, View, bar, clock, fetch
+from serving.cli.top import COLUMNS, TopView, Unreachable, bar, clock, fetch
 from serving.telemetry.metrics.snapshot import status_of
 from serving.telemetry.status import SloNow, Status
 from serving.telemetry.status_delta import Pulse, attained
@@ -35,7 +35,7 @@ def busy_status(steps: int = 3) -> Status:
 
 def printed(status: Status, width: int) -> str:
     console = Console(width=width, file=io.StringIO(), force_terminal=False)
-    console.print(View(status, Pulse().beat(status), "http://there"))
+    console.print(TopView(status, Pulse().beat(status), "http://there"))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 

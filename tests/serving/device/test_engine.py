@@ -13,9 +13,9 @@ from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import Lpddr
 from serving.device.pricing import Modelled
-from serving.device.token_buffer import Tokens
+from serving.device.token_buffer import TokenBuffer
 from serving.policies.modes import Modes
-from serving.policies.step_options import Ways
+from serving.policies.step_options import StepOptions
 from serving.scheduler.config import Limits
 from serving.scheduler.scheduler import Scheduler
 from serving.types import Chunk, Release, Request
@@ -40,12 +40,12 @@ class Bench:
     def __init__(self, clock: Clock, requests: list[Request], fill: bool = True) -> None:
         self.requests = len(requests)
         self.scheduler = Scheduler(LIMITS)
-        self.tokens = Tokens()
+        self.tokens = TokenBuffer()
         self.releases: list[Release] = []
         engine = Engine(
             device=0,
             planner=self.scheduler,
-            pricer=Modelled(Ways(DEVICE), Modes.of("fixed-ar", ())),
+            pricer=Modelled(StepOptions(DEVICE), Modes.of("fixed-ar", ())),
             tier=Lpddr(DEVICE.ext_bytes_per_s),
             tokens=self.tokens,
             sink=self.releases.append,

@@ -10,9 +10,9 @@ from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import LEASE_S, Lpddr
 from serving.device.pricing import Modelled
-from serving.device.token_buffer import Tokens
+from serving.device.token_buffer import TokenBuffer
 from serving.policies.modes import Modes
-from serving.policies.step_options import Ways
+from serving.policies.step_options import StepOptions
 from serving.scheduler.scheduler import Limits, Scheduler
 from serving.types import NEVER, Chunk, Release, Request
 
@@ -89,12 +89,12 @@ class Sharer:
     def __init__(self, index: int, tier: Lpddr, arrivals: list[float]) -> None:
         self.releases: list[Release] = []
         self.wanted = len(arrivals)
-        scheduler, tokens = Scheduler(LIMITS), Tokens()
+        scheduler, tokens = Scheduler(LIMITS), TokenBuffer()
         self.clock = VirtualClock()
         engine = Engine(
             index,
             scheduler,
-            Modelled(Ways(DEVICE), Modes.of("fixed-ar", ())),
+            Modelled(StepOptions(DEVICE), Modes.of("fixed-ar", ())),
             tier,
             tokens,
             self.releases.append,

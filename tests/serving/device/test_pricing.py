@@ -15,27 +15,27 @@ from device_model.step import StepPlan
 from serving.clock import VirtualClock
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
-from serving.device.live_routes import Arriving
+from serving.device.live_routes import LiveRoutes
 from serving.device.lpddr import Lpddr
 from serving.device.pricing import Modelled
-from serving.device.token_buffer import Tokens
-from serving.device.traced_pricing import Trace, Traced, check_trace
+from serving.device.token_buffer import TokenBuffer
+from serving.device.traced_pricing import Traced, TracedDevice, check_trace
 from serving.policies.modes import Modes
-from serving.policies.step_options import PLAIN, Ways
+from serving.policies.step_options import PLAIN, StepOptions
 from serving.scenario.scenario import BUNDLED_MODEL
 from serving.scheduler.config import Limits
 from serving.scheduler.scheduler import Scheduler
 from serving.token_source.routes import format_of
 from serving.types import Batch, Chunk, Request
 
-TRACE = Trace("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", str(BUNDLED_MODEL))
+TRACE = TracedDevice("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", str(BUNDLED_MODEL))
 DEVICE = load_device(*TRACE[:3])
 LAYERS, EXPERTS, TOP_K = format_of(str(BUNDLED_MODEL)).routers
 FULL_SPEED = DEVICE.ext_bytes_per_s
 
 
-def traced_by(trace: Trace, tokens: Tokens, speed: float) -> Traced:
-    return Traced(trace, Arriving(trace, tokens, speed))
+def traced_by(trace: TracedDevice, tokens: TokenBuffer, speed: float) -> Traced:
+    return Traced(trace, LiveRoutes(trace, tokens, speed))
 
 
 def rows(*tokens: int) -> bytes:
@@ -44,9 +44,9 @@ def rows(*tokens: int) -> bytes:
     return np.repeat(chosen, LAYERS, axis=1).astype(np.uint8).tobytes()
 
 
-def source(begun: bool = True, **requests: list[bytes]) -> Tokens:
+def source(begun: bool = True, **requests: list[bytes]) -> TokenBuffer:
     """Tokens that are ready; of each request the routes, chunk by chunk: from its first on, or some later one."""
-    tokens = Tokens()
+    tokens = TokenBuffer()
     for id, chunks in requests.items():
         tokens.open(id, int(begun))
         tokens.push([Chunk(id, i, [1], routes=routes) for i, routes in enumerate(chunks, int(begun))])
@@ -57,7 +57,7 @@ def batch(ids: list[str], new: list[int], context: list[int], horizon: int = 1) 
     return Batch(ids, new, context, [True] * len(ids), 0.0, horizon=horizon)
 
 
-def run(traced: Traced, tokens: Tokens, of: Batch):
+def run(traced: Traced, tokens: TokenBuffer, of: Batch):
     steps = []
     for priced in traced.price(of, FULL_SPEED):
         steps.append(priced)
@@ -139,7 +139,7 @@ def test_a_schedule_of_traced_steps_is_repeatable_and_its_time_is_that_of_its_co
     }
 
     def releases():
-        tokens, found, scheduler = Tokens(), [], Scheduler(Limits(8, 256, 10**5))
+        tokens, found, scheduler = TokenBuffer(), [], Scheduler(Limits(8, 256, 10**5))
         for request in requests:
             tokens.open(request.id)
             last = request.max_tokens - 1
@@ -168,7 +168,7 @@ def test_expected_and_traced_steps_agree_on_what_has_nothing_to_do_with_experts(
     tokens = source(a=[rows(0)])
     one = batch(["a"], [1], [3000])
     traced = next(traced_by(TRACE, tokens, 1.0).price(one, FULL_SPEED)).cost
-    expected = next(Modelled(Ways(DEVICE), Modes.of("fixed-ar", ())).price(one, FULL_SPEED)).cost
+    expected = next(Modelled(StepOptions(DEVICE), Modes.of("fixed-ar", ())).price(one, FULL_SPEED)).cost
     assert traced.expert_lookups == pytest.approx(expected.expert_lookups)
     moved = [sum(cost.traffic) for cost in (traced, expected)]
     assert moved[0] == pytest.approx(moved[1], rel=0.5)
@@ -205,11 +205,11 @@ def test_only_a_token_model_that_routes_can_be_traced(tmp_path):
         check_trace(TRACE._replace(token_model=str(tmp_path)))
 
 
-def ways(draft: str = "elastic") -> Ways:
-    return Ways(load_device(*TRACE[:3], draft))
+def ways(draft: str = "elastic") -> StepOptions:
+    return StepOptions(load_device(*TRACE[:3], draft))
 
 
-def speculating(of: Ways) -> Modelled:
+def speculating(of: StepOptions) -> Modelled:
     return Modelled(of, Modes.of("fixed-sd", (of.calibrated,)))
 
 
@@ -244,7 +244,7 @@ def test_only_what_decodes_drafts_and_nobody_has_more_accepted_than_is_left():
 @pytest.mark.parametrize("draft", ["elastic", "eagle", "quant"])
 def test_requests_that_draft_get_their_tokens_in_as_many_steps_as_acceptance_says(draft):
     requests = [Request(str(i), 0.0, 100, 200, seed=i) for i in range(8)]
-    tokens, releases, scheduler = Tokens(), [], Scheduler(Limits(8, 2048, 10**5))
+    tokens, releases, scheduler = TokenBuffer(), [], Scheduler(Limits(8, 2048, 10**5))
     for request in requests:
         tokens.open(request.id)
         tokens.push([Chunk(request.id, i, [i], 1 if i == 199 else None) for i in range(200)])
@@ -277,9 +277,9 @@ def test_a_retry_from_any_token_on_accepts_what_the_first_try_did():
 
 def test_a_depth_without_a_draft_and_an_unknown_source_of_rates_are_refused():
     with pytest.raises(ValueError, match="a device without a draft"):
-        Ways(DEVICE).ways(StepPlan.of((1, 9)), depths=(3,))
+        StepOptions(DEVICE).ways(StepPlan.of((1, 9)), depths=(3,))
     with pytest.raises(SpecError, match="published or measured"):
-        Ways(DEVICE, "guessed")
+        StepOptions(DEVICE, "guessed")
 
 
 def test_where_nothing_decodes_there_is_only_the_plain_way():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from serving.reports.policy_comparison import mixed, run
 from serving.scenario.scenario import Scenario
-from serving.simulation.simulator import Simulated
+from serving.simulation.simulator import Simulator
 from serving.types import StepRecord
 from tests.examples import examples
 
@@ -59,8 +59,8 @@ def test_steps_made_at_once_are_those_made_one_by_one(
 ) -> None:
     scenario = Scenario(mode=mode, batching=batching, max_num_seqs=seqs)
     requests = mixed(25, seed, rate_per_s)
-    at_once, leapt = Simulated(scenario, leaps=True).serve(requests)
-    one_by_one, made = Simulated(scenario, leaps=False).serve(requests)
+    at_once, leapt = Simulator(scenario, leaps=True).serve(requests)
+    one_by_one, made = Simulator(scenario, leaps=False).serve(requests)
     # To the last digit.
     assert [each.tokens_s for each in at_once] == [each.tokens_s for each in one_by_one]
     assert [each.started_s for each in at_once] == [each.started_s for each in one_by_one]

@@ -16,8 +16,8 @@ from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import Lpddr
 from serving.device.pricing import Priced
-from serving.device.step_underway import Underway
-from serving.device.token_buffer import Tokens
+from serving.device.step_underway import StepUnderway
+from serving.device.token_buffer import TokenBuffer
 from serving.types import Batch, Done, Release
 
 PLAN = StepPlan.of((1, 500), (64, 0))
@@ -27,12 +27,12 @@ SLOW = next(iter(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", None, Co
 
 def test_a_step_in_which_nothing_changes_is_what_it_was() -> None:
     priced = Priced(HEALTHY)
-    underway = Underway(3.0, priced)
+    underway = StepUnderway(3.0, priced)
     assert underway.priced is priced and underway.end_s == 3.0 + HEALTHY.latency_s
 
 
 def test_the_rest_is_made_at_the_new_pace() -> None:
-    underway = Underway(10.0, Priced(SLOW))
+    underway = StepUnderway(10.0, Priced(SLOW))
     underway.change(10.0 + 0.25 * SLOW.latency_s, HEALTHY)
     assert underway.end_s == pytest.approx(10.0 + 0.25 * SLOW.latency_s + 0.75 * HEALTHY.latency_s)
     cost = underway.priced.cost
@@ -51,7 +51,7 @@ def test_whenever_it_changes_a_step_is_one_step(changes: list[tuple[float, bool]
         latency_s=HEALTHY.latency_s + moved_s,
         seconds=HEALTHY.seconds._replace(target_s=HEALTHY.seconds.target_s + moved_s),
     )
-    underway = Underway(5.0, Priced(first, moved_s=moved_s))
+    underway = StepUnderway(5.0, Priced(first, moved_s=moved_s))
     for at, healthy in sorted(changes):
         at_s = 5.0 + at * HEALTHY.latency_s
         if at_s >= underway.end_s:
@@ -86,7 +86,7 @@ class Endless:
 
 def test_in_real_time_a_step_of_many_years_ends_soon_after_its_reason() -> None:
     planner, releases, clock = Endless(), list[Release](), WallClock(time.time())
-    driver = LiveDriver(Engine(0, planner, planner, Lpddr(1e9), Tokens(), releases.append), clock)
+    driver = LiveDriver(Engine(0, planner, planner, Lpddr(1e9), TokenBuffer(), releases.append), clock)
     driver.engine.at_s = clock.now()
     thread = threading.Thread(target=driver.cycle)
     thread.start()

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.device.token_buffer import Tokens
+from serving.device.token_buffer import TokenBuffer
 from serving.types import Chunk
 
 LAST = 1
@@ -15,14 +15,14 @@ def chunks(count: int, first: int = 0) -> list[Chunk]:
 
 
 def test_tokens_come_out_in_the_order_in_which_they_came_in() -> None:
-    tokens = Tokens()
+    tokens = TokenBuffer()
     tokens.open("r")
     assert tokens.push(chunks(3)) == []
     assert [tokens.take({"r": 1})[0][0].tokens for _ in range(3)] == [[100], [101], [102]]
 
 
 def test_a_dry_buffer_is_an_underrun_that_is_paid_when_the_token_comes() -> None:
-    tokens = Tokens()
+    tokens = TokenBuffer()
     tokens.open("r")
     assert tokens.take({"r": 1}) == ([], 1)
     assert tokens.owed() == 1
@@ -32,7 +32,7 @@ def test_a_dry_buffer_is_an_underrun_that_is_paid_when_the_token_comes() -> None
 
 
 def test_a_closed_request_takes_nothing_more() -> None:
-    tokens = Tokens()
+    tokens = TokenBuffer()
     tokens.open("r")
     tokens.close("r")
     assert tokens.push(chunks(2)) == []
@@ -40,7 +40,7 @@ def test_a_closed_request_takes_nothing_more() -> None:
 
 
 def test_a_request_that_goes_on_elsewhere_begins_where_it_was() -> None:
-    tokens = Tokens()
+    tokens = TokenBuffer()
     tokens.open("r", position=2)
     tokens.push(chunks(4)[:2])
     assert tokens.held() == {"r": (2, [])}
@@ -50,7 +50,7 @@ def test_a_request_that_goes_on_elsewhere_begins_where_it_was() -> None:
 
 @given(st.integers(1, 20), st.lists(st.one_of(st.just("take"), st.integers(0, 19)), max_size=60))
 def test_every_token_comes_out_once_and_in_order(count: int, acts: list[object]) -> None:
-    tokens = Tokens()
+    tokens = TokenBuffer()
     tokens.open("r")
     everything, out, sent = chunks(count), [], 0
     for act in [*acts, *range(count), *["take"] * count]:

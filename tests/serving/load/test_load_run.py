@@ -8,10 +8,10 @@ from time import sleep
 import pytest
 from rich.console import Console
 
-from serving.load.client import Trace
+from serving.load.client import RequestTimes
 from serving.load.drive import Drive
 from serving.load.options import LoadError, LoadOptions, OptionError, Slos
-from serving.load.progress import Progress
+from serving.load.progress import LoadProgress
 from serving.load.report import Report
 from serving.load.run import Interrupted, run_load
 from serving.load.workload import LoadRequest
@@ -29,7 +29,7 @@ def no_emulator_nearby(monkeypatch):
     monkeypatch.setattr("serving.load.address.EMULATOR_HTTP_PORT", 9)
 
 
-def load(server: StandIn | GrpcStandIn, on_progress: Callable[[Progress], None] | None = None, **options) -> Report:
+def load(server: StandIn | GrpcStandIn, on_progress: Callable[[LoadProgress], None] | None = None, **options) -> Report:
     async def run() -> Report:
         url = await server.start()
         try:
@@ -135,7 +135,7 @@ def test_concurrency_is_bounded_on_wish_and_waiting_counts():
 
 def test_a_late_client_does_not_slow_the_load():
     class Busy:
-        async def stream(self, request: LoadRequest, model: str, trace: Trace) -> None:
+        async def stream(self, request: LoadRequest, model: str, trace: RequestTimes) -> None:
             sleep(0.03)
 
     drive = Drive(Busy(), "m", speed=2.0, timeout_s=9.0)
@@ -267,7 +267,7 @@ def test_stopping_before_anything_was_sent():
 
 
 def test_progress_is_told_while_it_runs():
-    said: list[Progress] = []
+    said: list[LoadProgress] = []
     load(StandIn(0.05), said.append, output_len=16)
     assert said
     assert (said[0].in_flight, said[0].done, said[0].failed) == (3, 0, 0)
@@ -282,7 +282,7 @@ def test_progress_is_one_live_line_on_a_terminal_and_rare_lines_elsewhere(termin
 
     with ProgressLine(stream := Stream()) as line:
         for second in range(12):
-            line(Progress(float(second), 1, 2, 3, 4.0))
+            line(LoadProgress(float(second), 1, 2, 3, 4.0))
     assert stream.getvalue().count("\n") == (0 if terminal else 2)
     assert stream.getvalue().count("1 in flight, 2 done, 3 failed") == (12 if terminal else 2)
 

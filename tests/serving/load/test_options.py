@@ -4,7 +4,7 @@ import json
 import pytest
 from tokenizers import Tokenizer
 
-from serving.load.address import Address
+from serving.load.address import EndpointAddress
 from serving.load.options import LoadOptions, OptionError, Slos, add_arguments, options_from
 from serving.load.workload import body, requests
 from serving.scenario.scenario import BUNDLED_MODEL
@@ -97,7 +97,7 @@ def test_defaults_are_those_of_python(monkeypatch):
     ],
 )
 def test_addresses(url, base_url, metrics_url):
-    address = Address.of(url)
+    address = EndpointAddress.of(url)
     assert (address.base_url, address.metrics_url) == (base_url, metrics_url)
 
 

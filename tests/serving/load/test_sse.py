@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.load.client import Trace
+from serving.load.client import RequestTimes
 from serving.load.sse import EventReader, message_of
 
 DELTAS = [{"role": "assistant", "content": ""}, {"content": "é\n w"}, {"content": ""}, {"reasoning": "hm"}, {}]
@@ -23,8 +23,8 @@ EVENTS = st.builds(
 )
 
 
-def read(stream: bytes, cuts: list[int] = ()) -> Trace:
-    trace = Trace(0.0)
+def read(stream: bytes, cuts: list[int] = ()) -> RequestTimes:
+    trace = RequestTimes(0.0)
     reader = EventReader(trace)
     bounds = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
     for start, end in pairwise(bounds):
@@ -33,7 +33,7 @@ def read(stream: bytes, cuts: list[int] = ()) -> Trace:
     return trace
 
 
-def facts(trace: Trace) -> tuple:
+def facts(trace: RequestTimes) -> tuple:
     return trace.outputs_s, trace.counts, trace.prompt_tokens, trace.output_tokens, trace.status, trace.error
 
 
@@ -62,7 +62,7 @@ def test_usage_counts_tokens_by_chunk_if_every_chunk_has_it():
 
 
 def test_a_last_token_without_text_is_a_token():
-    trace = Trace(0.0)
+    trace = RequestTimes(0.0)
     trace.see(1.0, True, None)
     trace.see(2.0, False, None)  # The bare finish_reason.
     trace.prompt_tokens, trace.output_tokens = 3, 2
@@ -71,7 +71,7 @@ def test_a_last_token_without_text_is_a_token():
 
 
 def test_a_bare_finish_reason_that_usage_does_not_count_is_none():
-    trace = Trace(0.0)
+    trace = RequestTimes(0.0)
     trace.see(1.0, True, None)
     trace.see(2.0, False, (3, 1))
     trace.close()

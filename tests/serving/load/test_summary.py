@@ -3,15 +3,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.load.client import Trace
+from serving.load.client import RequestTimes
 from serving.load.options import Slos
 from serving.load.summary import Quantiles, goodput, itl_s, meets, summarise, tpot_s
 
 gaps = st.lists(st.floats(1e-6, 10), max_size=20)
 
 
-def trace_of(first_s: float, gaps_s: list[float], tokens: int | None = None, by_chunk: list[int] = ()) -> Trace:
-    trace = Trace(0.0)
+def trace_of(first_s: float, gaps_s: list[float], tokens: int | None = None, by_chunk: list[int] = ()) -> RequestTimes:
+    trace = RequestTimes(0.0)
     counts = np.cumsum(by_chunk).tolist() or [0] * (len(gaps_s) + 1)
     for at_s, n in zip(first_s + np.cumsum([0.0, *gaps_s]), counts, strict=True):
         trace.see(float(at_s), True, (3, n) if n else None)
@@ -72,7 +72,7 @@ def test_figures_are_in_the_reports_seconds():
 
 
 def test_failed_and_cancelled_requests_are_counted_and_measured_as_none():
-    failed, cancelled = Trace(0.0), Trace(0.0, cancelled=True)
+    failed, cancelled = RequestTimes(0.0), RequestTimes(0.0, cancelled=True)
     failed.fail("500", "no")
     failed.fail("stream", "later")
     summary = summarise([trace_of(0.5, [0.1]), failed, cancelled])
@@ -91,7 +91,7 @@ def test_failed_and_cancelled_requests_are_counted_and_measured_as_none():
     ],
 )
 def test_goodput_wants_every_slo_kept(slos, met):
-    trace, failed = trace_of(0.5, [0.1] * 10, 11), Trace(0.0)
+    trace, failed = trace_of(0.5, [0.1] * 10, 11), RequestTimes(0.0)
     failed.fail("500", "no")
     assert meets(trace, slos) is met
     good = goodput([trace, failed], slos, 1.0, duration_s=2.0)
@@ -101,7 +101,7 @@ def test_goodput_wants_every_slo_kept(slos, met):
 
 
 def test_failures_that_differ_in_numbers_only_are_one_kind():
-    traces = [Trace(0.0) for _ in range(3)]
+    traces = [RequestTimes(0.0) for _ in range(3)]
     for trace, error in zip(traces, ["late by 512 ms", "late by 7 ms", "too long"], strict=True):
         trace.fail("429", error)
     failures = summarise(traces).errors
@@ -109,7 +109,7 @@ def test_failures_that_differ_in_numbers_only_are_one_kind():
 
 
 def test_a_lone_token_without_text_comes_with_the_end_and_nothing_at_all_is_a_failure():
-    lone, nothing = Trace(0.0), Trace(0.0)
+    lone, nothing = RequestTimes(0.0), RequestTimes(0.0)
     for trace, tokens in ((lone, 1), (nothing, 0)):
         trace.see(1.5, False, None)
         trace.prompt_tokens, trace.output_tokens = 3, tokens

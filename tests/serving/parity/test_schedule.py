@@ -2,7 +2,7 @@
 
 import msgspec
 
-from serving.parity.schedule import Shape, agreement, slipped
+from serving.parity.schedule import StepShape, agreement, slipped
 from serving.telemetry.flight_log import FlightRecord
 from serving.types import Request, StepRecord
 from tests.serving.telemetry.test_step_log import RECORD
@@ -40,7 +40,7 @@ def test_the_first_difference_is_told_by_time_and_each_device_counts_up_to_its_o
     found = agreement(live, virtual)
     assert (found.steps, found.agree) == (6, 2)
     assert found.first is not None and (found.first.device, found.first.place, found.first.at_s) == (1, 1, 0.5)
-    assert (found.first.live, found.first.virtual) == (Shape("ar", 3, 3), Shape("ar", 2, 2))
+    assert (found.first.live, found.first.virtual) == (StepShape("ar", 3, 3), StepShape("ar", 2, 2))
 
 
 def test_steps_that_only_one_side_makes_are_a_difference() -> None:

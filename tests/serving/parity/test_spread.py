@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from serving.parity.figures import ARRIVED, CLIENT, DEVICE, PLANNED, Row, quantiles, times_of
+from serving.parity.figures import ARRIVED, CLIENT, DEVICE, PLANNED, ComparedRow, quantiles, times_of
 from serving.parity.spread import Late, spread
 from serving.scenario.scenario import Scenario
 from serving.simulation.play import play
@@ -38,7 +38,9 @@ def test_figures_move_with_delays_and_not_without() -> None:
     rows = []
     for each in outcomes:
         times = dict.fromkeys((CLIENT, DEVICE, ARRIVED, PLANNED), times_of(each))
-        rows.append(Row(each.request.id, times, 0, 0, 0.0, 0.0, 60, 60, each.tokens, each.tokens, "", "", False, 0.0))
+        rows.append(
+            ComparedRow(each.request.id, times, 0, 0, 0.0, 0.0, 60, 60, each.tokens, each.tokens, "", "", False, 0.0)
+        )
     still = spread(workload(OPEN), Scenario(), rows, 0.05)
     assert {each.chance_s for each in still.values()} == {0.0}
     assert still["ttft_s", "mean"].late_s == quantiles(rows, PLANNED, "ttft_s").mean

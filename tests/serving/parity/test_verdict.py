@@ -1,17 +1,17 @@
 """Which differences are too large, which too small to count, and which may be chance?"""
 
-from serving.parity.figures import ARRIVED, CLIENT, DEVICE, PLANNED, Row, Times, quantiles
-from serving.parity.schedule import Agreement, Difference, Shape
+from serving.parity.figures import ARRIVED, CLIENT, DEVICE, PLANNED, ComparedRow, Times, quantiles
+from serving.parity.schedule import Agreement, ScheduleDifference, StepShape
 from serving.parity.spread import Spread
 from serving.parity.verdict import Check, checks_of, differs
 
 
-def row(id: str, client: Times, device: Times, planned: Times, output: int = 11) -> Row:
+def row(id: str, client: Times, device: Times, planned: Times, output: int = 11) -> ComparedRow:
     times = {CLIENT: client, DEVICE: device, ARRIVED: device, PLANNED: planned}
-    return Row(id, times, 0, 0, 0.0, 0.0, 10, 10, output, output, "", "", False, 0.0)
+    return ComparedRow(id, times, 0, 0, 0.0, 0.0, 10, 10, output, output, "", "", False, 0.0)
 
 
-def rows(client_ms: float, device_ms: float) -> list[Row]:
+def rows(client_ms: float, device_ms: float) -> list[ComparedRow]:
     """A hundred requests, of 200 ms TTFT and 20 ms TPOT as planned; live with so much more of both."""
     planned = [Times(0.2 + i / 1e4, 0.02) for i in range(100)]
     later = [[Times(t.ttft_s + ms / 1e3, 0.02 + ms / 1e3) for t in planned] for ms in (client_ms, device_ms)]
@@ -71,11 +71,11 @@ SAME = Agreement(5, 5, None, 0.0)
 
 def test_a_schedule_is_the_same_once_slips_are_taken_out() -> None:
     assert differs(SAME, SAME) is None
-    assert differs(SAME._replace(first=Difference(0, 2, 1.0, None, None)), SAME) is None
+    assert differs(SAME._replace(first=ScheduleDifference(0, 2, 1.0, None, None)), SAME) is None
 
 
 def test_a_schedule_that_is_another_one_is_told_with_its_first_difference() -> None:
-    other = Agreement(5, 2, Difference(1, 2, 1.0, Shape("sd", 3, 7), None), 0.0)
+    other = Agreement(5, 2, ScheduleDifference(1, 2, 1.0, StepShape("sd", 3, 7), None), 0.0)
     said = differs(other, other)
     assert (
         said is not None

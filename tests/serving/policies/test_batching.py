@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.policies.waiting import Queue
-from serving.scheduler.config import BATCHING, Rules
+from serving.policies.waiting import WaitingQueue
+from serving.scheduler.config import BATCHING, SchedulerRules
 from serving.types import NEVER, Request
 
 TOPICS = ["legal", "cs", "math"]
@@ -15,22 +15,22 @@ NOBODY: Counter[str] = Counter()
 PREFILL_S = 0.2
 
 
-def rules(batching: str, hold_s: float = 0.0, patience_s: float = 5.0) -> Rules:
-    return Rules(batching, patience_s=patience_s, hold_s=hold_s, prefill_base_s=PREFILL_S)
+def rules(batching: str, hold_s: float = 0.0, patience_s: float = 5.0) -> SchedulerRules:
+    return SchedulerRules(batching, patience_s=patience_s, hold_s=hold_s, prefill_base_s=PREFILL_S)
 
 
 def request(id: str, at_s: float = 0.0, topic: str = "", ttft_s: float = NEVER, priority: int = 0) -> Request:
     return Request(id, at_s, 10, 10, topic=topic, priority=priority, ttft_s=ttft_s)
 
 
-def queue_of(batching: str, *requests: Request, hold_s: float = 0.0) -> Queue:
+def queue_of(batching: str, *requests: Request, hold_s: float = 0.0) -> WaitingQueue:
     queue = rules(batching, hold_s).queue()
     for each in requests:
         queue.push(each)
     return queue
 
 
-def served(queue: Queue, at_s: float = 0.0, running: Counter[str] = NOBODY) -> str:
+def served(queue: WaitingQueue, at_s: float = 0.0, running: Counter[str] = NOBODY) -> str:
     """Who begins, one after the other, at one instant."""
     ids = ""
     while first := queue.first(at_s, running):

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.policies.fairness import FairQueue
-from serving.scheduler.config import BY_TOKENS, Rules
+from serving.scheduler.config import BY_TOKENS, SchedulerRules
 from serving.types import Request
 
 NOBODY: Counter[str] = Counter()
 
 
 def queue() -> FairQueue:
-    made = Rules(fairness=BY_TOKENS).queue()
+    made = SchedulerRules(fairness=BY_TOKENS).queue()
     assert isinstance(made, FairQueue)
     return made
 

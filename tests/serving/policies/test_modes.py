@@ -12,10 +12,10 @@ from device_model.specs.spec import SpecError
 from device_model.step import StepPlan
 from serving.device.mode_choice import Switching, faster_from
 from serving.policies.modes import ENERGY, MARGIN, POLICIES, SPEED, Modes
-from serving.policies.step_options import PLAIN, Ways
+from serving.policies.step_options import PLAIN, StepOptions
 
 WAYS = {
-    (hardware, model): Ways(load_device("elmoe3d", hardware, model, "elastic"))
+    (hardware, model): StepOptions(load_device("elmoe3d", hardware, model, "elastic"))
     for hardware in ("elmoe3d-4gb", "elmoe3d-8gb")
     for model in ("qwen3-30b-a3b", "glm-4.7-flash")
 }
@@ -26,14 +26,14 @@ def plan(batch: int, context: int = 1024, prompt: int = 0) -> StepPlan:
     return StepPlan.of(*[(1, context)] * batch, *([(prompt, 0)] if prompt else []))
 
 
-def step(modes: Modes, ways: Ways, of: StepPlan) -> tuple[int, str]:
+def step(modes: Modes, ways: StepOptions, of: StepPlan) -> tuple[int, str]:
     """The depth of a step, and the reason for it."""
     depths, verdict = modes.candidates(int((of.new_tokens == 1).sum()))
     way, reason = modes.choose(ways.ways(of, depths=depths), verdict)
     return way.depth, reason
 
 
-def modes(name: str, ways: Ways = GLM, tau: int = 0, depth: str = "", objective: str = SPEED) -> Modes:
+def modes(name: str, ways: StepOptions = GLM, tau: int = 0, depth: str = "", objective: str = SPEED) -> Modes:
     return Switching(name, tau, depth, objective).modes(ways)
 
 
@@ -134,7 +134,7 @@ def test_a_depth_that_cannot_be_drafted_is_refused(depth: str) -> None:
 
 
 def test_without_a_draft_nothing_speculates_and_nobody_may_ask_for_it() -> None:
-    plain = Ways(load_device("xpu", "elmoe3d-8gb", "glm-4.7-flash"))
+    plain = StepOptions(load_device("xpu", "elmoe3d-8gb", "glm-4.7-flash"))
     assert step(modes("tau", plain), plain, plan(16)) == (PLAIN, "no draft")
     with pytest.raises(SpecError, match="there is no draft"):
         modes("fixed-sd", plain)

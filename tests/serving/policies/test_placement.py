@@ -6,11 +6,11 @@ import pytest
 from device_model.experts.topic_usage import read_usage
 from device_model.load import know_topics, load_device
 from device_model.specs.spec import SpecError
-from serving.device.device_spec import USAGE, Emulated
+from serving.device.device_spec import USAGE, DeviceSpec
 from serving.device.pricing import Modelled
 from serving.policies.modes import Modes
 from serving.policies.placement import HOT, TOPIC, Placing
-from serving.policies.step_options import PLAIN, Ways
+from serving.policies.step_options import PLAIN, StepOptions
 from serving.scenario.fleet import Member
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario
 from serving.types import Batch
@@ -18,7 +18,7 @@ from serving.types import Batch
 TABLE = read_usage(BUNDLED_MODEL / USAGE)
 DEVICE = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
 know_topics(DEVICE, TABLE)
-WAYS = Ways(DEVICE)
+WAYS = StepOptions(DEVICE)
 FULL_SPEED = DEVICE.ext_bytes_per_s
 
 
@@ -69,6 +69,6 @@ def test_a_swap_is_paid_for_in_the_first_step() -> None:
 def test_where_no_table_is_or_no_experts_can_be_placed_it_is_said() -> None:
     untabled = Scenario(placement="topic", token_model="foreserve-tiny")
     with pytest.raises(SpecError, match=USAGE):
-        Emulated.of(untabled, untabled.members[0]).load()
+        DeviceSpec.of(untabled, untabled.members[0]).load()
     with pytest.raises(SpecError, match="HB"):
-        Emulated.of(Scenario(placement="topic"), Member("pim", "elmoe3d-8gb", "")).load()
+        DeviceSpec.of(Scenario(placement="topic"), Member("pim", "elmoe3d-8gb", "")).load()

@@ -13,8 +13,8 @@ from serving.policies.routing import (
     SPILL_FACTOR,
     SPILL_REQUESTS,
     WEIGHTS,
+    FleetView,
     Score,
-    View,
     loads_of,
     make_policy,
     with_room,
@@ -161,7 +161,7 @@ def test_round_robin_takes_turns() -> None:
 
 
 def test_the_least_loaded_device_always_has_room() -> None:
-    views = [View(0, 0.01, requests=50), View(1, 0.02, requests=3), View(2, 0.01, requests=1)]
+    views = [FleetView(0, 0.01, requests=50), FleetView(1, 0.02, requests=3), FleetView(2, 0.01, requests=1)]
     loads = loads_of(views)
     assert loads == [51.0, 8.0, 2.0]
     assert with_room(views) == [views[2]]
@@ -171,7 +171,7 @@ def test_the_least_loaded_device_always_has_room() -> None:
 def test_weights_that_favour_nothing_but_load_choose_the_least_loaded() -> None:
     policy = make_policy("score: load=2, topic=0, prefix=0")
     assert isinstance(policy, Score)
-    views = [View(0, 0.01, requests=2), View(1, 0.01, requests=1)]
+    views = [FleetView(0, 0.01, requests=2), FleetView(1, 0.01, requests=1)]
     assert policy.choose(request(0, "cs", [1]), views).index == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 from serving.admission.refusals import Reason, Refusal
 from serving.call import Call
 from serving.edge.refusals import Overflow
-from serving.process.logs import JsonLines, TextLines, fields, start_logging
+from serving.process.logs import JsonFormatter, TextLines, fields, start_logging
 from serving.telemetry.tracing.otlp import Seldom
 from serving.telemetry.tracing.request_log import log_request
 from serving.types import Request
@@ -24,7 +24,7 @@ def lines() -> Iterator[io.StringIO]:
     """What is logged below `foreserve`, as lines of JSON."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     logger = logging.getLogger("foreserve")
     before, logger.level = logger.level, logging.INFO
     logger.addHandler(handler)
@@ -39,7 +39,7 @@ def record(**said: object) -> logging.LogRecord:
 
 
 def test_a_line_of_json_has_its_fields_beside_what_every_line_has() -> None:
-    said = json.loads(JsonLines().format(record(device=1, share=0.5, none=None, never=float("inf"), empty="")))
+    said = json.loads(JsonFormatter().format(record(device=1, share=0.5, none=None, never=float("inf"), empty="")))
     assert list(said) == ["timestamp", "level", "logger", "message", "device", "share"]
     assert (said["level"], said["logger"], said["message"]) == ("info", "foreserve", "Device 1 is lost.")
     assert said["timestamp"].endswith("Z") and (said["device"], said["share"]) == (1, 0.5)
@@ -50,7 +50,7 @@ def test_a_line_of_text_is_a_sentence_with_fields_after_it() -> None:
     assert line.partition(" ")[2] == 'INFO Device 1 is lost. device=1 why="it was told to" ttft_s=0.123457'
 
 
-@pytest.mark.parametrize("lines_of", [JsonLines, TextLines])
+@pytest.mark.parametrize("lines_of", [JsonFormatter, TextLines])
 def test_a_traceback_is_told(lines_of: type[logging.Formatter]) -> None:
     try:
         raise ValueError("broken")
@@ -92,7 +92,7 @@ def test_one_that_was_broken_off_and_one_that_was_turned_away_have_lines(lines: 
 
 def test_levels_hold_for_what_is_ours(capsys: pytest.CaptureFixture[str]) -> None:
     root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
+    handlers, level, ours = list(root.handlers), root.level, logging.getLogger("foreserve").level
     try:
         start_logging("text", "warning")
         LOG.info("quiet")
@@ -102,7 +102,7 @@ def test_levels_hold_for_what_is_ours(capsys: pytest.CaptureFixture[str]) -> Non
     finally:
         root.handlers[:] = handlers
         root.setLevel(level)
-        logging.getLogger("foreserve").setLevel(logging.NOTSET)
+        logging.getLogger("foreserve").setLevel(ours)
     assert "loud" in said and "quiet" not in said
 
 

@@ -10,12 +10,12 @@ from serving.cli.main import make_parser
 from serving.device.lpddr import Lpddr
 from serving.device.pricing import Modelled
 from serving.policies.modes import Modes
-from serving.policies.step_options import Ways
+from serving.policies.step_options import StepOptions
 from serving.reports import policy_comparison
-from serving.reports.policy_comparison import Figures, figures, mixed, run
+from serving.reports.policy_comparison import PolicyFigures, figures, mixed, run
 from serving.reports.policy_report import markdown, write
 from serving.scenario.scenario import Scenario
-from serving.scheduler.config import Limits, Rules
+from serving.scheduler.config import Limits, SchedulerRules
 from serving.simulation.node import VirtualNode
 from serving.topics.names import NAMES
 from serving.types import Request
@@ -24,7 +24,7 @@ from tests.serving.simulation.virtually import serve_virtually
 BASE = dataclasses.replace(Scenario(), max_num_seqs=16)
 
 
-def of(rate_per_s: float, count: int = 60, **changes: object) -> Figures:
+def of(rate_per_s: float, count: int = 60, **changes: object) -> PolicyFigures:
     return figures(*run(dataclasses.replace(BASE, **changes), mixed(count, 3, rate_per_s)))  # type: ignore[arg-type]
 
 
@@ -73,10 +73,12 @@ def test_a_ramp_tells_of_every_policy_up_and_down() -> None:
 
 
 def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
-    ways = Ways(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"))
+    ways = StepOptions(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"))
     limits = Limits(8, 2048, ways.device.kv_capacity_tokens)
     nodes = [
-        VirtualNode(i, Modelled(ways, Modes.of("fixed-ar", ())), Lpddr(ways.device.ext_bytes_per_s), limits, Rules())
+        VirtualNode(
+            i, Modelled(ways, Modes.of("fixed-ar", ())), Lpddr(ways.device.ext_bytes_per_s), limits, SchedulerRules()
+        )
         for i in (0, 1)
     ]
     requests = [Request(str(i), 0.3 * i, 50, 20) for i in range(10)]
@@ -86,7 +88,9 @@ def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
     assert {record.device for record in records} == {0, 1}
     # Each device by itself: the same as if the other were not there.
     [alone] = [
-        VirtualNode(0, Modelled(ways, Modes.of("fixed-ar", ())), Lpddr(ways.device.ext_bytes_per_s), limits, Rules())
+        VirtualNode(
+            0, Modelled(ways, Modes.of("fixed-ar", ())), Lpddr(ways.device.ext_bytes_per_s), limits, SchedulerRules()
+        )
     ]
     by_itself, _ = serve_virtually(requests[::2], [alone])
     assert [each.tokens_s for each in by_itself] == [each.tokens_s for each in outcomes[::2]]

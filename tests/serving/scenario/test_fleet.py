@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.condition import Condition
-from serving.device.device_spec import Emulated, Figures, check_shared
+from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
 from serving.edge.preflight import prepare
 from serving.scenario.faults import Fault
 from serving.scenario.fleet import FleetError, Member, described, parse_entry
@@ -17,7 +17,7 @@ DEFAULT = Member("elmoe3d", "elmoe3d-8gb", "elastic")
 names = st.from_regex(r"[a-z][a-z0-9.-]{0,8}", fullmatch=True)
 
 
-def figures_of(emulated: Emulated) -> Figures:
+def figures_of(emulated: DeviceSpec) -> DeviceLimits:
     return emulated.figures(emulated.load())
 
 
@@ -53,14 +53,14 @@ def test_a_fleet_says_how_many_devices_there_are() -> None:
 
 def test_devices_that_differ_are_priced_each_as_what_it_is() -> None:
     scenario = Scenario(fleet=("elmoe3d-4gb", "elmoe3d-8gb", "xpu/elmoe3d-8gb", "elmoe3d-8gb+none"))
-    small, large, xpu, plain = [figures_of(Emulated.of(scenario, member)) for member in scenario.members]
+    small, large, xpu, plain = [figures_of(DeviceSpec.of(scenario, member)) for member in scenario.members]
     assert large.token_s < small.token_s < xpu.token_s
     assert (large.deepest, plain.deepest, xpu.deepest) == (20, 0, 0)
     assert xpu.kv_capacity_tokens < small.kv_capacity_tokens < large.kv_capacity_tokens
 
 
 def test_devices_that_share_an_lpddr_have_less_room_each_and_the_same_bandwidth() -> None:
-    emulated = Emulated.of(Scenario(), DEFAULT._replace(draft=""))
+    emulated = DeviceSpec.of(Scenario(), DEFAULT._replace(draft=""))
     alone, shared = figures_of(emulated), figures_of(emulated._replace(sharers=2))
     assert alone.kv_capacity_tokens / 2 < shared.kv_capacity_tokens < alone.kv_capacity_tokens
     throttled = figures_of(emulated.in_condition(Condition(ext_share=0.5)))
@@ -107,7 +107,7 @@ def test_a_router_that_cannot_be_is_refused_with_its_key() -> None:
 
 
 def test_a_fault_leaves_what_it_says() -> None:
-    emulated = Emulated.of(Scenario(), DEFAULT._replace(draft=""))
+    emulated = DeviceSpec.of(Scenario(), DEFAULT._replace(draft=""))
     sound = figures_of(emulated)
     hb = figures_of(emulated.in_condition(Fault("hb", 0.5).condition))
     assert hb.kv_capacity_tokens < sound.kv_capacity_tokens and hb.token_s > sound.token_s

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.scheduler.config import PREEMPTION, PREFILL, SPILL, Limits, Rules
+from serving.scheduler.config import PREEMPTION, PREFILL, SPILL, Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
 from serving.types import Batch, Done, Request
 from tests.examples import examples
@@ -71,7 +71,7 @@ def batches(scheduler: Scheduler, seed: int, drafts: bool, steps: int = 400) -> 
     capacity=st.sampled_from([260, 700, 5000]),
     block=st.sampled_from([1, 16]),
     rules=st.builds(
-        Rules,
+        SchedulerRules,
         prefill=st.sampled_from(PREFILL),
         prefill_chunk=st.sampled_from([0, 7]),
         preemption=st.sampled_from(PREEMPTION),
@@ -81,7 +81,7 @@ def batches(scheduler: Scheduler, seed: int, drafts: bool, steps: int = 400) -> 
     ),
 )
 def test_a_scheduler_plans_the_same_with_and_without_lockstep(
-    seed: int, tokens: int, capacity: int, block: int, rules: Rules
+    seed: int, tokens: int, capacity: int, block: int, rules: SchedulerRules
 ) -> None:
     spill = 300 if rules.preemption == SPILL else 0
     limits = Limits(12, tokens, capacity, block_tokens=block, spill_tokens=spill)
@@ -91,7 +91,7 @@ def test_a_scheduler_plans_the_same_with_and_without_lockstep(
 
 @pytest.mark.parametrize("prefill", PREFILL)
 def test_most_plans_go_through_nobody_who_decodes(prefill: str) -> None:
-    scheduler = Scheduler(Limits(64, 512, 100_000), Rules(prefill=prefill))
+    scheduler = Scheduler(Limits(64, 512, 100_000), SchedulerRules(prefill=prefill))
     for i in range(32):
         scheduler.submit(Request(str(i), 0.0, 16, 40))
     done = Done()

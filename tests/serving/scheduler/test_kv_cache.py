@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.scheduler.kv_cache import Held, KvCache
+from serving.scheduler.kv_cache import HeldBlocks, KvCache
 
 SIZE = 4
 
 
-def begin(cache: KvCache, hashes: list[int], tokens: int) -> Held:
+def begin(cache: KvCache, hashes: list[int], tokens: int) -> HeldBlocks:
     """A sequence of so many tokens, computed to its end."""
     held = cache.share(hashes[: cache.known(hashes)])
     cache.grow(held, tokens)
@@ -79,7 +79,7 @@ def test_blocks_in_use_are_those_that_sequences_hold_each_shared_one_once(
     steps: list[tuple[list[int], int, bool]],
 ) -> None:
     cache = KvCache(30 * SIZE, SIZE)
-    alive: list[Held] = []
+    alive: list[HeldBlocks] = []
     for path, more, ends in steps:
         # A block's hash stands for all before it.
         hashes = [hash(tuple(path[: i + 1])) for i in range(len(path))]

@@ -12,14 +12,14 @@ from device_model.load import load_device
 from serving.device.lpddr import Lpddr
 from serving.device.pricing import Modelled
 from serving.policies.modes import Modes
-from serving.policies.step_options import Ways
-from serving.scheduler.config import PREEMPTION, PREFILL, Limits, Rules
+from serving.policies.step_options import StepOptions
+from serving.scheduler.config import PREEMPTION, PREFILL, Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
 from serving.simulation.node import Outcome, VirtualNode
 from serving.types import NEVER, Batch, Done, Request
 from tests.serving.simulation.virtually import serve_virtually
 
-WAYS = Ways(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"))
+WAYS = StepOptions(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"))
 ROOM = Limits(max_num_seqs=4, max_num_batched_tokens=64, kv_capacity_tokens=1000, block_tokens=4)
 
 
@@ -31,7 +31,7 @@ class Device:
     """Carries out what the scheduler plans, a second a step."""
 
     def __init__(self, limits: Limits = ROOM, **rules: object) -> None:
-        self.scheduler = Scheduler(limits, Rules(**rules))  # type: ignore[arg-type]
+        self.scheduler = Scheduler(limits, SchedulerRules(**rules))  # type: ignore[arg-type]
         self.at, self.last, self.done = 0.0, -1.0, Done()
         self.batch = Batch([], [], [], [], 0.0)
 
@@ -148,7 +148,7 @@ def test_under_all_policies_every_request_gets_all_its_tokens_within_the_limits(
     drawn: list[tuple[float, int, int, int]], prefill: str, preemption: str, batching: str, fairness: str, chunk: int
 ) -> None:
     limits = Limits(3, 50, 120, block_tokens=4, spill_tokens=60)
-    rules = Rules(batching, prefill, chunk, preemption, fairness, hold_s=2.0)
+    rules = SchedulerRules(batching, prefill, chunk, preemption, fairness, hold_s=2.0)
     scheduler = Scheduler(limits, rules)
     requests = [
         Request(str(i), at, prompt, output, topic="ab"[kind % 2], key=str(kind), priority=kind, blocks=[kind, kind + 9])
@@ -182,7 +182,7 @@ def served(**rules: object) -> list[Outcome]:
     read = [Request(f"read {i}", 1.0 + i, 1500, 2) for i in range(4)]
     limits = Limits(16, 2048, WAYS.device.kv_capacity_tokens)
     pricer = Modelled(WAYS, Modes.of("fixed-ar", ()))
-    node = VirtualNode(0, pricer, Lpddr(WAYS.device.ext_bytes_per_s), limits, Rules(**rules))  # type: ignore[arg-type]
+    node = VirtualNode(0, pricer, Lpddr(WAYS.device.ext_bytes_per_s), limits, SchedulerRules(**rules))  # type: ignore[arg-type]
     outcomes, _ = serve_virtually(talk + read, [node])
     return outcomes
 

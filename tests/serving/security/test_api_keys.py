@@ -188,10 +188,10 @@ def test_ps_shows_no_key(arguments: list[str]) -> None:
 
 
 def test_limits_are_of_the_key_that_is_shown() -> None:
-    from serving.admission.rate_limits import Keys
+    from serving.admission.rate_limits import KeyNames
     from serving.call import Call
 
-    keys = Keys(Access.of(Scenario(api_keys=("alpha", "beta"))).api)
+    keys = KeyNames(Access.of(Scenario(api_keys=("alpha", "beta"))).api)
     for shown, name in (("Bearer alpha", "0"), ("bearer beta", "1"), ("Bearer root", ""), ("", "")):
         assert keys.name_of(Call(0.0, [(b"authorization", shown.encode())])) == name
     assert replace(Scenario(), api_keys=("a",)).api_keys == ("a",)

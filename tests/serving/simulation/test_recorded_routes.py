@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from device_model.experts.route_map import RouteMap, Routers
 from device_model.specs.spec import SpecError
-from serving.device.traced_pricing import Trace, Traced
+from serving.device.traced_pricing import Traced, TracedDevice
 from serving.scenario.scenario import BUNDLED_MODEL
-from serving.simulation.recorded_routes import FILE, Recorded, read, record
+from serving.simulation.recorded_routes import FILE, RecordedRoutes, read, record
 from serving.token_source.routes import format_of
 from serving.types import Batch
 
-TRACE = Trace("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", str(BUNDLED_MODEL))
+TRACE = TracedDevice("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", str(BUNDLED_MODEL))
 ROUTERS = format_of(str(BUNDLED_MODEL)).routers
 TAPE = read(BUNDLED_MODEL / FILE, ROUTERS)
 AS_TARGET = RouteMap(ROUTERS, Routers(48, 128, 8))
@@ -53,7 +53,7 @@ def test_there_are_routes_of_each_topic() -> None:
 )
 def test_each_sequence_reads_its_topics_tape_from_its_own_place(requests: list[tuple[int, str, int, int]]) -> None:
     of = batch(requests)
-    rows, guessed = Recorded(TRACE).rows(of, np.array(of.new_tokens), np.array(of.context))
+    rows, guessed = RecordedRoutes(TRACE).rows(of, np.array(of.new_tokens), np.array(of.context))
     wanted = []
     for seed, topic, context, new in requests:
         start, length = TAPE.places.get(topic, TAPE.places[""])
@@ -64,7 +64,7 @@ def test_each_sequence_reads_its_topics_tape_from_its_own_place(requests: list[t
 
 def test_a_device_hits_more_where_requests_share_a_topic() -> None:
     def hit_rate(topics: list[str]) -> float:
-        traced = Traced(TRACE._replace(hardware="elmoe3d-4gb"), Recorded(TRACE))
+        traced = Traced(TRACE._replace(hardware="elmoe3d-4gb"), RecordedRoutes(TRACE))
         costs = []
         for step in range(60):
             of = batch([(1000 + 37 * i, topic, step, 1) for i, topic in enumerate(topics)])

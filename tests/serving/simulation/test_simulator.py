@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from serving.clock import VirtualClock
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
-from serving.device.token_buffer import Tokens
+from serving.device.token_buffer import TokenBuffer
 from serving.reports.policy_comparison import mixed
 from serving.scenario.scenario import Scenario
 from serving.scheduler.scheduler import Scheduler
 from serving.simulation.node import Outcome
-from serving.simulation.simulator import Simulated
+from serving.simulation.simulator import Simulator
 from serving.types import Chunk, Release, Request
 from tests.examples import examples
 
@@ -38,15 +38,15 @@ def homes(outcomes: list[Outcome]) -> Counter[int]:
 def test_round_robin_takes_turns_and_least_loaded_spares_the_slow() -> None:
     unlike = Scenario(fleet=("elmoe3d-8gb", "xpu/elmoe3d-8gb+none"), mode="fixed-ar", max_num_seqs=4)
     requests = crowd(40, gap_s=1.0)
-    turns, _ = Simulated(Scenario(devices=2, router="round-robin", mode="fixed-ar")).serve(requests)
+    turns, _ = Simulator(Scenario(devices=2, router="round-robin", mode="fixed-ar")).serve(requests)
     assert homes(turns) == {0: 20, 1: 20}
-    spared, _ = Simulated(unlike).serve(requests)
+    spared, _ = Simulator(unlike).serve(requests)
     assert homes(spared)[0] > homes(spared)[1]
 
 
 def test_requests_that_have_ended_are_off_the_routers_books_and_no_others() -> None:
     scenario = Scenario(devices=3, mode="fixed-ar", max_num_seqs=2)
-    simulated = Simulated(scenario)
+    simulated = Simulator(scenario)
     outcomes, _ = simulated.serve(crowd(30, gap_s=0.05, output=20))
     assert all(outcome.tokens == 20 for outcome in outcomes)
     assert [simulated._router.in_flight(device) for device in range(3)] == [0, 0, 0]
@@ -55,14 +55,14 @@ def test_requests_that_have_ended_are_off_the_routers_books_and_no_others() -> N
 def test_devices_on_one_tier_slow_each_other_down() -> None:
     apart = Scenario(devices=2, mode="fixed-ar", router="round-robin")
     together = Scenario(devices=2, shared_ext=2, mode="fixed-ar", router="round-robin")
-    alone, shared = (np.median(gaps(Simulated(each).serve(crowd(2))[0][0])) for each in (apart, together))
+    alone, shared = (np.median(gaps(Simulator(each).serve(crowd(2))[0][0])) for each in (apart, together))
     assert 1.1 < shared / alone < 2.0
 
 
 @pytest.mark.parametrize("fault", ["lpddr: left=0.5", "hb: left=0.5", "clock: left=0.5"])
 def test_what_breaks_slows_steps_down_for_as_long_as_it_lasts(fault: str) -> None:
     scenario = Scenario(mode="fixed-ar", faults=(f"{fault}, at=1, for=1",))
-    (outcome,), _ = Simulated(scenario).serve(crowd(1, output=800))
+    (outcome,), _ = Simulator(scenario).serve(crowd(1, output=800))
     before, broken, after = (np.median(gaps(outcome, *when)) for when in ((0.3, 1.0), (1.05, 2.0), (2.05, 9.0)))
     assert broken > 1.04 * before
     assert after == pytest.approx(before, rel=0.05)
@@ -70,7 +70,7 @@ def test_what_breaks_slows_steps_down_for_as_long_as_it_lasts(fault: str) -> Non
 
 def test_a_stall_is_time_in_which_no_token_comes() -> None:
     scenario = Scenario(mode="fixed-ar", faults=("stall: at=1, for=3",))
-    (outcome,), _ = Simulated(scenario).serve(crowd(1, output=400))
+    (outcome,), _ = Simulator(scenario).serve(crowd(1, output=400))
     assert max(gaps(outcome)) == max(gaps(outcome, 0.9, 4.1)) == pytest.approx(3.0, abs=0.05)
     assert sorted(gaps(outcome))[-2] < 0.1
 
@@ -102,7 +102,7 @@ def test_it_is_the_same_each_time_and_whether_steps_are_made_at_once_or_not(
 ) -> None:
     scenario = Scenario(mode=mode, **changes)  # type: ignore[arg-type]
     requests = mixed(40, seed=7, rate_per_s=4.0)
-    runs = [Simulated(scenario, leaps).serve(requests) for leaps in (True, True, False)]
+    runs = [Simulator(scenario, leaps).serve(requests) for leaps in (True, True, False)]
     instants = [[(outcome.device, outcome.tokens_s) for outcome in outcomes] for outcomes, _ in runs]
     assert instants[0] == instants[1] == instants[2]
     assert sum(r.steps for r in runs[0][1]) == len(runs[2][1])
@@ -114,7 +114,7 @@ def test_a_step_does_not_outlive_what_slowed_it_down(traced: bool) -> None:
     scenario = Scenario(mode="fixed-ar", residency="trace" if traced else "analytic")
     requests = [Request("0", 1.0, 600, 3, seed=1)]
     ((healthy,), _), ((broken,), records) = (
-        Simulated(replace(scenario, faults=faults)).serve(requests)
+        Simulator(replace(scenario, faults=faults)).serve(requests)
         for faults in ((), ("lpddr: left=0.01, at=1.01, for=0.2", "clock: left=0.01, at=1.02, for=0.1"))
     )
     assert healthy.ttft_s > 0.05
@@ -126,8 +126,8 @@ def test_a_step_does_not_outlive_what_slowed_it_down(traced: bool) -> None:
 def one_by_one(scenario: Scenario, requests: list[Request]) -> dict[str, list[float]]:
     """The instant of each token on one device whose engine knows all requests beforehand, and plans and makes its steps
     one after the other, as in a server."""
-    node = Simulated(replace(scenario, devices=1)).nodes[0]
-    scheduler, tokens, seen = Scheduler(node.scheduler.limits, node.scheduler.rules), Tokens(), {}
+    node = Simulator(replace(scenario, devices=1)).nodes[0]
+    scheduler, tokens, seen = Scheduler(node.scheduler.limits, node.scheduler.rules), TokenBuffer(), {}
     for each in requests:
         scheduler.submit(each)
         tokens.open(each.id)
@@ -158,7 +158,7 @@ def test_a_device_of_a_fleet_does_to_the_last_digit_what_it_does_alone_in_a_serv
     seed: int, mode: str, prefill: str, rate_per_s: float, seqs: int, leaps: bool
 ) -> None:
     scenario = Scenario(devices=3, mode=mode, prefill=prefill, max_num_seqs=seqs, kv_tier="hb", hardware="elmoe3d-4gb")
-    outcomes, _ = Simulated(scenario, leaps).serve(mixed(40, seed, rate_per_s))
+    outcomes, _ = Simulator(scenario, leaps).serve(mixed(40, seed, rate_per_s))
     for device in range(3):
         here = [each for each in outcomes if each.device == device]
         assert {each.request.id: each.tokens_s for each in here} == one_by_one(scenario, [o.request for o in here])
@@ -166,12 +166,12 @@ def test_a_device_of_a_fleet_does_to_the_last_digit_what_it_does_alone_in_a_serv
 
 def test_what_arrives_in_a_stall_is_all_in_the_plan_after_it() -> None:
     scenario = Scenario(mode="fixed-ar", faults=("stall: at=1, for=3",))
-    outcomes, _ = Simulated(scenario).serve([Request(str(i), at, 64, 50) for i, at in enumerate((0.9, 1.5, 2.5))])
+    outcomes, _ = Simulator(scenario).serve([Request(str(i), at, 64, 50) for i, at in enumerate((0.9, 1.5, 2.5))])
     assert [each.started_s for each in outcomes[1:]] == [4.0 + max(0.0, outcomes[1].started_s - 4.0)] * 2
 
 
 def test_a_device_that_has_nothing_to_do_leaves_the_tier_to_the_other() -> None:
     scenario = Scenario(devices=2, shared_ext=2, mode="fixed-ar", router="round-robin")
-    (long, _), _ = Simulated(scenario).serve([Request("0", 0.0, 64, 400), Request("1", 0.0, 64, 40)])
-    (alone,), _ = Simulated(replace(scenario, devices=1, shared_ext=1)).serve([Request("0", 0.0, 64, 400)])
+    (long, _), _ = Simulator(scenario).serve([Request("0", 0.0, 64, 400), Request("1", 0.0, 64, 40)])
+    (alone,), _ = Simulator(replace(scenario, devices=1, shared_ext=1)).serve([Request("0", 0.0, 64, 400)])
     assert gaps(long)[-1] == pytest.approx(gaps(alone)[-1])

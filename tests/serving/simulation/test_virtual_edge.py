@@ -12,7 +12,7 @@ from serving.reports.policy_comparison import mixed
 from serving.scenario.scenario import Scenario
 from serving.simulation.node import NOWHERE, Outcome
 from serving.simulation.play import play
-from serving.simulation.simulator import Simulated
+from serving.simulation.simulator import Simulator
 from serving.types import Request
 from serving.workload.source import AFTER_FAILURE_S
 from serving.workload.spec import Workload, workload_of
@@ -35,8 +35,8 @@ def told(outcomes: list[Outcome]) -> list[object]:
 
 
 def test_requests_of_a_lost_device_go_on_elsewhere_with_all_their_tokens() -> None:
-    outcomes, records = Simulated(Scenario(devices=2, faults=LOST)).serve(crowd(200, 0.2))
-    untouched, _ = Simulated(Scenario(devices=2)).serve(crowd(200, 0.2))
+    outcomes, records = Simulator(Scenario(devices=2, faults=LOST)).serve(crowd(200, 0.2))
+    untouched, _ = Simulator(Scenario(devices=2)).serve(crowd(200, 0.2))
     assert all(len(each.tokens_s) == each.tokens == 80 and not each.refused for each in outcomes)
     assert all(one < other for each in outcomes for one, other in pairwise(sorted(set(each.tokens_s))))
     steps = [record for record in records if record.device == 1]
@@ -51,7 +51,7 @@ def test_requests_of_a_lost_device_go_on_elsewhere_with_all_their_tokens() -> No
 
 def test_the_last_device_is_not_lost() -> None:
     faults = ("lost: device=0, at=1, for=5", "lost: device=1, at=2, for=1")
-    outcomes, records = Simulated(Scenario(devices=2, faults=faults)).serve(crowd(60, 0.1))
+    outcomes, records = Simulator(Scenario(devices=2, faults=faults)).serve(crowd(60, 0.1))
     assert all(each.tokens == 80 for each in outcomes)
     assert any(record.device == 1 and 2 < record.start_s < 3 for record in records)
 
@@ -74,37 +74,37 @@ def test_steps_made_at_once_are_those_made_one_by_one_where_devices_are_lost(
 ) -> None:
     scenario = Scenario(devices=3, faults=faults, mode=mode, max_num_seqs=8)
     requests = mixed(40, seed, rate_per_s)
-    at_once, leapt = Simulated(scenario).serve(requests)
-    one_by_one, made = Simulated(scenario, leaps=False).serve(requests)
+    at_once, leapt = Simulator(scenario).serve(requests)
+    one_by_one, made = Simulator(scenario, leaps=False).serve(requests)
     assert told(at_once) == told(one_by_one)
     assert sum(record.steps for record in leapt) == len(made)
 
 
 def test_a_full_queue_turns_away_and_takes_on_again() -> None:
-    outcomes, _ = Simulated(Scenario(max_queue=10)).serve(crowd(30, 0.0))
+    outcomes, _ = Simulator(Scenario(max_queue=10)).serve(crowd(30, 0.0))
     assert [each.refused for each in outcomes] == [""] * 10 + [Reason.QUEUE] * 20
     assert all(each.device == NOWHERE and not each.tokens_s and not each.good for each in outcomes[10:])
     later = [Request("later", 1000.0, 10, 10)]
-    assert not Simulated(Scenario(max_queue=10)).serve(crowd(30, 0.0) + later)[0][-1].refused
+    assert not Simulator(Scenario(max_queue=10)).serve(crowd(30, 0.0) + later)[0][-1].refused
 
 
 def test_requests_that_are_moved_take_one_place() -> None:
     scenario = Scenario(devices=2, max_num_seqs=1, max_queue=12, faults=("lost: device=1, at=0.01",))
     later = [Request(f"later {i}", 1000.0, 10, 10) for i in range(12)]
-    outcomes, _ = Simulated(scenario).serve(crowd(12, 0.0) + later)
+    outcomes, _ = Simulator(scenario).serve(crowd(12, 0.0) + later)
     assert not any(each.refused for each in outcomes)
 
 
 def test_what_no_device_has_room_for_is_turned_away() -> None:
     requests = [Request("fits", 0.0, 3000, 96), Request("too long", 0.0, 3001, 96)]
-    outcomes, _ = Simulated(Scenario(max_model_len=3096)).serve(requests)
+    outcomes, _ = Simulator(Scenario(max_model_len=3096)).serve(requests)
     assert [each.refused for each in outcomes] == ["", Reason.TOO_LONG]
 
 
 def test_keys_have_their_limits_by_the_minute() -> None:
     scenario = Scenario(key_requests_per_min=6, key_tokens_per_min=5000, api_keys=("a", "b"))
     requests = [Request(str(i), i * 2.0, 100, 20, key="ab"[i % 2], seed=i) for i in range(60)]
-    outcomes, _ = Simulated(scenario).serve([*requests, Request("huge", 120.0, 5000, 1, key="a")])
+    outcomes, _ = Simulator(scenario).serve([*requests, Request("huge", 120.0, 5000, 1, key="a")])
     for key in "ab":
         taken = [each for each in outcomes[:-1] if each.request.key == key and not each.refused]
         assert 15 <= len(taken) <= 18  # six at once, and six a minute for two minutes
@@ -150,14 +150,14 @@ TRACED = Scenario(residency="trace", hardware="elmoe3d-4gb", max_num_seqs=16)
 
 def test_a_traced_device_in_virtual_time_is_the_same_each_time() -> None:
     requests = mixed(30, seed=3, rate_per_s=5.0)
-    runs = [Simulated(TRACED).serve(requests) for _ in range(2)]
+    runs = [Simulator(TRACED).serve(requests) for _ in range(2)]
     assert told(runs[0][0]) == told(runs[1][0])
     assert runs[0][1] == runs[1][1]
 
 
 def hit_rate(hardware: str, topics: list[str]) -> float:
     requests = [Request(str(i), 0.0, 60, 40, seed=977 * i, topic=topics[i % len(topics)]) for i in range(24)]
-    _, records = Simulated(Scenario(residency="trace", hardware=hardware, max_num_seqs=6)).serve(requests)
+    _, records = Simulator(Scenario(residency="trace", hardware=hardware, max_num_seqs=6)).serve(requests)
     decoding = [record for record in records if record.phase == "decode"]
     return sum(each.expert_hits for each in decoding) / sum(each.expert_lookups for each in decoding)
 
@@ -174,7 +174,7 @@ def test_a_traced_device_keeps_its_cache_in_a_fault_and_is_cold_after_a_loss() -
 
     def first_hits(fault: str) -> float:
         scenario = Scenario(residency="trace", devices=2, max_num_seqs=16, faults=(fault,))
-        _, records = Simulated(scenario).serve(requests)
+        _, records = Simulator(scenario).serve(requests)
         return next(each.expert_hits for each in records if each.device == 0 and each.start_s >= 6.0)
 
     assert first_hits("lost: device=0, at=5, for=1") == 0 < first_hits("clock: left=0.9, device=0, at=5")
@@ -193,5 +193,5 @@ def test_requests_that_were_turned_away_are_told_to_listeners(leaps: bool) -> No
             self.refused += [outcome.refused] if outcome.refused else []
 
     heard = Heard()
-    Simulated(Scenario(max_queue=10), leaps, heard).serve(crowd(30, 0.0))
+    Simulator(Scenario(max_queue=10), leaps, heard).serve(crowd(30, 0.0))
     assert heard.refused == [Reason.QUEUE] * 20

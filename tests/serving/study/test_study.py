@@ -15,7 +15,7 @@ import pytest
 from serving.cluster.ray_session import ray_session
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
-from serving.simulation.simulator import Simulated
+from serving.simulation.simulator import Simulator
 from serving.study import Results, Targets, load_study, load_workload, run_study, simulate
 from serving.study.summary import COLUMNS
 from serving.types import NEVER
@@ -58,7 +58,7 @@ def test_a_run_is_what_its_requests_and_steps_are() -> None:
     scenario = Scenario(devices=2, slo_classes=classes, early_rejection=False)
     run = simulate(scenario, workload)
     asked = [request_of(ask, parse_classes(classes, "slo_classes"), 16) for ask in Source(workload)]
-    outcomes, records = Simulated(scenario).serve(asked)
+    outcomes, records = Simulator(scenario).serve(asked)
     by_id = run.requests.set_index("request")
     assert set(run.summary) == {*COLUMNS, "wall_s"}
     assert len(by_id) == 80 == run.summary["requests"]

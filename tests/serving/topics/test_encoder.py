@@ -6,14 +6,14 @@ from transformers import BertModel
 
 from serving.topics import encoder
 from serving.topics.encoder import LAYERS, LINEAR, WIDTH, Encoder, model_folder, pooled
-from serving.topics.reading import Reader
+from serving.topics.reading import PromptReader
 
 PROMPTS = ["hi", "Is a verbal agreement binding in Germany?", "x " * 200, ""]
 
 
 @pytest.fixture(scope="module")
 def tokens():
-    reader = Reader(model_folder())
+    reader = PromptReader(model_folder())
     return [reader.read(prompt) for prompt in PROMPTS]
 
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.topics.encoder import model_folder
-from serving.topics.reading import HEAD, TAIL, Reader
+from serving.topics.reading import HEAD, TAIL, PromptReader
 
-READER = Reader(model_folder())
+READER = PromptReader(model_folder())
 
 
 @given(st.text(st.characters(), max_size=200), st.integers(1, 40))

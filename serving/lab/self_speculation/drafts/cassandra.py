@@ -21,9 +21,9 @@ from torch import Tensor
 
 from serving.lab.self_speculation import floats
 from serving.lab.self_speculation.attention import KvView
-from serving.lab.self_speculation.draft import BF16_BITS, Bits, Draft
+from serving.lab.self_speculation.draft import BF16_BITS, Bits, DraftModel
 from serving.lab.self_speculation.wanda import Norms, kept
-from serving.lab.self_speculation.weights import LINEARS, Weights
+from serving.lab.self_speculation.weights import LINEARS, ModelWeights
 
 SIGN = BITMAP = 1.0
 
@@ -40,23 +40,23 @@ class Cut(NamedTuple):
 class Cassandra:
     """A checkpoint in BF16, its importance, and what is made of the two."""
 
-    def __init__(self, source: Weights, norms: Norms) -> None:
+    def __init__(self, source: ModelWeights, norms: Norms) -> None:
         self.target = source.with_linears(lambda _name, _layer, matrix: floats.bf16(matrix), head=True)
         self._norms = norms
         flat = [getattr(layer, name).flatten() for layer in self.target.layers for name in LINEARS]
         self.exponents = floats.exponent_bits(torch.cat(flat))
 
-    def first(self, cut: Cut) -> Draft:
+    def first(self, cut: Cut) -> DraftModel:
         """Cassandra-1's draft of `target`."""
         stored = SIGN + self.exponents.unary + floats.MANTISSA - cut.dropped
         return self._draft(lambda matrix, _: floats.cut_mantissa(matrix, cut.dropped), cut, stored)
 
-    def second(self, cut: Cut) -> Draft:
+    def second(self, cut: Cut) -> DraftModel:
         """Cassandra-2's draft of `shared_target`."""
         stored = SIGN + floats.EXPONENT / floats.MX_GROUP + floats.SIGNIFICANT - cut.dropped
         return self._draft(lambda matrix, keep: _shared(matrix, keep).cut(cut.dropped), cut, stored)
 
-    def shared_target(self, pruned: float) -> Weights:
+    def shared_target(self, pruned: float) -> ModelWeights:
         """Cassandra-2's target: the kept weights in MX, the others in BF16."""
 
         def change(name: str, layer: int, matrix: Tensor) -> Tensor:
@@ -65,14 +65,14 @@ class Cassandra:
 
         return self.target.with_linears(change, head=False)
 
-    def _draft(self, convert: Callable[[Tensor, Tensor], Tensor], cut: Cut, stored: float) -> Draft:
+    def _draft(self, convert: Callable[[Tensor, Tensor], Tensor], cut: Cut, stored: float) -> DraftModel:
         def change(name: str, layer: int, matrix: Tensor) -> Tensor:
             keep = self._kept(name, layer, matrix, cut.pruned)
             return convert(matrix, keep) * keep
 
         bitmap = BITMAP if cut.pruned else 0.0
         weights = self.target.with_linears(change, head=False)
-        return Draft(weights, Bits(bitmap + (1 - cut.pruned) * stored, BF16_BITS), view=_view(cut))
+        return DraftModel(weights, Bits(bitmap + (1 - cut.pruned) * stored, BF16_BITS), view=_view(cut))
 
     def _kept(self, name: str, layer: int, matrix: Tensor, ratio: float) -> Tensor:
         return kept(matrix, self._norms.of(name, layer), ratio)

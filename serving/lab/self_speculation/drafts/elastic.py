@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from device_model import bits
-from serving.lab.self_speculation.draft import Bits, Draft
-from serving.lab.self_speculation.weights import Weights
+from serving.lab.self_speculation.draft import Bits, DraftModel
+from serving.lab.self_speculation.weights import ModelWeights
 
 Treatment = Literal["augmented", "rounded", "truncated", "dedicated"]
 TREATMENTS: tuple[Treatment, ...] = get_args(Treatment)
@@ -32,19 +32,19 @@ ON_GRID: dict[Treatment, Callable[[bits.Int8Array, int], bits.Int16Array]] = {
 class Elastic:
     """A checkpoint's INT8 weights: the target, and all drafts that lie within it."""
 
-    def __init__(self, source: Weights) -> None:
+    def __init__(self, source: ModelWeights) -> None:
         self._source = source
         self._int8: dict[tuple[str, int], bits.Quantized] = {}
         self.target = source.with_linears(self._quantised, head=True)
 
-    def draft(self, treatment: Treatment, width: int) -> Draft:
+    def draft(self, treatment: Treatment, width: int) -> DraftModel:
         """A draft of `width` bits (3 to 8) a weight, of all experts."""
         if treatment == "dedicated":
             weights = self._source.with_linears(lambda _name, _layer, matrix: _dedicated(matrix, width), head=True)
         else:
             weights = self._source.with_linears(self._sliced(ON_GRID[treatment], width), head=True)
         own = bits.bits_per_weight(width)
-        return Draft(weights, Bits(own, own))
+        return DraftModel(weights, Bits(own, own))
 
     def _quantised(self, name: str, layer: int, matrix: Tensor) -> Tensor:
         int8 = self._int8[name, layer] = bits.quantize(matrix.numpy())

@@ -5,12 +5,12 @@ trained for it, bring close to the last layer's. There are no such adapters here
 straight to the final norm and the head, which is the baseline that M2R2 calls DEED's weak alignment, less its training.
 """
 
-from serving.lab.self_speculation.draft import BF16_BITS, Bits, Draft
-from serving.lab.self_speculation.weights import Weights
+from serving.lab.self_speculation.draft import BF16_BITS, Bits, DraftModel
+from serving.lab.self_speculation.weights import ModelWeights
 
 
-def first_layers(target: Weights, layers: int) -> Draft:
+def first_layers(target: ModelWeights, layers: int) -> DraftModel:
     """The draft of the first `layers` of a BF16 target."""
     if not 1 <= layers <= len(target.layers):
         raise ValueError(f"layers is {layers}; allowed is 1 to {len(target.layers)}")
-    return Draft(target, Bits(BF16_BITS, BF16_BITS), exit_after=layers)
+    return DraftModel(target, Bits(BF16_BITS, BF16_BITS), exit_after=layers)

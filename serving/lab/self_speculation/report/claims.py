@@ -5,10 +5,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from device_model.speculation import accepted_at
-from serving.lab.self_speculation.measure import Point
-from serving.lab.self_speculation.record import Acceptance
+from serving.lab.self_speculation.measure import MeasuredPoint
+from serving.lab.self_speculation.record import AcceptanceRecord
 from serving.lab.self_speculation.report import published
-from serving.lab.self_speculation.report.shapes import Difference, budgets, difference
+from serving.lab.self_speculation.report.shapes import ShapeDifference, budgets, difference
 
 COMPARABLE = 0.05  # in alpha: what "performs comparably" is taken to mean
 LAW = 0.05  # relative: what the device model's law of depth is allowed to be off
@@ -24,12 +24,12 @@ class Claim(NamedTuple):
     figures: str
 
 
-def claims(found: Acceptance) -> list[Claim]:
+def claims(found: AcceptanceRecord) -> list[Claim]:
     """Those that the measured points allow to judge."""
     return [claim for make in MAKERS for claim in make(found)]
 
 
-def hot_over_random(found: Acceptance) -> Iterator[Claim]:
+def hot_over_random(found: AcceptanceRecord) -> Iterator[Claim]:
     """Which pool is better, at batch 1 (Fig. 17a)."""
     pairs = _pairs(found.curve("fig17a", kind="hot"), found.curve("fig17a", kind="random"), lambda p: p.case.share)
     if not pairs:
@@ -44,7 +44,7 @@ def hot_over_random(found: Acceptance) -> Iterator[Claim]:
     yield Claim("ELMoE-3D 7.3 B", text, 0.1 <= mean <= 0.4, True, f"{mean:+.0%}")
 
 
-def batches(found: Acceptance) -> Iterator[Claim]:
+def batches(found: AcceptanceRecord) -> Iterator[Claim]:
     """What sharing a pool costs (Fig. 17b)."""
     for share in sorted({p.case.share for p in found.curve("fig17b", kind="random")}):
         hot, random = (found.curve("fig17b", kind=kind, share=share) for kind in ("hot", "random"))
@@ -62,7 +62,7 @@ def batches(found: Acceptance) -> Iterator[Claim]:
         yield Claim("ELMoE-3D 7.3 B", text, lead.value > 0, lead.clear, str(lead))
 
 
-def treatments(found: Acceptance) -> Iterator[Claim]:
+def treatments(found: AcceptanceRecord) -> Iterator[Claim]:
     """What the MSB slice should stand for (Fig. 17c)."""
     source = "ELMoE-3D 7.3 C"
     by_name = {
@@ -86,7 +86,7 @@ def treatments(found: Acceptance) -> Iterator[Claim]:
         yield Claim(source, text, truncated.alpha < augmented.alpha / 2, True, shown)
 
 
-def both_axes(found: Acceptance) -> Iterator[Claim]:
+def both_axes(found: AcceptanceRecord) -> Iterator[Claim]:
     """Whether scaling experts and bits together pays (Fig. 5b), and where bits end."""
     points = found.figures.get("fig5b", [])
     joint = [p for p in points if p.case.share < 1 and p.case.bits < 8]
@@ -100,7 +100,7 @@ def both_axes(found: Acceptance) -> Iterator[Claim]:
         yield Claim("ELMoE-3D 2.2", text, last.value > before.value, last.clear, shown)
 
 
-def cassandra(found: Acceptance) -> Iterator[Claim]:
+def cassandra(found: AcceptanceRecord) -> Iterator[Claim]:
     """Its two ways to save together (Fig. 7a), its acceptance rates and its code."""
     points = found.figures.get("fig7a", [])
     joint = [p for p in points if p.case.pruned and p.case.dropped]
@@ -121,7 +121,7 @@ def cassandra(found: Acceptance) -> Iterator[Claim]:
         yield Claim("Cassandra IV-B, Fig. 6b", text, holds, True, f"{unary:.2f} bits")
 
 
-def early_exit(found: Acceptance) -> Iterator[Claim]:
+def early_exit(found: AcceptanceRecord) -> Iterator[Claim]:
     """The first layers as a draft, without M2R2's adapters."""
     points = found.figures.get("first-layers", [])
     four = found.point(family="elastic", bits=4)
@@ -137,7 +137,7 @@ def early_exit(found: Acceptance) -> Iterator[Claim]:
     yield Claim("M2R2 A.2; ELMoE-3D 2.2", text, gap.value > 0, gap.clear, str(gap))
 
 
-def depths(found: Acceptance) -> Iterator[Claim]:
+def depths(found: AcceptanceRecord) -> Iterator[Claim]:
     """How acceptance goes with depth, and whether the law that the emulator uses for it holds."""
     points = found.figures.get("depth", [])
     base = next((p for p in points if p.case.depth == 5), None)
@@ -159,7 +159,7 @@ def depths(found: Acceptance) -> Iterator[Claim]:
     yield Claim("device_model", text, holds, True, shown)
 
 
-def _together(source: str, text: str, joint: list[Point], *singles: list[Point]) -> Iterator[Claim]:
+def _together(source: str, text: str, joint: list[MeasuredPoint], *singles: list[MeasuredPoint]) -> Iterator[Claim]:
     """One claim over the budgets that both single axes can meet, and one over those that only one can."""
     found = budgets(joint, *singles)
     for reached, where in ((2, "where either alone reaches so low"), (1, "where only one alone reaches so low")):
@@ -171,19 +171,21 @@ def _together(source: str, text: str, joint: list[Point], *singles: list[Point])
             yield Claim(source, f"{text}, {where}", *judged, f"at {won} of {len(leads)} budgets: {shown}")
 
 
-def _bits_alone(points: list[Point]) -> list[Point]:
+def _bits_alone(points: list[MeasuredPoint]) -> list[MeasuredPoint]:
     return [p for p in points if p.case.share == 1]
 
 
-def _experts_alone(points: list[Point]) -> list[Point]:
+def _experts_alone(points: list[MeasuredPoint]) -> list[MeasuredPoint]:
     return [p for p in points if p.case.bits == 8]
 
 
-def _all_positive(differences: list[Difference]) -> tuple[bool, bool]:
+def _all_positive(differences: list[ShapeDifference]) -> tuple[bool, bool]:
     return all(diff.value > 0 for diff in differences), all(diff.clear for diff in differences)
 
 
-def _pairs(first: list[Point], second: list[Point], key: Callable[[Point], float]) -> list[tuple[Point, Point]]:
+def _pairs(
+    first: list[MeasuredPoint], second: list[MeasuredPoint], key: Callable[[MeasuredPoint], float]
+) -> list[tuple[MeasuredPoint, MeasuredPoint]]:
     others = {key(point): point for point in second}
     return [(point, others[key(point)]) for point in first if key(point) in others]
 

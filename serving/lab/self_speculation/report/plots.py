@@ -15,15 +15,15 @@ from matplotlib.figure import Figure
 from device_model.speculation import accepted_at
 from serving.lab.self_speculation.cases import DEPTH
 from serving.lab.self_speculation.drafts.elastic import TREATMENTS
-from serving.lab.self_speculation.measure import Point
-from serving.lab.self_speculation.record import Acceptance
+from serving.lab.self_speculation.measure import MeasuredPoint
+from serving.lab.self_speculation.record import AcceptanceRecord
 
 SIZE = (7.5, 4.8)
 MARKERS = "osD^v"
-Of = Callable[[Point], float]
+Of = Callable[[MeasuredPoint], float]
 
 
-def draw(found: Acceptance, folder: Path) -> list[Path]:
+def draw(found: AcceptanceRecord, folder: Path) -> list[Path]:
     """All pictures, as PNG files in `folder`; their paths."""
     paths = []
     for name, make in PICTURES.items():
@@ -35,7 +35,7 @@ def draw(found: Acceptance, folder: Path) -> list[Path]:
     return paths
 
 
-def two_axes(found: Acceptance) -> Figure:
+def two_axes(found: AcceptanceRecord) -> Figure:
     """ELMoE-3D's Fig. 5(b): acceptance over both axes, and the bytes that the draft holds."""
     points = found.figures["fig5b"]
     figure, panels = plt.subplots(1, 2, figsize=(11.5, 4.8), layout="constrained")
@@ -45,7 +45,7 @@ def two_axes(found: Acceptance) -> Figure:
     return figure
 
 
-def _heat(panel: Axes, points: list[Point], of: Of, title: str, form: str) -> None:
+def _heat(panel: Axes, points: list[MeasuredPoint], of: Of, title: str, form: str) -> None:
     shares, widths = (sorted({getattr(p.case, name) for p in points}) for name in ("share", "bits"))
     values = np.full((len(shares), len(widths)), np.nan)
     for p in points:
@@ -60,7 +60,7 @@ def _heat(panel: Axes, points: list[Point], of: Of, title: str, form: str) -> No
     panel.set(xlabel="bits of a weight", ylabel="share of the experts in the pool", title=title)
 
 
-def equal_bytes(found: Acceptance) -> Figure:
+def equal_bytes(found: AcceptanceRecord) -> Figure:
     """Acceptance over the bytes held: bits alone, experts alone, both."""
     figure, panels = plt.subplots(1, 2, figsize=(11.5, 4.8), layout="constrained", sharey=True)
     points, cut = found.figures["fig5b"], found.figures["fig7a"]
@@ -81,7 +81,7 @@ def equal_bytes(found: Acceptance) -> Figure:
     return figure
 
 
-def _against_bytes(panel: Axes, groups: dict[str, list[Point]], title: str) -> None:
+def _against_bytes(panel: Axes, groups: dict[str, list[MeasuredPoint]], title: str) -> None:
     for index, (name, points) in enumerate(groups.items()):
         ordered = sorted(points, key=lambda p: p.held_bytes)
         style = "" if name == "both" else "-"
@@ -90,7 +90,7 @@ def _against_bytes(panel: Axes, groups: dict[str, list[Point]], title: str) -> N
     panel.legend(frameon=False)
 
 
-def pool_choice(found: Acceptance) -> Figure:
+def pool_choice(found: AcceptanceRecord) -> Figure:
     """ELMoE-3D's Fig. 17(a): which experts are in the pool."""
     figure, panel = plt.subplots(figsize=SIZE, layout="constrained")
     for index, kind in enumerate(("hot", "random")):
@@ -102,7 +102,7 @@ def pool_choice(found: Acceptance) -> Figure:
     return figure
 
 
-def pool_batch(found: Acceptance) -> Figure:
+def pool_batch(found: AcceptanceRecord) -> Figure:
     """ELMoE-3D's Fig. 17(b): sequences that share a pool."""
     figure, panel = plt.subplots(figsize=(9.5, 4.8), layout="constrained")
     groups = sorted({(p.case.kind, p.case.share) for p in found.figures["fig17b"]})
@@ -118,7 +118,7 @@ def pool_batch(found: Acceptance) -> Figure:
     return figure
 
 
-def slices(found: Acceptance) -> Figure:
+def slices(found: AcceptanceRecord) -> Figure:
     """ELMoE-3D's Fig. 17(c): what the MSB slice stands for."""
     figure, panel = plt.subplots(figsize=SIZE, layout="constrained")
     for index, name in enumerate(TREATMENTS):
@@ -130,7 +130,7 @@ def slices(found: Acceptance) -> Figure:
     return figure
 
 
-def cassandra(found: Acceptance) -> Figure:
+def cassandra(found: AcceptanceRecord) -> Figure:
     """Cassandra's Fig. 7(a): acceptance by pruning ratio and mantissa bits."""
     figure, panel = plt.subplots(figsize=SIZE, layout="constrained")
     for index, dropped in enumerate(sorted({p.case.dropped for p in found.figures["fig7a"]})):
@@ -143,7 +143,7 @@ def cassandra(found: Acceptance) -> Figure:
     return figure
 
 
-def depth_and_exit(found: Acceptance) -> Figure:
+def depth_and_exit(found: AcceptanceRecord) -> Figure:
     """How acceptance goes with depth, and with the layers before an early exit."""
     figure, panels = plt.subplots(1, 2, figsize=(11.5, 4.4), layout="constrained")
     deep, early = found.figures["depth"], found.figures["first-layers"]
@@ -158,7 +158,7 @@ def depth_and_exit(found: Acceptance) -> Figure:
     return figure
 
 
-def _law(panel: Axes, points: list[Point]) -> None:
+def _law(panel: Axes, points: list[MeasuredPoint]) -> None:
     """What `device_model.speculation` makes of the point at the depth that all else is measured at."""
     for base in [p for p in points if p.case.depth == DEPTH]:
         depths = range(min(p.case.depth for p in points), max(p.case.depth for p in points) + 1)
@@ -167,7 +167,7 @@ def _law(panel: Axes, points: list[Point]) -> None:
     panel.legend(frameon=False, loc="lower right")
 
 
-def _errors(panel: Axes, points: Sequence[Point], x: Of, look: tuple[str, str, int], y: str) -> None:
+def _errors(panel: Axes, points: Sequence[MeasuredPoint], x: Of, look: tuple[str, str, int], y: str) -> None:
     """Points with two standard errors either way; `look` is label, line and number of the series."""
     name, style, index = look
     errors = [2 * getattr(p, f"{y}_se") for p in points]
@@ -177,7 +177,7 @@ def _errors(panel: Axes, points: Sequence[Point], x: Of, look: tuple[str, str, i
     )
 
 
-PICTURES: dict[str, Callable[[Acceptance], Figure]] = {
+PICTURES: dict[str, Callable[[AcceptanceRecord], Figure]] = {
     "two-axes": two_axes,
     "equal-bytes": equal_bytes,
     "pool-choice": pool_choice,

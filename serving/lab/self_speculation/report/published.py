@@ -26,7 +26,7 @@ EXPONENT_BITS = {"entropy": 2.6, "unary": 2.85}
 CONTEXT = 1024  # ELMoE-3D, 7: "We use 1k sequence length for baseline"
 
 
-class Elastic(NamedTuple):
+class PublishedElastic(NamedTuple):
     """A cell of ELMoE-3D's Table 3 under Elastic-SD, with the share of the experts that HB has room for."""
 
     target: str
@@ -37,10 +37,10 @@ class Elastic(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def elastic_cells() -> tuple[Elastic, ...]:
+def elastic_cells() -> tuple[PublishedElastic, ...]:
     """The cells of Elastic-SD. GPT-OSS's experts are not sliced: its pool holds them whole."""
     cells = [cell for cell in read_cells() if cell.draft == "Elastic-SD"]
-    return tuple(Elastic(cell.target, cell.hb_gb, cell.batch, cell.alpha, _share(cell)) for cell in cells)
+    return tuple(PublishedElastic(cell.target, cell.hb_gb, cell.batch, cell.alpha, _share(cell)) for cell in cells)
 
 
 def _share(cell: Cell) -> float:

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from serving.lab.self_speculation.measure import Point, clustered, influence
+from serving.lab.self_speculation.measure import MeasuredPoint, clustered, influence
 
 SIGMAS = 2.0
 
 
-class Difference(NamedTuple):
+class ShapeDifference(NamedTuple):
     """Of two acceptance rates, and its standard error: paired, as both are of the same prompts and texts."""
 
     value: float
@@ -25,44 +25,44 @@ class Difference(NamedTuple):
         return f"{self.value:+.3f} ± {self.error:.3f}"
 
 
-def difference(first: Point, second: Point) -> Difference:
+def difference(first: MeasuredPoint, second: MeasuredPoint) -> ShapeDifference:
     """By how much the first alpha is higher."""
     pairs = zip(influence(first.counts, first.case.depth), influence(second.counts, second.case.depth), strict=True)
-    return Difference(first.alpha - second.alpha, clustered([one - other for one, other in pairs]))
+    return ShapeDifference(first.alpha - second.alpha, clustered([one - other for one, other in pairs]))
 
 
-def at(points: Iterable[Point], x: float, of: Callable[[Point], float]) -> float:
+def at(points: Iterable[MeasuredPoint], x: float, of: Callable[[MeasuredPoint], float]) -> float:
     """Alpha between points, linear in `of` them; beyond the ends the end's."""
     ordered = sorted(points, key=of)
     return float(np.interp(x, [of(point) for point in ordered], [point.alpha for point in ordered]))
 
 
-def within(points: Iterable[Point], budget_bytes: float) -> Point | None:
+def within(points: Iterable[MeasuredPoint], budget_bytes: float) -> MeasuredPoint | None:
     """The point of highest alpha that holds at most so many bytes."""
     affordable = [point for point in points if point.held_bytes <= budget_bytes * (1 + 1e-9)]
     return max(affordable, key=lambda point: point.alpha, default=None)
 
 
-class Budget(NamedTuple):
+class DraftBudget(NamedTuple):
     """The best acceptance within the bytes of a joint point, of both axes together and of one alone."""
 
     held_bytes: float
-    both: Point
-    alone: Point
+    both: MeasuredPoint
+    alone: MeasuredPoint
     reached: int  # how many of the axes can be scaled so far down alone
 
     @property
-    def lead(self) -> Difference:
+    def lead(self) -> ShapeDifference:
         """Of both axes together over the better of those alone."""
         return difference(self.both, self.alone)
 
 
-def budgets(both: list[Point], *singles: list[Point]) -> list[Budget]:
+def budgets(both: list[MeasuredPoint], *singles: list[MeasuredPoint]) -> list[DraftBudget]:
     """At the bytes of each joint point, if one axis at least reaches so low; a joint point may use fewer bytes."""
     found = []
     for size in sorted({point.held_bytes for point in both}):
         best = within(both, size)
         alone = [point for points in singles if (point := within(points, size))]
         if best and alone:
-            found.append(Budget(size, best, max(alone, key=lambda point: point.alpha), len(alone)))
+            found.append(DraftBudget(size, best, max(alone, key=lambda point: point.alpha), len(alone)))
     return found

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from serving.lab.self_speculation.measure import Point
-from serving.lab.self_speculation.record import Acceptance
+from serving.lab.self_speculation.measure import MeasuredPoint
+from serving.lab.self_speculation.record import AcceptanceRecord
 from serving.lab.self_speculation.report import published
 from serving.lab.self_speculation.report.claims import Claim, claims
 from serving.lab.self_speculation.report.plots import PICTURES
 from serving.lab.self_speculation.report.shapes import at
 
 
-class Row(NamedTuple):
+class TextRow(NamedTuple):
     """A figure of a paper beside ours."""
 
     source: str
@@ -20,12 +20,12 @@ class Row(NamedTuple):
     measured: str
 
 
-def rows(found: Acceptance) -> list[Row]:
+def rows(found: AcceptanceRecord) -> list[TextRow]:
     """All that a paper's text or tables print, and whose like was measured."""
     return [row for make in (_elastic, _hotness, _slices, _cassandra, _exits) for row in make(found)]
 
 
-def markdown(found: Acceptance) -> str:
+def markdown(found: AcceptanceRecord) -> str:
     """The report."""
     about = found.about
     parts = [
@@ -68,7 +68,7 @@ LIMITS = (
 )
 
 
-def _elastic(found: Acceptance) -> Iterator[Row]:
+def _elastic(found: AcceptanceRecord) -> Iterator[TextRow]:
     for gb in (4.0, 8.0):
         for batch in (1, 4, 8, 16):
             cells = [c for c in published.elastic_cells() if c.hb_gb == gb and c.batch == batch]
@@ -76,10 +76,10 @@ def _elastic(found: Acceptance) -> Iterator[Row]:
             if cells and ours:
                 print_ = ", ".join(f"{c.alpha:.2f}" for c in cells)
                 what = f"Elastic-SD alpha, {gb:g} GB, batch {batch}: {', '.join(_short(c.target) for c in cells)}"
-                yield Row("ELMoE-3D Table 3", what, print_, ", ".join(f"{value:.2f}" for value in ours))
+                yield TextRow("ELMoE-3D Table 3", what, print_, ", ".join(f"{value:.2f}" for value in ours))
 
 
-def _hotness(found: Acceptance) -> Iterator[Row]:
+def _hotness(found: AcceptanceRecord) -> Iterator[TextRow]:
     hot = {p.case.share: p for p in found.curve("fig17a", kind="hot")}
     shown = [
         f"{p.accepted and hot[p.case.share].accepted / p.accepted - 1:+.0%} at {p.case.share:g}"
@@ -87,38 +87,40 @@ def _hotness(found: Acceptance) -> Iterator[Row]:
         if p.case.share in hot
     ]
     gain = published.HOTNESS_GAIN - 1
-    yield Row(
+    yield TextRow(
         "ELMoE-3D 7.3 B", "Accepted length, hot over random pool, by its share", f"~{gain:+.0%}", ", ".join(shown)
     )
 
 
-def _slices(found: Acceptance) -> Iterator[Row]:
+def _slices(found: AcceptanceRecord) -> Iterator[TextRow]:
     low, high = published.QUANT
     copy = found.point(family="elastic", treatment="dedicated", bits=4)
     if copy:
-        yield Row("ELMoE-3D 7.1", "Quant-SD alpha: a dedicated 4-bit copy", f"{low:.2f} to {high:.2f}", _alpha(copy))
+        yield TextRow(
+            "ELMoE-3D 7.1", "Quant-SD alpha: a dedicated 4-bit copy", f"{low:.2f} to {high:.2f}", _alpha(copy)
+        )
 
 
-def _cassandra(found: Acceptance) -> Iterator[Row]:
+def _cassandra(found: AcceptanceRecord) -> Iterator[TextRow]:
     for family, (depth, low, high) in published.CASSANDRA.items():
         point = found.point(family=family, depth=depth, pruned=0.4, dropped=4, kv_dropped=4)
         if point:
             what = f"{family} alpha, 40 % pruned, 4 bits cut, depth {depth}"
             mean = published.CASSANDRA_MEAN[family]
-            yield Row("Cassandra Table IV", what, f"{low:.2f} to {high:.2f}, mean {mean:.2f}", _alpha(point))
+            yield TextRow("Cassandra Table IV", what, f"{low:.2f} to {high:.2f}, mean {mean:.2f}", _alpha(point))
     for name, value in published.EXPONENT_BITS.items():
         if name in found.about.get("exponents", {}):
             ours = f"{found.about['exponents'][name]:.2f}"
-            yield Row("Cassandra IV-B", f"Exponent of a weight, {name} (bits)", f"{value:g}", ours)
+            yield TextRow("Cassandra IV-B", f"Exponent of a weight, {name} (bits)", f"{value:g}", ours)
 
 
-def _exits(found: Acceptance) -> Iterator[Row]:
+def _exits(found: AcceptanceRecord) -> Iterator[TextRow]:
     for point in found.figures.get("first-layers", []):
         what = f"Alpha of an early exit after layer {point.case.layers}, untrained"
-        yield Row("M2R2", what, 'no figure in its text; "suboptimal" (A.2)', _alpha(point))
+        yield TextRow("M2R2", what, 'no figure in its text; "suboptimal" (A.2)', _alpha(point))
 
 
-def _measured(found: Acceptance, cell: published.Elastic) -> float | None:
+def _measured(found: AcceptanceRecord, cell: published.PublishedElastic) -> float | None:
     points = [*found.curve("fig17b", kind="hot", batch=cell.batch)]
     if not points:
         return None
@@ -126,11 +128,11 @@ def _measured(found: Acceptance, cell: published.Elastic) -> float | None:
     return at([*points, whole] if whole else points, cell.share, _share)
 
 
-def _share(point: Point) -> float:
+def _share(point: MeasuredPoint) -> float:
     return point.case.share
 
 
-def _cells(found: Acceptance) -> Iterator[Sequence[str]]:
+def _cells(found: AcceptanceRecord) -> Iterator[Sequence[str]]:
     for cell in published.elastic_cells():
         ours = _measured(found, cell)
         if ours is not None:
@@ -143,7 +145,7 @@ def _verdict(claim: Claim) -> Sequence[str]:
     return verdict if claim.clear else f"{verdict}, within errors", claim.source, claim.text, claim.figures
 
 
-def _figures(found: Acceptance) -> Iterator[str]:
+def _figures(found: AcceptanceRecord) -> Iterator[str]:
     for name, points in found.figures.items():
         if points:
             names = _varying(points)
@@ -151,14 +153,14 @@ def _figures(found: Acceptance) -> Iterator[str]:
             yield f"### {name}\n\n" + _table(head, [_line(point, names) for point in points])
 
 
-def _varying(points: list[Point]) -> list[str]:
+def _varying(points: list[MeasuredPoint]) -> list[str]:
     """What of a case differs within a figure."""
     records = [point.case.record() for point in points]
     names = list(dict.fromkeys(name for record in records for name in record))
     return [name for name in names if len({record.get(name) for record in records}) > 1] or ["family"]
 
 
-def _line(point: Point, names: list[str]) -> Sequence[str]:
+def _line(point: MeasuredPoint, names: list[str]) -> Sequence[str]:
     record = point.case.record()
     own = [f"{record[name]:g}" if isinstance(record[name], float) else str(record[name]) for name in names]
     megabytes = [f"{size / 1e6:.3f}" for size in (point.held_bytes, point.read_bytes)]
@@ -166,7 +168,7 @@ def _line(point: Point, names: list[str]) -> Sequence[str]:
     return (*own, _alpha(point), accepted, *megabytes, str(point.steps), f"{point.live:.1f}")
 
 
-def _alpha(point: Point) -> str:
+def _alpha(point: MeasuredPoint) -> str:
     return f"{point.alpha:.3f} ± {point.alpha_se:.3f}"
 
 

@@ -19,7 +19,7 @@ class Chosen(NamedTuple):
     at: At
 
 
-class Teller:
+class AnswerView:
     """Tells of a study. `combinations` are all that were tried, `shown` those that have a look of their own,
     `others` those that there was no room for."""
 

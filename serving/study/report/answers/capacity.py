@@ -5,7 +5,7 @@ from typing import Any
 from serving.study.axes import LOAD
 from serving.study.point import VARIANT
 from serving.study.questions.capacity import FIGURES, Capacity
-from serving.study.report.answers import Chosen, Teller, varied, within
+from serving.study.report.answers import AnswerView, Chosen, varied, within
 from serving.study.report.answers.bars import bars_picture
 from serving.study.report.combinations import At, Combination
 from serving.study.report.markup import figure, paragraph, points_table
@@ -13,12 +13,12 @@ from serving.study.report.units import share
 from serving.study.summary import Row
 
 
-class CapacityTeller(Teller):
-    """See `Teller`."""
+class CapacityTeller(AnswerView):
+    """See `AnswerView`."""
 
     @property
     def asked(self) -> str:
-        """See `Teller`."""
+        """See `AnswerView`."""
         of = varied(list(self.study.axes) + [VARIANT] * bool(self.study.variants))
         each = f", for each combination of {of}" if of else ""
         return f"Capacity: the highest load at which {share(self.share)} of the requests {self._within}{each}."
@@ -29,22 +29,22 @@ class CapacityTeller(Teller):
 
     @property
     def share(self) -> float:
-        """See `Teller`."""
+        """See `AnswerView`."""
         assert isinstance(self.study.question, Capacity)
         return self.study.question.attainment
 
     @property
     def why(self) -> str:
-        """See `Teller`."""
+        """See `AnswerView`."""
         return "each at the highest load that it holds"
 
     def rank(self, combination: Combination) -> Any:
-        """See `Teller`: the one that holds most comes first."""
+        """See `AnswerView`: the one that holds most comes first."""
         at = self._held(combination)
         return -at["offered_per_s"] if at else 0.0
 
     def choose(self) -> list[Chosen]:
-        """See `Teller`: each at what it holds."""
+        """See `AnswerView`: each at what it holds."""
         held = [(each, self._held(each)) for each in self.shown]
         return [Chosen(each, at) for each, at in held if at]
 
@@ -54,7 +54,7 @@ class CapacityTeller(Teller):
 
     @property
     def answer(self) -> str:
-        """See `Teller`."""
+        """See `AnswerView`."""
         rows = self.results.answer_rows
         names = dict.fromkeys(name for row in rows for name in row if name not in (*FIGURES, "limit", "error"))
         shown = points_table(rows, [*names, *FIGURES, "limit", "error"])

@@ -5,7 +5,7 @@ from typing import Any
 
 from serving.study.point import VARIANT
 from serving.study.questions.compare import FIGURES, Compare
-from serving.study.report.answers import Teller
+from serving.study.report.answers import AnswerView
 from serving.study.report.answers.ratios import place, ratios_picture, settings_of
 from serving.study.report.combinations import Combination
 from serving.study.report.markup import figure, table
@@ -13,8 +13,8 @@ from serving.study.report.units import listed, scale, setting, times, words
 from serving.study.summary import Row
 
 
-class CompareTeller(Teller):
-    """See `Teller`."""
+class CompareTeller(AnswerView):
+    """See `AnswerView`."""
 
     @property
     def _baseline(self) -> str:
@@ -23,20 +23,20 @@ class CompareTeller(Teller):
 
     @property
     def asked(self) -> str:
-        """See `Teller`."""
+        """See `AnswerView`."""
         others = listed(name for name in self.study.variants if name != self._baseline)
         seeds = f", with seeds {listed(map(str, self.study.seeds))}" if self.study.seeds else ""
         return f"Compare: {others} beside {self._baseline}, under the same requests{seeds}."
 
     def rank(self, combination: Combination) -> Any:
-        """See `Teller`: all variants of a place, before those of the next."""
+        """See `AnswerView`: all variants of a place, before those of the next."""
         places = [place(each.settings) for each in self.combinations]
         order = [each.settings for each in self.combinations]
         return places.index(place(combination.settings)), order.index(combination.settings)
 
     @property
     def answer(self) -> str:
-        """See `Teller`."""
+        """See `AnswerView`."""
         rows = self.results.answer_rows
         if not any(row[VARIANT] != self._baseline for row in rows):
             return "<p>Nothing can be compared: points that it takes have failed.</p>"

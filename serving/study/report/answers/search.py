@@ -6,7 +6,7 @@ from typing import Any
 from serving.study.point import VARIANT
 from serving.study.questions import by_settings
 from serving.study.questions.search import FIGURES, Search
-from serving.study.report.answers import Chosen, Teller, varied
+from serving.study.report.answers import AnswerView, Chosen, varied
 from serving.study.report.answers.trials import Trial, trials_picture
 from serving.study.report.combinations import At, Combination
 from serving.study.report.markup import figure, paragraph, points_table
@@ -16,8 +16,8 @@ from serving.study.summary import Row
 BEST = 4
 
 
-class SearchTeller(Teller):
-    """See `Teller`."""
+class SearchTeller(AnswerView):
+    """See `AnswerView`."""
 
     @property
     def _search(self) -> Search:
@@ -30,14 +30,14 @@ class SearchTeller(Teller):
 
     @property
     def asked(self) -> str:
-        """See `Teller`."""
+        """See `AnswerView`."""
         what = "most" if self._search.sign < 0 else "least"
         bounds = f" with {self.promise}" if self._search.constraints else ""
         return f"Search: the {what} {words(self._search.figure)}{bounds}, over {varied(self._names)}."
 
     @property
     def promise(self) -> str:
-        """See `Teller`."""
+        """See `AnswerView`."""
         bounds = [
             f"{words(name)} {'≤' if sign > 0 else '≥'} {bound(name, limit)}"
             for name, sign, limit in self._search.constraints
@@ -46,11 +46,11 @@ class SearchTeller(Teller):
 
     @property
     def why(self) -> str:
-        """See `Teller`: each is shown where it is best."""
+        """See `AnswerView`: each is shown where it is best."""
         return ""
 
     def keeps(self, at: At) -> bool:
-        """See `Teller`: whether all constraints are."""
+        """See `AnswerView`: whether all constraints are."""
         return self._broken(at) == 0
 
     def _broken(self, at: At) -> float:
@@ -60,17 +60,17 @@ class SearchTeller(Teller):
         return self._broken(at), self._search.sign * at[self._search.figure]
 
     def rank(self, combination: Combination) -> Any:
-        """See `Teller`: by the best of its places."""
+        """See `AnswerView`: by the best of its places."""
         return min(map(self._order, combination.ats))
 
     def choose(self) -> list[Chosen]:
-        """See `Teller`: a few, each where it is best."""
+        """See `AnswerView`: a few, each where it is best."""
         best = sorted(map(self.rank, self.shown))[:BEST]
         return [Chosen(each, min(each.ats, key=self._order)) for each in self.shown if self.rank(each) in best]
 
     @property
     def answer(self) -> str:
-        """See `Teller`."""
+        """See `AnswerView`."""
         rows = self.results.answer_rows
         row: Row = rows[0] if rows else {"error": "nothing was tried."}
         if row.get("error"):

@@ -2,23 +2,23 @@
 
 from serving.study.point import VARIANT
 from serving.study.questions.sweep import SHOWN
-from serving.study.report.answers import Teller, varied
+from serving.study.report.answers import AnswerView, varied
 from serving.study.report.markup import paragraph, points_table
 
 
-class SweepTeller(Teller):
-    """See `Teller`."""
+class SweepTeller(AnswerView):
+    """See `AnswerView`."""
 
     @property
     def asked(self) -> str:
-        """See `Teller`."""
+        """See `AnswerView`."""
         of = varied(list(self.study.axes) + [VARIANT] * bool(self.study.variants))
         each = f"what comes of each combination of {of}" if of else "what comes of the scenario as it stands"
         return f"Sweep: {each}, and which of them keep their targets: {self.promise}."
 
     @property
     def answer(self) -> str:
-        """See `Teller`."""
+        """See `AnswerView`."""
         rows = self.results.answer_rows
         if not rows:
             return paragraph(f"No combination keeps the targets: {self.promise}.")

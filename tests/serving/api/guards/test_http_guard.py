@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from starlette.routing import Mount
 
-from serving.api.guards.http_guard import CLIENTS, INFERENCE, PUBLIC, Guard, need_of
+from serving.api.guards.http_guard import CLIENTS, INFERENCE, PUBLIC, HttpGuard, need_of
 from serving.security.access import Access, Need
 from serving.security.api_keys import digest
 
@@ -75,7 +75,7 @@ def knock(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    run(Guard(inner, access)(scope, None, send))
+    run(HttpGuard(inner, access)(scope, None, send))
     if inner.calls:
         return 0, None
     if sent[0]["type"] == "websocket.close":
@@ -220,10 +220,10 @@ def test_a_websocket_wants_a_key_too() -> None:
         async def send(message: Any, sent: list[Any] = sent) -> None:
             sent.append(message)
 
-        asyncio.run(Guard(inner, KEYED)(scope, None, send))
+        asyncio.run(HttpGuard(inner, KEYED)(scope, None, send))
         assert not inner.calls and [message["type"] for message in sent] == ["websocket.close"]
         scope["headers"] = [(b"Authorization", b"Bearer right")]
-        asyncio.run(Guard(inner, KEYED)(scope, None, send))
+        asyncio.run(HttpGuard(inner, KEYED)(scope, None, send))
         assert inner.calls == 1
 
 
@@ -235,7 +235,7 @@ def test_of_two_headers_the_first_counts() -> None:
         async def send(message: Any) -> None: ...
 
         scope["headers"] = [(b"authorization", key) for key in keys]  # type: ignore[assignment]
-        asyncio.run(Guard(inner, KEYED)(scope, None, send))
+        asyncio.run(HttpGuard(inner, KEYED)(scope, None, send))
         assert inner.calls == calls
 
 
@@ -288,5 +288,5 @@ def test_what_needs_an_api_key_is_not_for_everybody() -> None:
 
 def test_the_end_of_an_application_is_no_request() -> None:
     inner = Inner()
-    asyncio.run(Guard(inner, KEYED)({"type": "lifespan"}, None, None))
+    asyncio.run(HttpGuard(inner, KEYED)({"type": "lifespan"}, None, None))
     assert inner.calls == 1

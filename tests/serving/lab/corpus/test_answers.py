@@ -10,7 +10,7 @@ import pytest
 
 from serving.lab.corpus import humanities, logic, maths, puzzles, science, sums
 from serving.lab.corpus.knowledge import knowledge
-from serving.lab.corpus.parts import Draw, Exchange
+from serving.lab.corpus.parts import Exchange, TextDraw
 
 SEEDS = range(150)
 
@@ -20,7 +20,7 @@ def numbers(text: str) -> list[int]:
 
 
 def drawn(make: object) -> list[Exchange]:
-    return [make(Draw(Random(seed))) for seed in SEEDS]  # type: ignore[operator]
+    return [make(TextDraw(Random(seed))) for seed in SEEDS]  # type: ignore[operator]
 
 
 def last(text: str) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from serving.lab.corpus import corpus, machine
-from serving.lab.corpus.parts import Document, Turn
+from serving.lab.corpus.parts import DialogueTurn, Document
 
 MODULE = '''"""Counts the things that come in, and tells whoever asks how many of them there were.
 
@@ -22,7 +22,7 @@ class Counter:
     def add(self):
         "Short."
 '''
-TEXT = Document("cs", (Turn("text", "A text of the machine."),))
+TEXT = Document("cs", (DialogueTurn("text", "A text of the machine."),))
 
 
 def test_docstrings_lose_their_examples(tmp_path: Path) -> None:

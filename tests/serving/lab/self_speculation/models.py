@@ -3,7 +3,7 @@
 import torch
 from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 
-from serving.lab.self_speculation.weights import Weights, of_tensors
+from serving.lab.self_speculation.weights import ModelWeights, of_tensors
 
 
 def config(**changes):
@@ -37,12 +37,12 @@ def reference(seed=0, **changes):
     return model
 
 
-def weights_of(model) -> Weights:
+def weights_of(model) -> ModelWeights:
     tensors = {name.removeprefix("model."): tensor.detach() for name, tensor in model.state_dict().items()}
     return of_tensors(model.config.to_dict(), tensors)
 
 
-def random_weights(seed=0, **changes) -> Weights:
+def random_weights(seed=0, **changes) -> ModelWeights:
     return weights_of(reference(seed, **changes))
 
 

@@ -11,8 +11,8 @@ from device_model.specs.spec import SpecError
 from serving.cli.main import make_parser
 from serving.lab.self_speculation.cases import Case, cases
 from serving.lab.self_speculation.command import Options, acceptance, speculate
-from serving.lab.self_speculation.measure import Point, rate
-from serving.lab.self_speculation.record import Acceptance, read
+from serving.lab.self_speculation.measure import MeasuredPoint, rate
+from serving.lab.self_speculation.record import AcceptanceRecord, read
 from serving.lab.self_speculation.report import shapes
 from serving.lab.self_speculation.report.claims import claims
 from serving.scenario.scenario import BUNDLED_MODEL
@@ -73,7 +73,7 @@ def made(case, *counts):
     alpha, error = rate(counts, case.depth)
     steps = sum(steps for _, steps in counts)
     size = case.share * (case.bits + 0.5)
-    return Point(
+    return MeasuredPoint(
         case, alpha, error, alpha * case.depth, error * case.depth, len(counts), steps, 9, size, size, 1, counts
     )
 
@@ -93,7 +93,7 @@ def test_a_claim_is_true_or_false_as_the_points_are():
     def pools(hot, random):
         points = [made(Case("elastic", share=0.25, kind="hot"), (hot, 5), (hot, 5))]
         points.append(made(Case("elastic", share=0.25, kind="random"), (random, 5), (random, 5)))
-        return claims(Acceptance({}, {"fig17a": points}))
+        return claims(AcceptanceRecord({}, {"fig17a": points}))
 
     assert [claim.holds for claim in pools(12, 10)] == [True, True]
     assert [claim.holds for claim in pools(20, 10)] == [True, False]

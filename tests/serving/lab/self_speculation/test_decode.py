@@ -6,8 +6,8 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from serving.lab.self_speculation.decode import Plan, plainly, speculate
-from serving.lab.self_speculation.draft import Bits, Draft
+from serving.lab.self_speculation.decode import DecodePlan, plainly, speculate
+from serving.lab.self_speculation.draft import Bits, DraftModel
 from serving.lab.self_speculation.drafts.cassandra import Cassandra, Cut
 from serving.lab.self_speculation.drafts.elastic import TREATMENTS, Elastic
 from serving.lab.self_speculation.drafts.first_layers import first_layers
@@ -18,7 +18,7 @@ from serving.lab.self_speculation.weights import load
 from serving.scenario.scenario import BUNDLED_MODEL
 from tests.serving.lab.self_speculation.models import prompts, random_weights
 
-GREEDY = Plan(depth=4, new_tokens=14)
+GREEDY = DecodePlan(depth=4, new_tokens=14)
 
 
 def every_draft(source):
@@ -52,14 +52,14 @@ def test_greedy_text_is_the_targets_token_for_token(target, draft):
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
 def test_a_draft_that_is_the_target_has_all_accepted(temperature):
     weights = random_weights(1)
-    plan = Plan(depth=3, new_tokens=13, temperature=temperature)
-    run = speculate(weights, Draft(weights, Bits(16, 16)), prompts(4), plan)
+    plan = DecodePlan(depth=3, new_tokens=13, temperature=temperature)
+    run = speculate(weights, DraftModel(weights, Bits(16, 16)), prompts(4), plan)
     assert all(answer.accepted == [3, 3, 3] for answer in run.answers)
     assert run.experts_read == 3 * 4  # top-4 of three layers
 
 
 def test_greedy_text_of_the_bundled_model_is_its_own():
-    plan = Plan(depth=4, new_tokens=10)
+    plan = DecodePlan(depth=4, new_tokens=10)
     asked = prompts(3, vocabulary=4000)
     for _, target, draft in every_draft(load(BUNDLED_MODEL).to(torch.float64)):
         run = speculate(target, draft, asked, plan)
@@ -75,7 +75,7 @@ def test_an_eight_bit_slice_is_the_target():
 
 def test_a_sampled_answer_is_seeded_and_does_not_depend_on_the_batch():
     weights = random_weights(3)
-    plan = Plan(depth=3, new_tokens=10, temperature=1.0, seed=5)
+    plan = DecodePlan(depth=3, new_tokens=10, temperature=1.0, seed=5)
     draft = Elastic(weights).draft("augmented", 4)
     run = speculate(weights, draft, prompts(4), plan)
     assert run == speculate(weights, draft, prompts(4), plan)
@@ -121,7 +121,7 @@ def test_speculation_samples_as_the_target_does():
     """The joint of the second and third token of an answer, from a real draft and from plain sampling."""
     weights = random_weights(8, vocab_size=6, num_hidden_layers=2)
     draft = Elastic(weights).draft("truncated", 3)
-    plan = Plan(depth=2, new_tokens=3, temperature=1.5, seed=1)
+    plan = DecodePlan(depth=2, new_tokens=3, temperature=1.5, seed=1)
     same = [[1, 2, 3]] * 1500
     ours = Counter(tuple(answer.tokens) for answer in speculate(weights, draft, same, plan).answers)
     assert 0.1 < _alpha(speculate(weights, draft, same[:300], plan).answers, 2) < 0.9

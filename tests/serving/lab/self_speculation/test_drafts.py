@@ -6,7 +6,7 @@ import torch
 
 from device_model import bits
 from serving.lab.self_speculation import floats
-from serving.lab.self_speculation.draft import Bits, Draft
+from serving.lab.self_speculation.draft import Bits, DraftModel
 from serving.lab.self_speculation.drafts.cassandra import Cassandra, Cut
 from serving.lab.self_speculation.drafts.elastic import TREATMENTS, Elastic
 from serving.lab.self_speculation.drafts.first_layers import first_layers
@@ -134,4 +134,4 @@ def test_an_uncut_draft_of_cassandra_is_its_target(cassandra):
     assert draft.view is None
     for name in LINEARS:
         assert torch.equal(getattr(draft.weights.layers[2], name), getattr(cassandra.target.layers[2], name))
-    assert Draft(cassandra.target, Bits(16, 16)).held_bytes > draft.held_bytes
+    assert DraftModel(cassandra.target, Bits(16, 16)).held_bytes > draft.held_bytes

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from serving.lab.self_speculation.experts import Routing
+from serving.lab.self_speculation.experts import ExpertRouting
 from serving.lab.self_speculation.pools import PoolPlan, Pools, touched
-from serving.lab.self_speculation.weights import Shape
+from serving.lab.self_speculation.weights import WeightsShape
 
-SHAPE = Shape(1, 1, 2, experts=8, top_k=2, normalised=True, rope_theta=1e4, norm_epsilon=1e-6, eos=-1)
+SHAPE = WeightsShape(1, 1, 2, experts=8, top_k=2, normalised=True, rope_theta=1e4, norm_epsilon=1e-6, eos=-1)
 
 
 def routed(*layers):
@@ -15,7 +15,7 @@ def routed(*layers):
     made = []
     for layer in layers:
         chosen = torch.tensor(layer)
-        made.append(Routing(chosen, chosen, torch.full(chosen.shape, 0.5)))
+        made.append(ExpertRouting(chosen, chosen, torch.full(chosen.shape, 0.5)))
     return made
 
 

@@ -11,7 +11,7 @@ from device_model.experts.locality import top_quarter
 from serving.lab.training.card import Facts, card
 from serving.lab.training.curve import draw
 from serving.lab.training.evaluate import (
-    Answer,
+    JudgedAnswer,
     TopicResult,
     answer,
     entropy,
@@ -21,14 +21,14 @@ from serving.lab.training.evaluate import (
     words_of,
 )
 from serving.lab.training.export import to_hf
-from serving.lab.training.model import Model, initialise
-from serving.lab.training.progress import Progress
+from serving.lab.training.model import TrainedModel, initialise
+from serving.lab.training.progress import TrainingProgress
 from serving.lab.training.settings import Settings
-from serving.lab.training.shape import Shape
+from serving.lab.training.shape import ModelShape
 from serving.lab.training.tokenizer import bpe, save_tokenizer
 from serving.topics.names import TOPICS
 
-SMALL = Shape(
+SMALL = ModelShape(
     vocabulary=300, layers=2, hidden=32, heads=2, kv_heads=1, head_size=16, experts=8, active=2, expert_hidden=16
 )
 
@@ -42,7 +42,7 @@ def tokenizer(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model():
-    return initialise(Model(SMALL), 0)
+    return initialise(TrainedModel(SMALL), 0)
 
 
 def test_words_are_runs_of_letters_or_digits():
@@ -74,12 +74,12 @@ def test_an_answer_is_what_comes_after_the_prompt(model, tokenizer):
 
 
 def test_a_card_names_its_figures_and_shows_answers(tmp_path):
-    progress = Progress(step_tokens=1024, held_out=2.5)
+    progress = TrainingProgress(step_tokens=1024, held_out=2.5)
     progress.step(0, 3.25, 1.5, 0)
     progress.end()
     points = [asdict(point) for point in progress.points]
     results = {topic: TopicResult(1000, 1.5, 1.25, torch.full((4, 64), 1 / 64)) for topic in TOPICS}
-    said = [Answer(topic, f"Ask {topic}?", "It is.\n\nYes.", True) for topic in TOPICS]
+    said = [JudgedAnswer(topic, f"Ask {topic}?", "It is.\n\nYes.", True) for topic in TOPICS]
     text = card(Facts(asdict(Settings()), points, 5_949_632, results, said, 0.987))
     for part in (
         "98.7%",

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from serving.lab.training.experts import Routing
+from serving.lab.training.experts import TrainedRouting
 from serving.lab.training.losses import ROWS, batch_balance, cross_entropy, router_loss, router_z, segment_balance, used
 
 EXPERTS, ACTIVE = 16, 4
@@ -12,7 +12,7 @@ EXPERTS, ACTIVE = 16, 4
 def routing(scores):
     shares = scores.softmax(-1)
     best, chosen = shares.topk(ACTIVE, -1)
-    return Routing(scores, shares, chosen, best / best.sum(-1, keepdim=True))
+    return TrainedRouting(scores, shares, chosen, best / best.sum(-1, keepdim=True))
 
 
 def even(tokens):

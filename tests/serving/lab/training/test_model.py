@@ -4,17 +4,17 @@ import pytest
 import torch
 
 from serving.lab.training.export import from_hf, load_model, save_model, to_hf
-from serving.lab.training.model import Model, initialise
-from serving.lab.training.shape import Shape
+from serving.lab.training.model import TrainedModel, initialise
+from serving.lab.training.shape import ModelShape
 
-SMALL = Shape(
+SMALL = ModelShape(
     vocabulary=300, layers=2, hidden=32, heads=4, kv_heads=2, head_size=16, experts=8, active=3, expert_hidden=8
 )
 
 
-@pytest.fixture(params=[Shape(), SMALL], ids=["bundled", "small"])
+@pytest.fixture(params=[ModelShape(), SMALL], ids=["bundled", "small"])
 def model(request):
-    model = initialise(Model(request.param), 3)
+    model = initialise(TrainedModel(request.param), 3)
     with torch.no_grad():
         for name, weights in model.named_parameters():
             weights.mul_(1 + torch.rand(weights.shape)) if name.endswith("scale") else weights.mul_(2)
@@ -42,14 +42,14 @@ def test_what_comes_back_is_the_same_model_in_bf16(model, tmp_path):
 
 
 def test_a_seed_gives_the_same_weights():
-    first, again, other = (initialise(Model(SMALL), seed) for seed in (1, 1, 2))
+    first, again, other = (initialise(TrainedModel(SMALL), seed) for seed in (1, 1, 2))
     assert torch.equal(first.embedding, again.embedding)
     assert not torch.equal(first.embedding, other.embedding)
 
 
 def test_gradients_are_those_of_the_written_out_sum():
     torch.manual_seed(0)
-    experts = Model(SMALL).layers[0].experts
+    experts = TrainedModel(SMALL).layers[0].experts
     for weights in experts.parameters():
         torch.nn.init.normal_(weights, std=0.3)
     x = torch.randn(20, SMALL.hidden, requires_grad=True)

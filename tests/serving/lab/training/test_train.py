@@ -14,12 +14,12 @@ from serving.lab.training import train as module
 from serving.lab.training.batches import ASKED, batches, encode, segments
 from serving.lab.training.optimiser import orthogonal
 from serving.lab.training.progress import LOG
-from serving.lab.training.settings import Budget, Settings, rate_at
-from serving.lab.training.shape import Shape
+from serving.lab.training.settings import Settings, TrainingBudget, rate_at
+from serving.lab.training.shape import ModelShape
 from serving.lab.training.tokenizer import bpe, save_tokenizer
-from serving.lab.training.train import Run, train
+from serving.lab.training.train import TrainingRun, train
 
-SMALL = Shape(
+SMALL = ModelShape(
     vocabulary=512, layers=2, hidden=32, heads=2, kv_heads=1, head_size=16, experts=8, active=2, expert_hidden=16
 )
 
@@ -35,7 +35,7 @@ def settings(**changes):
 
 
 def trained(tokenizer, steps, **changes):
-    run = Run(settings(**changes), tokenizer)
+    run = TrainingRun(settings(**changes), tokenizer)
     return run, [run.step(step / steps) for step in range(steps)]
 
 
@@ -54,7 +54,7 @@ def test_the_same_seed_gives_the_same_weights_on_any_number_of_threads(tokenizer
 
 
 def test_a_finished_run_leaves_a_model_and_its_log(tokenizer, tmp_path):
-    assert train(Run(settings(), tokenizer), Budget(steps=4), tmp_path)
+    assert train(TrainingRun(settings(), tokenizer), TrainingBudget(steps=4), tmp_path)
     header, *points = map(json.loads, (tmp_path / LOG).read_text().splitlines())
     assert header["finished"] and header["shape"]["experts"] == SMALL.experts
     assert points[-1]["step"] == 4 and points[-1]["tokens"] == 4 * 512
@@ -62,14 +62,14 @@ def test_a_finished_run_leaves_a_model_and_its_log(tokenizer, tmp_path):
 
 
 def test_a_stopped_run_stays_apart(tokenizer, tmp_path):
-    class Stopped(Run):
+    class Stopped(TrainingRun):
         def step(self, share):
             if share > 0.3:
                 raise KeyboardInterrupt
             return super().step(share)
 
     before = threading.active_count()
-    assert not train(Stopped(settings(), tokenizer), Budget(steps=6), tmp_path)
+    assert not train(Stopped(settings(), tokenizer), TrainingBudget(steps=6), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [module.UNFINISHED]
     assert not json.loads((tmp_path / module.UNFINISHED / LOG).read_text().splitlines()[0])["finished"]
     # Its own have ended; torch keeps some, and other tests of this process may have left theirs.

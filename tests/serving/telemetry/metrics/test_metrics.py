@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from serving.clock import VirtualClock, WallClock
 from serving.cluster.node import Node, State
-from serving.device.device_spec import Emulated
+from serving.device.device_spec import DeviceSpec
 from serving.flight import Flight
 from serving.reports.policy_comparison import mixed, run
 from serving.scenario.scenario import Scenario
@@ -27,7 +27,7 @@ from serving.types import NEVER, Request, StepRecord
 
 CLASSES = parse_classes(DEFAULT_CLASSES, "classes")
 SCENARIO = Scenario(mode="tau", tau=4, max_num_seqs=8)
-EMULATED = Emulated.of(SCENARIO, SCENARIO.members[0])
+EMULATED = DeviceSpec.of(SCENARIO, SCENARIO.members[0])
 FIGURES = EMULATED.figures(EMULATED.load())
 README = Path(metrics_package.__file__).parent / "README.md"
 IDLE_W = EMULATED.load().device.static_w

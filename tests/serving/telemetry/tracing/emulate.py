@@ -11,10 +11,10 @@ from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import Lpddr
 from serving.device.pricing import Modelled
-from serving.device.token_buffer import Tokens
+from serving.device.token_buffer import TokenBuffer
 from serving.flight import Flight, unseen
 from serving.policies.modes import Modes
-from serving.policies.step_options import Ways
+from serving.policies.step_options import StepOptions
 from serving.scheduler.config import Limits
 from serving.scheduler.scheduler import Scheduler
 from serving.telemetry.tracing.stories import Stories
@@ -39,8 +39,8 @@ class Edge:
         self.stories = Stories(self.clock, [self.told.append])
         self.observers = (self.stories, *observers)
         self.scheduler = Scheduler(LIMITS)
-        self.tokens = Tokens()
-        ways = Ways(DEVICE)
+        self.tokens = TokenBuffer()
+        ways = StepOptions(DEVICE)
         engine = Engine(
             device=0,
             planner=self.scheduler,
