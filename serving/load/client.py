@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from serving.load.workload import LoadRequest
+from serving.load.request import LoadRequest
 
 
 @dataclass(slots=True, eq=False)

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from time import monotonic
 
 from serving.load.client import RequestTimes, Transport
-from serving.load.workload import LoadRequest
+from serving.load.request import LoadRequest
 from serving.workload.source import AFTER_FAILURE_S
 
 # What is sent because a request ended at an instant, in seconds of the report's clock since the run began.

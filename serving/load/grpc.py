@@ -10,7 +10,7 @@ from google.protobuf import json_format
 from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
 from serving.load.client import RequestTimes
 from serving.load.options import LoadError, LoadOptions, OptionError
-from serving.load.workload import LoadRequest, body
+from serving.load.request import LoadRequest, body
 
 LIST_TIMEOUT_S = 30
 

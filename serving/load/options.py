@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from serving.load.address import EndpointAddress
-from serving.load.arrivals import KINDS
 from serving.security.client_trust import SYSTEMS, Trust, trust_of
 from serving.security.client_trust import add_arguments as trust_arguments
 
 DEFAULT_REQUESTS = 100
+# Those of a workload file that the options can say too, each with the standard deviation of its gaps over their mean.
+KINDS = {"poisson": 1.0, "constant": 0.0}
 _OURS = {"n", "stream"}
 
 # Options that have the same name and value on the command line.

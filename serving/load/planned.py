@@ -1,11 +1,13 @@
-"""The requests of a workload file, as a load run sends them."""
+"""The requests of a workload, as a load run sends them."""
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import cycle, groupby
 
 from serving.load.options import LoadOptions, OptionError
+from serving.load.own_workload import workload_of
+from serving.load.prompts import read_prompts
+from serving.load.request import LoadRequest
 from serving.load.texts import prepare, text_of
-from serving.load.workload import LoadRequest
 from serving.workload import Ask, Source, WorkloadError, load_workload
 from serving.workload.virtual import seed_of
 
@@ -18,16 +20,20 @@ class Planned:
     A trace that turns out to be wrong in its middle ends the run; `error` is why.
     """
 
-    def __init__(self, source: Source, tell_topic: bool, told: bool = False) -> None:
-        """Requests that are `told` say their names and seeds."""
-        self._source, self._tell_topic, self._told = source, tell_topic, told
+    def __init__(
+        self, source: Source, tell_topic: bool, told: bool = False, prompts: Iterator[str] | None = None
+    ) -> None:
+        """Requests that are `told` say their names and seeds. With `prompts` these are sent, one after the other."""
+        self._source, self._tell_topic, self._told, self._prompts = source, tell_topic, told, prompts
         self.error: WorkloadError | None = None
 
     @classmethod
     def of(cls, options: LoadOptions) -> "Planned":
-        """The workload that the options name; raises OptionError."""
-        assert options.workload is not None
+        """The workload that the options name, or describe; raises OptionError."""
+        prompts = cycle(read_prompts(options.prompts)) if options.prompts else None
         try:
+            if options.workload is None:
+                return cls(Source(workload_of(options)), True, options.told, prompts)
             workload = load_workload(options.workload, options.seed, options.num_requests, options.duration_s)
             _check_sendable((*workload.slo.names, *workload.keys.names))
             planned = cls(Source(workload), workload.tell_topic, options.told)
@@ -61,6 +67,8 @@ class Planned:
         headers = tuple((header, value) for header, value in ((SLO, ask.slo), (TOPIC, topic), (NAME, name)) if value)
         _check_sendable((ask.slo, topic, ask.key))
         prompt = " ".join(text for _, text in messages)
+        if self._prompts is not None:
+            prompt, messages = next(self._prompts), ()
         seed = seed_of(ask) if self._told else None
         return LoadRequest(ask.arrival_s, prompt, ask.output_tokens, messages, headers, ask.key, ask, seed)
 

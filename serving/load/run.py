@@ -5,29 +5,24 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-import numpy as np
 import uvloop
 from rich.console import Console
 
 from serving.load import emulator
-from serving.load.arrivals import KINDS, bounded
 from serving.load.client import Transport
 from serving.load.drive import Drive
 from serving.load.options import LoadError, LoadOptions, OptionError, add_arguments, options_from
+from serving.load.planned import Planned
 from serving.load.progress import Meter, OnProgress
 from serving.load.report import Report
 from serving.load.summary import by_class, goodput, summarise
 from serving.load.transports import connect
-from serving.load.workload import requests
 from serving.process.process_priority import settle
 from serving.process.progress_line import ProgressLine
-
-if TYPE_CHECKING:
-    from serving.load.planned import Planned
 
 __all__ = ["add_arguments", "main", "options_from", "run_load"]
 
@@ -50,8 +45,7 @@ async def run_load(
     was stopped before it sent anything.
     """
     stop = stop or asyncio.Event()
-    planned = _planned(options)
-    load = planned or requests(options, _times(options))
+    planned = Planned.of(options)
     transport = connect(options)
     try:
         if (found := await _unless(stop, _look(options, transport))) is None:
@@ -60,14 +54,14 @@ async def run_load(
         drive = Drive(transport, model, before.speed if before else 1.0, options.timeout_s)
         ticker = asyncio.create_task(_tick(drive, on_progress)) if on_progress else None
         try:
-            await _unless(stop, drive.run(load, options.max_concurrency, planned.after if planned else None))
+            await _unless(stop, drive.run(planned, options.max_concurrency, planned.after))
         finally:
             if ticker:
                 ticker.cancel()
     finally:
         await transport.close()
     report = await _report(options, drive, before, stop.is_set())
-    return replace(report, broken=str(planned.error)) if planned and planned.error else report
+    return replace(report, broken=str(planned.error)) if planned.error else report
 
 
 def main(args: argparse.Namespace) -> int:
@@ -90,19 +84,6 @@ def main(args: argparse.Namespace) -> int:
     if failure:
         print(f"foreserve load: {failure}", file=sys.stderr)
     return INTERRUPTED if report.interrupted else 1 if failure else 0
-
-
-def _planned(options: LoadOptions) -> "Planned | None":
-    if options.workload is None:
-        return None
-    from serving.load.planned import Planned  # Only here: it brings the corpus and a tokenizer along.
-
-    return Planned.of(options)
-
-
-def _times(options: LoadOptions) -> Iterator[float]:
-    kind = KINDS[options.arrivals](options.rate_per_s, np.random.default_rng(options.seed or 0))
-    return bounded(kind, options.count, options.duration_s)
 
 
 async def _interruptible(options: LoadOptions, on_progress: OnProgress) -> Report:

@@ -11,11 +11,21 @@ from typing import NamedTuple
 import numpy as np
 from tokenizers import Tokenizer
 
-from serving.load.workload import WORDS
 from serving.scenario.scenario import BUNDLED_MODEL
 from serving.workload import Segment
 from serving.workload.mixing import MASK, mix
 
+# So common that each is one token, also in the bundled model's small vocabulary: so no other tokenizer is needed, and
+# what is said in them hits no prefix cache.
+_COMMON = """
+all always another any are available been being block bound call can change client close color common complete
+connection count create current data directory does either end equal example except flag follow found full function
+handle help instead into length list local lock look man mark mean member name need normal object off only option
+output pair pass position process read request result return run same sample section set should sign simple some store
+stream string such system test than then through top try two until use was way week when where which without would
+write you your
+"""
+WORDS = _COMMON.split()
 # By topic: some that the bundled model's corpus has (`serving/lab/corpus`), so that it can answer them.
 QUESTIONS = Path(__file__).with_name("questions.json")
 # Words before a text about a topic that no other text begins with: questions recur, and prefix caches are not to hit.

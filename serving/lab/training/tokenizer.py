@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from serving.lab.corpus.corpus import Document, documents
-from serving.load.workload import WORDS
+from serving.load.texts import WORDS
 
 END_OF_TEXT, TURN, END_OF_TURN = SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 CHAT_TEMPLATE = (

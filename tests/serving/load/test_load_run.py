@@ -13,8 +13,8 @@ from serving.load.drive import Drive
 from serving.load.options import LoadError, LoadOptions, OptionError, Slos
 from serving.load.progress import LoadProgress
 from serving.load.report import Report
+from serving.load.request import LoadRequest
 from serving.load.run import Interrupted, run_load
-from serving.load.workload import LoadRequest
 from serving.process.progress_line import ProgressLine
 from tests.serving.load.grpc_stand_in import GrpcStandIn
 from tests.serving.load.openai_stand_in import StandIn

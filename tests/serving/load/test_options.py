@@ -6,7 +6,8 @@ from tokenizers import Tokenizer
 
 from serving.load.address import EndpointAddress
 from serving.load.options import LoadOptions, OptionError, Slos, add_arguments, options_from
-from serving.load.workload import body, requests
+from serving.load.planned import Planned
+from serving.load.request import body
 from serving.scenario.scenario import BUNDLED_MODEL
 
 
@@ -67,7 +68,7 @@ def test_a_wrong_prompt_file_is_told_before_anything_is_sent(tmp_path, name, con
     if content is not None:
         path.write_text(content)
     with pytest.raises(OptionError) as caught:
-        requests(LoadOptions(prompts=path), [0.0])
+        Planned.of(LoadOptions(prompts=path))
     assert all(word in str(caught.value) for word in ["--prompts", str(path), *words])
 
 
@@ -102,8 +103,8 @@ def test_addresses(url, base_url, metrics_url):
 
 
 def test_the_same_seed_asks_the_same(tmp_path):
-    options = LoadOptions(seed=3, range_ratio=0.5, input_len=20, output_len=10)
-    first, again = list(requests(options, range(50))), list(requests(options, range(50)))
+    options = LoadOptions(seed=3, range_ratio=0.5, input_len=20, output_len=10, num_requests=50)
+    first, again = list(Planned.of(options)), list(Planned.of(options))
     assert first == again
     assert {len(request.prompt.split()) for request in first} <= set(range(10, 31))
     assert {request.max_tokens for request in first} <= set(range(5, 16))
@@ -112,21 +113,39 @@ def test_the_same_seed_asks_the_same(tmp_path):
 
 def test_a_word_is_a_token_of_the_bundled_model():
     tokenizer = Tokenizer.from_file(str(BUNDLED_MODEL / "tokenizer.json"))
-    prompt = next(requests(LoadOptions(input_len=500), [0.0])).prompt
+    prompt = next(iter(Planned.of(LoadOptions(input_len=500)))).prompt
     assert len(tokenizer.encode(prompt, add_special_tokens=False).ids) == pytest.approx(500, rel=0.02)
 
 
 def test_prompts_of_a_file_are_used_in_turn(tmp_path):
     path = tmp_path / "prompts.jsonl"
     path.write_text("\n".join(json.dumps({"prompt": word}, ensure_ascii=False) for word in ("a", "b\u2028c")))
-    asked = list(requests(LoadOptions(prompts=path), [0.0] * 3))
+    asked = list(Planned.of(LoadOptions(prompts=path, num_requests=3)))
     assert [request.prompt for request in asked] == ["a", "b\u2028c", "a"]
 
 
 def test_extensions_are_left_out_on_wish():
-    request = next(requests(LoadOptions(), [0.0]))
+    request = next(iter(Planned.of(LoadOptions())))
     assert body(request, LoadOptions(), "m").keys() >= {"ignore_eos", "min_tokens", "prompt"}
     plain = body(
         request, LoadOptions(endpoint="chat", respect_eos=True, temperature=0.5, extra_body={"user": "u"}), "m"
     )
     assert plain.keys() == {"model", "messages", "max_tokens", "stream", "stream_options", "temperature", "user"}
+
+
+def arrivals(**options):
+    return [request.arrival_s for request in Planned.of(LoadOptions(**options))]
+
+
+@pytest.mark.parametrize("kind", ["poisson", "constant"])
+def test_arrivals_keep_their_rate_and_their_bounds(kind):
+    times = arrivals(arrivals=kind, rate_per_s=5.0, num_requests=2000)
+    assert times == sorted(times) and len(times) == 2000
+    assert times[-1] == pytest.approx(400, rel=0.1)
+    within = arrivals(arrivals=kind, rate_per_s=5.0, num_requests=2000, duration_s=20.0)
+    assert within == [at_s for at_s in times if at_s < 20.0]
+    assert arrivals(arrivals=kind, rate_per_s=float("inf"), num_requests=3) == [0.0] * 3
+
+
+def test_constant_arrivals_are_evenly_spaced_from_0():
+    assert arrivals(arrivals="constant", rate_per_s=4.0, num_requests=5) == [0.0, 0.25, 0.5, 0.75, 1.0]

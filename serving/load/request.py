@@ -1,0 +1,50 @@
+"""One request of a load run, and its body."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from serving.load.options import LoadOptions
+from serving.workload.ask import Ask
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """One request to send. `arrival_s` counts from the start of the run, on the clock that the report uses."""
+
+    arrival_s: float
+    prompt: str
+    max_tokens: int
+    messages: tuple[tuple[str, str], ...] = ()  # The prompt by who says it; none: the user says all of it.
+    headers: tuple[tuple[str, str], ...] = ()  # In gRPC, metadata.
+    api_key: str = ""  # "": the run's.
+    ask: Ask | None = None  # What it is in its workload.
+    seed: int | None = None  # None: the server chooses.
+
+    @property
+    def slo(self) -> str:
+        """The SLO class that it names, or ""."""
+        return self.ask.slo if self.ask else ""
+
+    @property
+    def name(self) -> str:
+        """Its name in the workload, or ""."""
+        return self.ask.id if self.ask else ""
+
+
+def body(request: LoadRequest, options: LoadOptions, model: str) -> dict[str, Any]:
+    """The request in OpenAI's JSON; gRPC's messages mirror it field for field."""
+    fields: dict[str, Any] = {"model": model, "max_tokens": request.max_tokens, "stream": True}
+    if options.endpoint == "chat":
+        said = request.messages or (("user", request.prompt),)
+        fields["messages"] = [{"role": role, "content": content} for role, content in said]
+    else:
+        fields["prompt"] = request.prompt
+    fields["stream_options"] = {"include_usage": True}
+    if not options.respect_eos:
+        # vLLM's extensions: every answer has the asked length, so that runs can be compared.
+        fields |= {"ignore_eos": True, "min_tokens": request.max_tokens}
+    if request.seed is not None:
+        fields["seed"] = request.seed
+    if options.temperature is not None:
+        fields["temperature"] = options.temperature
+    return fields | options.extra_body
