@@ -13,6 +13,7 @@ from pathlib import Path
 import ray
 
 from serving.cluster.placement import wait_for_hosts
+from serving.cluster.supervision.backoff import summary
 from serving.process.run_folder import run_folder
 from serving.scenario.scenario import ScenarioError
 
@@ -60,7 +61,11 @@ def _start(folder: Path, cores: int | None) -> None:
     _keep_strangers_out(folder)
     # Ray opens its folder to everybody: what is in it is closed by ours around it.
     own = {"num_cpus": cores, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
-    ray.init(address="local", _temp_dir=str(folder / "ray"), **own, **quiet)
+    try:
+        ray.init(address="local", _temp_dir=str(folder / "ray"), **own, **quiet)
+    except Exception as error:  # of whatever type: a node that did not start in time is a bare `Exception` of Ray's
+        sentence = f"Ray did not start on this machine ({summary(error)}). Is it very busy? Try again."
+        raise ScenarioError(sentence) from error
 
 
 def _keep_signals() -> None:

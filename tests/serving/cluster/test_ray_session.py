@@ -1,0 +1,30 @@
+"""A Ray that does not start is told of in a sentence, and leaves nothing behind."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+
+from serving.cluster.ray_session import ray_session
+from serving.process.run_folder import run_folder
+from serving.scenario.scenario import ScenarioError
+
+
+def test_a_ray_that_does_not_start_in_time_is_told_of_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray waits for 30 s, and no longer."""
+
+    def late(*args: Any, **kwargs: Any) -> None:
+        raise Exception("The current node timed out during startup. This could happen because the GCS is overloaded.")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "init", late)
+    before = folders()
+    with pytest.raises(ScenarioError, match=r"Ray did not start .*timed out during startup\)"), ray_session():
+        pass
+    assert folders() == before
+
+
+def folders() -> set[Path]:
+    with run_folder() as folder:
+        return set(folder.parent.glob("foreserve-run-*")) - {folder}
