@@ -16,10 +16,10 @@ TOLD_S = 10.0
 
 
 class DeviceLog(Observer):
-    """Knows the states of `nodes`, and tells what changes."""
+    """Tells what changes. That `nodes` come to serve when a server starts is no news."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
-        self._states = {node.index: node.state for node in nodes}
+        self._states = {node.index: State.SERVING for node in nodes}
         self._told_at: dict[str, float] = {}
         self._untold: dict[str, int] = {}
 
