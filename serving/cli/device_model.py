@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from serving.scenario.options import HELP, positive
-from serving.scenario.scenario import CHOICES
+from serving.scenario.options import HELP, KEYS, positive
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -23,7 +22,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     explain.add_argument("--context", type=positive, default=1024, metavar="N", help="tokens of each (default: 1024)")
     explain.add_argument("--depth", type=positive, metavar="N", help="draft depth (default: the calibrated one)")
     explain.add_argument(
-        "--acceptance", choices=CHOICES["acceptance"], default="published", help=f"{HELP['acceptance']}"
+        "--acceptance", choices=KEYS["acceptance"].choices, default="published", help=f"{HELP['acceptance']}"
     )
     explain.set_defaults(run=run_explain)
     calibrate = commands.add_parser("calibrate", help="fit what no paper gives to the cells of a table")

@@ -19,8 +19,9 @@ from serving.cli import trace as step_trace_command
 from serving.cli.needs import need_of
 from serving.edge import observation as observing
 from serving.process.hidden_arguments import hide
-from serving.scenario.options import FILES, HELP, REPEATABLE, file_name, option_of
-from serving.scenario.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario, located
+from serving.scenario.options import HELP, KEYS, file_name, option_of
+from serving.scenario.scenario import BUNDLED_MODEL, Scenario, ScenarioError
+from serving.scenario.scenario_file import load_scenario, located
 from serving.security.client_trust import add_arguments as trust_arguments
 from serving.security.client_trust import trust_of
 
@@ -127,17 +128,17 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         "scenario", nargs="?", type=Path, metavar="SCENARIO.toml", help="a TOML file with the keys below"
     )
     for field in dataclasses.fields(Scenario):
-        kind = type(field.default)
+        kind, key = type(field.default), KEYS[field.name]
         option = option_of(field.name)
-        quiet = kind is tuple or field.name in ("token_model", *FILES)
-        shown = HELP[field.name] if quiet else f"{HELP[field.name]} (default: {field.default})"
+        quiet = kind is tuple or key.is_file or field.name == "token_model"
+        shown = key.help if quiet else f"{key.help} (default: {field.default})"
         if kind is tuple:
-            metavar = REPEATABLE[field.name].rpartition("_")[2].upper()
+            metavar = key.one.rpartition("_")[2].upper()
             parser.add_argument(option, dest=field.name, action="append", metavar=metavar, help=shown)
         elif kind is bool:
             parser.add_argument(option, dest=field.name, action=argparse.BooleanOptionalAction, help=shown)
         else:
-            parse, metavar = (file_name, "FILE") if field.name in FILES else (kind, kind.__name__.upper())
+            parse, metavar = (file_name, "FILE") if key.is_file else (kind, kind.__name__.upper())
             parser.add_argument(option, dest=field.name, type=parse, metavar=metavar, help=shown)
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from serving.scenario.options import HELP, positive
-from serving.scenario.scenario import Scenario, ScenarioError, load_scenario, located
+from serving.scenario.scenario import Scenario, ScenarioError
+from serving.scenario.scenario_file import load_scenario, located
 
 if TYPE_CHECKING:
     from serving.parity.run import Parity

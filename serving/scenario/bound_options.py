@@ -2,24 +2,23 @@
 
 from dataclasses import dataclass
 
-from serving.scenario.scenario_error import ScenarioError
+from serving.scenario.key import key
 
 
 @dataclass(frozen=True, slots=True)
 class BoundOptions:
     """Bounds of what clients send, and of how long they may take over it. `ListenOptions` extends it."""
 
-    max_request_bytes: int = 2 << 20
-    max_connections: int = 4096
-    request_timeout_s: float = 30.0
-    stall_timeout_s: float = 30.0
-
-    def check_bounds(self) -> None:
-        """Raise `ScenarioError` for bounds that let nothing in."""
-        if self.max_request_bytes < 1024:
-            raise ScenarioError(f"`max_request_bytes` is {self.max_request_bytes}: it must be at least 1024.")
-        if self.max_connections < 1:
-            raise ScenarioError(f"`max_connections` is {self.max_connections}: it must be at least 1.")
-        for name in ("request_timeout_s", "stall_timeout_s"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be above 0.")
+    max_request_bytes: int = key(2 << 20, "bytes of a request's body, or of a gRPC message", least=1024)
+    max_connections: int = key(
+        4096,
+        "connections of clients; beyond, who says nothing for longest has to go (at most half of the files that "
+        "the system lets the server open)",
+        least=1,
+    )
+    request_timeout_s: float = key(
+        30.0, "real seconds that a client may take to send the headers of a request, and then its body", above=0
+    )
+    stall_timeout_s: float = key(
+        30.0, "real seconds for which a client may not read what it is sent, before its connection is ended", above=0
+    )

@@ -1,8 +1,6 @@
 """A scenario: what is emulated, how fast, and where it listens; a TOML file, its keys also command-line options."""
 
 import dataclasses
-import re
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,27 +12,12 @@ from serving.policies.placement import LRU, PLACEMENTS, TOPIC
 from serving.policies.routing import LEAST_LOADED, TOPICAL, make_policy
 from serving.policies.step_options import ACCEPTANCES
 from serving.scenario.fleet import MOST_DEVICES, PLAIN_OR_AUTO, FleetError, Member, draft_of, parse_entry
+from serving.scenario.key import check_keys, key
 from serving.scenario.listen_options import ListenOptions
 from serving.scenario.scenario_error import ScenarioError as ScenarioError
 from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
 from serving.scheduler.config import BATCHING, FAIRNESS, PREEMPTION, PREFILL, SPILL
 
-CHOICES = {
-    "residency": ("analytic", "trace"),
-    "acceptance": ACCEPTANCES,
-    "placement": PLACEMENTS,
-    "mode": MODES,
-    "objective": OBJECTIVES,
-    "batching": BATCHING,
-    "prefill": PREFILL,
-    "preemption": PREEMPTION,
-    "fairness": FAIRNESS,
-    "kv_tier": ("all", "hb"),
-}
-COUNTS = (
-    *("devices", "shared_ext", "token_ahead", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_queue"),
-    "block_tokens",
-)
 BUNDLED = Path(__file__).parents[1] / "bundled"
 BUNDLED_MODEL = BUNDLED / "foreserve-moe"
 
@@ -43,49 +26,129 @@ BUNDLED_MODEL = BUNDLED / "foreserve-moe"
 class Scenario(ListenOptions):
     """What to emulate and how to serve it. `speed` is emulated seconds per real second."""
 
-    system: str = "elmoe3d"
-    hardware: str = "elmoe3d-8gb"
-    model: str = "qwen3-30b-a3b"
-    draft: str = "auto"
-    mode: str = "tau"
-    tau: int = 0
-    depth: str = ""
-    objective: str = "speed"
-    acceptance: str = "published"
-    residency: str = "analytic"
-    placement: str = "lru"
-    devices: int = 1
-    fleet: tuple[str, ...] = ()
-    router: str = LEAST_LOADED
-    shared_ext: int = 1
-    faults: tuple[str, ...] = ()
-    seed: int = 0
-    speed: float = 1.0
-    token_model: str = str(BUNDLED_MODEL)
-    token_ahead: int = 128
-    standby_sources: int = 0
-    max_model_len: int = 32768
-    max_num_seqs: int = 64
-    max_num_batched_tokens: int = 8192
-    max_queue: int = 1024
-    batching: str = "fcfs"
-    patience_s: float = 10.0
-    topic_hold_s: float = 0.0
-    prefill: str = "mixed"
-    prefill_chunk: int = 0
-    preemption: str = "recompute"
-    kv_tier: str = "all"
-    fairness: str = "none"
-    slo_classes: tuple[str, ...] = DEFAULT_CLASSES
-    default_slo: str = ""
-    early_rejection: bool = True
-    key_requests_per_min: int = 0
-    key_tokens_per_min: int = 0
-    prefix_caching: bool = True
-    block_tokens: int = 16
+    system: str = key("elmoe3d", "kind of system to emulate, a file in device_model/systems")
+    hardware: str = key("elmoe3d-8gb", "its hardware, a file in device_model/specs/hardware")
+    model: str = key("qwen3-30b-a3b", "the model it serves, a file in device_model/specs/models")
+    draft: str = key(
+        "auto", "draft scheme, a file in device_model/drafts; auto: what the system has in its paper; none"
+    )
+    mode: str = key(
+        "tau",
+        "AR or SD: fixed-ar, fixed-sd, tau (SD from a batch of tau on), cost (what the device model finds better)",
+        choices=MODES,
+    )
+    tau: int = key(0, "smallest batch that speculates (0: from which on it is faster, by the device model)", least=0)
+    depth: str = key("", "tokens that a draft looks ahead: a number, or auto, by cost (not set: as calibrated)")
+    objective: str = key(
+        "speed", "what is chosen by cost: speed (tokens per second) or energy (tokens per joule)", choices=OBJECTIVES
+    )
+    acceptance: str = key(
+        "published",
+        "rates of accepted drafts: published (the paper's), or measured (on the bundled token model)",
+        choices=ACCEPTANCES,
+    )
+    residency: str = key(
+        "analytic",
+        "what HB holds of the experts: analytic (as a law expects), or trace (a real cache, real routes)",
+        choices=("analytic", "trace"),
+    )
+    placement: str = key(
+        "lru",
+        "experts in HB: lru (used last), hot (used most by all topics), topic (by those of the batch)",
+        choices=PLACEMENTS,
+    )
+    devices: int = key(1, "emulated devices", least=1, most=MOST_DEVICES)
+    fleet: tuple[str, ...] = key(
+        (),
+        "devices that differ, each entry as [COUNT x ][SYSTEM/]HARDWARE[+DRAFT], for example '2 x elmoe3d-4gb'; "
+        "may be given more than once",
+        one="device",
+    )
+    router: str = key(
+        LEAST_LOADED,
+        "how requests find a device: round-robin, least-loaded, topic-affine, prefix-affine, or score, which may "
+        "have weights ('score: load=1, topic=0.5, prefix=1')",
+    )
+    shared_ext: int = key(
+        1, "devices that share one LPDDR tier, its bandwidth and its capacity (1: each has its own)", least=1
+    )
+    faults: tuple[str, ...] = key(
+        (),
+        "what breaks, and when, for example 'lpddr: left=0.4, device=0, at=10, for=30' (kinds: lpddr, hb, clock, "
+        "stall, lost); may be given more than once",
+        one="fault",
+    )
+    seed: int = key(0, "what is left to chance in faults follows from it")
+    speed: float = key(
+        1.0,
+        "emulated seconds per real second: 1 is real time, 0.1 ten times slower",
+        above=0,
+        why="1 is real time, 0.1 ten times slower",
+    )
+    token_model: str = key(
+        str(BUNDLED_MODEL),
+        "model that makes the text: foreserve-moe or foreserve-tiny, which are bundled, or one in Hugging Face "
+        "format, a folder or a repository's name",
+    )
+    token_ahead: int = key(128, "tokens that vLLM may be ahead of a device, per request", least=1)
+    standby_sources: int = key(
+        0, "token sources that stand by to take over when one dies; each needs another vLLM's memory", least=0
+    )
+    max_model_len: int = key(32768, "longest context in tokens, if the models and the device can hold it", least=1)
+    max_num_seqs: int = key(64, "most sequences in a device's batch", least=1)
+    max_num_batched_tokens: int = key(8192, "most tokens in one step of a device", least=1)
+    max_queue: int = key(1024, "most unfinished requests before clients are told to come back later", least=1)
+    batching: str = key(
+        "fcfs",
+        "who begins next: fcfs, priority, slo-aware (earliest deadline), topic-aware (one topic at a time)",
+        choices=BATCHING,
+    )
+    patience_s: float = key(10.0, "emulated seconds for which a request without a deadline may be passed over", least=0)
+    topic_hold_s: float = key(
+        0.0, "emulated seconds for which topic-aware batching may hold back another topic though there is room", least=0
+    )
+    prefill: str = key(
+        "mixed",
+        "prompts: mixed with decoding in chunks, prefill-first, or decode-first (when nothing decodes)",
+        choices=PREFILL,
+    )
+    prefill_chunk: int = key(0, "most prompt tokens in one step (0: as many as max_num_batched_tokens leaves)", least=0)
+    preemption: str = key(
+        "recompute", "KV cache of what is preempted: recompute it, or spill it to LPDDR", choices=PREEMPTION
+    )
+    kv_tier: str = key("all", "where the KV cache of what runs may lie: all tiers, or hb only", choices=("all", "hb"))
+    fairness: str = key(
+        "none", "between API keys: none, or by tokens (who was served least goes first)", choices=FAIRNESS
+    )
+    slo_classes: tuple[str, ...] = key(
+        DEFAULT_CLASSES,
+        "SLO class that requests may name, as in 'chat: ttft_ms=500, tpot_ms=50, priority=0', of which each term "
+        "may be left out; may be given more than once, and replaces the default classes",
+        one="slo_class",
+    )
+    default_slo: str = key("", "SLO class of requests that name none (empty: no targets)")
+    early_rejection: bool = key(
+        True, "turn a request away (429) if its first token is predicted to come later than its TTFT target"
+    )
+    key_requests_per_min: int = key(
+        0,
+        "requests that each API key may make in an emulated minute, all of them at once if it likes (0: no "
+        "limit); without API keys, of all clients together",
+        least=0,
+        why="0: no limit",
+    )
+    key_tokens_per_min: int = key(
+        0,
+        "the same of tokens: the prompt's and max_tokens, less what is not generated in the end; requests have to "
+        "say max_tokens, which is the rest of the context otherwise",
+        least=0,
+        why="0: no limit",
+    )
+    prefix_caching: bool = key(True, "let requests share the KV cache of what their prompts begin with")
+    block_tokens: int = key(16, "tokens in a block of the KV cache, whole ones of which prompts share", least=1)
 
     def __post_init__(self) -> None:
-        self._check_numbers()
+        check_keys(self)
         self._check_choices()
         self._check_admission()
         self._check_fleet()
@@ -93,22 +156,7 @@ class Scenario(ListenOptions):
         if self.token_model and (BUNDLED / self.token_model).is_dir():
             object.__setattr__(self, "token_model", str(BUNDLED / self.token_model))
 
-    def _check_numbers(self) -> None:
-        for name in COUNTS:
-            if getattr(self, name) < 1:
-                raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be a whole number of at least 1.")
-        if self.devices > MOST_DEVICES:
-            raise ScenarioError(f"`devices` is {self.devices}: it must be at most {MOST_DEVICES}.")
-        for name in ("tau", "standby_sources", "prefill_chunk", "patience_s", "topic_hold_s"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be at least 0.")
-        if not 0 < self.speed < float("inf"):
-            raise ScenarioError(f"`speed` is {self.speed}: it must be above 0 (1 is real time, 0.1 ten times slower).")
-
     def _check_choices(self) -> None:
-        for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise ScenarioError(f"`{name}` is {getattr(self, name)!r}: it must be {' or '.join(allowed)}.")
         try:
             drafting = any(member.draft for member in self.members)
         except FleetError as error:
@@ -137,9 +185,6 @@ class Scenario(ListenOptions):
         ]
 
     def _check_admission(self) -> None:
-        for name in ("key_requests_per_min", "key_tokens_per_min"):
-            if getattr(self, name) < 0:
-                raise ScenarioError(f"`{name}` is {getattr(self, name)}: it must be at least 0 (0: no limit).")
         try:
             classes = parse_classes(self.slo_classes, "`slo_classes`")
         except TermError as error:
@@ -192,70 +237,3 @@ class Scenario(ListenOptions):
     def with_options(self, options: dict[str, Any]) -> "Scenario":
         """This scenario, overridden by the `options` that are given (not None)."""
         return dataclasses.replace(self, **{key: value for key, value in options.items() if value is not None})
-
-
-def values_of(scenario: Scenario) -> dict[str, Any]:
-    """Each key with its value."""
-    return {each.name: getattr(scenario, each.name) for each in dataclasses.fields(scenario)}
-
-
-def load_scenario(path: Path) -> Scenario:
-    """The scenario in a TOML file.
-
-    Raises `ScenarioError`, naming file, line and key, for what is not TOML, unknown, or not of the right kind.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-        table = tomllib.loads(text)
-    except OSError as error:
-        raise ScenarioError(f"Cannot read the scenario {path}: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path} is not TOML: {error}.") from error
-    values = {key: scenario_value(key, value, f"{path}, line {_line_of(key, text)}") for key, value in table.items()}
-    try:
-        return Scenario(**values)
-    except ScenarioError as error:
-        raise located(error, path) from error
-
-
-def scenario_value(key: str, value: Any, where: str) -> Any:
-    """A key's value, of its kind. Raises `ScenarioError`, which begins with `where`."""
-    kinds = {f.name: type(f.default) for f in dataclasses.fields(Scenario)}
-    if key not in kinds:
-        raise ScenarioError(f"{where}: there is no key `{key}`; allowed are {', '.join(kinds)}.")
-    # Of what may be a number or a word, a number is as good as its digits.
-    known = str(value) if key == "depth" and type(value) is int else value
-    return _checked(known, kinds[key], f"{where}: `{key}`")
-
-
-def located(error: ScenarioError, path: Path) -> ScenarioError:
-    """An error with the file and the line of the key that it is about: the first that it names, if the file has it."""
-    text = path.read_text(encoding="utf-8")
-    # Of what has no file of that name, the kind is the key.
-    named = re.findall(r"`(\w+)`|There is no (\w+)", str(error))
-    keys = [key for pair in named for key in pair if key in tomllib.loads(text)]
-    where = f"{path}, line {_line_of(keys[0], text)}" if keys else str(path)
-    return ScenarioError(f"{where}: {error}")
-
-
-def _checked(value: Any, kind: type, what: str) -> Any:
-    names = {
-        str: "a string",
-        int: "a whole number",
-        float: "a number",
-        tuple: "a list of strings",
-        bool: "true or false",
-    }
-    if kind is float and type(value) is int:
-        value = float(value)
-    if kind is tuple and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(value)
-    if type(value) is not kind:
-        raise ScenarioError(f"{what} is {value!r}: it must be {names[kind]}.")
-    return value
-
-
-def _line_of(key: str, text: str) -> int:
-    """The line on which a top-level key is set; the first, where it is written in a way that hides it."""
-    starts = (f"{key} ", f"{key}=", f"[{key}", f'"{key}"')
-    return next((n for n, line in enumerate(text.splitlines(), 1) if line.lstrip().startswith(starts)), 1)

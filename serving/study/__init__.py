@@ -13,7 +13,8 @@
 whose `questions` ask for `points`; `runner` has `workers` make them on all cores and a `store` keep them.
 """
 
-from serving.scenario.scenario import Scenario, load_scenario
+from serving.scenario.scenario import Scenario
+from serving.scenario.scenario_file import load_scenario
 from serving.study.results import Results
 from serving.study.run import Run, simulate
 from serving.study.runner import StudyProgress, run_study

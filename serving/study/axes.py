@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from serving.scenario.scenario import ScenarioError, scenario_value
+from serving.scenario.scenario import ScenarioError
+from serving.scenario.scenario_file import scenario_value
 from serving.workload.table import COUNT, POSITIVE, Table
 
 LOAD, WORKLOAD = "load", "workload"

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from serving.scenario.scenario import Scenario, load_scenario, scenario_value, values_of
+from serving.scenario.scenario import Scenario
+from serving.scenario.scenario_file import load_scenario, scenario_value, values_of
 from serving.study.axes import WORKLOAD, Settings, axes_of, variants_of
 from serving.study.point import VARIANT
 from serving.study.points import point_of

@@ -20,7 +20,8 @@ from serving.cluster.placement import HOSTING, NODES
 from serving.device.fleet_limits import load_fleet
 from serving.process.process_priority import URGENT_NICENESS
 from serving.process.server_process import Child
-from serving.scenario.scenario import Scenario, load_scenario
+from serving.scenario.scenario import Scenario
+from serving.scenario.scenario_file import load_scenario
 from tests.deploy.files import (
     DEPLOY,
     KUBERNETES,

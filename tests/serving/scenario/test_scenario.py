@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from serving.scenario.scenario import BUNDLED_MODEL, Scenario, ScenarioError, load_scenario
+from serving.scenario.scenario import BUNDLED_MODEL, Scenario, ScenarioError
+from serving.scenario.scenario_file import load_scenario
 
 
 def load(tmp_path: Path, text: str) -> Scenario:

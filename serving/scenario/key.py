@@ -1,0 +1,74 @@
+"""A key of a scenario, declared once: its default, what it says, what is allowed.
+
+The option of the command line, the key of a file, the README's table and the error come of that.
+"""
+
+from collections.abc import Iterator
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+from serving.scenario.scenario_error import ScenarioError
+
+DECLARED = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What is said of a key. Numbers are from `least` to `most`, or above `above`; `why` explains a bound. `one` is the
+    option that adds an entry to a list. A value that `is_file` names one, and one that `is_secret` is never shown."""
+
+    help: str
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    why: str = ""
+    one: str = ""
+    is_file: bool = False
+    is_secret: bool = False
+
+    def wrong(self, value: Any) -> str:
+        """What a value must be, if it is not; "" if it is."""
+        if self.choices:
+            return "" if value in self.choices else " or ".join(self.choices)
+        bound = self._bound(value) if isinstance(value, int | float) else ""
+        return f"{bound} ({self.why})" if bound and self.why else bound
+
+    def _bound(self, value: float) -> str:
+        """The bound that a number does not keep. What has no end is above all of them."""
+        endless = value == float("inf")
+        if self.above is not None and (endless or not value > self.above):
+            return f"above {self.above:g}"
+        if self.least is not None and (endless or not value >= self.least):
+            return f"{'a whole number of ' if isinstance(value, int) and self.least else ''}at least {self.least:g}"
+        return f"at most {self.most:g}" if self.most is not None and value > self.most else ""
+
+
+def key(default: Any, help: str, **more: Any) -> Any:
+    """A field of a scenario; `more` is as of `Key`."""
+    declared = Key(help, **more)
+    return field(default=default, metadata={DECLARED: declared}, repr=not declared.is_secret)
+
+
+def key_of(declared: "Field[Any]") -> Key:
+    """What is said of a field."""
+    found: Key = declared.metadata[DECLARED]
+    return found
+
+
+def keys_of(kind: type) -> dict[str, Key]:
+    """All keys of a scenario, by name."""
+    return {each.name: key_of(each) for each in fields(kind)}
+
+
+def check_keys(scenario: Any) -> None:
+    """Raise `ScenarioError` for the first value that is not what its key allows."""
+    for sentence in _wrong(scenario):
+        raise ScenarioError(sentence)
+
+
+def _wrong(scenario: Any) -> Iterator[str]:
+    for name, declared in keys_of(type(scenario)).items():
+        value = getattr(scenario, name)
+        if must := declared.wrong(value):
+            yield f"`{name}` is {value!r}: it must be {must}."

@@ -1,0 +1,45 @@
+"""All keys of a scenario as the README has them: python -m serving.scenario.key_table"""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from serving.scenario.key import key_of
+from serving.scenario.options import option_of
+from serving.scenario.scenario import BUNDLED, Scenario
+
+README = Path(__file__).with_name("README.md")
+BEGINS, ENDS = "<!-- keys -->\n", "<!-- until here by `python -m serving.scenario.key_table` -->\n"
+
+
+def key_table() -> str:
+    """The table, in Markdown."""
+    return "\n".join(["| key, option | default | |", "|---|---|---|", *_rows()]) + "\n"
+
+
+def _rows() -> Iterator[str]:
+    # What is emulated, before where it listens.
+    for field in sorted(dataclasses.fields(Scenario), key=lambda field: field.name not in Scenario.__annotations__):
+        option = option_of(field.name)
+        plain = option == "--" + field.name.replace("_", "-")
+        name = f"`{field.name}`" if plain else f"`{field.name}`, `{option}`"
+        yield f"| {name} | {_shown(field.default)} | {key_of(field).help.replace('|', chr(92) + '|')} |"
+
+
+def _shown(default: Any) -> str:
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    if isinstance(default, tuple):
+        return "<br>".join(f"`{each}`" for each in default)
+    return f"`{default.removeprefix(f'{BUNDLED}/')}`" if isinstance(default, str) and default else f"{default}"
+
+
+def with_table(text: str) -> str:
+    """A README with the table as it is now."""
+    before, _, rest = text.partition(BEGINS)
+    return before + BEGINS + key_table() + ENDS + rest.partition(ENDS)[2]
+
+
+if __name__ == "__main__":
+    README.write_text(with_table(README.read_text(encoding="utf-8")), encoding="utf-8")
