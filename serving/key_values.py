@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from math import isfinite
 
+from serving.usage_error import UsageError
+
 Value = str | int | float
 KINDS = {str: "a word", int: "a whole number", float: "a number"}
 
 
-class TermError(ValueError):
+class TermError(UsageError):
     """A string that says something else; the message is a sentence that begins with `what` it was to say."""
 
 

@@ -24,6 +24,7 @@ from serving.scenario.scenario import BUNDLED_MODEL, Scenario, ScenarioError
 from serving.scenario.scenario_file import load_scenario, located
 from serving.security.client_trust import add_arguments as trust_arguments
 from serving.security.client_trust import trust_of
+from serving.usage_error import UsageError
 
 if TYPE_CHECKING:
     from serving.edge.preflight import Bringup
@@ -54,7 +55,7 @@ def main() -> None:
     try:
         code: int = args.run(args)
         sys.stdout.flush()
-    except (ScenarioError, SpecError) as error:
+    except (UsageError, SpecError) as error:
         print(f"foreserve {args.command}: {error}", file=sys.stderr)
         code = 2
     except ModuleNotFoundError as error:

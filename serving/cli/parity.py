@@ -60,18 +60,14 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def run(args: argparse.Namespace) -> int:
     """`foreserve parity`; the exit code."""
     from serving.cli.discovery import check_folder
-    from serving.load.options import LoadError, OptionError
+    from serving.load.options import LoadError
     from serving.process.server_process import ServerFailed
-    from serving.workload import WorkloadError
 
     check_folder(args.csv, "--csv")
     if args.csv and args.csv.is_dir():
         raise ScenarioError(f"--csv {args.csv} cannot be written: it is a folder.")
     try:
         found = _parity(args, scenario_of(args))
-    except (WorkloadError, OptionError) as error:
-        print(f"foreserve parity: {error}", file=sys.stderr)
-        return 2
     except (ServerFailed, LoadError) as error:
         print(f"foreserve parity: {error}", file=sys.stderr)
         return 1

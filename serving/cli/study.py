@@ -34,8 +34,7 @@ def run_study_command(args: argparse.Namespace) -> int:
     """`foreserve study`. 1 if any of its points failed."""
     from serving.process.progress_line import ProgressLine
     from serving.study.runner import StudyProgress, run_study
-    from serving.study.spec import StudyError, load_study
-    from serving.workload import WorkloadError
+    from serving.study.spec import load_study
 
     out = args.out or RESULTS / args.study.stem
     shown: list[StudyProgress] = []
@@ -48,9 +47,6 @@ def run_study_command(args: argparse.Namespace) -> int:
                 line(progress)
 
             results = run_study(study, out, args.cores, show, args.fresh)
-    except (StudyError, WorkloadError) as error:
-        print(f"foreserve study: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         done = shown[0].done if shown else 0
         print(f"Ended. {done} points are kept in {out}: the same command goes on from there.", file=sys.stderr)

@@ -1,7 +1,6 @@
 """`foreserve trace`: a step log as a trace to look at."""
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,7 +39,7 @@ class Seen:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0, or 2 with a sentence if there is nothing to show, or nowhere to write it."""
+    """Write the picture. Raises `StepLogError` if there is nothing to show, or nowhere to write it."""
     out: Path = args.out or args.step_log.with_suffix(".trace.json.gz")
     seen = Seen(steps_of(args.step_log))
     try:
@@ -51,10 +50,8 @@ def run(args: argparse.Namespace) -> int:
         if first is None:
             raise StepLogError(f"{args.step_log} has no steps in it.")
         chrome.write(out, events_of(_again(first, steps)))
-    except StepLogError as error:
-        return _refuse(str(error))
     except OSError as error:
-        return _refuse(f"--out {out} cannot be written: {error.strerror or error}.")
+        raise StepLogError(f"--out {out} cannot be written: {error.strerror or error}.") from error
     devices = ("devices " if len(seen.devices) > 1 else "device ") + ", ".join(map(str, sorted(seen.devices)))
     print(f"{seen.count:,} steps of {devices}: open {out} in https://ui.perfetto.dev")
     return 0
@@ -63,8 +60,3 @@ def run(args: argparse.Namespace) -> int:
 def _again(first: StepRecord, rest: Iterator[StepRecord]) -> Iterator[StepRecord]:
     yield first
     yield from rest
-
-
-def _refuse(sentence: str) -> int:
-    print(f"foreserve trace: {sentence}", file=sys.stderr)
-    return 2

@@ -16,6 +16,7 @@ from serving.flight import Flight
 from serving.policies.router import Router
 from serving.scenario.fleet import FleetError
 from serving.scenario.refused import Refused, Unknown
+from serving.usage_error import UsageError
 
 log = logging.getLogger("foreserve")
 
@@ -181,7 +182,7 @@ class Devices:
         """What a device would be like, if it can be and can hold what clients were promised."""
         try:
             figures: DeviceLimits = await self.cluster.model.figures.remote(emulated)
-        except SpecError as error:
+        except (SpecError, UsageError) as error:
             raise Refused(str(getattr(error, "cause", error))) from error
         context = self.cluster.max_model_len
         if min(figures.kv_capacity_tokens, figures.max_context_tokens) < context:

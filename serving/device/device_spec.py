@@ -9,7 +9,6 @@ from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
 from device_model.experts.topic_usage import TopicUsage, read_usage
 from device_model.load import know_topics, load_device
-from device_model.specs.spec import SpecError
 from device_model.step import StepPlan
 from serving.device.mode_choice import Switching
 from serving.device.pricing import Modelled
@@ -18,6 +17,7 @@ from serving.policies.placement import LRU, Placing
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
 from serving.scenario.fleet import FleetError, Member
 from serving.scenario.scenario import Scenario
+from serving.usage_error import UsageError
 
 USAGE = "experts_by_topic.json"
 """Beside a token model's weights: how often the tokens of each topic choose each expert."""
@@ -90,19 +90,19 @@ class DeviceSpec(NamedTuple):
         return self._replace(condition=condition, trace=trace)
 
     def load(self) -> StepOptions:
-        """The device, and the ways in which it carries steps out. Raises SpecError."""
+        """The device, and the ways in which it carries steps out. Raises UsageError."""
         device = load_device(self.system, self.hardware, self.model, self.draft or None, self.condition)
         if self.placement != LRU:
             know_topics(device, self._usage())
         return StepOptions(device, self.acceptance)
 
     def pricer(self, model: StepModel) -> Modelled:
-        """Prices what `model`, which has been loaded from this, says. Raises SpecError."""
+        """Prices what `model`, which has been loaded from this, says. Raises UsageError."""
         modes = self.switching.modes(self.load())
         return Modelled(model, modes, None if self.placement == LRU else Placing(model, self._usage(), self.placement))
 
     def figures(self, ways: StepOptions) -> DeviceLimits:
-        """What the others need to know of it, by its device model. Raises SpecError."""
+        """What the others need to know of it, by its device model. Raises UsageError."""
         device = ways.device
         plan = StepPlan.of((1, TYPICAL_CONTEXT))
         fastest = max(way.tokens_per_s for way in ways.ways(plan, depths=sorted({PLAIN, ways.calibrated})))
@@ -111,7 +111,7 @@ class DeviceSpec(NamedTuple):
         if self.kv_tier == "hb":
             most, spill = device.kv_capacity_in_hb_tokens, most - device.kv_capacity_in_hb_tokens
         if most <= 0:
-            raise SpecError(f"`kv_tier` is {self.kv_tier!r}, and {self.hardware} has no room for a KV cache there.")
+            raise UsageError(f"`kv_tier` is {self.kv_tier!r}, and {self.hardware} has no room for a KV cache there.")
         return DeviceLimits(
             kv_capacity_tokens=most,
             spill_tokens=spill,

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from device_model.acceptance import batch_plan
-from device_model.specs.spec import SpecError
 from serving.policies.modes import Modes
 from serving.policies.step_options import PLAIN, StepOptions
+from serving.usage_error import UsageError
 
 AUTO = "auto"
 # The shares of the calibrated depth that `auto` weighs; beyond it, acceptance was never measured.
@@ -24,10 +24,10 @@ class Switching(NamedTuple):
     objective: str
 
     def modes(self, ways: StepOptions) -> Modes:
-        """The policy for a device. SpecError for a depth that its draft can't have, or a mode that needs a draft."""
+        """The policy for a device. UsageError for a depth that its draft can't have, or a mode that needs a draft."""
         if not ways.calibrated:
             if self.mode == "fixed-sd":
-                raise SpecError("`mode` is 'fixed-sd', and there is no draft: name one that the system has (`draft`).")
+                raise UsageError("`mode` is 'fixed-sd', and there is no draft: name one that the system has (`draft`).")
             return Modes.of("fixed-ar", ())
         depths = self._depths(ways)
         return Modes.of(self.mode, depths, self.tau or faster_from(ways, depths), self.objective)
@@ -38,7 +38,7 @@ class Switching(NamedTuple):
         if self.depth == AUTO:
             return tuple(sorted({max(1, round(share * ways.calibrated)) for share in SHARES}))
         if not self.depth.isdigit() or not 1 <= int(self.depth) <= ways.deepest:
-            raise SpecError(f"`depth` is {self.depth!r}: it must be a whole number from 1 to {ways.deepest}, or auto.")
+            raise UsageError(f"`depth` is {self.depth!r}: it must be a whole number from 1 to {ways.deepest}, or auto.")
         return (int(self.depth),)
 
 

@@ -12,6 +12,7 @@ from serving.key_values import TermError
 from serving.scenario.faults import parse_fault
 from serving.scenario.fleet import FleetError
 from serving.scenario.refused import Malformed
+from serving.usage_error import UsageError
 
 
 class Admin:
@@ -81,7 +82,7 @@ def check_names(wanted: list[DeviceSpec], text: str) -> None:
     for emulated in set(wanted):
         try:
             emulated.load()
-        except SpecError as error:
+        except (SpecError, UsageError) as error:
             raise Malformed(f"`device` is {text!r}: {error}") from error
 
 
@@ -90,5 +91,5 @@ def check_possible(broken: Iterable[DeviceSpec], text: str) -> None:
     for emulated in broken:
         try:
             emulated.load()
-        except SpecError as error:
+        except (SpecError, UsageError) as error:
             raise Malformed(f"`fault` is {text!r}: {error}") from error

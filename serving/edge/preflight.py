@@ -8,13 +8,12 @@ from device_model.specs.spec import SpecError
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.edge.observation import Observing
-from serving.key_values import TermError
-from serving.scenario.fleet import FleetError
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.security.access import Access
 from serving.security.api_keys import forget
 from serving.security.tls import Tls
 from serving.token_source.vllm_args import context_of
+from serving.usage_error import UsageError
 
 
 @dataclass(slots=True)
@@ -39,7 +38,7 @@ def prepare(scenario: Scenario) -> Bringup:
         fleet = load_fleet(scenario)
         context = min(context_of(scenario.token_model), context_held(scenario, fleet))
         check_faults(scenario, [emulated for emulated, _ in fleet])
-    except (SpecError, FleetError, TermError) as error:
+    except (SpecError, UsageError) as error:
         raise ScenarioError(str(error)) from error
     free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
     sock = free_port(scenario.host, scenario.http_port, "http_port")

@@ -11,6 +11,7 @@ from typing import Any
 from serving.load.address import EndpointAddress
 from serving.security.client_trust import SYSTEMS, Trust, trust_of
 from serving.security.client_trust import add_arguments as trust_arguments
+from serving.usage_error import UsageError
 
 DEFAULT_REQUESTS = 100
 # Those of a workload file that the options can say too, each with the standard deviation of its gaps over their mean.
@@ -26,7 +27,7 @@ _SAME = (
 _IN_WORKLOAD = ("rate", "arrivals", "input_len", "output_len", "range_ratio", "prompts")
 
 
-class OptionError(ValueError):
+class OptionError(UsageError):
     """An option that cannot be: one sentence that names it and says what is allowed. Exit code 2."""
 
 

@@ -65,15 +65,15 @@ async def run_load(
 
 
 def main(args: argparse.Namespace) -> int:
-    """`foreserve load`: 0 if any request completed, 1 if none did, 2 for a wrong option, 130 after Ctrl-C."""
+    """`foreserve load`: 0 if any request completed, 1 if none did, 130 after Ctrl-C. Raises `OptionError`."""
     try:
         options = options_from(args)
         settle()
         with ProgressLine() as line:
             report = uvloop.run(_interruptible(options, line))
-    except (OptionError, LoadError) as error:
+    except LoadError as error:
         print(f"foreserve load: {error}", file=sys.stderr)
-        return 2 if isinstance(error, OptionError) else 1
+        return 1
     except (Interrupted, KeyboardInterrupt):
         return INTERRUPTED
     failure = _failure(report)

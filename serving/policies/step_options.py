@@ -7,10 +7,10 @@ from typing import NamedTuple, Protocol
 from device_model.acceptance import Acceptance, acceptance_of, measured_of
 from device_model.device import RooflineDevice
 from device_model.specs.measured import MeasuredRates, read_measured
-from device_model.specs.spec import SpecError
 from device_model.speculation import chain_rate, mean_accepted
 from device_model.step import StepCost, StepCosts, StepPlan
 from device_model.tiered import TieredDevice
+from serving.usage_error import UsageError
 
 ACCEPTANCES = PUBLISHED, MEASURED = ("published", "measured")
 """Where acceptance rates come from: the paper's, or measured on the bundled token model."""
@@ -59,9 +59,9 @@ class StepOptions:
     """A device, and where the acceptance rates of its drafts come from."""
 
     def __init__(self, device: RooflineDevice, acceptance: str = PUBLISHED) -> None:
-        """SpecError for an unknown source of rates."""
+        """UsageError for an unknown source of rates."""
         if acceptance not in ACCEPTANCES:
-            raise SpecError(f"acceptance is {acceptance!r}; allowed is {' or '.join(ACCEPTANCES)}.")
+            raise UsageError(f"acceptance is {acceptance!r}; allowed is {' or '.join(ACCEPTANCES)}.")
         self.device = device
         self._measured: MeasuredRates | None = read_measured() if acceptance == MEASURED else None
 

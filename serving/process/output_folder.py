@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from device_model.specs.spec import SpecError
+from serving.usage_error import UsageError
 
 
 def make_folder(option: str, folder: Path) -> None:
-    """Make what `option` names, before minutes are spent on what can't be written. SpecError if it can't be made."""
+    """Make what `option` names, before minutes are spent on what can't be written. UsageError if it can't be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         what = f"{option} is {folder}; allowed is a folder that can be written to: {error.strerror}."
-        raise SpecError(what) from error
+        raise UsageError(what) from error

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from device_model.specs.spec import SpecError
 from device_model.specs.spec_file import SPECS
 from device_model.specs.table3 import TABLE3, read_cells
 from device_model.validation.calibration import calibrate
 from device_model.validation.calibration_file import write_calibration
 from device_model.validation.errors import errors_of, predicted
 from serving.process.output_folder import make_folder
+from serving.usage_error import UsageError
 
 
 def run(reference: Path | None, folder: Path | None, today: str | None) -> int:
@@ -21,7 +21,7 @@ def run(reference: Path | None, folder: Path | None, today: str | None) -> int:
     console = Console(stderr=True)
     given = sum(cell.given for cell in cells)
     if not given:
-        raise SpecError(f"{source}: No cell has a speedup; a calibration needs some to fit to.")
+        raise UsageError(f"{source}: No cell has a speedup; a calibration needs some to fit to.")
     target, when = folder or SPECS / "calibration", _checked_date(today)
     make_folder("--out", target)
     console.print(f"Fitting to {given} cells of {source.name}: some minutes ...")
@@ -39,4 +39,4 @@ def _checked_date(text: str | None) -> str:
     try:
         return (date.fromisoformat(text) if text else date.today()).isoformat()
     except ValueError:
-        raise SpecError(f"--date is {text!r}; allowed is a date as YYYY-MM-DD.") from None
+        raise UsageError(f"--date is {text!r}; allowed is a date as YYYY-MM-DD.") from None

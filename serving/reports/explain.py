@@ -8,10 +8,10 @@ from rich.table import Table
 from device_model.device import RooflineDevice
 from device_model.load import load_device
 from device_model.roofline import Part, Stage
-from device_model.specs.spec import SpecError
 from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepCost, StepPlan
 from serving.policies.step_options import StepOptions
+from serving.usage_error import UsageError
 
 
 class Drafts(NamedTuple):
@@ -46,13 +46,13 @@ def explain(names: tuple[str, str, str], drafts: Drafts, batch: int, context: in
 
 def _check(device: RooflineDevice, batch: int, context: int, draft: str | None, depth: int | None) -> None:
     if depth is not None and draft is None:
-        raise SpecError("--depth is given without --draft; allowed is a depth of a draft scheme.")
+        raise UsageError("--depth is given without --draft; allowed is a depth of a draft scheme.")
     if context >= device.max_context_tokens:
         most = device.max_context_tokens - 1
-        raise SpecError(f"--context is {context}; allowed is at most {most}, the context of the model.")
+        raise UsageError(f"--context is {context}; allowed is at most {most}, the context of the model.")
     if batch * (context + 1) > device.kv_capacity_tokens:
         what = f"--batch {batch} with --context {context} needs {batch * (context + 1)} tokens of KV cache"
-        raise SpecError(f"{what}; allowed are at most {device.kv_capacity_tokens}, which is what the device holds.")
+        raise UsageError(f"{what}; allowed are at most {device.kv_capacity_tokens}, which is what the device holds.")
 
 
 def _shape(device: RooflineDevice, depth: int | None) -> DraftShape | None:

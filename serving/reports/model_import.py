@@ -7,24 +7,21 @@ from pathlib import Path
 
 from device_model.specs.config_file import Figure
 from device_model.specs.hf_config import Figures, read_config
-from device_model.specs.spec import SpecError
 from device_model.specs.spec_file import SPECS, names_in
+from serving.usage_error import UsageError
 
 CALIBRATION = "uniform"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
 def model_add(config: Path, name: str | None) -> int:
-    """Print the spec of the model that `config` describes, and on stderr what to do with it; 0, or 2 if it is refused.
+    """Print the spec of the model that `config` describes, and on stderr what to do with it; 0. Raises `SpecError`
+    or `UsageError`.
 
     `name` is that of the model and of its file; the default is the folder of `config`, in small letters.
     """
-    try:
-        figures = read_config(config)
-        name = _checked_name(name or config.resolve().parent.name.lower())
-    except SpecError as error:
-        print(f"foreserve model add: {error}", file=sys.stderr)
-        return 2
+    figures = read_config(config)
+    name = _checked_name(name or config.resolve().parent.name.lower())
     print(spec_text(name, figures), end="")
     print(_advice(name, figures), file=sys.stderr)
     return 0
@@ -68,5 +65,5 @@ def _toml(figure: Figure) -> str:
 
 def _checked_name(name: str) -> str:
     if not NAME.fullmatch(name):
-        raise SpecError(f"--name is {name!r}; allowed are small letters, digits, dots, dashes and underscores.")
+        raise UsageError(f"--name is {name!r}; allowed are small letters, digits, dots, dashes and underscores.")
     return name

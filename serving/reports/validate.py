@@ -9,11 +9,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from device_model.specs.spec import SpecError
 from device_model.specs.table3 import TABLE3, Cell, read_cells
 from device_model.validation.cells import setup_of
 from device_model.validation.errors import Errors, Predicted, errors_of, predicted
 from device_model.validation.headlines import Headline, HeadlinePoint, headlines, points
+from serving.usage_error import UsageError
 
 SYSTEMS = ("elmoe3d",)
 # Relative errors that are explained one by one.
@@ -27,7 +27,7 @@ class Validation:
     def __init__(self, reference: Path | None) -> None:
         cells = read_cells(reference or TABLE3)
         if not cells:
-            raise SpecError(f"{reference} has no cell; a validation needs at least one row.")
+            raise UsageError(f"{reference} has no cell; a validation needs at least one row.")
         self.rows = [predicted(cell, setup_of(cell)) for cell in cells]
         self.points: list[HeadlinePoint] = points()
         self.headlines: list[Headline] = headlines(self.rows, self.points)

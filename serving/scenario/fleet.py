@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from device_model.load import OWN_DRAFTS
+from serving.usage_error import UsageError
 
 MOST_DEVICES = 256
 ENTRY = re.compile(r"(?:(?P<count>\d+)\s*x\s+)?(?:(?P<system>[\w.-]+)/)?(?P<hardware>[\w.-]+)(?:\+(?P<draft>[\w.-]+))?")
@@ -15,7 +16,7 @@ PLAIN_OR_AUTO = (NO_DRAFT, OWN_DRAFT, "")
 SYNTAX = f"[COUNT x ][SYSTEM/]HARDWARE[+DRAFT], where the draft {NO_DRAFT!r} is plain decoding"
 
 
-class FleetError(ValueError):
+class FleetError(UsageError):
     """Devices that cannot be; the message is a sentence."""
 
 

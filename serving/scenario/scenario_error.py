@@ -1,5 +1,7 @@
 """What is wrong with what a user wrote."""
 
+from serving.usage_error import UsageError
 
-class ScenarioError(ValueError):
+
+class ScenarioError(UsageError):
     """A scenario that cannot be run; the message names the file, the line and the key."""

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from device_model.experts.residency import Checked, check
 from device_model.experts.route_map import RouteMap, Routers
 from device_model.load import load_setup
-from device_model.specs.spec import SpecError
 from device_model.step import IntArray
 from serving.device.traced_pricing import TracedDevice
 from serving.token_source.routes import format_of
 from serving.types import Batch
+from serving.usage_error import UsageError
 
 FILE = "routes.npz"
 """Beside a token model's weights."""
@@ -46,17 +46,17 @@ def record(requests: Sequence[tuple[str, IntArray]], path: Path) -> None:
 
 
 def read(path: Path, routers: Routers) -> Tape:
-    """A recording of a model with such `routers`. Raises SpecError, which says how to make one."""
+    """A recording of a model with such `routers`. Raises UsageError, which says how to make one."""
     how = f"make it: foreserve locality --token-model {path.parent} --record {path}"
     try:
         with np.load(path, allow_pickle=False) as found:
             routes, topics, tokens = found["routes"], found["topics"].tolist(), found["tokens"].tolist()
     except (OSError, ValueError, KeyError) as error:
-        raise SpecError(
+        raise UsageError(
             f"Traced residency in virtual time follows recorded routes, and {path} is none; {how}"
         ) from error
     if routes.shape[1:] != (routers.layers, routers.top_k) or routes.max() >= routers.experts:
-        raise SpecError(f"{path} is of another model than {path.parent} is, whose routers are {routers}; {how}")
+        raise UsageError(f"{path} is of another model than {path.parent} is, whose routers are {routers}; {how}")
     starts = np.cumsum([0, *tokens[:-1]]).tolist()
     return Tape(routes, dict(zip(topics, zip(starts, tokens, strict=True), strict=True)) | {"": (0, len(routes))})
 
@@ -65,7 +65,7 @@ class RecordedRoutes:
     """`Choices` of a recording, in the words of the emulated model."""
 
     def __init__(self, trace: TracedDevice) -> None:
-        """Raises SpecError if there is no recording of its token model."""
+        """Raises UsageError if there is no recording of its token model."""
         model = load_setup(trace.hardware, trace.model).model
         self._routes, self._places = _as_target(
             trace.token_model, Routers(model.expert_layers, model.experts, model.top_k)

@@ -15,12 +15,13 @@ from serving.study.questions.sweep import Sweep
 from serving.study.study import Question, Study
 from serving.study.targets import PRESETS, SHARE, Targets
 from serving.types import NEVER
+from serving.usage_error import UsageError
 from serving.workload.table import AT_LEAST_0, POSITIVE, WHOLE, Table
 
 QUESTIONS: dict[str, type[Question]] = {"sweep": Sweep, "capacity": Capacity, "search": Search, "compare": Compare}
 
 
-class StudyError(ValueError):
+class StudyError(UsageError):
     """A study that cannot be run: one sentence that names the file, the line and what is allowed."""
 
 

@@ -7,14 +7,11 @@ import ray
 
 from device_model.specs.spec import SpecError
 from serving.cluster.ray_session import ray_session
-from serving.key_values import TermError
-from serving.scenario.fleet import FleetError
-from serving.scenario.scenario import ScenarioError
 from serving.study.point import Point
 from serving.study.run import Run, pack, unpack
-from serving.workload import WorkloadError
+from serving.usage_error import UsageError
 
-SENTENCES = (ScenarioError, SpecError, FleetError, TermError, WorkloadError)
+SENTENCES = (SpecError, UsageError)
 # A Ray of our own has its next task at hand when a core is free, and not the whole study in its queue; another may have
 # more cores than we are to use.
 AHEAD = 2

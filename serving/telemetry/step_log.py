@@ -14,6 +14,7 @@ from serving.scenario.scenario import ScenarioError
 from serving.telemetry.log_file import LogFile
 from serving.telemetry.named_struct import named_struct
 from serving.types import Chunk, Release, StepRecord
+from serving.usage_error import UsageError
 
 log = logging.getLogger("foreserve")
 
@@ -24,7 +25,7 @@ OPTION = "--step-log"
 Line = named_struct(StepRecord)
 
 
-class StepLogError(ValueError):
+class StepLogError(UsageError):
     """A file that is no step log; the message is a sentence that names it, and the line."""
 
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from device_model.experts.route_map import Routers
 from device_model.specs.hf_config import read_config
-from device_model.specs.spec import SpecError
 from device_model.step import IntArray
 from serving.token_source.vllm_args import config_file
+from serving.usage_error import UsageError
 
 ROUTES = "foreserve_routes"
 """The attribute of the output of a step of vLLM's worker that has them: a `Cut` by request id."""
@@ -38,9 +38,9 @@ class RouteFormat:
 
 
 def format_of(token_model: str) -> RouteFormat:
-    """That of a token model. SpecError for one that has no experts, or whose family is not known."""
+    """That of a token model. UsageError for one that has no experts, or whose family is not known."""
     figures = {key: figure.value for key, figure in read_config(config_file(token_model)).items()}
     if not figures.get("experts"):
-        raise SpecError(f"{token_model} has no experts; allowed for traced residency is a token model that routes.")
+        raise UsageError(f"{token_model} has no experts; allowed for traced residency is a token model that routes.")
     layers = figures["layers"] - figures.get("dense_layers", 0)
     return RouteFormat(Routers(layers, figures["experts"], figures["top_k"]))

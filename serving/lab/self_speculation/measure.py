@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any, cast
 
-from device_model.specs.spec import SpecError
 from serving.lab.self_speculation.cases import Case
 from serving.lab.self_speculation.decode import DecodePlan, speculate
 from serving.lab.self_speculation.draft import DraftModel
@@ -16,6 +15,7 @@ from serving.lab.self_speculation.drafts.first_layers import first_layers
 from serving.lab.self_speculation.pools import PoolPlan
 from serving.lab.self_speculation.wanda import calibrate
 from serving.lab.self_speculation.weights import ModelWeights
+from serving.usage_error import UsageError
 
 Counts = tuple[tuple[int, int], ...]
 """Of each sequence: accepted draft tokens, and steps."""
@@ -127,7 +127,7 @@ def rate(counts: Counts, depth: int) -> tuple[float, float]:
     """Accepted over offered draft tokens, and the standard error of that ratio with sequences as clusters."""
     accepted, offered = sum(accepted for accepted, _ in counts), depth * sum(steps for _, steps in counts)
     if not offered:
-        raise SpecError("no draft token was judged: all answers end at once; more prompts or tokens are needed")
+        raise UsageError("no draft token was judged: all answers end at once; more prompts or tokens are needed")
     return accepted / offered, clustered(influence(counts, depth))
 
 

@@ -4,10 +4,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from device_model.specs.spec import SpecError
 from serving.lab.corpus.corpus import documents, prompts
 from serving.lab.self_speculation.wanda import LENGTH, SEQUENCES
 from serving.topics.names import TOPICS
+from serving.usage_error import UsageError
 
 TEXTS = 400
 """Training dialogues to cut the calibration sequences out of."""
@@ -22,7 +22,7 @@ class Texts:
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except (OSError, ValueError) as error:
-            raise SpecError(f"--token-model is {folder}; allowed is a folder with a tokenizer: {error}.") from error
+            raise UsageError(f"--token-model is {folder}; allowed is a folder with a tokenizer: {error}.") from error
 
     def held_out(self, count: int, seed: int) -> list[list[int]]:
         """`count` held-out prompts, the topics in turn, so that neighbours in a batch differ in topic."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from device_model.specs.spec import SpecError
+from serving.usage_error import UsageError
 
 DENSE = ("q", "k", "v", "o")
 EXPERTS = ("gate_up", "down")
@@ -35,7 +35,7 @@ class WeightsShape(NamedTuple):
     def of(config: dict[str, Any]) -> "WeightsShape":
         """Of transformers 4 and 5: they spell the number of experts and the rotation's base differently."""
         if config.get("model_type") != "qwen3_moe":
-            raise SpecError(f"The model is a {config.get('model_type')}; allowed is qwen3_moe.")
+            raise UsageError(f"The model is a {config.get('model_type')}; allowed is qwen3_moe.")
         eos = config.get("eos_token_id")
         return WeightsShape(
             config["num_attention_heads"],
@@ -95,7 +95,7 @@ class ModelWeights:
 
 
 def load(folder: Path) -> ModelWeights:
-    """The checkpoint in `folder`, in float32; SpecError if it is no Qwen3-MoE's."""
+    """The checkpoint in `folder`, in float32; UsageError if it is no Qwen3-MoE's."""
     from safetensors.torch import load_file
 
     try:
@@ -104,7 +104,7 @@ def load(folder: Path) -> ModelWeights:
         for path in _files(folder):
             tensors |= load_file(path)
     except (OSError, ValueError) as error:
-        raise SpecError(
+        raise UsageError(
             f"--token-model is {folder}; allowed is a checkpoint in Hugging Face format: {error}."
         ) from error
     return of_tensors(config, {name.removeprefix("model."): tensor.float() for name, tensor in tensors.items()})

@@ -7,11 +7,11 @@ from random import Random
 
 from safetensors.torch import save_file
 
-from device_model.specs.spec import SpecError
 from serving.lab.topic_training.generate import generate, mistyped, wrapped
 from serving.lab.topic_training.train import accuracy, train
 from serving.topics.classifier import WEIGHTS
 from serving.topics.labelled import Labelled, read_labelled
+from serving.usage_error import UsageError
 
 PROMPTS = Path(__file__).parent / "prompts"
 
@@ -20,7 +20,7 @@ def train_topics(out: Path | None, seed: int, held_out: str | None) -> int:
     """Train, and write the weights; with `held_out`, train without that file and say how many of its are right."""
     sources = written()
     if held_out is not None and held_out not in sources:
-        raise SpecError(f"--hold-out is {held_out!r}; allowed is one of {', '.join(sources)}.")
+        raise UsageError(f"--hold-out is {held_out!r}; allowed is one of {', '.join(sources)}.")
     kept = [prompt for name, prompts in sources.items() if name != held_out for prompt in prompts]
     weights = train(prepared(kept, seed), seed)
     if held_out is not None:
@@ -31,7 +31,7 @@ def train_topics(out: Path | None, seed: int, held_out: str | None) -> int:
     try:
         save_file(dict(weights), out or WEIGHTS)
     except OSError as error:
-        raise SpecError(f"Cannot write {out or WEIGHTS}: {error.strerror}.") from error
+        raise UsageError(f"Cannot write {out or WEIGHTS}: {error.strerror}.") from error
     print(f"Written: {out or WEIGHTS}", file=sys.stderr)
     return 0
 

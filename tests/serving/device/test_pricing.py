@@ -27,6 +27,7 @@ from serving.scheduler.config import Limits
 from serving.scheduler.scheduler import Scheduler
 from serving.token_source.routes import format_of
 from serving.types import Batch, Chunk, Request
+from serving.usage_error import UsageError
 
 TRACE = TracedDevice("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", str(BUNDLED_MODEL))
 DEVICE = load_device(*TRACE[:3])
@@ -201,7 +202,7 @@ def test_only_a_token_model_that_routes_can_be_traced(tmp_path):
         "tie_word_embeddings": True,
     }
     (tmp_path / "config.json").write_text(json.dumps(dense))
-    with pytest.raises(SpecError, match="no experts"):
+    with pytest.raises(UsageError, match="no experts"):
         check_trace(TRACE._replace(token_model=str(tmp_path)))
 
 
@@ -278,7 +279,7 @@ def test_a_retry_from_any_token_on_accepts_what_the_first_try_did():
 def test_a_depth_without_a_draft_and_an_unknown_source_of_rates_are_refused():
     with pytest.raises(ValueError, match="a device without a draft"):
         StepOptions(DEVICE).ways(StepPlan.of((1, 9)), depths=(3,))
-    with pytest.raises(SpecError, match="published or measured"):
+    with pytest.raises(UsageError, match="published or measured"):
         StepOptions(DEVICE, "guessed")
 
 

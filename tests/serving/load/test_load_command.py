@@ -1,6 +1,5 @@
 """The command as a user runs it: exit codes, what goes to stdout and to stderr, Ctrl-C."""
 
-import argparse
 import asyncio
 import json
 import signal
@@ -8,15 +7,13 @@ import sys
 
 import pytest
 
-from serving.load.run import add_arguments, main
 from tests.serving.load.openai_stand_in import StandIn
 
 COMMAND = """
-import argparse, sys
-from serving.load.run import add_arguments, main
-parser = argparse.ArgumentParser()
-add_arguments(parser)
-sys.exit(main(parser.parse_args()))
+import sys
+from serving.cli.main import main
+sys.argv[1:1] = ["load"]
+main()
 """
 
 
@@ -56,12 +53,9 @@ def test_a_table_for_people():
         (["--url", "http://127.0.0.1:9", "--model", "m", "-n", "2", "--rate", "inf"], 1, "Nothing answers at"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(argv, code, words, capsys):
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    assert main(parser.parse_args(argv)) == code
-    out, err = capsys.readouterr()
-    assert out == ""
+def test_what_cannot_be_is_one_sentence(argv, code, words):
+    ended, out, err = command(*argv)
+    assert (ended, out) == (code, "")
     assert words in err and err.count("\n") == 1
 
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.load import load_device
-from device_model.specs.spec import SpecError
 from device_model.step import StepPlan
 from serving.device.mode_choice import Switching, faster_from
 from serving.policies.modes import ENERGY, MARGIN, POLICIES, SPEED, Modes
 from serving.policies.step_options import PLAIN, StepOptions
+from serving.usage_error import UsageError
 
 WAYS = {
     (hardware, model): StepOptions(load_device("elmoe3d", hardware, model, "elastic"))
@@ -129,12 +129,12 @@ def test_a_throughput_over_a_slow_ramp_through_tau_has_no_hole() -> None:
 
 @pytest.mark.parametrize("depth", ["0", "21", "deep", "-1"])
 def test_a_depth_that_cannot_be_drafted_is_refused(depth: str) -> None:
-    with pytest.raises(SpecError, match="1 to 20, or auto"):
+    with pytest.raises(UsageError, match="1 to 20, or auto"):
         modes("tau", depth=depth)
 
 
 def test_without_a_draft_nothing_speculates_and_nobody_may_ask_for_it() -> None:
     plain = StepOptions(load_device("xpu", "elmoe3d-8gb", "glm-4.7-flash"))
     assert step(modes("tau", plain), plain, plan(16)) == (PLAIN, "no draft")
-    with pytest.raises(SpecError, match="there is no draft"):
+    with pytest.raises(UsageError, match="there is no draft"):
         modes("fixed-sd", plain)

@@ -78,5 +78,5 @@ def test_what_it_cannot_read_it_refuses_in_one_sentence(tmp_path, text, options,
     command = [sys.executable, "-m", "serving.cli", "model", "add", str(path), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("foreserve model add: ") and said in done.stderr
+    assert done.stderr.startswith("foreserve model: ") and said in done.stderr
     assert done.stderr.count("\n") == 1 and done.stderr.endswith(".\n")

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.experts.route_map import RouteMap, Routers
-from device_model.specs.spec import SpecError
 from serving.device.traced_pricing import Traced, TracedDevice
 from serving.scenario.scenario import BUNDLED_MODEL
 from serving.simulation.recorded_routes import FILE, RecordedRoutes, read, record
 from serving.token_source.routes import format_of
 from serving.types import Batch
+from serving.usage_error import UsageError
 
 TRACE = TracedDevice("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", str(BUNDLED_MODEL))
 ROUTERS = format_of(str(BUNDLED_MODEL)).routers
@@ -79,11 +79,11 @@ def test_a_missing_recording_is_told_with_how_to_make_it(tmp_path: Path, content
     path = tmp_path / FILE
     if content:
         path.write_bytes(content)
-    with pytest.raises(SpecError, match="foreserve locality --token-model"):
+    with pytest.raises(UsageError, match="foreserve locality --token-model"):
         read(path, ROUTERS)
 
 
 def test_a_recording_of_another_model_is_refused(tmp_path: Path) -> None:
     record([("cs", TAPE.routes[:5])], tmp_path / FILE)
-    with pytest.raises(SpecError, match="another model"):
+    with pytest.raises(UsageError, match="another model"):
         read(tmp_path / FILE, Routers(2, 8, 2))

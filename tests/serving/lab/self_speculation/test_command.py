@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from device_model.specs.measured import read_measured
-from device_model.specs.spec import SpecError
 from serving.cli.main import make_parser
 from serving.lab.self_speculation.cases import Case, cases
 from serving.lab.self_speculation.command import Options, acceptance, speculate
@@ -16,6 +15,7 @@ from serving.lab.self_speculation.record import AcceptanceRecord, read
 from serving.lab.self_speculation.report import shapes
 from serving.lab.self_speculation.report.claims import claims
 from serving.scenario.scenario import BUNDLED_MODEL
+from serving.usage_error import UsageError
 from tests.serving.lab.self_speculation.models import reference
 
 TOKENIZER = BUNDLED_MODEL
@@ -59,7 +59,7 @@ def test_a_quick_run_prints_and_writes_the_same_twice(checkpoint, tmp_path, caps
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path):
-    with pytest.raises(SpecError, match="--token-model"):
+    with pytest.raises(UsageError, match="--token-model"):
         run("--token-model", tmp_path, "--quick")
 
 
@@ -85,7 +85,7 @@ def test_errors_are_over_sequences_and_differences_paired():
     one, other = made(Case("elastic"), *counts), made(Case("elastic", bits=3), *((a - 5, steps) for a, steps in counts))
     lead = shapes.difference(one, other)
     assert lead.value == pytest.approx(0.2) and lead.error == pytest.approx(0) and lead.clear
-    with pytest.raises(SpecError, match="no draft token"):
+    with pytest.raises(UsageError, match="no draft token"):
         rate(((0, 0),), 5)
 
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from device_model.specs.spec import SpecError
 from serving.lab.self_speculation.model import Pass, forward, logits, new_cache, prefill
 from serving.lab.self_speculation.weights import digest, load
+from serving.usage_error import UsageError
 from tests.serving.lab.self_speculation.models import prompts, random_weights, reference, weights_of
 
 ATOL = 1e-4  # transformers normalises and routes in float32, whatever the model is in
@@ -105,6 +105,6 @@ def test_a_checkpoint_is_read_as_it_was_saved(tmp_path):
         ours = logits(weights, forward(weights, tokens, new_cache(weights, 2, 9)))
         assert torch.allclose(ours, model(tokens).logits, atol=ATOL)
     assert digest(tmp_path) == digest(tmp_path)
-    with pytest.raises(SpecError, match="safetensors"):
+    with pytest.raises(UsageError, match="safetensors"):
         (tmp_path / "model.safetensors").unlink()
         load(tmp_path)

@@ -6,12 +6,12 @@ from random import Random
 import pytest
 import torch
 
-from device_model.specs.spec import SpecError
 from serving.lab.topic_training import train as training
 from serving.lab.topic_training.command import prepared, train_topics, written
 from serving.lab.topic_training.generate import generate, mistyped, wrapped
 from serving.topics.labelled import Labelled
 from serving.topics.names import NAMES
+from serving.usage_error import UsageError
 
 
 def test_generated_prompts_are_the_same_for_a_seed_and_are_of_every_topic():
@@ -55,5 +55,5 @@ def test_training_repeats_itself_and_learns(monkeypatch):
 
 
 def test_an_unknown_source_to_hold_out_is_refused():
-    with pytest.raises(SpecError, match=r"--hold-out is 'nobody'; allowed is one of first, second"):
+    with pytest.raises(UsageError, match=r"--hold-out is 'nobody'; allowed is one of first, second"):
         train_topics(None, 0, "nobody")

@@ -1,0 +1,6 @@
+"""What a user asked for and can't have."""
+
+
+class UsageError(ValueError):
+    """One sentence for whoever asked: what is wrong, where (file, line, field, option), and what is allowed. A command
+    ends with exit code 2; what is wrong with a spec file of the device model's is a `SpecError` instead."""
