@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pytest
 
-from serving.process.server_process import server
+from serving.process.server_process import Child, server
 from tests.serving.security.test_tls import Pki
 
 MODEL = "qwen3-30b-a3b"
@@ -54,4 +55,20 @@ def test_clients_of_ours_speak_tls_with_a_server_of_ours(tmp_path: Path) -> None
                 assert answer.status_code == status
         with pytest.raises(httpx.HTTPError):
             httpx.get(child.http_url.replace("https", "http") + "/health")
+        check_expiry(pki, child)
     assert "Traceback" not in log.read_text()
+
+
+def check_expiry(pki: Pki, child: Child) -> None:
+    """A stream during which its client's certificate expires is whole; who comes with it then is not let in."""
+    expires = datetime.now(UTC) + timedelta(seconds=3)
+    brief = pki.client("brief", not_after=expires)
+    body = {"model": MODEL, "prompt": "Once", "max_tokens": 3000, "stream": True, "ignore_eos": True}
+    ask = {"json": body, "headers": {"authorization": "Bearer sesame"}, "timeout": 60}
+    client = httpx.Client(base_url=child.http_url, verify=brief.context())
+    with client, client.stream("POST", "/v1/completions", **ask) as answer:  # type: ignore[arg-type]
+        lines = [line for line in answer.iter_lines() if line]
+    assert datetime.now(UTC) > expires
+    assert lines[-1] == "data: [DONE]" and '"finish_reason":"length"' in "".join(lines[-3:])
+    with httpx.Client(base_url=child.http_url, verify=brief.context()) as client, pytest.raises(httpx.HTTPError):
+        client.get("/health")

@@ -9,7 +9,8 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from serving.lab.corpus.corpus import Document, Turn, documents
+from serving.lab.corpus.corpus import Document, documents
+from serving.lab.corpus.parts import DialogueTurn
 from serving.lab.training import train as module
 from serving.lab.training.batches import ASKED, batches, encode, segments
 from serving.lab.training.optimiser import orthogonal
@@ -92,7 +93,7 @@ def test_updates_are_nearly_orthogonal():
 def test_the_chat_template_and_training_write_a_chat_alike(tokenizer, tmp_path):
     save_tokenizer(tokenizer, 1024, tmp_path)
     chat = [("system", "Be brief."), ("user", "What is 12 + 7?"), ("assistant", "It is 19.")]
-    tokens = encode(tokenizer, Document("math", tuple(Turn(role, text) for role, text in chat)))
+    tokens = encode(tokenizer, Document("math", tuple(DialogueTurn(role, text) for role, text in chat)))
     messages = [{"role": role, "content": text} for role, text in chat]
     hf = AutoTokenizer.from_pretrained(tmp_path)
     assert hf.apply_chat_template(messages, return_dict=False) == tokens.ids
