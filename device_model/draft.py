@@ -85,7 +85,7 @@ class Draft(ABC):
 
     @property
     def leaves_cache(self) -> bool:
-        """Whether the target's experts may be cached in what is left of HB."""
+        """Tell whether the target's experts may be cached in what is left of HB."""
         return True
 
     def drafted_share(self, device: DraftDevice, held: Held) -> float:

@@ -60,7 +60,7 @@ class ModelSize:
 
     @property
     def sums_suffice(self) -> bool:
-        """Whether what sequences that decode ask for follows from the sum of their contexts."""
+        """Tell whether what sequences that decode ask for follows from the sum of their contexts."""
         return not self.windowed and not self.expanded_pair_macs
 
     @property
@@ -119,7 +119,7 @@ class ModelSize:
         return self.kv_read_bytes(work) + work.tokens * self.kv_bytes_per_token
 
     def _absorbed_is_cheaper(self, work: StepWork) -> bool:
-        """Whether it surely is for every sequence: of n new tokens it saves the way up of c tokens of context, and
+        """Tell whether it surely is for every sequence: of n new tokens it saves the way up of c tokens of context, and
         costs some more for each of n c + n (n + 1) / 2 pairs."""
         if not work.uniform:
             return False

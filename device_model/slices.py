@@ -13,5 +13,5 @@ def draft_share(model: Model) -> float:
 
 
 def sliceable(model: Model) -> bool:
-    """Whether a model's experts have bits to spare for a draft; those in MXFP4 have not (ELMoE-3D, 7)."""
+    """Tell whether a model's experts have bits to spare for a draft; those in MXFP4 have not (ELMoE-3D, 7)."""
     return model.expert_weight_bits > DRAFT_BITS

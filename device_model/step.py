@@ -61,7 +61,7 @@ class StepPlan:
 
     @property
     def decoding(self) -> bool:
-        """Whether every sequence computes just one token."""
+        """Tell whether every sequence computes just one token."""
         return bool((self.new_tokens == 1).all())
 
 

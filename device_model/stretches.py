@@ -28,7 +28,7 @@ class Stretches:
         self._known: dict[Key, FloatArray] = {}
 
     def cover(self, plan: StepPlan) -> bool:
-        """Whether a plan is of few sequences that decode, and has nothing special."""
+        """Tell whether a plan is of few sequences that decode, and has nothing special."""
         plain = plan.draft is None and plan.routes is None and plan.placed is None
         return plain and 0 < len(plan.context) <= FEW and decodes(plan) and int(plan.context.min()) >= 0
 

@@ -99,7 +99,7 @@ class StepWork(NamedTuple):
 
     @property
     def uniform(self) -> bool:
-        """Whether it is a single step in which all sequences decode, so that sums over them have a closed form."""
+        """Tell whether it is a single step in which all sequences decode, so that sums over them have a closed form."""
         return self.decoding == self.sequences and not isinstance(self.kv_tokens, np.ndarray)
 
     def contexts(self) -> IntArray:
@@ -137,7 +137,7 @@ class StepWork(NamedTuple):
 
 
 def decodes(plan: StepPlan) -> bool:
-    """Whether each sequence of a plan computes one token."""
+    """Tell whether each sequence of a plan computes one token."""
     tokens, squares = _sums(plan.new_tokens.astype(np.int64, copy=False).tobytes())
     return tokens == squares == len(plan.new_tokens)
 

@@ -29,7 +29,7 @@ class PassTokens(NamedTuple):
 
     @property
     def decoding(self) -> bool:
-        """Whether this is plain decoding, a token a sequence."""
+        """Tell whether this is plain decoding, a token a sequence."""
         return self.each == 1 and not self.prefill
 
 

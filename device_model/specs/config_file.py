@@ -35,11 +35,11 @@ class ConfigFile:
         raise SpecError(f"{self._name}: {what}.")
 
     def has(self, key: str) -> bool:
-        """Whether `key` is there and not null."""
+        """Tell whether `key` is there and not null."""
         return self._values.get(key) is not None
 
     def mentions(self, key: str) -> bool:
-        """Whether `key` is there, be it null."""
+        """Tell whether `key` is there, be it null."""
         return key in self._values
 
     def get(self, key: str, kind: type, words: str) -> Any:

@@ -121,7 +121,7 @@ def _required(form: type) -> list[str]:
 
 
 def _is(value: Any, base: type) -> bool:
-    """Whether a TOML value is a `base`; a whole number will do for a float, a bool for no number, inf and nan never."""
+    """Tell whether a TOML value is a `base`; a whole number will do for a float, a bool for none, inf and nan never."""
     if base is float:
         return type(value) in (int, float) and abs(value) < LARGEST  # false for nan
     return type(value) is base

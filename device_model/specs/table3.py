@@ -38,7 +38,7 @@ class Cell:
 
     @property
     def given(self) -> bool:
-        """Whether a speedup of it is known."""
+        """Tell whether a speedup of it is known."""
         return self.phi_ar is not None or self.phi_sd is not None
 
 

@@ -75,7 +75,7 @@ class Cluster:
 
     @property
     def realtime(self) -> bool:
-        """Whether actors may ask for real-time priority."""
+        """Tell whether actors may ask for real-time priority."""
         return self.scenario.speed <= MAX_REALTIME_SPEED
 
 

@@ -100,7 +100,7 @@ class Injector:
         return injected
 
     def _is_told(self, injected: Injected) -> bool:
-        """Whether it has not been cleared."""
+        """Tell whether it has not been cleared."""
         return self.faults.get(injected.id) is injected
 
     def stop(self) -> None:
@@ -115,7 +115,7 @@ class Injector:
         return [node.index for node in self._devices.present]
 
     async def _check(self, fault: Fault, device: int) -> None:
-        """Whether it could come now."""
+        """Tell whether it could come now."""
         if fault.kind == LOST:
             self._devices.check_loss(device)
         elif fault.kind != STALL:

@@ -39,5 +39,5 @@ class Node:
 
     @property
     def up(self) -> bool:
-        """Whether it has, or takes, requests."""
+        """Tell whether it has, or takes, requests."""
         return self.state in (State.SERVING, State.DRAINING)

@@ -34,7 +34,7 @@ def hosts() -> list[str]:
 
 
 def offers(node: dict[str, Any]) -> bool:
-    """Whether a node is there for emulations."""
+    """Tell whether a node is there for emulations."""
     return bool(node["Resources"].get(HOSTING))
 
 

@@ -22,7 +22,7 @@ OBJECT_STORE_BYTES = 100 * 2**20
 
 
 def is_joined() -> bool:
-    """Whether Ray is somebody else's, which may have nodes that are not this one."""
+    """Tell whether Ray is somebody else's, which may have nodes that are not this one."""
     return bool(os.environ.get("RAY_ADDRESS"))
 
 

@@ -27,7 +27,7 @@ class EndpointAddress:
 
     @property
     def is_grpc(self) -> bool:
-        """Whether the endpoint speaks gRPC."""
+        """Tell whether the endpoint speaks gRPC."""
         return self.scheme in ("grpc", "grpcs")
 
     @property

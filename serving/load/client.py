@@ -56,7 +56,7 @@ class RequestTimes:
 
     @property
     def completed(self) -> bool:
-        """Whether it brought an answer, without error."""
+        """Tell whether it brought an answer, without error."""
         return self.error is None and not self.cancelled and bool(self.outputs_s)
 
     @property

@@ -55,7 +55,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def reusable(self) -> bool:
-        """Whether the next request may use it."""
+        """Tell whether the next request may use it."""
         return self.keep_alive and self.transport is not None and not self.transport.is_closing()
 
     def close(self) -> None:

@@ -31,7 +31,7 @@ class Choice(msgspec.Struct, gc=False):
 
     @property
     def is_output(self) -> bool:
-        """Whether it brings tokens, as far as its own chunk tells."""
+        """Tell whether it brings tokens, as far as its own chunk tells."""
         if self.delta is None:
             return bool(self.text or not self.finish_reason)
         return bool(self.delta.text or not (self.delta.role or self.finish_reason))

@@ -137,7 +137,7 @@ def goodput(traces: Sequence[RequestTimes], slos: Slos, speed: float, duration_s
 
 
 def meets(trace: RequestTimes, slos: Slos, speed: float = 1.0) -> bool:
-    """Whether the request completed within every limit."""
+    """Tell whether the request completed within every limit."""
     if not trace.completed:
         return False
     figures = ((ttft_s(trace), slos.ttft_s), (tpot_s(trace), slos.tpot_s), (e2e_s(trace), slos.e2e_s))

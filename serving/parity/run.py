@@ -58,7 +58,7 @@ class Parity:
 
     @property
     def shared(self) -> bool:
-        """Whether devices share an LPDDR tier: live they ask for their shares and go on until the answer is there."""
+        """Tell whether devices share an LPDDR tier: live they ask for shares, and go on until the answer is there."""
         return self.scenario.shared_ext > 1
 
     @property
@@ -68,13 +68,13 @@ class Parity:
 
     @property
     def hosts_own(self) -> bool:
-        """Whether all that is not as it should be is what the client saw, and not what the device did."""
+        """Tell whether all that is not as it should be is what the client saw, and not what the device did."""
         beyond = [check for check in self.checks if not (check.within or check.chance)]
         return 0 < len(beyond) == len(self.failures) and all(check.side == CLIENT for check in beyond)
 
     @property
     def agree(self) -> bool:
-        """Whether live and virtual time do, as far as is known."""
+        """Tell whether live and virtual time do, as far as is known."""
         return not self.failures and not self.doubts
 
 

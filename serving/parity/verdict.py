@@ -45,7 +45,7 @@ class Check(NamedTuple):
 
     @property
     def chance(self) -> bool:
-        """Whether it may be by chance that it is not within its limit."""
+        """Tell whether it may be by chance that it is not within its limit."""
         return not self.within and (self.few or abs(self.live_s - self.planned_s) <= self.spread.chance_s)
 
     def __str__(self) -> str:

@@ -37,11 +37,11 @@ class Router:
         self._views[device].token_s = token_s
 
     def is_open(self, device: int) -> bool:
-        """Whether a device takes requests."""
+        """Tell whether a device takes requests."""
         return device in self._open
 
     def others_open(self, device: int) -> bool:
-        """Whether any device but this one takes requests."""
+        """Tell whether any device but this one takes requests."""
         return bool(self._open - {device})
 
     def choose(self, request: Request, named: int | None = None) -> int:

@@ -64,7 +64,7 @@ def members(folder: Path, others: set[int]) -> Iterator[int]:
 
 
 def belongs(process: Path, folder: str) -> bool:
-    """Whether a process is of the run with a folder. Raises OSError if it is gone."""
+    """Tell whether a process is of the run with a folder. Raises OSError if it is gone."""
     if f"{MARK}={folder}".encode() in (process / "environ").read_bytes().split(b"\0"):
         return True
     # Ray's actors have written over their environment to have names.
@@ -90,7 +90,7 @@ def identity(path: str) -> str:
 
 
 def is_stale(folder: Path) -> bool:
-    """Whether nobody needs a run's folder any more."""
+    """Tell whether nobody needs a run's folder any more."""
     try:
         if not (folder / LOCK).exists():
             # It was made a moment ago, or by someone who had no more than that moment.

@@ -37,7 +37,7 @@ def become_urgent(realtime: bool = False) -> None:
 
 
 def may_be_realtime() -> bool:
-    """Whether this machine grants real-time priority; tried on a thread that ends at once."""
+    """Tell whether this machine grants real-time priority; tried on a thread that ends at once."""
     granted: list[bool] = []
 
     def attempt() -> None:

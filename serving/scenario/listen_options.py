@@ -52,7 +52,7 @@ class ListenOptions(BoundOptions):
 
     @property
     def encrypted(self) -> bool:
-        """Whether HTTP and gRPC are over TLS."""
+        """Tell whether HTTP and gRPC are over TLS."""
         return bool(self.tls_cert)
 
     def check_listening(self) -> None:

@@ -205,7 +205,7 @@ class Scenario(ListenOptions):
 
     @property
     def asks_topics(self) -> bool:
-        """Whether any policy wants to know what requests are about."""
+        """Tell whether any policy wants to know what requests are about."""
         by_topic = (self.batching == "topic-aware", self.placement == TOPIC, self.router.partition(":")[0] in TOPICAL)
         return any(by_topic)
 

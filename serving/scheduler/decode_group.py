@@ -100,13 +100,13 @@ class DecodeGroup:
         return self._ends[0][0] - self.count
 
     def _holds(self, last: tuple[int, int, Sequence]) -> bool:
-        """Whether an entry is of a member as it was let in last."""
+        """Tell whether an entry is of a member as it was let in last."""
         _, order, sequence = last
         return self.members.get(sequence.id) is sequence and sequence.order == order
 
     @property
     def decoded(self) -> bool:
-        """Whether any member has had more than its first token since it was let in."""
+        """Tell whether any member has had more than its first token since it was let in."""
         return any(each.decoded or each.since < self.count for each in self.members.values())
 
     def wanted(self) -> int:

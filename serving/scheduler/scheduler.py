@@ -46,7 +46,7 @@ class Scheduler:
 
     @property
     def full(self) -> bool:
-        """Whether as many run as may."""
+        """Tell whether as many run as may."""
         return len(self.running) >= self.limits.max_num_seqs
 
     def abort(self, request_id: str) -> None:
@@ -161,7 +161,7 @@ class Scheduler:
         return step
 
     def _decoded(self) -> bool:
-        """Whether any that runs has had more than its first token since it was let in."""
+        """Tell whether any that runs has had more than its first token since it was let in."""
         return self._together.decoded or any(sequence.decoded for sequence in self._apart.values())
 
     def _go_on_all(self, step: Step) -> None:

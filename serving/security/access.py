@@ -68,12 +68,12 @@ class Access:
 
     @property
     def open_admin(self) -> bool:
-        """Whether the admin's calls need no key at all."""
+        """Tell whether the admin's calls need no key at all."""
         return self.loopback and not self.api and not self.admin
 
 
 def shows(authorization: str, digests: Iterable[bytes]) -> bool:
-    """Whether it is `Bearer` and one of the keys. All are compared, each in constant time."""
+    """Tell whether it is `Bearer` and one of the keys. All are compared, each in constant time."""
     scheme, _, token = authorization.partition(" ")
     given = digest(token)
     matches = [secrets.compare_digest(given, each) for each in digests]
@@ -81,7 +81,7 @@ def shows(authorization: str, digests: Iterable[bytes]) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address. A name other than localhost may be anybody's."""
+    """Tell whether only this machine reaches an address. A name other than localhost may be anybody's."""
     if host.lower() == "localhost":
         return True
     try:

@@ -69,7 +69,7 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """Whether it was served as its SLO class promises."""
+        """Tell whether it was served as its SLO class promises."""
         return not self.refused and self.ttft_s <= self.request.ttft_s and self.tpot_s <= self.request.tpot_s
 
 
@@ -103,11 +103,13 @@ class VirtualNode:
         rules: SchedulerRules,
         leaps: bool = True,
         listener: Listener | None = None,
+        on_release: Callable[[Release], None] = lambda release: None,
+        on_end: Callable[[float, Request], None] = lambda at_s, request: None,
     ) -> None:
         """One that `leaps` makes equal steps at once, with the same instants, and their figures in one record. Without
-        a `listener` all steps are kept as `records`, and the instants of all tokens."""
-        self.on_end: Callable[[float, Request], None] = lambda at_s, request: None
-        self.on_release: Callable[[Release], None] = lambda release: None
+        a `listener` all steps are kept as `records`, and the instants of all tokens. Whoever is responsible for several
+        devices hears of each release, and of each request that ends, and when."""
+        self._on_end, self._on_release = on_end, on_release
         self.index = index
         # Of those that have not ended.
         self.outcomes: dict[str, Outcome] = {}
@@ -185,7 +187,7 @@ class VirtualNode:
 
     @property
     def busy(self) -> bool:
-        """Whether there are requests that have not ended."""
+        """Tell whether there are requests that have not ended."""
         return self._left > 0
 
     def proceed(self) -> None:
@@ -247,7 +249,7 @@ class VirtualNode:
             self._timeline.append((self._tokens.given, ends_s))
         for chunk in release.chunks:
             self._note_edge(chunk, ends_s)
-        self.on_release(release)
+        self._on_release(release)
         if release.record is not None:
             (self._listener.stepped if self._listener else self.records.append)(release.record)
 
@@ -263,4 +265,4 @@ class VirtualNode:
             del self.outcomes[chunk.request_id]
             if self._listener:
                 self._listener.ended(outcome)
-            self.on_end(outcome.last_s, outcome.request)
+            self._on_end(outcome.last_s, outcome.request)

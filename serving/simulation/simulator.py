@@ -121,9 +121,9 @@ class Simulator:
         """A device is there, with nothing in it."""
         limits, rules = limits_of(self._scenario, figures), rules_of(self._scenario, figures)
         pricer, tier = self._pricer(emulated), self._tiers[index]
-        node = VirtualNode(index, pricer, tier, limits, rules, self._leaps, self._listener)
+        told = self._edge.released, partial(self._end, index)
+        node = VirtualNode(index, pricer, tier, limits, rules, self._leaps, self._listener, *told)
         node.engine.lease_s = LEASE_S if emulated.sharers > 1 else NEVER
-        node.on_end, node.on_release = partial(self._end, index), self._edge.released
         tier.left = emulated.condition.ext_share
         self._router.add(index, figures.token_s)
         self._edge.serves(index, emulated, limits)

@@ -58,6 +58,6 @@ class VirtualEdge:
 
 
 def forecasts(scenario: Scenario, classes: dict[str, SloClass], asked: set[str]) -> bool:
-    """Whether any request of the `asked` classes could be turned away because it would be late."""
+    """Tell whether any request of the `asked` classes could be turned away because it would be late."""
     named = asked | {scenario.default_slo}
     return scenario.early_rejection and any(each.ttft_s < NEVER for name, each in classes.items() if name in named)

@@ -142,7 +142,7 @@ class Conductor:
         self._go_on(index)
 
     def _has(self, key: str, point: Point, index: int) -> bool:
-        """Whether a point is there; if it is not, it will be, and the inquiry is told."""
+        """Tell whether a point is there; if it is not, it will be, and the inquiry is told."""
         if key not in self._known and key not in self._waiting and (run := self._store.get(key)) is not None:
             self._progress.kept += 1
             self._find(key, Finding(point, run.summary))

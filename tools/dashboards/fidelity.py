@@ -62,7 +62,7 @@ def clock() -> str:
 
 
 def figures() -> Panels:
-    """Whether latencies are the device's or the host's."""
+    """Tell whether latencies are the device's or the host's."""
     restarts = grown("foreserve_actor_restarts_total", window=RANGE)
     return [
         figure("Tokens late by", "Mean delay of tokens at their client's stream, over the mean modelled TTFT. From 5 % "

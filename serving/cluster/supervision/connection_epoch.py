@@ -1,11 +1,11 @@
-"""Whether what is on the other side is still the one that was told things."""
+"""Tell whether what is on the other side is still the one that was told things."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class Link:
-    """Whether a party can be called."""
+    """Tell whether a party can be called."""
 
     up: bool = True
     losses: int = 0

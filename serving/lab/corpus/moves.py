@@ -64,7 +64,7 @@ def name(known: Knowledge, draw: TextDraw) -> Exchange:
 
 
 def confirm(known: Knowledge, draw: TextDraw) -> Exchange:
-    """Whether something is what one thinks."""
+    """Tell whether something is what one thinks."""
     concept, other = draw.some([concept for concept in known.concepts if concept.kind == "one"], 2)
     right = draw.chance(0.5)
     claimed = (concept if right else other).definition

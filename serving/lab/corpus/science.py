@@ -44,7 +44,7 @@ def element(draw: TextDraw) -> Exchange:
 
 
 def _said(text: str, first: str, symbol: str, kind: str) -> bool:
-    """Whether the first sentence says this already."""
+    """Tell whether the first sentence says this already."""
     return (text == f"Its symbol is {symbol}." and f"symbol {symbol}." in first) or (
         text == f"It is a {kind}." and kind in first
     )

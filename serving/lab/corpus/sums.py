@@ -72,7 +72,7 @@ def factors(number: int) -> list[int]:
 
 
 def prime(draw: TextDraw) -> Exchange:
-    """Whether a number is prime, or its factorisation."""
+    """Tell whether a number is prime, or its factorisation."""
     number = draw.number(4, 600)
     found = factors(number)
     product = " * ".join(map(str, found))

@@ -1,1 +1,1 @@
-"""Whether a batch decodes plainly (AR) or speculates (SD): one policy a file, by its name."""
+"""Tell whether a batch decodes plainly (AR) or speculates (SD): one policy a file, by its name."""

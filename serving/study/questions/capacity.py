@@ -117,8 +117,8 @@ class Capacity:
         return None if above.load / below.load <= 1 + self.tolerance else sqrt(below.load * above.load)
 
     def _may_be_a_dip(self, tried: list["Tried"]) -> bool:
-        """Whether the highest loads that were tried fail, but not by far, and not twice: where a device changes its
-        mode, more load can be served better."""
+        """Tell whether the highest loads that were tried fail, but not by far, and not twice: where a device changes
+        its mode, more load can be served better."""
         failed = list(takewhile(lambda each: not each.holds, sorted(tried, reverse=True)))
         return len(failed) <= DIP and failed[0].attainment >= self.attainment * NOT_FAR
 
@@ -142,7 +142,7 @@ def _edge(tried: list["Tried"]) -> tuple["Tried | None", "Tried | None"]:
 
 
 def _is_as_much(before: "Tried", now: "Tried") -> bool:
-    """Whether twice the load brought no more requests a second."""
+    """Tell whether twice the load brought no more requests a second."""
     return before.holds and now.load > before.load and _offered(now.findings) < SAME * _offered(before.findings)
 
 

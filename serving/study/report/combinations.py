@@ -69,7 +69,7 @@ class Combination:
 
     @cached_property
     def has_loads(self) -> bool:
-        """Whether there is a curve to draw."""
+        """Tell whether there is a curve to draw."""
         return len(self.ats) > 1
 
 

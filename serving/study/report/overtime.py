@@ -140,6 +140,6 @@ def _unit(of_each: list[Columns]) -> tuple[str, float]:
 
 
 def _alike(of_each: list[Columns]) -> bool:
-    """Whether all runs took about as long."""
+    """Tell whether all runs took about as long."""
     ends = [bins["end_s"] for bins in of_each]
     return bool(max(ends) < 1.5 * min(ends))

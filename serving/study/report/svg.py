@@ -89,7 +89,7 @@ def percent(axis: Axis) -> None:
 
 
 def wide(values: Sequence[float]) -> bool:
-    """Whether they are told better by factors."""
+    """Tell whether they are told better by factors."""
     return min(values, default=0) > 0 and max(values) / min(values) > WIDE
 
 

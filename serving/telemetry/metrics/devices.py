@@ -180,7 +180,7 @@ class DeviceMetrics:
         return 0.0 if self._works(index) else self._now()
 
     def _works(self, index: int) -> bool:
-        """Whether a device has anything to do: if so, the record of its next step says since when."""
+        """Tell whether a device has anything to do: if so, the record of its next step says since when."""
         return index in self._last or self._in_flight(index) > 0
 
     def _switch(self, index: int, on: bool) -> None:

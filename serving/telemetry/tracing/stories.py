@@ -92,10 +92,10 @@ class Stories(Observer):
 
 
 def refused(call: Call) -> bool:
-    """Whether a call was answered with an error: HTTP's number, or gRPC's name, says so."""
+    """Tell whether a call was answered with an error: HTTP's number, or gRPC's name, says so."""
     return call.status[:1] > "3"
 
 
 def asks_for_text(route: str) -> bool:
-    """Whether a call of this path, or gRPC method, asks for text to be generated."""
+    """Tell whether a call of this path, or gRPC method, asks for text to be generated."""
     return route.endswith(("/completions", "Completion", "/responses", "/messages", "/Generate"))

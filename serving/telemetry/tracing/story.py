@@ -64,7 +64,7 @@ class Course:
     overdue: int = 0
     ended_s: float | None = None
     computing: bool = False
-    """Whether it is its prompt (again) that is computed, as far as we know."""
+    """Tell whether it is its prompt (again) that is computed, as far as we know."""
 
     def step(self, record: StepRecord, tokens: int) -> None:
         """A step that it took part in."""
@@ -91,13 +91,13 @@ class Course:
 
     @property
     def met(self) -> bool | None:
-        """Whether it was served as it was promised, as the metrics count it; None if its client did not wait for it."""
+        """Tell whether it was served as it was promised, as metrics count it; None if its client did not wait."""
         flight = self.flight
         return None if flight.finish in ("", "abort") else not missed_by(flight) and flight.finish != "error"
 
     @property
     def failed(self) -> bool:
-        """Whether it ended before it was complete: its client went, or it could not be served."""
+        """Tell whether it ended before it was complete: its client went, or it could not be served."""
         return self.flight.finish in ("", "abort", "error")
 
     @property
@@ -138,7 +138,7 @@ class Story:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing more is to come."""
+        """Tell whether nothing more is to come."""
         return self.ended_s is not None and all(course.ended_s is not None for course in self.courses)
 
     @property

@@ -87,7 +87,7 @@ def treatments(found: AcceptanceRecord) -> Iterator[Claim]:
 
 
 def both_axes(found: AcceptanceRecord) -> Iterator[Claim]:
-    """Whether scaling experts and bits together pays (Fig. 5b), and where bits end."""
+    """Tell whether scaling experts and bits together pays (Fig. 5b), and where bits end."""
     points = found.figures.get("fig5b", [])
     joint = [p for p in points if p.case.share < 1 and p.case.bits < 8]
     text = "Experts and bits scaled together have more accepted than either alone, at equal bytes held"

@@ -65,7 +65,7 @@ class AnswerView:
         return f"at {at.load_label}, the highest at which {which} keeps the targets"
 
     def keeps(self, at: At) -> bool:
-        """Whether it does as is asked."""
+        """Tell whether it does as is asked."""
         return at["attainment"] >= self.share
 
     def rank(self, combination: Combination) -> Any:
