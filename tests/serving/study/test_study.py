@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -141,9 +142,11 @@ def test_the_examples_answer_in_small(name: str, cores: int, tmp_path: Path) -> 
 
 
 def test_the_command_goes_on_after_it_was_ended(tmp_path: Path) -> None:
-    path, out = written(tmp_path, SWEEP.replace("requests = 60", "requests = 6000")), tmp_path / "out"
+    path, out = written(tmp_path, SWEEP.replace("requests = 60", "requests = 1500")), tmp_path / "out"
     command = [FORESERVE, "study", str(path), "--out", str(out), "--cores", "1"]
-    first = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    # Of what was started in the background, Ctrl-C would be ignored.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    first = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, preexec_fn=heed)
     while not list((out / "points").glob("*.msgpack")) and first.poll() is None:
         time.sleep(0.05)
     first.send_signal(signal.SIGINT)
