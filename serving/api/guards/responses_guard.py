@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from openai.types.responses import ResponseOutputMessage
 from pydantic import TypeAdapter, ValidationError
 from vllm.entrypoints.openai.responses.protocol import ResponseInputOutputItem
 
@@ -22,9 +23,14 @@ def check_input(items: Any) -> None:
     for index, item in enumerate(items):
         _check_count(f"input.{index}", item, MOST_IN_ITEM)
         try:
-            _item.validate_python(item)
+            read = _item.validate_python(item)
         except ValidationError:
             raise OutOfBounds(f"input.{index}", "is none of the items that OpenAI's Responses API has.") from None
+        # vLLM takes the first part, and fails if there is none, or if it is no text.
+        empty = isinstance(item, dict) and item.get("role") == "assistant" and item.get("content") == []
+        refusal = isinstance(read, ResponseOutputMessage) and not hasattr(next(iter(read.content), None), "text")
+        if empty or refusal:
+            raise OutOfBounds(f"input.{index}", "is a message of the assistant whose `content` begins with no text.")
 
 
 def _check_count(field: str, value: Any, most: int) -> None:
