@@ -58,7 +58,16 @@ class Admission:
         """Take a request on, or say why not. Raises `BadWish`."""
         wishes, now_s = self.reader.read(call.headers, extra_args, call.body), self.clock.now()
         key, waited_s = self.keys.name_of(call), now_s - call.arrival_s
-        asked = Asked(*work[1:4], key, wishes.ttft_s, waited_s, call.counted, work.device)
+        asked = Asked(
+            work.prompt_tokens,
+            work.max_tokens,
+            work.n,
+            key=key,
+            ttft_s=wishes.ttft_s,
+            waited_s=waited_s,
+            charged=call.counted,
+            device=work.device,
+        )
         refusal = self.rules.judge(asked, in_flight + self.set_aside, now_s)
         call.answer |= self.rules.limits_of(key).headers(now_s, self.clock.speed)
         if refusal is not None:

@@ -14,6 +14,7 @@ from serving.cluster.streams.stream import Address
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
 from serving.flight import Flight
 from serving.policies.router import Router
+from serving.scenario.active_faults import tier_of
 from serving.scenario.fleet import FleetError
 from serving.scenario.refused import Refused, Unknown
 from serving.usage_error import UsageError
@@ -152,8 +153,7 @@ class Devices:
 
     def tier(self, index: int) -> range:
         """The devices that are, were, or may come to be on the LPDDR tier of a device, itself included."""
-        sharers = self.nodes[index].emulated.sharers
-        return range(index - index % sharers, index - index % sharers + sharers)
+        return tier_of(index, self.nodes[index].emulated.sharers)
 
     @property
     def kept(self) -> list[Node]:

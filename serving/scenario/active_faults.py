@@ -7,6 +7,12 @@ from device_model.condition import Condition
 from serving.scenario.faults import LPDDR, STALL, Fault, FaultEvent, condition_of
 
 
+def tier_of(device: int, sharers: int) -> range:
+    """The devices that are, were, or may come to be on the LPDDR tier of a device, itself included."""
+    first = device - device % sharers
+    return range(first, first + sharers)
+
+
 class Active(NamedTuple):
     """An occurrence of a fault that is on a device until an instant, if nobody clears it before."""
 

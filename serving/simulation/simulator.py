@@ -21,7 +21,7 @@ from serving.device.traced_pricing import Traced
 from serving.policies.router import Router
 from serving.policies.routing import make_policy
 from serving.policies.step_options import StepOptions
-from serving.scenario.active_faults import ActiveFaults
+from serving.scenario.active_faults import ActiveFaults, tier_of
 from serving.scenario.faults import LOST, STALL, Fault, FaultEvent
 from serving.scenario.scenario import Scenario
 from serving.simulation.fault_timeline import FaultTimeline
@@ -78,7 +78,7 @@ class Simulator:
         self._coming: list[tuple[float, int, int]] = []
         self._ended: deque[tuple[float, Request]] = deque()
         self._timeline = FaultTimeline(scenario, len(fleet))
-        self._active = ActiveFaults(partial(_tier, scenario.shared_ext))
+        self._active = ActiveFaults(partial(tier_of, sharers=scenario.shared_ext))
         self._lost: set[int] = set()
 
     def serve(self, requests: Iterable[Request]) -> tuple[list[Outcome], list[StepRecord]]:
@@ -237,9 +237,3 @@ class Simulator:
         self.nodes[index].begin_again(gone, at_s)
         if self._listener:
             self._listener.back(index, at_s)
-
-
-def _tier(sharers: int, index: int) -> range:
-    """The devices that share an LPDDR tier with one, itself included."""
-    first = index - index % sharers
-    return range(first, first + sharers)
