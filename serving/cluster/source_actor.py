@@ -20,8 +20,10 @@ class TokenSource:
 
         os.nice(niceness)
         prepare_environment(token_model)
+        from serving.token_source.rendezvous import meet_in_run_folder
         from serving.token_source.vllm_source import VllmSource
 
+        meet_in_run_folder()
         self._devices: dict[int, tuple[Address, Sender[list[Chunk]]]] = {}
         self._source = VllmSource(engine_args(flags), ahead, self._deliver)
 

@@ -6,17 +6,13 @@ import os
 from argparse import Namespace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from serving.scenario.scenario import Scenario, ScenarioError
 
-if TYPE_CHECKING:
-    pass
-
-
 CPU_KERNELS = "foreserve_cpu"
-WORKER = "serving.token_source.routed_worker.RoutedWorker"
 """The name under which vLLM knows the kernels of `cpu_kernels`."""
+WORKER = "serving.token_source.routed_worker.RoutedWorker"
 
 
 def prepare_environment(token_model: str) -> None:

@@ -189,7 +189,8 @@ def test_of_a_burst_of_streams_those_without_a_place_get_a_status_and_no_stream(
         headers = {"Authorization": f"Bearer {SECRET}"}
         with httpx.stream("POST", f"{small_emulator.http_url}/v1/completions", json=body, headers=headers) as answer:
             text = "".join(answer.iter_text())
-            assert answer.status_code == 429 or "error" not in text
+            # The model may well write of an error, and then in quotes that JSON has escaped.
+            assert answer.status_code == 429 or '"error":' not in text
             assert answer.status_code == 200 or int(answer.headers["retry-after"]) >= 1
             return answer.status_code
 
