@@ -20,7 +20,9 @@ from serving.api.listening import Listening
 from serving.edge.async_llm import PacedEngine
 from serving.edge.preflight import Bringup
 
-KEEP_ALIVE_S = 5
+# Longer than clients keep a connection that they may use again (httpx, and so the openai client, for 5 s): else one is
+# closed now and then in the moment in which a request is sent through it.
+KEEP_ALIVE_S = 75
 GRACE_S = 2
 LOOK_S = 0.01
 

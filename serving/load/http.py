@@ -195,7 +195,7 @@ def error_text(content: bytes) -> str:
     """What an error response says."""
     try:
         value: Any = msgspec.json.decode(content)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):  # whatever answers there
         value = content.decode(errors="replace").strip()
     return message_of(value) or "(no message)"
 
