@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
+TOKENIZER = Path(__file__).parent / "tokenizer.json"
 HEAD, TAIL = 40, 24
 # A token has about 4 letters of English; code and other scripts have fewer. This many are enough for any of them.
 LETTERS = 12
@@ -18,8 +19,8 @@ LETTERS = 12
 class PromptReader:
     """MiniLM's own tokens (WordPiece, without capitals)."""
 
-    def __init__(self, folder: Path) -> None:
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    def __init__(self) -> None:
+        self._tokenizer = Tokenizer.from_file(str(TOKENIZER))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         # What the tokenizer puts around nothing.

@@ -1,6 +1,6 @@
 """The classifier for an event loop: a thread of its own, which takes all that waits as one batch when it becomes free.
 
-torch gives up Python's lock while it computes, so the loop goes on meanwhile; README.md has what it was measured to
+numpy gives up Python's lock while it computes, so the loop goes on meanwhile; README.md has what it was measured to
 cost the loop.
 """
 

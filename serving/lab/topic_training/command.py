@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
 
 from serving.lab.topic_training.generate import generate, mistyped, wrapped
 from serving.lab.topic_training.train import accuracy, train

@@ -13,8 +13,10 @@ from random import Random
 import torch
 import torch.nn.functional as F
 
+from serving.lab.topic_training.encoder import Encoder, Layer, model_folder, pooled
+from serving.lab.topic_training.pack import packed
 from serving.topics.classifier import Classifier
-from serving.topics.encoder import LINEAR, WIDTH, Encoder, Layer, Weights, model_folder, pooled
+from serving.topics.encoder import LINEAR, WIDTH, Tensors
 from serving.topics.labelled import Labelled
 from serving.topics.names import NAMES
 from serving.topics.reading import PromptReader
@@ -44,26 +46,24 @@ def examples(prompts: Sequence[Labelled], reader: PromptReader, encoder: Encoder
     return found
 
 
-def train(prompts: Sequence[Labelled], seed: int) -> Weights:
-    """Weights for a `Classifier`, learnt from the prompts."""
+def train(prompts: Sequence[Labelled], seed: int) -> Tensors:
+    """Tensors for a `Classifier`, learnt from the prompts."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    folder = model_folder()
-    encoder = Encoder(folder)
+    encoder = Encoder(model_folder())
     learnt = _start(encoder.layers[-1])
-    trainer = _Trainer(encoder.layers[-1], learnt, examples(prompts, PromptReader(folder), encoder), Random(seed))
+    trainer = _Trainer(encoder.layers[-1], learnt, examples(prompts, PromptReader(), encoder), Random(seed))
     for epoch in range(EPOCHS):
         started_s = time.monotonic()
         loss = trainer.epoch()
         took = f"{time.monotonic() - started_s:.0f} s"
         print(f"Epoch {epoch + 1} of {EPOCHS}: loss {loss:.3f}, {took}", file=sys.stderr, flush=True)
-    return {name: tensor.detach() for name, tensor in learnt.items()}
+    return packed(encoder, learnt)
 
 
-def accuracy(weights: Weights, prompts: Sequence[Labelled]) -> float:
-    """The share of the prompts that get their own topic with these weights."""
-    folder = model_folder()
-    found = Classifier(PromptReader(folder), Encoder(folder), weights).classify([prompt.prompt for prompt in prompts])
+def accuracy(tensors: Tensors, prompts: Sequence[Labelled]) -> float:
+    """The share of the prompts that get their own topic with these tensors."""
+    found = Classifier(PromptReader(), tensors).classify([prompt.prompt for prompt in prompts])
     return sum(topic.name == prompt.topic for topic, prompt in zip(found, prompts, strict=True)) / len(prompts)
 
 

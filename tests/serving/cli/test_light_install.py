@@ -30,7 +30,7 @@ def foreserve(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
 
 
-@pytest.mark.parametrize("command", [["serve"], ["bench", "--quick"], ["classify", "hello"], ["train-bundled"]])
+@pytest.mark.parametrize("command", [["serve"], ["bench", "--quick"], ["train-topics"], ["train-bundled"]])
 def test_what_needs_more_says_what_to_install(tmp_path: Path, command: list[str]) -> None:
     told = foreserve(tmp_path, *command)
     assert told.returncode == 2 and "Traceback" not in told.stderr
@@ -41,6 +41,12 @@ def test_the_device_model_needs_neither(tmp_path: Path) -> None:
     told = foreserve(tmp_path, "validate", "--json")
     assert told.returncode == 0, told.stderr
     assert json.loads(told.stdout)
+
+
+def test_neither_do_topics(tmp_path: Path) -> None:
+    told = foreserve(tmp_path, "classify", "--json", str(ROOT / "tests/serving/topics/blind.tsv"))
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout)["accuracy"] > 0.9
 
 
 @pytest.mark.slow

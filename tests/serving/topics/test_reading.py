@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.topics.encoder import model_folder
 from serving.topics.reading import HEAD, TAIL, PromptReader
 
-READER = PromptReader(model_folder())
+READER = PromptReader()
 
 
 @given(st.text(st.characters(), max_size=200), st.integers(1, 40))

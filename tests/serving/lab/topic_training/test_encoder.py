@@ -4,8 +4,9 @@ import pytest
 import torch
 from transformers import BertModel
 
-from serving.topics import encoder
-from serving.topics.encoder import LAYERS, LINEAR, WIDTH, Encoder, model_folder, pooled
+from serving.lab.topic_training import encoder
+from serving.lab.topic_training.encoder import Encoder, model_folder, pooled
+from serving.topics.encoder import LAYERS, LINEAR, WIDTH
 from serving.topics.reading import PromptReader
 from serving.usage_error import UsageError
 
@@ -14,7 +15,7 @@ PROMPTS = ["hi", "Is a verbal agreement binding in Germany?", "x " * 200, ""]
 
 @pytest.fixture(scope="module")
 def tokens():
-    reader = PromptReader(model_folder())
+    reader = PromptReader()
     return [reader.read(prompt) for prompt in PROMPTS]
 
 
@@ -58,13 +59,6 @@ def test_a_change_adds_the_product_of_its_matrices_and_leaves_the_layer_as_it_wa
     for name in LINEAR:
         torch.testing.assert_close(changed.linear[name][0], before[name] + 1.0)
         assert torch.equal(layer.linear[name][0], before[name])
-
-
-def test_half_precision_is_near_enough(ours, tokens):
-    lengths = [len(prompt) for prompt in tokens]
-    exact = ours.states(tokens)
-    below = ours.states(tokens, LAYERS - 1)
-    torch.testing.assert_close(ours.layers[-1].halved()(below, lengths), exact, atol=5e-3, rtol=5e-3)
 
 
 def test_without_its_package_it_says_what_is_missing(monkeypatch):
