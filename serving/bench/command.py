@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import uvloop
 from rich.console import Console
-from rich.table import Table
 
 from serving.bench.device_model import probes
 from serving.bench.metrics import metrics_cost
@@ -23,6 +22,7 @@ from serving.bench.virtual_time import day_pace, virtual_pace
 from serving.load.options import LoadOptions
 from serving.load.report import Report
 from serving.load.run import run_load
+from serving.presentation.table import Table
 from serving.process.process_priority import settle
 from serving.process.server_process import Child, server
 from serving.telemetry.step_log import read_step_log
@@ -170,9 +170,7 @@ def print_table(results: dict[str, Any]) -> None:
     console = Console()
     console.print(f"Ready in {results['ready_s']} s")
     for name in ("pacing", "itl", "probe", "decisions"):
-        table = Table(*results[name][0], title=name)
-        for row in results[name]:
-            table.add_row(*(str(value) for value in row.values()))
-        console.print(table)
+        rows = [[str(value) for value in row.values()] for row in results[name]]
+        console.print(Table(list(results[name][0]), rows, name))
     for name, value in (results["metrics"] | results["virtual"] | results["study"] | results["stream"]).items():
         console.print(f"{name}: {value:,}" if isinstance(value, int | float) else f"{name}: {value}")

@@ -4,16 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
+from serving.presentation.table import Table
+from serving.presentation.wide_console import wide_console
 from serving.topics.classifier import Classifier
 from serving.topics.labelled import read_labelled
 from serving.topics.measure import Measured, measure
 from serving.topics.names import NAMES
 
-WIDTH = 130
 SHOWN = 20  # of the prompts that got another topic than theirs
 
 
@@ -49,22 +46,21 @@ def to_json(measured: Measured) -> dict[str, Any]:
 
 def print_tables(measured: Measured) -> None:
     """The same for people: the confusion, and the first of the prompts that were taken for something else."""
-    console = Console()
-    console.width = max(console.width, WIDTH)
-    table = Table("true \\ predicted", *NAMES, "right")
+    console = wide_console()
+    rows = []
     for row, counts in measured.confusion.items():
         total = sum(counts.values())
-        table.add_row(row, *map(str, counts.values()), f"{100 * counts[row] / total:.1f} %" if total else "-")
-    console.print(table)
+        rows.append([row, *map(str, counts.values()), f"{100 * counts[row] / total:.1f} %" if total else "-"])
+    console.print(Table(["true \\ predicted", *NAMES, "right"], rows))
     pairs = list(zip(measured.prompts, measured.topics, strict=True))
     wrong = [(asked, found) for asked, found in pairs if asked.topic != found.name]
     if wrong:
-        listed = Table("line", "topic", "predicted", "confidence", "prompt", title=f"{len(wrong)} taken for another")
-        for asked, found in wrong[:SHOWN]:
-            listed.add_row(
-                str(asked.line), asked.topic, found.name, f"{found.confidence:.2f}", escape(asked.prompt[:80])
-            )
-        console.print(listed)
+        heads = ["line", "topic", "predicted", "confidence", "prompt"]
+        first = [
+            [str(asked.line), asked.topic, found.name, f"{found.confidence:.2f}", asked.prompt[:80]]
+            for asked, found in wrong[:SHOWN]
+        ]
+        console.print(Table(heads, first, f"{len(wrong)} taken for another", words=(1, 2, 4)))
     console.print(
         f"{len(pairs)} prompts, {100 * measured.accuracy:.1f} % right; one at a time on one core: "
         f"{measured.latency_ms(50):.1f} ms at the median, {measured.latency_ms(99):.1f} ms at the 99th percentile.",

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 RESULTS = Path("results")
 MOST_SHOWN, MOST_NAMED = 40, 3
-WIDE = 200
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -81,12 +80,10 @@ def _say_failed(results: "Results") -> None:
 
 def _print_answers(results: "Results", points: list[dict[str, Any]]) -> None:
     """The answers as a table; if there are none, the points."""
-    from rich.console import Console
-
+    from serving.presentation.wide_console import wide_console
     from serving.study.terminal_table import table_of
 
-    # Where nobody's window says how wide it may be, nothing is cut off.
-    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
+    console = wide_console()
     made = [row for row in points if not row["error"]]
     console.print(results.study.title, style="bold", highlight=False, markup=False)
     if not made:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from device_model.experts.locality import fit, in_lanes, law, lru_hit_rate, runs, top_quarter, touched, usage
 from device_model.experts.route_map import RouteMap, Routers
@@ -16,6 +15,8 @@ from device_model.load import load_setup
 from device_model.specs.table3 import TABLE3
 from device_model.step import IntArray
 from serving.lab.corpus import corpus
+from serving.presentation.table import Table
+from serving.presentation.wide_console import wide_console
 from serving.process.output_folder import make_folder
 from serving.simulation.recorded_routes import record
 from serving.token_source.route_profile import Profiled, profile
@@ -27,7 +28,6 @@ BATCHES = (1, 2, 4, 8, 16, 32)
 RUNS = (1, 2, 4, 8, 16, 32)
 STEPS = 200
 TOPIC_BATCH = 4
-WIDTH = 130
 HARDWARE = "elmoe3d-8gb"
 MODELS = ("qwen3-30b-a3b", "glm-4.7-flash", "deepseek-v2-lite", "gpt-oss-20b")
 
@@ -55,7 +55,7 @@ def locality(token_model: str, prompts: int, tokens: int, seed: int, written: Wr
         record([(each.topic, each.all_routes) for each in found], written.record)
     result = measure(found, format_of(token_model).routers, seed)
     result |= {"prompts_per_topic": prompts, "tokens_per_request": tokens, "seed": seed}
-    print_result(Console(width=WIDTH), result)
+    print_result(wide_console(), result)
     if out is not None:
         from serving.lab.locality_plots import draw
 
@@ -137,35 +137,29 @@ def _as_model(requests: Requests, source: Routers, name: str, seed: int) -> list
 def print_result(console: Console, result: Result) -> None:
     """Tables on the terminal."""
     _print_hits(console, result)
-    unique = Table("tokens", "of as many requests", "law", "of one request", "law", title="Share of experts touched")
-    for row in result["touched"]:
-        shares = [row[key] for key in ("between_requests", "law_between", "within_a_request", "law_within")]
-        unique.add_row(str(row["tokens"]), *(f"{share:.3f}" for share in shares))
-    console.print(unique)
-    models = Table(
-        "model", "batch", *(f"{share:.3g}" for share in SHARES), title="As another model, hits in %: trace / its law"
-    )
+    keys = ("between_requests", "law_between", "within_a_request", "law_within")
+    unique = [[str(row["tokens"]), *(f"{row[key]:.3f}" for key in keys)] for row in result["touched"]]
+    heads = ["tokens", "of as many requests", "law", "of one request", "law"]
+    console.print(Table(heads, unique, "Share of experts touched"))
+    models = []
     for name in MODELS:
         for batch in (1, 8):
             rows = [row for row in result["models"] if (row["model"], row["batch"]) == (name, batch)]
-            models.add_row(name, str(batch), *map(_percent, rows))
-    console.print(models)
-    quarters = Table("topic", "by layer", title="Share of a topic's choices that its top quarter of experts gets")
-    for topic, layers in result["top_quarter"].items():
-        quarters.add_row(topic, "  ".join(f"{share:.2f}" for share in layers))
-    console.print(quarters)
+            models.append([name, str(batch), *map(_percent, rows)])
+    heads = ["model", "batch", *(f"{share:.3g}" for share in SHARES)]
+    console.print(Table(heads, models, "As another model, hits in %: trace / its law"))
+    quarters = [[topic, "  ".join(f"{share:.2f}" for share in own)] for topic, own in result["top_quarter"].items()]
+    title = "Share of a topic's choices that its top quarter of experts gets"
+    console.print(Table(["topic", "by layer"], quarters, title))
     fitted = ", ".join(f"{name} {value:.3f}" for name, value in result["fitted"].items())
     console.print(f"Laws fitted to this routing: {fitted} (what {TABLE3.name} was fitted with: specs/calibration)")
 
 
 def _print_hits(console: Console, result: Result) -> None:
-    table = Table(
-        "batch", *(f"{share:.3g}" for share in SHARES), title="LRU hits by share of experts held: trace / law"
-    )
-    for batch in BATCHES:
-        rows = [row for row in result["hits"] if row["batch"] == batch]
-        table.add_row(str(batch), *map(_percent, rows))
-    console.print(table)
+    by_batch = {batch: [row for row in result["hits"] if row["batch"] == batch] for batch in BATCHES}
+    lines = [[str(batch), *map(_percent, rows)] for batch, rows in by_batch.items()]
+    heads = ["batch", *(f"{share:.3g}" for share in SHARES)]
+    console.print(Table(heads, lines, "LRU hits by share of experts held: trace / law"))
     off = [abs(row["trace"] - row["law"]) for row in result["hits"]]
     console.print(f"Trace against law: {np.mean(off):.3f} apart on average, at most {max(off):.3f}")
 

@@ -3,25 +3,27 @@
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from serving.presentation.picture import panels, write_png
 
 Result = dict[str, Any]
 
 
 def draw(result: Result, path: Path) -> None:
+    """Write it as PNG."""
+    write_png({path.stem: lambda: drawn(result)}, path.parent)
+
+
+def drawn(result: Result) -> Figure:
     """Four panels: misses over the batch, experts touched together, misses by model, misses by topic."""
-    figure, panels = plt.subplots(2, 2, figsize=(12, 9), layout="constrained")
-    _by_batch(panels[0, 0], result)
-    _touched(panels[0, 1], result)
-    _by_model(panels[1, 0], result)
-    _by_topic(panels[1, 1], result)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    figure, grid = panels((12, 9), 2, 2)
+    _by_batch(grid[0, 0], result)
+    _touched(grid[0, 1], result)
+    _by_model(grid[1, 0], result)
+    _by_topic(grid[1, 1], result)
+    return figure
 
 
 def _by_batch(axes: Axes, result: Result) -> None:

@@ -5,13 +5,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from serving.load.client import RequestTimes
 from serving.load.emulator import Fidelity
 from serving.load.options import Slos
 from serving.load.summary import Goodput, Quantiles, Summary
+from serving.presentation.table import Table
 
 LAG_WORTH_SAYING_S = 0.005  # A client whose p99 is later than this was short of processor itself.
 COALESCED = 1.01  # Tokens a chunk that are worth saying.
@@ -84,24 +84,17 @@ class Report:
             console.print(note, soft_wrap=True)
 
     def _latencies(self) -> Table:
-        table = Table(box=None, pad_edge=False)
-        table.add_column("")
-        for column in ("mean", "p50", "p90", "p99"):
-            table.add_column(column, justify="right")
-        for name in ("ttft", "tpot", "itl", "e2e"):
-            table.add_row(f"{name.upper()} (ms)", *_milliseconds(getattr(self.summary, f"{name}_s")))
-        return table
+        names = ("ttft", "tpot", "itl", "e2e")
+        rows = [[f"{name.upper()} (ms)", *_milliseconds(getattr(self.summary, f"{name}_s"))] for name in names]
+        return Table(["", "mean", "p50", "p90", "p99"], rows)
 
     def _by_class(self) -> Table:
-        table = Table(box=None, pad_edge=False)
-        table.add_column("SLO class")
-        for column in ("completed", "TTFT mean", "p99", "TPOT mean", "p99 (ms)"):
-            table.add_column(column, justify="right")
+        rows = []
         for name, s in self.classes.items():
             figures = [_milliseconds(quantiles) for quantiles in (s.ttft_s, s.tpot_s)]
             cells = [figure[place] for figure in figures for place in (0, -1)]
-            table.add_row(name or "(none)", f"{s.completed} of {s.requests}", *cells)
-        return table
+            rows.append([name or "(none)", f"{s.completed} of {s.requests}", *cells])
+        return Table(["SLO class", "completed", "TTFT mean", "p99", "TPOT mean", "p99 (ms)"], rows)
 
     def _title(self) -> str:
         if self.fidelity is None:

@@ -1,18 +1,18 @@
 """What `foreserve parity` says: tables and sentences for people, JSON and CSV for everything else."""
 
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from serving.parity.figures import CLIENT, DEVICE, METRICS, PLANNED, SIDES, STATISTICS, ComparedRow, quantiles
 from serving.parity.run import Parity
 from serving.parity.verdict import FEW, LIMITS
+from serving.presentation.csv_rows import write_csv as write_rows
+from serving.presentation.table import Table
 from serving.types import StepRecord
 
 HEADS = ("client", "device", "as arrived", "as planned")
@@ -88,18 +88,11 @@ def to_json(found: Parity) -> dict[str, Any]:
 
 def write_csv(found: Parity, path: Path) -> None:
     """A line for each request. Raises OSError."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        lines = [_flat(row) for row in found.rows]
-        writer = csv.DictWriter(file, list(lines[0]) if lines else ["id"])
-        writer.writeheader()
-        writer.writerows(lines)
+    write_rows([_flat(row) for row in found.rows], path, ["id"])
 
 
 def _figures(found: Parity) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("ms")
-    for head in (*HEADS, "device", "client", "if late", "by chance"):
-        table.add_column(head, justify="right")
+    lines = []
     for metric in METRICS:
         by_side = [quantiles(found.rows, side, metric) for side in SIDES]
         for statistic in STATISTICS:
@@ -110,22 +103,21 @@ def _figures(found: Parity) -> Table:
             late_s, chance_s = found.spreads[metric, statistic]
             cells = [f"{values[side] * 1e3:,.2f}" for side in SIDES] + [f"{share:+.2%}" for share in shares]
             cells += [f"{late_s * 1e3:,.2f}", f"±{chance_s / late_s:.2%}" if late_s else "-"]
-            table.add_row(f"{metric.removesuffix('_s').upper()} {statistic}", *cells)
-    return table
+            lines.append([f"{metric.removesuffix('_s').upper()} {statistic}", *cells])
+    return Table(["ms", *HEADS, "device", "client", "if late", "by chance"], lines)
 
 
 def _worst(rows: Sequence[ComparedRow]) -> Table:
     """The requests whose first token came at the most different times, live on the device and as planned."""
     title = f"Of {len(rows)} requests those that differ most, in ms (all: --csv, --json)"
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="")
-    for head in ("request", "arrived later", "TTFT device", "as planned", "TPOT device", "as planned", ""):
-        table.add_column(head, justify="left" if head in ("request", "") else "right")
+    lines = []
     for row in sorted(rows, key=_apart_s, reverse=True)[:WORST]:
         device, planned = row.times[DEVICE], row.times[PLANNED]
         seconds = (row.late_s, device.ttft_s, planned.ttft_s, device.tpot_s, planned.tpot_s)
         cells = ["-" if value is None else f"{value * 1e3:,.2f}" for value in seconds]
-        table.add_row(row.id, *cells, "slipped a step" if row.slipped else "")
-    return table
+        lines.append([row.id, *cells, "slipped a step" if row.slipped else ""])
+    heads = ("request", "arrived later", "TTFT device", "as planned", "TPOT device", "as planned", "")
+    return Table(heads, lines, title, words=(0, len(heads) - 1))
 
 
 def _apart_s(row: ComparedRow) -> float:

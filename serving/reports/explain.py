@@ -1,9 +1,9 @@
 """`foreserve explain`: which operator of a step runs where, why, and what it costs."""
 
+from itertools import accumulate
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.table import Table
 
 from device_model.device import RooflineDevice
 from device_model.load import load_device
@@ -11,6 +11,8 @@ from device_model.roofline import Part, Stage
 from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepCost, StepPlan
 from serving.policies.step_options import StepOptions
+from serving.presentation.table import Table
+from serving.presentation.wide_console import wide_console
 from serving.usage_error import UsageError
 
 
@@ -30,7 +32,7 @@ def explain(names: tuple[str, str, str], drafts: Drafts, batch: int, context: in
     _check(device, batch, context, draft, depth)
     plan = StepPlan.of(*[(1, context)] * batch, draft=shape)
     cost = next(iter(device.probe(plan)))
-    console = Console()
+    console = wide_console()
     console.print(
         f"{names[2]} on {names[0]} ({names[1]}): a step of {batch} sequences with {context} tokens of context"
     )
@@ -64,22 +66,10 @@ def _shape(device: RooflineDevice, depth: int | None) -> DraftShape | None:
 
 def _table(stage: Stage) -> Table:
     times = "" if stage.repeats == 1 else f", {stage.repeats} passes; one of them:"
-    table = Table(
-        "operator",
-        "unit",
-        "ms",
-        "bound by",
-        "GMAC",
-        "HB MB",
-        "written",
-        "EXT MB",
-        "why there",
-        title=stage.name + times,
-    )
-    for group in stage.groups:
-        for part in group:
-            table.add_row(*_row(part), end_section=part is group[-1])
-    return table
+    heads = ["operator", "unit", "ms", "bound by", "GMAC", "HB MB", "written", "EXT MB", "why there"]
+    rows = [_row(part) for group in stage.groups for part in group]
+    ends = accumulate(len(group) for group in stage.groups)
+    return Table(heads, rows, stage.name + times, words=(0, 1, 3, 8), gaps=[end - 1 for end in ends])
 
 
 def _row(part: Part) -> tuple[str, ...]:

@@ -5,17 +5,15 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+from matplotlib.figure import Figure
 
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
-
+from serving.presentation.picture import panels, write_png
+from serving.presentation.table import Table
 from serving.process.output_folder import make_folder
 from serving.reports.policy_comparison import UNHURRIED
 
 Row = dict[str, Any]
-PICTURE = "ramp.png"
+PICTURE = "ramp"
 COLUMNS = {
     "TTFT, s": ("ttft_s", "{:.2f}"),
     "p99": ("ttft_p99_s", "{:.2f}"),
@@ -36,10 +34,9 @@ SCALES = {"tpot_s": 1e3, "itl_p99_s": 1e3, "j_per_token": 1e3, "good_share": 100
 def write(results: dict[str, Any], command: str, folder: Path) -> list[Path]:
     """The report and its picture, in `folder`; their paths. SpecError if it can't be made."""
     make_folder("--out", folder)
-    report, picture = folder / "report.md", folder / PICTURE
+    report = folder / "report.md"
     report.write_text(markdown(results, command), encoding="utf-8")
-    draw(results["ramp"], picture)
-    return [report, picture]
+    return [report, *write_png({PICTURE: lambda: drawn(results["ramp"])}, folder)]
 
 
 def markdown(results: dict[str, Any], command: str) -> str:
@@ -51,18 +48,18 @@ def markdown(results: dict[str, Any], command: str) -> str:
     ]
     lines += ["Times are emulated; TPOT and TTFT are means over requests, hits and modes those of decode steps.", ""]
     for kind, rows in groupby(results["runs"], key=lambda row: row["kind"]):
-        lines += [f"## {kind.capitalize()}", "", *table(list(rows)), ""]
-    lines += ["## A ramp through tau", "", f"![tokens per second over the batch, up and down]({PICTURE})", ""]
+        lines += [f"## {kind.capitalize()}", "", table(list(rows))]
+    lines += ["## A ramp through tau", "", f"![tokens per second over the batch, up and down]({PICTURE}.png)", ""]
     return "\n".join([*lines, "## In sentences", "", *(f"- {sentence}" for sentence in sentences(results))]) + "\n"
 
 
-def table(rows: list[Row]) -> list[str]:
+def table(rows: list[Row]) -> str:
     """Markdown: a line for each load and policy."""
-    lines = ["| load | policy | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 2) + "|"]
+    lines = []
     for row in rows:
         cells = [form.format(row[key] * SCALES[key] if key in SCALES else row[key]) for key, form in COLUMNS.values()]
-        lines.append(f"| {row['load']:g} ({row['rate_per_s']:.2f}/s) | {row['policy']} | " + " | ".join(cells) + " |")
-    return lines
+        lines.append([f"{row['load']:g} ({row['rate_per_s']:.2f}/s)", row["policy"], *cells])
+    return Table(["load", "policy", *COLUMNS], lines, words=(0, 1)).markdown()
 
 
 def sentences(results: dict[str, Any]) -> Iterator[str]:
@@ -105,22 +102,21 @@ def by_policy(results: dict[str, Any], kind: str) -> dict[str, list[Row]]:
     return found
 
 
-def draw(ramp: list[Row], path: Path) -> None:
+def drawn(ramp: list[Row]) -> Figure:
     """Tokens per second over those of plain decoding, as the batch grows and as it shrinks."""
     names = list(dict.fromkeys(row["hardware"] for row in ramp))
-    figure, grid = plt.subplots(len(names), 2, figsize=(10, 3.4 * len(names)), layout="constrained", squeeze=False)
-    for hardware, panels in zip(names, grid, strict=True):
+    figure, grid = panels((10, 3.4 * len(names)), len(names), 2)
+    for hardware, pair in zip(names, grid, strict=True):
         rows = [row for row in ramp if row["hardware"] == hardware]
         plain = {row["batch"]: row["rate"] for row in rows if row["policy"] == "fixed-ar"}
         for policy, style in STYLES.items():
             of_policy = [row for row in rows if row["policy"] == policy]
             half = len(of_policy) // 2
-            for panel, part in zip(panels, (of_policy[:half], of_policy[half:]), strict=True):
+            for panel, part in zip(pair, (of_policy[:half], of_policy[half:]), strict=True):
                 x = [row["batch"] for row in part]
                 panel.plot(x, [row["rate"] / plain[row["batch"]] for row in part], style, label=policy)
-        for panel, title in zip(panels, ("the batch grows", "the batch shrinks"), strict=True):
+        for panel, title in zip(pair, ("the batch grows", "the batch shrinks"), strict=True):
             panel.set(title=f"{hardware}: {title}", xlabel="sequences that decode", ylabel="tokens/s over AR")
-        panels[1].invert_xaxis()
+        pair[1].invert_xaxis()
     grid[0][0].legend()
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    return figure

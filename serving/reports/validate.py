@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from device_model.specs.table3 import TABLE3, Cell, read_cells
 from device_model.validation.cells import setup_of
 from device_model.validation.errors import Errors, Predicted, errors_of, predicted
 from device_model.validation.headlines import Headline, HeadlinePoint, headlines, points
+from serving.presentation.table import Table
+from serving.presentation.wide_console import wide_console
 from serving.usage_error import UsageError
 
 SYSTEMS = ("elmoe3d",)
 # Relative errors that are explained one by one.
 LARGE = 0.2
-WIDTH = 130
 
 
 class Validation:
@@ -88,28 +88,36 @@ def _in(target: str, draft: str, row: Predicted) -> bool:
 
 def print_tables(validation: Validation) -> None:
     """The same for people."""
-    console = Console()
-    # Narrower than this the figures themselves would be cut, in a pipe too.
-    console.width = max(console.width, WIDTH)
-    cells = Table("HB", "target", "draft", "batch", "alpha", "phi_ar", "paper", "off", "phi_sd", "paper", "off")
+    console = wide_console()
+    for table in (_cells(validation), _summary(validation), _headlines(validation)):
+        console.print(table)
+        console.print()
+    for line in resisting(validation.rows):
+        console.print(line, highlight=False)
+
+
+def _cells(validation: Validation) -> Table:
+    rows = []
     for row in validation.rows:
         c = row.cell
         speedups = (*_beside(row.phi_ar, c.phi_ar), *_beside(row.phi_sd, c.phi_sd))
-        cells.add_row(f"{c.hb_gb:g}", c.target, c.draft, str(c.batch), f"{c.alpha:.2f}", *speedups)
-    console.print(cells)
-    summary = Table(
-        "target", "draft", *(f"{mode} {what}" for mode in ("AR", "SD") for what in ("mean %", "p90", "max", "n"))
-    )
+        rows.append([f"{c.hb_gb:g}", c.target, c.draft, str(c.batch), f"{c.alpha:.2f}", *speedups])
+    heads = ["HB", "target", "draft", "batch", "alpha", "phi_ar", "paper", "off", "phi_sd", "paper", "off"]
+    return Table(heads, rows, words=(1, 2))
+
+
+def _summary(validation: Validation) -> Table:
+    rows = []
     for target, draft, *errors in validation.errors():
         off = [text for e in errors for text in (f"{e.mape:.1f}", f"{e.p90:.1f}", f"{e.largest:.1f}", str(e.cells))]
-        summary.add_row(target, draft, *off, style="bold" if (target, draft) == ("all", "all") else "")
-    console.print(summary)
-    figures = Table("headline", "predicted", "paper", "off", "how")
-    for headline in validation.headlines:
-        figures.add_row(headline.figure, *_beside(headline.value, headline.reference), headline.how)
-    console.print(figures)
-    for line in resisting(validation.rows):
-        console.print(line, highlight=False)
+        rows.append([target, draft, *off])
+    heads = [f"{mode} {what}" for mode in ("AR", "SD") for what in ("mean %", "p90", "max", "n")]
+    return Table(["target", "draft", *heads], rows, words=(0, 1))
+
+
+def _headlines(validation: Validation) -> Table:
+    rows = [[each.figure, *_beside(each.value, each.reference), each.how] for each in validation.headlines]
+    return Table(["headline", "predicted", "paper", "off", "how"], rows, words=(0, 4))
 
 
 def _beside(value: float, reference: float | None) -> tuple[str, str, str]:

@@ -3,12 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -17,6 +13,7 @@ from device_model.specs.hardware_file import load_hardware
 from device_model.step import Energy
 from device_model.validation.errors import Predicted
 from device_model.validation.headlines import HeadlinePoint
+from serving.presentation.picture import panels, write_png
 from serving.process.output_folder import make_folder
 
 NAMES = {
@@ -34,26 +31,20 @@ MARKERS = "osD^"
 def draw(rows: Sequence[Predicted], sixteen: Sequence[HeadlinePoint], folder: Path) -> list[Path]:
     """All pictures, as PNG files in `folder`; their paths."""
     make_folder("--plots", folder)
-    figures = {
-        "predicted-against-published": published(rows),
-        "speedup": speedup(sixteen),
-        "energy": energy(sixteen),
-        "roofline": roofline(),
+    pictures = {
+        "predicted-against-published": lambda: published(rows),
+        "speedup": lambda: speedup(sixteen),
+        "energy": lambda: energy(sixteen),
+        "roofline": roofline,
     }
-    paths = []
-    for name, figure in figures.items():
-        path = folder / f"{name}.png"
-        figure.savefig(path, dpi=130)
-        plt.close(figure)
-        paths.append(path)
-    return paths
+    return write_png(pictures, folder)
 
 
 def published(rows: Sequence[Predicted]) -> Figure:
     """Each cell of Table 3 as a point; on the diagonal the prediction is what the paper prints."""
-    figure, panels = plt.subplots(1, 2, figsize=(11, 5.4), layout="constrained")
+    figure, [pair] = panels((11, 5.4), columns=2)
     drafts = list(dict.fromkeys(row.cell.draft for row in rows))
-    for panel, mode in zip(panels, ("phi_ar", "phi_sd"), strict=True):
+    for panel, mode in zip(pair, ("phi_ar", "phi_sd"), strict=True):
         known = [row for row in rows if getattr(row.cell, mode)]
         for index, draft in enumerate(drafts):
             of_draft = [row for row in known if row.cell.draft == draft]
@@ -61,7 +52,7 @@ def published(rows: Sequence[Predicted]) -> Figure:
             y = [getattr(row, mode) for row in of_draft]
             panel.scatter(x, y, s=26, marker=MARKERS[index % len(MARKERS)], label=draft, alpha=0.8)
         _diagonal(panel, "AR" if mode == "phi_ar" else "SD")
-    panels[0].legend(frameon=False)
+    pair[0].legend()
     figure.suptitle("Speedup over the xPU: ELMoE-3D, Table 3, and what the device model says")
     return figure
 
@@ -80,25 +71,25 @@ def _diagonal(panel: Axes, mode: str) -> None:
 
 def speedup(sixteen: Sequence[HeadlinePoint]) -> Figure:
     """Bars as in ELMoE-3D's Fig. 14, each platform in its better mode; hatched where that is speculation."""
-    figure, panels = _by_target(sixteen, "speedup over the xPU")
+    figure, by_target = _by_target(sixteen, "speedup over the xPU")
     systems = [name for name in NAMES if name != "xpu"]
-    for panel, points in panels:
+    for panel, points in by_target:
         for index, system in enumerate(systems):
             at = np.arange(len(points)) + (index - 2) * 0.16
             hatches = ["///" if point.platforms[system].mode == "sd" else "" for point in points]
             heights = [point.speedup(system) for point in points]
             panel.bar(at, heights, 0.15, label=NAMES[system], hatch=hatches, edgecolor="white", linewidth=0.4)
         panel.axhline(1, color="0.4", linewidth=0.8)
-    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+    figure.legend(*by_target[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     figure.suptitle("Predicted speedup, 8 GB, MT-Bench acceptance (hatched: speculating)")
     return figure
 
 
 def energy(sixteen: Sequence[HeadlinePoint]) -> Figure:
     """Stacked bars as in ELMoE-3D's Fig. 15: joules a token, by component, over those of ELMoE-3D."""
-    figure, panels = _by_target(sixteen, "energy per token over ELMoE-3D's")
-    colours = plt.colormaps["tab10"].colors  # type: ignore[attr-defined]
-    for panel, points in panels:
+    figure, by_target = _by_target(sixteen, "energy per token over ELMoE-3D's")
+    colours = colormaps["tab10"].colors  # type: ignore[attr-defined]
+    for panel, points in by_target:
         for index, system in enumerate(NAMES):
             at = np.arange(len(points)) + (index - 2.5) * 0.14
             floor = np.zeros(len(points))
@@ -108,27 +99,27 @@ def energy(sixteen: Sequence[HeadlinePoint]) -> Figure:
                 panel.bar(at, share, 0.13, bottom=floor, color=colours[part])
                 floor += share
     handles = [Rectangle((0, 0), 1, 1, color=colours[part]) for part in range(len(COMPONENTS))]
-    figure.legend(handles, COMPONENTS, loc="outside lower center", ncols=5, frameon=False)
+    figure.legend(handles, COMPONENTS, loc="outside lower center", ncols=5)
     figure.suptitle("Predicted energy; bars from left: " + ", ".join(NAMES.values()))
     return figure
 
 
 def _by_target(sixteen: Sequence[HeadlinePoint], label: str) -> tuple[Figure, list[tuple[Axes, list[HeadlinePoint]]]]:
     targets = list(dict.fromkeys(point.target for point in sixteen))
-    figure, axes = plt.subplots(1, len(targets), figsize=(15, 4.6), layout="constrained", squeeze=False)
-    panels = []
-    for panel, target in zip(axes[0], targets, strict=True):
+    figure, [row] = panels((15, 4.6), columns=len(targets))
+    by_target = []
+    for panel, target in zip(row, targets, strict=True):
         points = [point for point in sixteen if point.target == target]
         panel.set(title=target, xlabel="batch")
         panel.set_xticks(range(len(points)), [str(point.batch) for point in points])
-        panels.append((panel, points))
-    axes[0][0].set_ylabel(label)
-    return figure, panels
+        by_target.append((panel, points))
+    row[0].set_ylabel(label)
+    return figure, by_target
 
 
 def roofline() -> Figure:
     """ELMoE-3D's Fig. 9(b): with a share of the PEs, HB loses bandwidth and throughput, EXT throughput alone."""
-    figure, panel = plt.subplots(figsize=(7.5, 5), layout="constrained")
+    figure, [[panel]] = panels((7.5, 5))
     hardware = load_hardware("elmoe3d-8gb")
     intensity = np.logspace(-1, 5, 300)
     for share, style in ((1.0, "-"), (0.25, "--")):
@@ -139,5 +130,5 @@ def roofline() -> Figure:
         panel.plot(intensity, 2e-12 * ext, style, color="tab:orange", label=f"EXT (decoupled), {share:.0%} of the PEs")
     panel.set(xscale="log", yscale="log", title="Rooflines of the 8 GB HB-xPU")
     panel.set(xlabel="MACs per byte", ylabel="TOPS (INT8)")
-    panel.legend(frameon=False)
+    panel.legend()
     return figure

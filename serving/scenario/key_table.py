@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from serving.presentation.table import Table
 from serving.scenario.key import key_of
 from serving.scenario.options import option_of
 from serving.scenario.scenario import BUNDLED, Scenario
@@ -15,16 +16,16 @@ BEGINS, ENDS = "<!-- keys -->\n", "<!-- until here by `python -m serving.scenari
 
 def key_table() -> str:
     """The table, in Markdown."""
-    return "\n".join(["| key, option | default | |", "|---|---|---|", *_rows()]) + "\n"
+    return Table(["key, option", "default", ""], list(_rows()), words=range(3)).markdown()
 
 
-def _rows() -> Iterator[str]:
+def _rows() -> Iterator[list[str]]:
     # What is emulated, before where it listens.
     for field in sorted(dataclasses.fields(Scenario), key=lambda field: field.name not in Scenario.__annotations__):
         option = option_of(field.name)
         plain = option == "--" + field.name.replace("_", "-")
         name = f"`{field.name}`" if plain else f"`{field.name}`, `{option}`"
-        yield f"| {name} | {_shown(field.default)} | {key_of(field).help.replace('|', chr(92) + '|')} |"
+        yield [name, _shown(field.default), key_of(field).help]
 
 
 def _shown(default: Any) -> str:

@@ -7,8 +7,6 @@ it was; tables and the report are made of those at the end.
     requests.parquet            one row a request          timeline.parquet    what devices did over time
 """
 
-import csv
-import io
 import json
 import os
 import platform
@@ -21,6 +19,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from serving.presentation.csv_rows import write_csv
 from serving.process.output_folder import make_folder
 from serving.scenario.listen_options import KEYS
 from serving.study.code_digest import code_digest
@@ -70,8 +69,8 @@ class Store:
         rows = [point_row(finding) for finding in findings]
         paths = [self.folder / name for name in ("points.csv", "answers.csv", "points.parquet")]
         paths += [self.folder / name for name in ("requests.parquet", "timeline.parquet")]
-        _write_csv(rows, paths[0])
-        _write_csv(answers, paths[1])
+        write_csv(rows, paths[0])
+        write_csv(answers, paths[1])
         pq.write_table(pa.Table.from_pylist(_uniform(rows)), paths[2])
         keys = list(dict.fromkeys(finding.point.key for finding in findings if not finding.error))
         _concatenate(((key, table(run.requests_file)) for key, run in self._runs(keys)), paths[3])
@@ -109,15 +108,6 @@ def about(study: Study) -> dict[str, Any]:
         "versions": {name: version(name) for name in PACKAGES} | {"python": platform.python_version()},
         "code": code_digest(),
     }
-
-
-def _write_csv(rows: list[Row], path: Path) -> None:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    path.write_text(text.getvalue(), encoding="utf-8")
 
 
 def _uniform(rows: list[Row]) -> list[Row]:

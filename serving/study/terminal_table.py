@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from rich.table import Table
-
+from serving.presentation.table import Table
 from serving.study.point import shown
 from serving.study.summary import COLUMNS, Row
 
@@ -32,16 +31,11 @@ HIDDEN = ("point", "error")
 
 def table_of(rows: list[Row]) -> Table:
     """A table of answers, or of points. Of a comparison it has each figure as a multiple of the baseline's."""
-    table = Table(box=None, pad_edge=False)
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if _is_shown(name, rows)]
-    for name in names:
-        plain = name.removesuffix(BASE)
-        title = FIGURES[plain][0] if plain in FIGURES else plain
-        numbers = all(isinstance(row.get(name, 0.0), int | float) for row in rows)
-        table.add_column(title, justify="right" if numbers else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*[_cell(name, row.get(name, "")) for name in names])
-    return table
+    plain = [name.removesuffix(BASE) for name in names]
+    heads = [FIGURES[name][0] if name in FIGURES else name for name in plain]
+    words = [i for i, name in enumerate(names) if not all(isinstance(row.get(name, 0.0), int | float) for row in rows)]
+    return Table(heads, [[_cell(name, row.get(name, "")) for name in names] for row in rows], words=words)
 
 
 def _is_shown(name: str, rows: list[Row]) -> bool:

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 
 from serving.lab.self_speculation.cases import DEPTH, Case, cases
 from serving.lab.self_speculation.decode import DecodePlan
@@ -20,9 +18,9 @@ from serving.lab.self_speculation.report.plots import draw
 from serving.lab.self_speculation.report.text import markdown, rows
 from serving.lab.self_speculation.texts import Texts
 from serving.lab.self_speculation.weights import digest, load
+from serving.presentation.table import Table
+from serving.presentation.wide_console import wide_console
 from serving.process.output_folder import make_folder
-
-WIDTH = 150
 
 
 @dataclass(frozen=True)
@@ -69,16 +67,14 @@ def acceptance(options: Options) -> AcceptanceRecord:
 
 def print_tables(found: AcceptanceRecord) -> None:
     """What the papers print beside ours, and what they say of shapes."""
-    console = Console(width=WIDTH, highlight=False)
-    beside = Table("source", "figure", "published", "measured", title="AcceptanceRecord, measured")
-    for row in rows(found):
-        beside.add_row(*row)
-    console.print(beside)
-    said = Table("", "source", "statement", "figures", title="What the papers say of shapes")
+    console = wide_console()
+    heads = ["source", "figure", "published", "measured"]
+    console.print(Table(heads, rows(found), "Acceptance, measured", words=(0, 1)))
+    said = []
     for claim in claims(found):
         verdict = ("true" if claim.holds else "FALSE") + ("" if claim.clear else " ~")
-        said.add_row(verdict, claim.source, claim.text, claim.figures)
-    console.print(said)
+        said.append([verdict, claim.source, claim.text, claim.figures])
+    console.print(Table(["", "source", "statement", "figures"], said, "What the papers say of shapes", words=range(4)))
     console.print("~ within errors: some difference is below two standard errors")
 
 

@@ -6,10 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from serving.presentation.picture import DIM
 from serving.study.report.answers import AnswerView, Chosen
 from serving.study.report.frames import requests_of
 from serving.study.report.markup import Picture
-from serving.study.report.svg import DIM, WIDE, by_factors, drawn, legend, percent
+from serving.study.report.svg import WIDE, by_factors, drawn, legend, percent
 from serving.study.report.units import scale, seconds
 from serving.types import NEVER
 

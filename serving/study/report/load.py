@@ -5,10 +5,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from serving.presentation.picture import DIM
 from serving.study.report.answers import AnswerView
 from serving.study.report.combinations import PLAIN, Combination
 from serving.study.report.markup import Picture
-from serving.study.report.svg import DIM, drawn, handle, legend, percent
+from serving.study.report.svg import drawn, handle, legend, percent
 from serving.study.report.units import share
 
 MOST_FAINT = 60

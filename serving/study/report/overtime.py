@@ -8,10 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from serving.presentation.picture import DIM
 from serving.study.report.answers import AnswerView, Chosen
 from serving.study.report.frames import Columns, bins_of
 from serving.study.report.markup import Picture
-from serving.study.report.svg import DIM, drawn, legend, percent
+from serving.study.report.svg import drawn, legend, percent
 
 # What a device does, from the bottom: column, words, colour, hatch. AR is blue and SD orange wherever they appear.
 MODES = (

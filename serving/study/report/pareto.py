@@ -6,10 +6,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from serving.presentation.picture import INK
 from serving.study.report.answers import AnswerView
 from serving.study.report.combinations import PLAIN, At, Combination
 from serving.study.report.markup import Picture, points_table
-from serving.study.report.svg import INK, by_factors, drawn, legend, wide
+from serving.study.report.svg import by_factors, drawn, legend, wide
 from serving.study.report.units import Scale, scale
 
 TITLE = "Latency against energy"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
-import matplotlib
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -15,49 +14,26 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from serving.presentation.picture import style
 from serving.study.report.combinations import Combination, Look
 
-INK, DIM, FAINT = "#1b1f24", "#5b6470", "#dde2e8"
 WIDTH_IN = 7.4
 # A range that is told better by factors than by differences.
 WIDE = 20.0
-STYLE: dict[str, Any] = {
+# Small letters, which are text in the page.
+SIZES: dict[str, Any] = {
     "svg.fonttype": "none",
-    "text.parse_math": False,
-    "font.family": "DejaVu Sans",
     "font.size": 7.5,
     "axes.titlesize": 8,
-    "axes.titlelocation": "left",
-    "axes.labelcolor": INK,
-    "axes.edgecolor": DIM,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.unicode_minus": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.5,
-    "xtick.color": DIM,
-    "ytick.color": DIM,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "legend.frameon": False,
     "legend.fontsize": 7.5,
-    "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
-    "hatch.linewidth": 0.6,
-    "text.color": INK,
 }
 
 
 def drawn(name: str, title: str, height_in: float, draw: Callable[[Figure], None]) -> str:
     """What `draw` puts on an empty figure, as SVG. `name` keeps what it defines apart from other drawings' own;
     `title` is what it is for those who can't see it."""
-    style: Any = {**matplotlib.rcParamsDefault, **STYLE, "svg.hashsalt": name}
-    with matplotlib.rc_context(style):
+    with style(**SIZES, **{"svg.hashsalt": name}):
         figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
         draw(figure)
         file = io.StringIO()

@@ -1,6 +1,6 @@
 """The measurement in words: beside what the papers print, and as statements that are true or false."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from serving.lab.self_speculation.measure import MeasuredPoint
@@ -9,6 +9,7 @@ from serving.lab.self_speculation.report import published
 from serving.lab.self_speculation.report.claims import Claim, claims
 from serving.lab.self_speculation.report.plots import PICTURES
 from serving.lab.self_speculation.report.shapes import at
+from serving.presentation.table import Table
 
 
 class TextRow(NamedTuple):
@@ -176,6 +177,5 @@ def _short(target: str) -> str:
     return target.split("-")[0]
 
 
-def _table(head: Sequence[str], body: "map[Sequence[str]] | Iterator[Sequence[str]] | Sequence[Sequence[str]]") -> str:
-    line: Callable[[Sequence[str]], str] = lambda cells: f"| {' | '.join(cells)} |"  # noqa: E731
-    return "\n".join([line(head), line(["---"] * len(head)), *map(line, body)])
+def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    return Table(head, list(body), words=range(len(head))).markdown().rstrip()

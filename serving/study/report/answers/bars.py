@@ -3,10 +3,11 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from serving.presentation.picture import DIM
 from serving.study.axes import LOAD
 from serving.study.questions.capacity import FIGURES
 from serving.study.report.markup import Picture
-from serving.study.report.svg import DIM, drawn
+from serving.study.report.svg import drawn
 from serving.study.report.units import scale, setting
 from serving.study.summary import Row
 

@@ -3,11 +3,12 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from serving.presentation.picture import DIM
 from serving.study.point import VARIANT
 from serving.study.questions.compare import FIGURES
 from serving.study.report.combinations import LOOKS, Look
 from serving.study.report.markup import Picture
-from serving.study.report.svg import DIM, by_factors, drawn, handle, wide
+from serving.study.report.svg import by_factors, drawn, handle, wide
 from serving.study.report.units import less_is_better, setting, words
 from serving.study.summary import Row
 

@@ -6,10 +6,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from serving.presentation.picture import INK
 from serving.study.axes import Settings
 from serving.study.point import shown
 from serving.study.report.markup import Picture
-from serving.study.report.svg import INK, drawn
+from serving.study.report.svg import drawn
 from serving.study.report.units import Scale, scale, short, words
 
 KEPT, BROKEN = "#0072b2", "#d55e00"
