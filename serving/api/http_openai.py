@@ -15,6 +15,7 @@ from vllm.entrypoints.launchers.launcher import NoSignalServer
 from serving.api.guards.body_guard import BodyGuard
 from serving.api.guards.http_guard import HttpGuard
 from serving.api.guards.queue_guard import QueueGuard
+from serving.api.guards.validation_guard import guard_validation
 from serving.api.http_protocol import BoundedProtocol
 from serving.api.listening import Listening
 from serving.edge.async_llm import PacedEngine
@@ -62,6 +63,7 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
     tasks = await engine.get_supported_tasks()
     app: FastAPI = build_app(args, tasks, engine.model_config)
     app.router.routes = [route for route in app.router.routes if getattr(route, "path", "") not in UNSERVED]
+    guard_validation(app)
     await init_app_state(engine, app.state, args, tasks)
     app.state.openai_serving_chat = Listening(app.state.openai_serving_chat)
     app.state.openai_serving_completion = Listening(app.state.openai_serving_completion)

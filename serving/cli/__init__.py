@@ -1,1 +1,1 @@
-"""The `foreserve` command: one file a command, with its arguments and what it wires together."""
+"""The `foreserve` command: its commands, and the wiring of what they bring up."""

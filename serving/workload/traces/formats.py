@@ -7,15 +7,35 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from serving.workload.table import COUNT, Table
 from serving.workload.traces import azure, bailian, burstgpt, mooncake, plain, sharegpt
 from serving.workload.traces.rows import TraceRow, bad, unreadable
 from serving.workload.traces.rows import plain as plainly
 
-FORMATS = ("azure", "burstgpt", "mooncake", "bailian", "sharegpt", "csv", "jsonl", "parquet")
 BLOCK_TOKENS = 16  # Of `hash_ids` in a trace of one's own, unless it says something else.
 ENOUGH = 1 << 16  # Letters of a file by which its format is known.
+
+
+class TraceOptions(NamedTuple):
+    """What a table `trace` may say of its file: the tokens of a block of `hash_ids`, and what counts those of texts."""
+
+    block_tokens: int
+    tokenizer: Path | None
+
+
+READERS: dict[str, Callable[[Path, TraceOptions], Iterator[TraceRow]]] = {
+    "azure": lambda path, _: azure.read(path),
+    "burstgpt": lambda path, _: burstgpt.read(path),
+    "mooncake": lambda path, _: mooncake.read(path),
+    "bailian": lambda path, _: bailian.read(path),
+    "sharegpt": lambda path, options: sharegpt.read(path, options.tokenizer),
+    "csv": lambda path, _: plain.read_csv(path),
+    "jsonl": lambda path, options: plain.read_jsonl(path, options.block_tokens),
+    "parquet": lambda path, options: plain.read_parquet(path, options.block_tokens),
+}
+FORMATS = tuple(READERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +58,7 @@ def reader(table: Table) -> TraceReader:
     table.get("tokenizer")
     if tokenizer and kind != "sharegpt":
         raise table.error("tokenizer", f"is set, and the format is {kind}: only sharegpt has text to count.")
-    reads: dict[str, Callable[[], Iterator[TraceRow]]] = {
-        "azure": partial(azure.read, path),
-        "burstgpt": partial(burstgpt.read, path),
-        "mooncake": partial(mooncake.read, path),
-        "bailian": partial(bailian.read, path),
-        "sharegpt": partial(sharegpt.read, path, tokenizer),
-        "csv": partial(plain.read_csv, path),
-        "jsonl": partial(plain.read_jsonl, path, block_tokens),
-        "parquet": partial(plain.read_parquet, path, block_tokens),
-    }
-    return TraceReader(path, kind, reads[kind])
+    return TraceReader(path, kind, partial(READERS[kind], path, TraceOptions(block_tokens, tokenizer)))
 
 
 def _guess(path: Path) -> str:

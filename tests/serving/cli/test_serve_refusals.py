@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.cli.serve import Serving, greeting
+from serving.cli.emulation import Serving, greeting
 from serving.edge.preflight import free_port
 from serving.scenario.scenario import Scenario, ScenarioError
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from serving.cli.top import COLUMNS, TopView, Unreachable, bar, clock, fetch
+from serving.cli.top_view import COLUMNS, TopView, Unreachable, bar, clock, fetch
 from serving.telemetry.metrics.snapshot import status_of
 from serving.telemetry.status import SloNow, Status
 from serving.telemetry.status_delta import Pulse, attained

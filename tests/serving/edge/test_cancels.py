@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import REGISTRY, generate_latest
 from vllm import SamplingParams
 
-from serving.cli.serve import build_engine, make_ready
+from serving.cli.emulation import build_engine, make_ready
 from serving.cluster import cluster
 from serving.cluster.ray_session import ray_session
 from serving.cluster.source_manager import SourceManager

@@ -49,7 +49,7 @@ def test_a_point_is_made_of_what_simulates_and_of_no_edge_report_or_command() ->
 def test_what_makes_no_difference_to_a_result_makes_none_to_it(tmp_path: Path, copied: Callable[[], str]) -> None:
     before = copied()
     assert before == code_digest()
-    (tmp_path / "serving/cli/serve.py").write_text("# Another one.\n")
+    (tmp_path / "serving/cli/emulation.py").write_text("# Another one.\n")
     (tmp_path / "serving/study/report/page.py").unlink()
     change(tmp_path / "serving/device/engine.py", '"""', '"""Well: ')
     change(tmp_path / "serving/simulation/node.py", "\nclass ", "\n# Why not?\nclass ")

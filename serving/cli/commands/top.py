@@ -1,4 +1,4 @@
-"""`foreserve top`: its arguments."""
+"""`foreserve top`: watch a running emulation in the terminal."""
 
 import argparse
 import os
@@ -18,12 +18,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     add_arguments(top)
     top.add_argument("--interval", type=_seconds, default=INTERVAL_S, metavar="S", help="seconds between two looks")
     top.add_argument("--once", action="store_true", help="print what goes on within one such interval, and end")
-    top.set_defaults(run=run_top)
+    top.set_defaults(run=run)
 
 
-def run_top(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """`foreserve top`."""
-    from serving.cli.top import Unreachable, top
+    from serving.cli.top_view import Unreachable, top
 
     try:
         top(args.url.rstrip("/").removesuffix("/v1"), args.interval, args.once, args.api_key, trust_of(args))

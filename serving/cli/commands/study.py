@@ -26,10 +26,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     study.add_argument("--fresh", action="store_true", help="make all points anew, also those that are kept in DIR")
     study.add_argument("--open", action="store_true", help="open the report in a browser when done")
     study.add_argument("--json", action="store_true", help="print answers and points as JSON on stdout")
-    study.set_defaults(run=run_study_command)
+    study.set_defaults(run=run)
 
 
-def run_study_command(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """`foreserve study`. 1 if any of its points failed."""
     from serving.process.progress_line import ProgressLine
     from serving.study.runner import StudyProgress, run_study

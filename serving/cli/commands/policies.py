@@ -22,10 +22,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     policies.add_argument("--seed", type=int, default=0, metavar="N", help="of arrivals, lengths, topics (default: 0)")
     policies.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
     policies.add_argument("--out", type=Path, metavar="DIR", help="write a report and a picture there")
-    policies.set_defaults(run=run_policies)
+    policies.set_defaults(run=run)
 
 
-def run_policies(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """`foreserve policies`."""
     from serving.process.output_folder import make_folder
     from serving.reports.policy_comparison import compare

@@ -1,0 +1,51 @@
+"""Bodies over which a validator of vLLM's stumbles: told of to whoever sent them, as of any other wrong body.
+
+vLLM's validators look into a body before its types have been checked, so that a field that is missing, or of another
+type than they take for granted, is an error of Python's: 500, if nobody saw to it.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from fastapi import FastAPI
+from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+STUMBLES = (LookupError, TypeError, AttributeError, RecursionError)
+
+
+def guard_validation(app: FastAPI) -> None:
+    """Have every route of an application answer 400 where the validation of its body fails in whatever way."""
+    for route in app.router.routes:
+        for field in getattr(getattr(route, "dependant", None), "body_params", ()):
+            field._type_adapter = GuardedAdapter(field._type_adapter)
+
+
+class GuardedAdapter:
+    """A type's adapter of pydantic's whose `validate_python` raises nothing but ValidationError."""
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+        self.validate_python = guarded(adapter.validate_python)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._adapter, name)
+
+
+def guarded(validate: Callable[P, T]) -> Callable[P, T]:
+    """Return a validation that raises nothing but ValidationError."""
+
+    @wraps(validate)
+    def validated(*args: P.args, **options: P.kwargs) -> T:
+        try:
+            return validate(*args, **options)
+        except STUMBLES as error:
+            sentence = "A field is missing somewhere in the body, or of another type than it must be ({what})."
+            stumbled = PydanticCustomError("unreadable", sentence, {"what": f"{type(error).__name__}: {error}"})
+            raise ValidationError.from_exception_data("body", [{"type": stumbled, "input": None}]) from error
+
+    return validated

@@ -1,0 +1,42 @@
+"""`foreserve call`: call a gRPC method, found by reflection, with a JSON request."""
+
+import argparse
+import os
+import re
+
+from serving.security.client_trust import add_arguments, trust_of
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command and its options."""
+    call = commands.add_parser("call", help="call a gRPC method, found by reflection, with a JSON request")
+    call.add_argument("target", metavar="HOST:PORT", help="grpcs://HOST:PORT, or --ca-file, for TLS")
+    call.add_argument("method", metavar="SERVICE/METHOD", help="for example foreserve.v1.OpenAI/ListModels")
+    call.add_argument("request", nargs="?", default="{}", metavar="JSON")
+    call.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
+    call.add_argument(
+        *("-H", "--metadata"),
+        type=_metadata,
+        action="append",
+        default=[],
+        metavar="'NAME: VALUE'",
+        help="metadata, for example 'x-foreserve-slo: interactive'; may be given more than once",
+    )
+    add_arguments(call)
+    call.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """`foreserve call`."""
+    from serving.cli.grpc_call import call
+
+    metadata = [("authorization", f"Bearer {args.api_key}")] if args.api_key else []
+    return int(call(args.target, trust_of(args), args.method, args.request, (*metadata, *args.metadata)))
+
+
+def _metadata(text: str) -> tuple[str, str]:
+    """NAME: VALUE, as gRPC has metadata."""
+    name, colon, value = (part.strip() for part in text.partition(":"))
+    if not colon or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is NAME: VALUE")
+    return name.lower(), value

@@ -1,0 +1,19 @@
+"""`foreserve demo`: the main job from end to end, bounded."""
+
+import argparse
+
+from serving.cli.scenario_arguments import add_scenario, scenario_of
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command and its options."""
+    demo = commands.add_parser("demo", help="serve, send a bounded load, print what came of it, and end")
+    add_scenario(demo)
+    demo.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """`foreserve demo`."""
+    from serving.cli.demonstration import demo
+
+    return demo(scenario_of(args))

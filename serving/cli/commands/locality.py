@@ -1,0 +1,29 @@
+"""`foreserve locality`: what the token model's real routing says of locality."""
+
+import argparse
+from pathlib import Path
+
+from serving.scenario.options import HELP, positive
+from serving.scenario.scenario import BUNDLED_MODEL
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command and its options."""
+    locality = commands.add_parser("locality", help="what the token model's real routing says of locality")
+    locality.add_argument("--token-model", default=str(BUNDLED_MODEL), metavar="DIR", help=HELP["token_model"])
+    locality.add_argument("--prompts", type=positive, default=24, metavar="N", help="of each topic (default: 24)")
+    locality.add_argument("--tokens", type=positive, default=64, metavar="N", help="of each answer (default: 64)")
+    locality.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and sampling (default: 0)")
+    locality.add_argument("--out", type=Path, metavar="DIR", help="write what was found there, with a picture")
+    locality.add_argument(
+        "--record", type=Path, metavar="FILE", help="write the routes there: for traced residency in virtual time"
+    )
+    locality.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """`foreserve locality`."""
+    from serving.lab.locality import Written, locality
+
+    written = Written(args.out, args.record)
+    return locality(args.token_model, args.prompts, args.tokens, args.seed, written)

@@ -1,0 +1,57 @@
+"""`foreserve serve`: emulate an accelerator behind OpenAI's API, until Ctrl-C."""
+
+import argparse
+import contextlib
+import logging
+from pathlib import Path
+
+from serving.cli.scenario_arguments import add_scenario, prepare_of
+from serving.edge import observation as observing
+
+log = logging.getLogger("foreserve")
+
+SERVE_FILES = {
+    "--ready-file": "write the addresses there, as JSON, when ready",
+    "--discovery-file": "write them there for Prometheus to find (file_sd), as long as the server is up",
+}
+
+SHOWN = (
+    "A key on the command line is in the shell's history, and `ps` showed it for a moment: use --api-key-file and "
+    "--admin-key-file, or FORESERVE_API_KEYS and FORESERVE_ADMIN_KEY."
+)
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command and its options."""
+    serve = commands.add_parser("serve", help="emulate an accelerator behind OpenAI's API, over HTTP and gRPC")
+    add_scenario(serve)
+    for option, what in SERVE_FILES.items():
+        serve.add_argument(option, type=Path, metavar="FILE", help=what)
+    observing.add_arguments(serve)
+    serve.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """`foreserve serve`: until Ctrl-C."""
+    import uvloop
+
+    from serving.cli.discovery import check_folder
+    from serving.cli.emulation import serve
+    from serving.cluster.supervision.ray_watch import RayLost
+    from serving.process.ending import LOST, end_at_once_when_told
+
+    end_at_once_when_told()
+    check_folder(args.ready_file, "--ready-file")
+    check_folder(args.discovery_file, "--discovery-file")
+    if args.api_keys or args.admin_keys:
+        log.warning(SHOWN)
+    with contextlib.ExitStack() as stack:
+        bringup = prepare_of(args)
+        stack.callback(bringup.sock.close)
+        args.api_keys = args.admin_keys = None
+        bringup.observing = observing.observe(args, stack)
+        try:
+            uvloop.run(serve(bringup, args.ready_file, args.discovery_file))
+        except RayLost:
+            return LOST
+    return 0

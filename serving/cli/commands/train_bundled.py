@@ -1,0 +1,28 @@
+"""`foreserve train-bundled`: train the bundled token model afresh."""
+
+import argparse
+from pathlib import Path
+
+from serving.scenario.options import positive
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command and its options."""
+    parser = commands.add_parser("train-bundled", help="train the bundled token model afresh, on a CPU")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--minutes", type=positive, metavar="M", help="how long to train (default: 45)")
+    length.add_argument("--steps", type=positive, metavar="N", help="how many steps to train instead")
+    length.add_argument("--card", action="store_true", help="train nothing: measure the model, and write its card anew")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="its folder (default: serving/bundled/foreserve-moe)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the corpus and the weights (default: 0)")
+    parser.add_argument("--threads", type=positive, default=2, metavar="N", help="(default: 2)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """`foreserve train-bundled`."""
+    from serving.lab.training.command import describe_bundled, train_bundled
+
+    if args.card:
+        return describe_bundled(args.out)
+    return train_bundled(args.out, (args.minutes, args.steps), args.seed, args.threads)

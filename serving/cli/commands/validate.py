@@ -1,0 +1,21 @@
+"""`foreserve validate`: what the device model predicts, beside what the papers print."""
+
+import argparse
+from pathlib import Path
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command and its options."""
+    validate = commands.add_parser("validate", help="what the device model predicts, beside what the papers print")
+    validate.add_argument("--system", choices=("elmoe3d",), default="elmoe3d", help="whose paper (default: elmoe3d)")
+    validate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of its Table 3")
+    validate.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
+    validate.add_argument("--plots", type=Path, metavar="DIR", help="draw them there too, as PNG files")
+    validate.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """`foreserve validate`."""
+    from serving.reports.validate import validate
+
+    return validate(args.reference, args.json, args.plots)

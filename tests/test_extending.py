@@ -1,0 +1,80 @@
+"""What CONTRIBUTING says of new things, done: in a copy of the code, one file more for each is found by its name."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples/extending"
+STUDY = """
+question = "sweep"
+title = "Policies of our own beside those that were there"
+[axes]
+batching = ["fcfs", "shortest-first"]
+mode = ["tau", "patient"]
+[scenario]
+{scenario}
+[workload]
+requests = 120
+prompt = {{ kind = "uniform", min = 16, max = 512 }}
+output = {{ kind = "uniform", min = 8, max = 64 }}
+[workload.arrivals]
+kind = "poisson"
+rate_per_s = 8.0
+"""
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The code, and the examples where they belong in it."""
+    root = tmp_path_factory.mktemp("extended")
+    for part in ("serving", "device_model"):
+        # What trains, and what was trained, is not looked at here.
+        shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__", "lab", "*.safetensors"))
+        shutil.copytree(EXAMPLES / part, root / part, dirs_exist_ok=True)
+    return root
+
+
+def foreserve(root: Path, *arguments: str) -> str:
+    command = [sys.executable, "-m", "serving.cli", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    told = subprocess.run(command, capture_output=True, text=True, cwd=root, env=environment, timeout=170)
+    assert told.returncode == 0, told.stderr
+    return told.stdout
+
+
+def step_ms(told: str) -> float:
+    """Of what `foreserve explain` says."""
+    (line,) = [line for line in told.splitlines() if line.startswith("Step: ")]
+    return float(line.split()[1])
+
+
+def test_hardware_is_a_file(extended: Path) -> None:
+    larger = step_ms(foreserve(extended, "explain", "--hardware", "elmoe3d-12gb"))
+    assert larger < step_ms(foreserve(extended, "explain", "--hardware", "elmoe3d-8gb"))
+
+
+def test_a_system_and_its_draft_are_a_file_each(extended: Path) -> None:
+    system = ["explain", "--system", "lpddr5x", "--batch", "8"]
+    assert step_ms(foreserve(extended, *system)) < step_ms(foreserve(extended, "explain", "--batch", "8"))
+    assert "5 drafts" in foreserve(extended, *system, "--draft", "shallow")
+
+
+def test_policies_are_a_file_each_and_do_something(extended: Path, tmp_path: Path) -> None:
+    study = tmp_path / "own.toml"
+    study.write_text(STUDY.format(scenario='hardware = "elmoe3d-8gb"'), encoding="utf-8")
+    told = json.loads(foreserve(extended, "study", str(study), "--json", "--out", str(tmp_path / "out")))
+    points = {(point["batching"], point["mode"]): point for point in told["points"]}
+    assert len(points) == 4
+    assert points["shortest-first", "tau"]["ttft_mean_s"] < points["fcfs", "tau"]["ttft_mean_s"]
+    assert points["fcfs", "patient"]["sd_share"] < points["fcfs", "tau"]["sd_share"]
+
+
+def test_a_command_is_a_file(extended: Path) -> None:
+    assert "crossover" in foreserve(extended, "--help")
+    assert foreserve(extended, "crossover", "elmoe3d-8gb", "elmoe3d-4gb").count("times as long") == 3
