@@ -18,11 +18,11 @@ title = "Policies of our own beside those that were there"
 batching = ["fcfs", "shortest-first"]
 mode = ["tau", "patient"]
 [scenario]
-{scenario}
+max_num_seqs = 8
 [workload]
 requests = 120
-prompt = {{ kind = "uniform", min = 16, max = 512 }}
-output = {{ kind = "uniform", min = 8, max = 64 }}
+prompt = { kind = "uniform", min = 16, max = 512 }
+output = { kind = "uniform", min = 8, max = 64 }
 [workload.arrivals]
 kind = "poisson"
 rate_per_s = 8.0
@@ -67,7 +67,7 @@ def test_a_system_and_its_draft_are_a_file_each(extended: Path) -> None:
 
 def test_policies_are_a_file_each_and_do_something(extended: Path, tmp_path: Path) -> None:
     study = tmp_path / "own.toml"
-    study.write_text(STUDY.format(scenario='hardware = "elmoe3d-8gb"'), encoding="utf-8")
+    study.write_text(STUDY, encoding="utf-8")
     told = json.loads(foreserve(extended, "study", str(study), "--json", "--out", str(tmp_path / "out")))
     points = {(point["batching"], point["mode"]): point for point in told["points"]}
     assert len(points) == 4
