@@ -1,5 +1,6 @@
 """Devices over a Ray cluster: they spread over its nodes, and when a node dies no token is lost or repeated."""
 
+import time
 from collections.abc import Iterator
 
 import openai
@@ -7,9 +8,11 @@ import psutil
 import pytest
 from ray.cluster_utils import Cluster
 
+from serving.process.run_folder import PREFIX, place
 from serving.process.server_process import Child, server
 from tests.serving.cluster.test_recovery import REQUESTS, TOKENS, ask_all
 
+GONE_S = 10.0
 SMALL = {"object_store_memory": 100 * 2**20}
 
 
@@ -63,3 +66,28 @@ def test_devices_spread_over_nodes_and_requests_outlive_a_node(ray_cluster: Clus
     assert ask_all(client, kill=Node()) == reference  # type: ignore[arg-type]
     assert ask_all(client) == reference
     assert [len(processes) for processes in devices_by_node(ray_cluster).values()] == [2]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_an_edge_that_is_killed_leaves_nothing_on_a_ray_that_is_not_its_own(
+    ray_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", ray_cluster.address)
+    ours = ("--devices", "2", "--token-model", "foreserve-tiny")
+    for _ in range(2):
+        before = set(place().glob(f"{PREFIX}*"))
+        with server(*ours, quiet=True) as child:
+            client = openai.OpenAI(base_url=f"{child.http_url}/v1", api_key="none", max_retries=0)
+            assert ask_all(client)
+            folders = set(place().glob(f"{PREFIX}*")) - before
+            actors = [each for processes in devices_by_node(ray_cluster).values() for each in processes]
+            assert folders and len(actors) == 2
+            child.process.kill()
+            child.process.wait()
+        _, alive = psutil.wait_procs(actors, timeout=GONE_S)
+        assert not alive
+        end = time.monotonic() + GONE_S
+        while any(folder.exists() for folder in folders):
+            assert time.monotonic() < end
+            time.sleep(0.05)
