@@ -8,10 +8,10 @@ from serving.device.device_spec import DeviceSpec
 from serving.scheduler.config import Limits
 
 
-def expect(forecast: Forecast, index: int, emulated: DeviceSpec, limits: Limits) -> None:
+def expect(forecast: Forecast, index: int, spec: DeviceSpec, limits: Limits) -> None:
     """A device serves, at the pace that it now has."""
     seqs, tokens = limits.max_num_seqs, limits.max_num_batched_tokens
-    pace = _pace_of(emulated, seqs, tokens)
+    pace = _pace_of(spec, seqs, tokens)
     if index in forecast.devices:
         forecast.set_pace(index, pace)
     else:
@@ -19,6 +19,6 @@ def expect(forecast: Forecast, index: int, emulated: DeviceSpec, limits: Limits)
 
 
 @cache
-def _pace_of(emulated: DeviceSpec, max_num_seqs: int, max_num_batched_tokens: int) -> Pace:
+def _pace_of(spec: DeviceSpec, max_num_seqs: int, max_num_batched_tokens: int) -> Pace:
     """The same for all devices of a kind, and it takes a hundred probes."""
-    return Pace(emulated.load().device, max_num_seqs, max_num_batched_tokens)
+    return Pace(spec.load().device, max_num_seqs, max_num_batched_tokens)

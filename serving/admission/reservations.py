@@ -33,7 +33,7 @@ class Admitted:
     forecast knows of it until it has `begun`; `places` in the queue are set aside for what is to come."""
 
     asked: Asked
-    wishes: RequestOptions
+    options: RequestOptions
     aside: str = ""
     begun: bool = False
     places: int = 0
@@ -56,14 +56,14 @@ class Admission:
 
     def admit(self, call: Call, extra_args: Mapping[str, Any], work: Work, in_flight: int) -> Admitted | Refusal:
         """Take a request on, or say why not. Raises `BadWish`."""
-        wishes, now_s = self.reader.read(call.headers, extra_args, call.body), self.clock.now()
+        options, now_s = self.reader.read(call.headers, extra_args, call.body), self.clock.now()
         key, waited_s = self.keys.name_of(call), now_s - call.arrival_s
         asked = Asked(
             work.prompt_tokens,
             work.max_tokens,
             work.n,
             key=key,
-            ttft_s=wishes.ttft_s,
+            ttft_s=options.ttft_s,
             waited_s=waited_s,
             charged=call.counted,
             device=work.device,
@@ -71,10 +71,10 @@ class Admission:
         refusal = self.rules.judge(asked, in_flight + self.set_aside, now_s)
         call.answer |= self.rules.limits_of(key).headers(now_s, self.clock.speed)
         if refusal is not None:
-            return refusal._replace(slo=wishes.slo)
+            return refusal._replace(slo=options.slo)
         call.counted += asked.tokens
         self._asides += 1
-        admitted = call.admitted[work.id] = Admitted(asked, wishes, f"aside-{self._asides}", places=work.n)
+        admitted = call.admitted[work.id] = Admitted(asked, options, f"aside-{self._asides}", places=work.n)
         self.set_aside += work.n
         _, device = self.rules.soonest(asked, now_s)
         aside = Request(admitted.aside, now_s, work.prompt_tokens, work.max_tokens)

@@ -46,14 +46,14 @@ def admin_routes(admin: Admin) -> APIRouter:
 
 def said(body: bytes, field: str) -> str:
     """The one field that the body of a request has, a string; 400 for anything else."""
-    wanted = f'{{"{field}": "..."}}'
+    wanted = f'it must be {{"{field}": "..."}}, with the one field `{field}`.'
     try:
         # With its type, nothing that is nested is read at all, however deep it is.
         fields = msgspec.json.decode(body, type=dict[str, str])
     except ValueError as error:  # DecodeError, or UnicodeDecodeError in a string
-        raise HTTPException(400, f"The body can't be read ({error}): it must be {wanted}.") from error
+        raise HTTPException(400, f"The body can't be read ({error}): {wanted}") from error
     if fields.keys() != {field}:
-        raise HTTPException(400, f"The body must be {wanted}, with the one field `{field}`.")
+        raise HTTPException(400, f"The body has other fields: {wanted}")
     return fields[field]
 
 

@@ -48,12 +48,12 @@ def _release(metrics: Metrics, flights: list[Flight]) -> None:
 
 
 def _metrics(scenario: Scenario) -> tuple[Metrics, CollectorRegistry]:
-    registry, emulated = CollectorRegistry(), DeviceSpec.of(scenario, scenario.members[0])
+    registry, spec = CollectorRegistry(), DeviceSpec.of(scenario, scenario.members[0])
     served = Served("m", 4096, 16, parse_classes(scenario.slo_classes, "slo_classes"))
     metrics = Metrics(registry, served, VirtualClock())
-    figures = emulated.figures(emulated.load())
+    device_limits = spec.device_limits(spec.load())
     for device in range(DEVICES):
-        metrics.on_change(Node(device, emulated, figures, None, None, None, State.SERVING))
+        metrics.on_change(Node(device, spec, device_limits, None, None, None, State.SERVING))
     return metrics, registry
 
 

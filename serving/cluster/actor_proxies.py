@@ -31,13 +31,13 @@ class Asking:
 class RemoteModel:
     """The device model actor as one device sees it: asked for what that device is now."""
 
-    def __init__(self, actor: Any, emulated: DeviceSpec) -> None:
+    def __init__(self, actor: Any, spec: DeviceSpec) -> None:
         self._actor = actor
-        self.emulated = emulated
+        self.spec = spec
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self._actor, name)
-        return lambda *args: ray.get(method.remote(self.emulated, *args))
+        return lambda *args: ray.get(method.remote(self.spec, *args))
 
 
 class Leasing:

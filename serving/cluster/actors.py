@@ -25,36 +25,36 @@ class DeviceModelActor:
 
     def __init__(self, fleet: list[DeviceSpec], realtime: bool) -> None:
         become_urgent(realtime)
-        self._loaded = {emulated: emulated.load() for emulated in set(fleet)}
+        self._loaded = {spec: spec.load() for spec in set(fleet)}
 
     def pulse(self) -> float:
         """Answer, which is what is asked for."""
         return 0.0
 
-    def figures(self, emulated: DeviceSpec) -> DeviceLimits:
+    def device_limits(self, spec: DeviceSpec) -> DeviceLimits:
         """Raises SpecError if there can be no such device."""
-        return emulated.figures(self._load(emulated))
+        return spec.device_limits(self._load(spec))
 
-    def ways(
+    def price(
         self,
-        emulated: DeviceSpec,
+        spec: DeviceSpec,
         plan: StepPlan,
         steps: int,
         ext_bytes_per_s: float | None,
         depths: Sequence[int],
     ) -> list[StepOption]:
-        return self._load(emulated).ways(plan, steps, ext_bytes_per_s, depths)
+        return self._load(spec).price(plan, steps, ext_bytes_per_s, depths)
 
-    def move(self, emulated: DeviceSpec, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
-        return self._load(emulated).move(to_hb, to_ext, ext_bytes_per_s)
+    def move(self, spec: DeviceSpec, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
+        return self._load(spec).move(to_hb, to_ext, ext_bytes_per_s)
 
-    def swap(self, emulated: DeviceSpec, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost:
-        return self._load(emulated).swap(plan, before, ext_bytes_per_s)
+    def swap(self, spec: DeviceSpec, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost:
+        return self._load(spec).swap(plan, before, ext_bytes_per_s)
 
-    def _load(self, emulated: DeviceSpec) -> StepOptions:
-        if emulated not in self._loaded:
-            self._loaded[emulated] = emulated.load()
-        return self._loaded[emulated]
+    def _load(self, spec: DeviceSpec) -> StepOptions:
+        if spec not in self._loaded:
+            self._loaded[spec] = spec.load()
+        return self._loaded[spec]
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)

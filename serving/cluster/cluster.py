@@ -44,17 +44,17 @@ class Cluster:
     source: SourceManager
     tiers: dict[int, Any] = field(default_factory=dict)
 
-    def start_node(self, index: int, emulated: DeviceSpec, figures: DeviceLimits) -> Node:
+    def start_node(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> Node:
         """A device with its scheduler, and its LPDDR tier unless that is there already; all on one of Ray's nodes."""
         place = placed(index)
-        group = index - index % emulated.sharers
+        group = index - index % spec.sharers
         if group not in self.tiers:
-            self.tiers[group] = LpddrActor.options(**placed(group)).remote(figures.ext_bytes_per_s, self.realtime)
+            self.tiers[group] = LpddrActor.options(**placed(group)).remote(device_limits.ext_bytes_per_s, self.realtime)
         return Node(
             index=index,
-            emulated=emulated,
-            figures=figures,
-            device=HbXpu.options(**place).remote(index, self.clock, self.edge, self.realtime, emulated),
+            spec=spec,
+            device_limits=device_limits,
+            device=HbXpu.options(**place).remote(index, self.clock, self.edge, self.realtime, spec),
             scheduler=SchedulerActor.options(**place).remote(self.realtime),
             tier=self.tiers[group],
         )
@@ -65,13 +65,13 @@ class Cluster:
             ray.kill(actor, no_restart=True)
         node.tier.release.remote(node.index, 0.0)
 
-    def limits(self, figures: DeviceLimits) -> Limits:
+    def limits(self, device_limits: DeviceLimits) -> Limits:
         """What a device takes on."""
-        return limits_of(self.scenario, figures)
+        return limits_of(self.scenario, device_limits)
 
-    def rules(self, figures: DeviceLimits) -> SchedulerRules:
+    def rules(self, device_limits: DeviceLimits) -> SchedulerRules:
         """The policies of a device's scheduler."""
-        return rules_of(self.scenario, figures)
+        return rules_of(self.scenario, device_limits)
 
     @property
     def realtime(self) -> bool:

@@ -29,14 +29,12 @@ from serving.types import NEVER, Chunk, Release
 class HbXpu:
     """The emulated device: runs the engine's loop against the wall clock and sends its releases to the edge."""
 
-    def __init__(
-        self, index: int, clock: tuple[float, float], edge: Address, realtime: bool, emulated: DeviceSpec
-    ) -> None:
+    def __init__(self, index: int, clock: tuple[float, float], edge: Address, realtime: bool, spec: DeviceSpec) -> None:
         """`clock`: its origin in Unix seconds, and its speed."""
         become_urgent(realtime)
         self._index = index
         self._realtime = realtime
-        self._emulated = emulated
+        self._spec = spec
         self._clock = WallClock(*clock)
         self._sink = ReleaseSink(edge)
         if this_node() != edge.node:
@@ -59,13 +57,13 @@ class HbXpu:
     @ray.method(concurrency_group="feed")
     def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> Address:
         """(Re)connect to the other actors, with no requests; the address that tokens go to."""
-        emulated = self._emulated
-        shared = emulated.sharers > 1
+        spec = self._spec
+        shared = spec.sharers > 1
         ray.get(
-            [model.ways.remote(emulated, StepPlan.of((1, 1)), 1, None, (PLAIN,)), tier.release.remote(self._index, 0.0)]
+            [model.price.remote(spec, StepPlan.of((1, 1)), 1, None, (PLAIN,)), tier.release.remote(self._index, 0.0)]
         )
-        self._model = RemoteModel(model, emulated)
-        self._leasing = Leasing(tier, shared, emulated.condition.ext_share)
+        self._model = RemoteModel(model, spec)
+        self._leasing = Leasing(tier, shared, spec.condition.ext_share)
         self._tokens = TokenBuffer()
         self._progress = ProgressReports(self._tokens, source, ahead)
         engine = Engine(
@@ -82,16 +80,16 @@ class HbXpu:
         return self._feed.address
 
     @ray.method(concurrency_group="feed")
-    def emulate(self, emulated: DeviceSpec) -> None:
+    def emulate(self, spec: DeviceSpec) -> None:
         """Be another device from now on: the same one in another condition."""
-        self._emulated = emulated
+        self._spec = spec
         if self._driver is None:
             return
         engine = self._driver.engine
-        self._model.emulated = emulated
-        self._leasing.left = emulated.condition.ext_share
-        if isinstance(engine.pricer, Traced) and emulated.trace is not None:
-            engine.pricer.emulate(emulated.trace)
+        self._model.spec = spec
+        self._leasing.left = spec.condition.ext_share
+        if isinstance(engine.pricer, Traced) and spec.trace is not None:
+            engine.pricer.emulate(spec.trace)
         else:
             # From which batch on drafting pays depends on the condition.
             engine.pricer = self._pricer()
@@ -104,9 +102,9 @@ class HbXpu:
             self._driver.stall(until_s)
 
     def _pricer(self) -> Pricer:
-        if self._emulated.trace is not None:
-            return Traced(self._emulated.trace, LiveRoutes(self._emulated.trace, self._tokens, self._clock.speed))
-        return self._emulated.pricer(self._model)
+        if self._spec.trace is not None:
+            return Traced(self._spec.trace, LiveRoutes(self._spec.trace, self._tokens, self._clock.speed))
+        return self._spec.pricer(self._model)
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:

@@ -63,16 +63,16 @@ class Devices:
         for loop in self._loops.values():
             loop.cancel()
 
-    async def add(self, emulated: DeviceSpec) -> Node:
+    async def add(self, spec: DeviceSpec) -> Node:
         """One more device, which takes requests as soon as this returns. Raises `Refused`."""
-        figures = await self._checked(emulated)
+        device_limits = await self._checked(spec)
         index = max(self.nodes) + 1
-        rates = [node.figures.ext_bytes_per_s for node in self.nodes.values()]
+        rates = [node.device_limits.ext_bytes_per_s for node in self.nodes.values()]
         try:
-            check_shared([*rates, figures.ext_bytes_per_s], emulated.sharers)
+            check_shared([*rates, device_limits.ext_bytes_per_s], spec.sharers)
         except FleetError as error:
             raise Refused(str(error)) from error
-        node = self.cluster.start_node(index, emulated, figures)
+        node = self.cluster.start_node(index, spec, device_limits)
         self.nodes[node.index] = node
         await self._join(node)
         return node
@@ -115,17 +115,17 @@ class Devices:
         """A device that was lost is there again, with nothing in it."""
         old = self.at(index)
         if old.state is State.LOST:
-            node = self.nodes[index] = self.cluster.start_node(index, old.emulated, old.figures)
+            node = self.nodes[index] = self.cluster.start_node(index, old.spec, old.device_limits)
             await self._join(node)
 
     async def degrade(self, index: int, condition: Condition) -> None:
         """A device is in another condition from now on. Raises `Refused`, and changes nothing, if it can't be."""
-        emulated = self.at(index).emulated.in_condition(condition)
-        figures = await self._checked(emulated)
+        spec = self.at(index).spec.in_condition(condition)
+        device_limits = await self._checked(spec)
         # By now another may stand in its place.
         node = self.at(index)
-        node.emulated, node.figures = emulated, figures
-        self._router.set_speed(index, node.figures.token_s)
+        node.spec, node.device_limits = spec, device_limits
+        self._router.set_speed(index, node.device_limits.token_s)
         if index in self._loops:
             # Also one that is being mended.
             self._tell(node)
@@ -133,12 +133,12 @@ class Devices:
 
     def _tell(self, node: Node) -> None:
         """Have a device and its scheduler know in what condition it is."""
-        node.device.emulate.remote(node.emulated)
-        node.scheduler.limit.remote(self.cluster.limits(node.figures))
+        node.device.emulate.remote(node.spec)
+        node.scheduler.limit.remote(self.cluster.limits(node.device_limits))
 
     async def check(self, index: int, condition: Condition) -> None:
         """Raises `Refused` if a device can't be in a condition."""
-        await self._checked(self.at(index).emulated.in_condition(condition))
+        await self._checked(self.at(index).spec.in_condition(condition))
 
     def stall(self, index: int, until_s: float) -> None:
         """A device stands still until an emulated instant; one that is over has it go on."""
@@ -153,7 +153,7 @@ class Devices:
 
     def tier(self, index: int) -> range:
         """The devices that are, were, or may come to be on the LPDDR tier of a device, itself included."""
-        return tier_of(index, self.nodes[index].emulated.sharers)
+        return tier_of(index, self.nodes[index].spec.sharers)
 
     @property
     def kept(self) -> list[Node]:
@@ -178,17 +178,17 @@ class Devices:
         """The devices that have, or take, requests."""
         return [node for node in self.nodes.values() if node.up]
 
-    async def _checked(self, emulated: DeviceSpec) -> DeviceLimits:
+    async def _checked(self, spec: DeviceSpec) -> DeviceLimits:
         """What a device would be like, if it can be and can hold what clients were promised."""
         try:
-            figures: DeviceLimits = await self.cluster.model.figures.remote(emulated)
+            device_limits: DeviceLimits = await self.cluster.model.device_limits.remote(spec)
         except (SpecError, UsageError) as error:
             raise Refused(str(getattr(error, "cause", error))) from error
         context = self.cluster.max_model_len
-        if min(figures.kv_capacity_tokens, figures.max_context_tokens) < context:
-            held = min(figures.kv_capacity_tokens, figures.max_context_tokens)
+        if min(device_limits.kv_capacity_tokens, device_limits.max_context_tokens) < context:
+            held = min(device_limits.kv_capacity_tokens, device_limits.max_context_tokens)
             raise Refused(f"Such a device holds {held} tokens of context, and clients were promised {context}.")
-        return figures
+        return device_limits
 
     def _need_another(self, index: int, done: str) -> None:
         if not self._router.others_open(index):
@@ -204,7 +204,7 @@ class Devices:
         node.state = State.SERVING
         # Its condition may be another by now than it was connected in.
         self._tell(node)
-        self._router.add(node.index, node.figures.token_s)
+        self._router.add(node.index, node.device_limits.token_s)
         self._loops[node.index] = asyncio.create_task(self.recovery.keep(node))
         self.observer.on_change(node)
 

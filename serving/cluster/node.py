@@ -26,8 +26,8 @@ class Node:
     is, and until which emulated instant a fault has it stand still."""
 
     index: int
-    emulated: DeviceSpec
-    figures: DeviceLimits
+    spec: DeviceSpec
+    device_limits: DeviceLimits
     device: Any
     scheduler: Any
     tier: Any

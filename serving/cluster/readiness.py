@@ -71,7 +71,7 @@ class Readiness:
 
 
 def _tier(node: Node) -> int:
-    return node.index - node.index % node.emulated.sharers
+    return node.index - node.index % node.spec.sharers
 
 
 def _may_serve(states: dict[str, str], part: str) -> bool:

@@ -57,8 +57,8 @@ class Recovery:
 
     async def wire(self, node: Node) -> None:
         """Connect a device's actors with each other, as if they had never had a request."""
-        await node.device.emulate.remote(node.emulated)
-        limits, rules = self._cluster.limits(node.figures), self._cluster.rules(node.figures)
+        await node.device.emulate.remote(node.spec)
+        limits, rules = self._cluster.limits(node.device_limits), self._cluster.rules(node.device_limits)
         await node.scheduler.reset.remote(node.device, limits, rules)
         self.addresses[node.index] = await node.device.wire.remote(
             node.scheduler,

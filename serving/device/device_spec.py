@@ -101,11 +101,13 @@ class DeviceSpec(NamedTuple):
         modes = self.switching.modes(self.load())
         return Modelled(model, modes, None if self.placement == LRU else Placing(model, self._usage(), self.placement))
 
-    def figures(self, ways: StepOptions) -> DeviceLimits:
+    def device_limits(self, step_options: StepOptions) -> DeviceLimits:
         """What the others need to know of it, by its device model. Raises UsageError."""
-        device = ways.device
+        device = step_options.device
         plan = StepPlan.of((1, TYPICAL_CONTEXT))
-        fastest = max(way.tokens_per_s for way in ways.ways(plan, depths=sorted({PLAIN, ways.calibrated})))
+        fastest = max(
+            option.tokens_per_s for option in step_options.price(plan, depths=sorted({PLAIN, step_options.calibrated}))
+        )
         base_s, token_s = prefill_pace(device)
         most, spill = device.kv_capacity_among(self.sharers), 0
         if self.kv_tier == "hb":
@@ -120,7 +122,7 @@ class DeviceSpec(NamedTuple):
             token_s=1.0 / fastest,
             prefill_base_s=base_s,
             prefill_token_s=token_s,
-            deepest=ways.deepest,
+            deepest=step_options.deepest,
         )
 
     def _usage(self) -> TopicUsage:

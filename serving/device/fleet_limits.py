@@ -11,7 +11,7 @@ from serving.scenario.scenario import Scenario
 
 def context_held(scenario: Scenario, fleet: Iterable[tuple[DeviceSpec, DeviceLimits]]) -> int:
     """How many tokens a request may have, prompt and output, on any device."""
-    held = (min(figures.max_context_tokens, figures.kv_capacity_tokens) for _, figures in fleet)
+    held = (min(device_limits.max_context_tokens, device_limits.kv_capacity_tokens) for _, device_limits in fleet)
     return min(scenario.max_model_len, *held)
 
 
@@ -19,15 +19,15 @@ def load_fleet(scenario: Scenario) -> list[tuple[DeviceSpec, DeviceLimits]]:
     """What each device is, and what is to be known of it. Raises SpecError, or FleetError."""
     known: dict[DeviceSpec, DeviceLimits] = {}
     fleet = [DeviceSpec.of(scenario, member) for member in scenario.members]
-    for emulated in fleet:
-        if emulated not in known:
-            ways = emulated.load()
-            emulated.switching.modes(ways)
-            known[emulated] = emulated.figures(ways)
-            if emulated.trace is not None:
-                check_trace(emulated.trace)
-    check_shared([known[emulated].ext_bytes_per_s for emulated in fleet], scenario.shared_ext)
-    return [(emulated, known[emulated]) for emulated in fleet]
+    for spec in fleet:
+        if spec not in known:
+            step_options = spec.load()
+            spec.switching.modes(step_options)
+            known[spec] = spec.device_limits(step_options)
+            if spec.trace is not None:
+                check_trace(spec.trace)
+    check_shared([known[spec].ext_bytes_per_s for spec in fleet], scenario.shared_ext)
+    return [(spec, known[spec]) for spec in fleet]
 
 
 def check_faults(scenario: Scenario, fleet: list[DeviceSpec]) -> None:
@@ -38,5 +38,5 @@ def check_faults(scenario: Scenario, fleet: list[DeviceSpec]) -> None:
             raise FleetError(f"An entry of `faults`, {text!r}, names device {fault.device}; there are {len(fleet)}.")
         if fault.kind == LOST and len(fleet) == 1:
             raise FleetError(f"An entry of `faults`, {text!r}, would leave no device: it needs at least 2.")
-        for emulated in set(fleet if fault.device is None else fleet[fault.device : fault.device + 1]):
-            emulated.in_condition(fault.condition).load()
+        for spec in set(fleet if fault.device is None else fleet[fault.device : fault.device + 1]):
+            spec.in_condition(fault.condition).load()

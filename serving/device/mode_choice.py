@@ -23,32 +23,34 @@ class Switching(NamedTuple):
     depth: str
     objective: str
 
-    def modes(self, ways: StepOptions) -> Modes:
+    def modes(self, step_options: StepOptions) -> Modes:
         """The policy for a device. UsageError for a depth that its draft can't have, or a mode that needs a draft."""
-        if not ways.calibrated:
+        if not step_options.calibrated:
             if self.mode == "fixed-sd":
                 raise UsageError("`mode` is 'fixed-sd', and there is no draft: name one that the system has (`draft`).")
             return Modes.of("fixed-ar", ())
-        depths = self._depths(ways)
-        return Modes.of(self.mode, depths, self.tau or faster_from(ways, depths), self.objective)
+        depths = self._depths(step_options)
+        return Modes.of(self.mode, depths, self.tau or faster_from(step_options, depths), self.objective)
 
-    def _depths(self, ways: StepOptions) -> tuple[int, ...]:
+    def _depths(self, step_options: StepOptions) -> tuple[int, ...]:
         if not self.depth:
-            return (ways.calibrated,)
+            return (step_options.calibrated,)
         if self.depth == AUTO:
-            return tuple(sorted({max(1, round(share * ways.calibrated)) for share in SHARES}))
-        if not self.depth.isdigit() or not 1 <= int(self.depth) <= ways.deepest:
-            raise UsageError(f"`depth` is {self.depth!r}: it must be a whole number from 1 to {ways.deepest}, or auto.")
+            return tuple(sorted({max(1, round(share * step_options.calibrated)) for share in SHARES}))
+        if not self.depth.isdigit() or not 1 <= int(self.depth) <= step_options.deepest:
+            raise UsageError(
+                f"`depth` is {self.depth!r}: it must be a whole number from 1 to {step_options.deepest}, or auto."
+            )
         return (int(self.depth),)
 
 
-def faster_from(ways: StepOptions, depths: tuple[int, ...]) -> int:
+def faster_from(step_options: StepOptions, depths: tuple[int, ...]) -> int:
     """tau: the smallest batch that speculates faster than it decodes plainly, as all larger ones then do; at the 1k
     context of ELMoE-3D's Table 3. One more than `BATCHES` has if none does."""
     tau = BATCHES.stop
     for batch in reversed(BATCHES):
-        plain, *drafting = ways.ways(batch_plan(batch), depths=(PLAIN, *depths))
-        if max(way.tokens_per_s for way in drafting) <= plain.tokens_per_s:
+        plain, *drafting = step_options.price(batch_plan(batch), depths=(PLAIN, *depths))
+        if max(option.tokens_per_s for option in drafting) <= plain.tokens_per_s:
             return tau
         tau = batch
     return tau

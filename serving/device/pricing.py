@@ -74,35 +74,35 @@ class Modelled:
     def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[Priced]:
         depths, verdict = self._modes.candidates(batch.decoding)
         steps = self._modes.steps(verdict, batch.horizon)
-        ways = self._model.ways(plan, steps, ext_bytes_per_s, depths)
-        way, reason = self._modes.choose(ways, verdict)
-        self._depth = way.depth if way.tokens else self._depth
-        if way.depth == PLAIN:
+        step_options = self._model.price(plan, steps, ext_bytes_per_s, depths)
+        option, reason = self._modes.choose(step_options, verdict)
+        self._depth = option.depth if option.tokens else self._depth
+        if option.depth == PLAIN:
             # Who makes them all at once asks for the first only.
-            yield Priced(way.costs.first, reason=reason, run=way.costs, plan=plan)
-            for cost in islice(way.costs, 1, None):
-                yield Priced(cost, reason=reason, run=way.costs, plan=plan)
+            yield Priced(option.costs.first, reason=reason, run=option.costs, plan=plan)
+            for cost in islice(option.costs, 1, None):
+                yield Priced(cost, reason=reason, run=option.costs, plan=plan)
         else:
             # One step: only what was accepted tells how the next one begins.
-            yield _drafted(batch, way, reason)._replace(plan=plan)
+            yield _drafted(batch, option, reason)._replace(plan=plan)
 
     def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
         assert priced.plan is not None
         plan = replace(priced.plan, context=priced.plan.context + steps * priced.plan.new_tokens)
-        [way] = self._model.ways(plan, 1, ext_bytes_per_s, (priced.depth,))
-        return way.costs.first
+        [option] = self._model.price(plan, 1, ext_bytes_per_s, (priced.depth,))
+        return option.costs.first
 
 
-def _drafted(batch: Batch, way: StepOption, reason: str) -> Priced:
+def _drafted(batch: Batch, option: StepOption, reason: str) -> Priced:
     decoding = [new == 1 and emits for new, emits in zip(batch.new_tokens, batch.emits, strict=True)]
-    draws = draws_at(np.array(batch.seeds), np.array(batch.released), way.depth)
-    accepted = sample_accepted(draws, way.rate).tolist()
+    draws = draws_at(np.array(batch.seeds), np.array(batch.released), option.depth)
+    accepted = sample_accepted(draws, option.rate).tolist()
     # A sequence near its end drafts on, as the others do, but has no more than what is left accepted.
     counts = [
         min(count, remaining - 1) if decodes else 0
         for count, remaining, decodes in zip(accepted, batch.remaining, decoding, strict=True)
     ]
     of_drafting = [count for count, decodes in zip(counts, decoding, strict=True) if decodes]
-    accepted_by = np.bincount(of_drafting, minlength=way.depth + 1).tolist()
-    cost, drafts = next(iter(way.costs)), len(of_drafting)
-    return Priced(cost, 0, counts, drafts, way.depth, reason, accepted_by=accepted_by)
+    accepted_by = np.bincount(of_drafting, minlength=option.depth + 1).tolist()
+    cost, drafts = next(iter(option.costs)), len(of_drafting)
+    return Priced(cost, 0, counts, drafts, option.depth, reason, accepted_by=accepted_by)

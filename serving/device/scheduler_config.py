@@ -5,18 +5,18 @@ from serving.scenario.scenario import Scenario
 from serving.scheduler.config import Limits, SchedulerRules
 
 
-def limits_of(scenario: Scenario, figures: DeviceLimits) -> Limits:
+def limits_of(scenario: Scenario, device_limits: DeviceLimits) -> Limits:
     """What a device takes on."""
     return Limits(
         scenario.max_num_seqs,
         scenario.max_num_batched_tokens,
-        figures.kv_capacity_tokens,
+        device_limits.kv_capacity_tokens,
         scenario.block_tokens,
-        figures.spill_tokens,
+        device_limits.spill_tokens,
     )
 
 
-def rules_of(scenario: Scenario, figures: DeviceLimits) -> SchedulerRules:
+def rules_of(scenario: Scenario, device_limits: DeviceLimits) -> SchedulerRules:
     """The policies, with what they know of a device: how long a prompt takes."""
     return SchedulerRules(
         batching=scenario.batching,
@@ -26,9 +26,9 @@ def rules_of(scenario: Scenario, figures: DeviceLimits) -> SchedulerRules:
         fairness=scenario.fairness,
         prefix_caching=scenario.prefix_caching,
         # In a step that drafts a sequence may have as many tokens more.
-        lookahead=figures.deepest if scenario.mode != "fixed-ar" else 0,
+        lookahead=device_limits.deepest if scenario.mode != "fixed-ar" else 0,
         patience_s=scenario.patience_s,
         hold_s=scenario.topic_hold_s,
-        prefill_base_s=figures.prefill_base_s,
-        prefill_token_s=figures.prefill_token_s,
+        prefill_base_s=device_limits.prefill_base_s,
+        prefill_token_s=device_limits.prefill_token_s,
     )

@@ -35,7 +35,7 @@ class Admin:
             raise Malformed(str(error)) from error
         wanted = [DeviceSpec.of(scenario, member) for member in members]
         check_names(wanted, text)
-        added = [await self._devices.add(emulated) for emulated in wanted]
+        added = [await self._devices.add(spec) for spec in wanted]
         return {"devices": [self._device(node) for node in added]}
 
     async def drain_device(self, index: int) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Admin:
         except TermError as error:
             raise Malformed(str(error)) from error
         there = [node for node in self._devices.present if fault.device in (None, node.index)]
-        check_possible({node.emulated.in_condition(fault.condition) for node in there}, text)
+        check_possible({node.spec.in_condition(fault.condition) for node in there}, text)
         return self._fault(await self._injector.inject(fault))
 
     async def clear_fault(self, id: int) -> dict[str, Any]:
@@ -67,29 +67,29 @@ class Admin:
     def _device(self, node: Node) -> dict[str, Any]:
         return {
             "index": node.index,
-            "system": node.emulated.system,
-            "hardware": node.emulated.hardware,
-            "draft": node.emulated.draft or "none",
+            "system": node.spec.system,
+            "hardware": node.spec.hardware,
+            "draft": node.spec.draft or "none",
             "state": str(node.state),
             "requests_in_flight": self._devices.in_flight(node.index),
-            "kv_capacity_tokens": node.figures.kv_capacity_tokens,
+            "kv_capacity_tokens": node.device_limits.kv_capacity_tokens,
             "faults": [] if node.state is State.GONE else list(map(str, self._injector.active.on(node.index))),
         }
 
 
 def check_names(wanted: list[DeviceSpec], text: str) -> None:
     """Raises `Malformed` if there is nothing by the names that devices are wanted by."""
-    for emulated in set(wanted):
+    for spec in set(wanted):
         try:
-            emulated.load()
+            spec.load()
         except (SpecError, UsageError) as error:
             raise Malformed(f"`device` is {text!r}: {error}") from error
 
 
 def check_possible(broken: Iterable[DeviceSpec], text: str) -> None:
     """Raises `Malformed` if devices could not be what a fault would make of them, whatever else is or is not broken."""
-    for emulated in broken:
+    for spec in broken:
         try:
-            emulated.load()
+            spec.load()
         except (SpecError, UsageError) as error:
             raise Malformed(f"`fault` is {text!r}: {error}") from error

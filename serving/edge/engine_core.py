@@ -96,8 +96,8 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     async def _topic(self, request: EngineCoreRequest, admitted: Admitted) -> tuple[str, tuple[float, float] | None]:
         """What a request is about, and from when until when that was asked for, if it was."""
-        if admitted.wishes.topic or self.topics is None:
-            return admitted.wishes.topic, None
+        if admitted.options.topic or self.topics is None:
+            return admitted.options.topic, None
         asked_s = self.clock.now()
         try:
             topic = await self.topics.of(request.prompt_token_ids)
@@ -163,13 +163,13 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
             topic=topic,
             key=admitted.asked.key,
-            priority=admitted.wishes.priority,
-            ttft_s=admitted.wishes.ttft_s,
-            tpot_s=admitted.wishes.tpot_s,
+            priority=admitted.options.priority,
+            ttft_s=admitted.options.ttft_s,
+            tpot_s=admitted.options.tpot_s,
             blocks=block_hashes(prompt, self._block_tokens, request.cache_salt or "") if self._block_tokens else [],
         )
         device = self._dispatcher.choose(described, request.data_parallel_rank)
-        return Flight(request, described, device, admitted.wishes.slo, admitted.asked.n)
+        return Flight(request, described, device, admitted.options.slo, admitted.asked.n)
 
     def _admitted(self, request: EngineCoreRequest) -> Admitted:
         """What was said of a request when it was admitted, or is said now of one that had no tokens then."""

@@ -53,6 +53,6 @@ class Follower(Observer):
     def on_change(self, node: Node) -> None:
         """Only a device that serves is forecast for."""
         if node.state is State.SERVING:
-            expect(self._forecast, node.index, node.emulated, self._cluster.limits(node.figures))
+            expect(self._forecast, node.index, node.spec, self._cluster.limits(node.device_limits))
         else:
             self._forecast.close(node.index)

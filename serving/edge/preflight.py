@@ -37,7 +37,7 @@ def prepare(scenario: Scenario) -> Bringup:
     try:
         fleet = load_fleet(scenario)
         context = min(context_of(scenario.token_model), context_held(scenario, fleet))
-        check_faults(scenario, [emulated for emulated, _ in fleet])
+        check_faults(scenario, [spec for spec, _ in fleet])
     except (SpecError, UsageError) as error:
         raise ScenarioError(str(error)) from error
     free_port(scenario.host, scenario.grpc_port, "grpc_port").close()

@@ -131,7 +131,7 @@ class Report:
         pace = "" if f.pacing_share is None else f"; steps {f.pacing_share:.2%} late"
         lines = [Text(f"Emulator: tokens {late} late{share}{pace}; underruns: {f.underruns}")]
         if f.joules_per_token is not None:
-            lines.append(Text(f"Modelled energy: {f.joules_per_token:.4g} J per released token"))
+            lines.append(Text(f"Modelled energy: {f.joules_per_token:.4g} J/token, of those released"))
         if f.underruns:
             lines.append(Text("Lost fidelity: tokens were not ready when the hardware would have sent them", "yellow"))
         return lines

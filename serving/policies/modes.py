@@ -50,7 +50,7 @@ class ModePolicy(Protocol):
 
 
 class Modes:
-    """Chooses among ways. It remembers one thing: whether the last step drafted.
+    """Chooses among the options of a step. It remembers one thing: whether the last step drafted.
 
     `depths` are those that a draft may have; none for a device that has no draft.
     """
@@ -79,23 +79,23 @@ class Modes:
         """For how many steps a plain batch need not be weighed again."""
         return min(horizon, WEIGH_STEPS) if verdict.mode is EITHER else horizon
 
-    def choose(self, ways: list[StepOption], verdict: ModeVerdict) -> tuple[StepOption, str]:
+    def choose(self, step_options: list[StepOption], verdict: ModeVerdict) -> tuple[StepOption, str]:
         """The way to go, and why. A batch in which nothing decodes leaves the mode as it is."""
-        best = max(ways, key=self._worth)
+        best = max(step_options, key=self._worth)
         reason = verdict.reason
-        if verdict.mode is EITHER and len(ways) > 1:
-            best, reason = self._weighed(ways, best)
+        if verdict.mode is EITHER and len(step_options) > 1:
+            best, reason = self._weighed(step_options, best)
         if best.tokens:
             self._drafting = best.depth != PLAIN
         return best, reason
 
-    def _weighed(self, ways: list[StepOption], best: StepOption) -> tuple[StepOption, str]:
+    def _weighed(self, step_options: list[StepOption], best: StepOption) -> tuple[StepOption, str]:
         """The best of all, unless the best of the present mode is as good but for a little."""
-        present = [way for way in ways if (way.depth != PLAIN) == self._drafting]
+        present = [option for option in step_options if (option.depth != PLAIN) == self._drafting]
         stay = max(present, key=self._worth, default=best)
         if stay.depth != best.depth and self._worth(stay) >= (1 - MARGIN) * self._worth(best):
             return stay, "as good"
         return best, "more tokens per second" if self._objective == SPEED else "more tokens per joule"
 
-    def _worth(self, way: StepOption) -> float:
-        return way.tokens_per_s if self._objective == SPEED else way.tokens_per_j
+    def _worth(self, option: StepOption) -> float:
+        return option.tokens_per_s if self._objective == SPEED else option.tokens_per_j

@@ -56,8 +56,8 @@ class Placing:
         for done: they read nearly all experts, wherever these are."""
         new, context = batch.plan.new_tokens, batch.plan.context
         ahead = StepPlan(np.ones_like(new), context + new, topics=self._topics(batch), placed=mix)
-        [way] = self._model.ways(ahead, 1, ext_bytes_per_s, (depth,))
-        return float(np.mean(batch.remaining)) * len(batch.ids) / way.tokens_per_s
+        [option] = self._model.price(ahead, 1, ext_bytes_per_s, (depth,))
+        return float(np.mean(batch.remaining)) * len(batch.ids) / option.tokens_per_s
 
     def _topics(self, batch: Batch) -> IntArray:
         return np.array([self._usage.index(topic) for topic in batch.topics], dtype=np.int64)

@@ -46,7 +46,7 @@ class StepOption(NamedTuple):
 class StepModel(Protocol):
     """Answers what steps would cost: `StepOptions`, or an actor that owns them."""
 
-    def ways(
+    def price(
         self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None, depths: Sequence[int]
     ) -> list[StepOption]: ...
 
@@ -75,12 +75,12 @@ class StepOptions:
         """The largest depth that it can draft to."""
         return self.device.draft.deepest if self.device.draft else PLAIN
 
-    def ways(
+    def price(
         self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None, depths: Sequence[int] = (PLAIN,)
     ) -> list[StepOption]:
-        """The ways of `depths` to carry out the next step of `plan`, and `steps` in all if it is a plain one.
+        """Price the next step of `plan` with each of `depths`, and `steps` in all if it is a plain one.
 
-        Where nothing decodes all ways are the plain one. ValueError for a depth that the device can't draft to.
+        Where nothing decodes all options are the plain one. ValueError for a depth that the device can't draft to.
         """
         decoding = int((plan.new_tokens == 1).sum())
         if not decoding:

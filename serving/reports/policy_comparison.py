@@ -141,13 +141,13 @@ def ramp(scenario: Scenario, hardware: str) -> list[dict[str, Any]]:
     scenario = dataclasses.replace(scenario, hardware=hardware)
     rows = []
     for name in MODES:
-        emulated = DeviceSpec.of(dataclasses.replace(scenario, mode=name), scenario.members[0])
-        ways = emulated.load()
-        modes = emulated.switching.modes(ways)
+        spec = DeviceSpec.of(dataclasses.replace(scenario, mode=name), scenario.members[0])
+        step_options = spec.load()
+        modes = spec.switching.modes(step_options)
         for batch in np.repeat([*RAMP, *reversed(RAMP)], STEPS_AT_EACH).tolist():
             depths, verdict = modes.candidates(batch)
-            way, reason = modes.choose(ways.ways(batch_plan(batch), depths=depths), verdict)
-            mode = "ar" if way.depth == PLAIN else "sd"
+            option, reason = modes.choose(step_options.price(batch_plan(batch), depths=depths), verdict)
+            mode = "ar" if option.depth == PLAIN else "sd"
             told = {"hardware": hardware, "policy": name, "batch": batch, "mode": mode, "reason": reason}
-            rows.append(told | {"rate": way.tokens_per_s})
+            rows.append(told | {"rate": option.tokens_per_s})
     return rows[::STEPS_AT_EACH]

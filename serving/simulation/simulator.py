@@ -67,12 +67,12 @@ class Simulator:
         fleet = load_fleet(scenario)
         self._router = Router(make_policy(scenario.router))
         self._edge = VirtualEdge(scenario, context_held(scenario, fleet), forecasts)
-        check_faults(scenario, [emulated for emulated, _ in fleet])
-        self._emulated = [emulated for emulated, _ in fleet]
-        rates = [figures.ext_bytes_per_s for _, figures in fleet]
+        check_faults(scenario, [spec for spec, _ in fleet])
+        self._specs = [spec for spec, _ in fleet]
+        rates = [device_limits.ext_bytes_per_s for _, device_limits in fleet]
         tiers = [Lpddr(rate) for rate in rates[:: scenario.shared_ext]]
         self._tiers = [Throttled(tiers[index // scenario.shared_ext]) for index in range(len(fleet))]
-        self._ways: dict[DeviceSpec, StepOptions] = {}
+        self._step_options: dict[DeviceSpec, StepOptions] = {}
         self.nodes = [self._join(index, *member) for index, member in enumerate(fleet)]
         # What each device does next, with what it no longer will.
         self._coming: list[tuple[float, int, int]] = []
@@ -117,28 +117,28 @@ class Simulator:
                 return None
         return self._ended.popleft()
 
-    def _join(self, index: int, emulated: DeviceSpec, figures: DeviceLimits) -> VirtualNode:
+    def _join(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> VirtualNode:
         """A device is there, with nothing in it."""
-        limits, rules = limits_of(self._scenario, figures), rules_of(self._scenario, figures)
-        pricer, tier = self._pricer(emulated), self._tiers[index]
+        limits, rules = limits_of(self._scenario, device_limits), rules_of(self._scenario, device_limits)
+        pricer, tier = self._pricer(spec), self._tiers[index]
         told = self._edge.released, partial(self._end, index)
         node = VirtualNode(index, pricer, tier, limits, rules, self._leaps, self._listener, *told)
-        node.engine.lease_s = LEASE_S if emulated.sharers > 1 else NEVER
-        tier.left = emulated.condition.ext_share
-        self._router.add(index, figures.token_s)
-        self._edge.serves(index, emulated, limits)
+        node.engine.lease_s = LEASE_S if spec.sharers > 1 else NEVER
+        tier.left = spec.condition.ext_share
+        self._router.add(index, device_limits.token_s)
+        self._edge.serves(index, spec, limits)
         return node
 
-    def _pricer(self, emulated: DeviceSpec) -> Pricer:
-        if emulated.trace is not None:
-            return Traced(emulated.trace, RecordedRoutes(emulated.trace))
-        return emulated.pricer(self._load(emulated))
+    def _pricer(self, spec: DeviceSpec) -> Pricer:
+        if spec.trace is not None:
+            return Traced(spec.trace, RecordedRoutes(spec.trace))
+        return spec.pricer(self._load(spec))
 
-    def _load(self, emulated: DeviceSpec) -> StepOptions:
+    def _load(self, spec: DeviceSpec) -> StepOptions:
         """What prices its steps: one for all devices that are alike, as it remembers nothing but its answers."""
-        if emulated not in self._ways:
-            self._ways[emulated] = emulated.load()
-        return self._ways[emulated]
+        if spec not in self._step_options:
+            self._step_options[spec] = spec.load()
+        return self._step_options[spec]
 
     def _advance(self, until_s: float) -> None:
         """Have all happen that does before requests arrive at an instant."""
@@ -200,20 +200,20 @@ class Simulator:
         """Put a device into the condition that it is in, if it is there."""
         if index in self._lost:
             return
-        emulated = self._emulated[index].in_condition(self._active.condition(index))
-        figures = emulated.figures(self._load(emulated))
-        limits = limits_of(self._scenario, figures)
-        self._tiers[index].left = emulated.condition.ext_share
+        spec = self._specs[index].in_condition(self._active.condition(index))
+        device_limits = spec.device_limits(self._load(spec))
+        limits = limits_of(self._scenario, device_limits)
+        self._tiers[index].left = spec.condition.ext_share
         node = self.nodes[index]
         pricer = node.engine.pricer
-        if isinstance(pricer, Traced) and emulated.trace is not None:
-            pricer.emulate(emulated.trace)
+        if isinstance(pricer, Traced) and spec.trace is not None:
+            pricer.emulate(spec.trace)
         else:
-            pricer = self._pricer(emulated)
+            pricer = self._pricer(spec)
         node.degrade(at_s, pricer, limits)
         self._await(node)
-        self._router.set_speed(index, figures.token_s)
-        self._edge.serves(index, emulated, limits)
+        self._router.set_speed(index, device_limits.token_s)
+        self._edge.serves(index, spec, limits)
 
     def _lose(self, index: int, at_s: float) -> None:
         """A device is gone, and its requests go on elsewhere."""
@@ -231,9 +231,9 @@ class Simulator:
     def _revive(self, index: int, at_s: float) -> None:
         """A device that was lost is there again, with nothing in it."""
         self._lost.remove(index)
-        emulated = self._emulated[index].in_condition(self._active.condition(index))
+        spec = self._specs[index].in_condition(self._active.condition(index))
         gone = self.nodes[index]
-        self.nodes[index] = self._join(index, emulated, emulated.figures(self._load(emulated)))
+        self.nodes[index] = self._join(index, spec, spec.device_limits(self._load(spec)))
         self.nodes[index].begin_again(gone, at_s)
         if self._listener:
             self._listener.back(index, at_s)

@@ -47,10 +47,10 @@ class VirtualEdge:
         """A request has all its tokens."""
         self._in_flight -= 1
 
-    def serves(self, device: int, emulated: DeviceSpec, limits: Limits) -> None:
+    def serves(self, device: int, spec: DeviceSpec, limits: Limits) -> None:
         """A device takes requests, or is in another condition."""
         if self._forecasts:
-            expect(self._rules.forecast, device, emulated, limits)
+            expect(self._rules.forecast, device, spec, limits)
 
     def closes(self, device: int) -> None:
         """A device takes no more requests."""

@@ -77,7 +77,7 @@ class Metrics(Observer):
         if node.index not in self._kv_capacity_tokens:
             self.requests.begin(node.index)
             self.steps.begin(node.index)
-        capacity = self._kv_capacity_tokens[node.index] = node.figures.kv_capacity_tokens
+        capacity = self._kv_capacity_tokens[node.index] = node.device_limits.kv_capacity_tokens
         self.requests.on_cache(node.index, self._block_tokens, capacity // self._block_tokens)
         self.devices.on_change(node)
         if not node.up:

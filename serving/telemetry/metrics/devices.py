@@ -21,9 +21,9 @@ EDGE = "edge"
 
 
 @cache
-def _device_of(emulated: DeviceSpec) -> RooflineDevice:
+def _device_of(spec: DeviceSpec) -> RooflineDevice:
     """The same for all devices of a kind."""
-    return emulated.load().device
+    return spec.load().device
 
 
 class DeviceMetrics:
@@ -96,16 +96,16 @@ class DeviceMetrics:
 
     def on_change(self, node: Node) -> None:
         """A device has joined, or is in another state or condition."""
-        device, name = _device_of(node.emulated), str(node.index)
+        device, name = _device_of(node.spec), str(node.index)
         if node.index not in self.models:
             self._begin(name)
-        self.models[node.index], self.hardware[node.index] = device, node.emulated.hardware
+        self.models[node.index], self.hardware[node.index] = device, node.spec.hardware
         self._windows.setdefault(node.index, Window())
         self._idle_since_s.setdefault(node.index, self._now())
         for labels in self.device.values:
             if labels[0] == name:
                 self.device.values[labels] = 0
-        self.device.values[(name, str(node.emulated.member), str(node.state))] = 1
+        self.device.values[(name, str(node.spec.member), str(node.state))] = 1
         if node.state is State.GONE:
             self._forget(node.index)
             return

@@ -27,7 +27,7 @@ class DeviceLog(Observer):
         if self._states.get(node.index) != node.state:
             self._states[node.index] = node.state
             level = logging.WARNING if node.state is State.LOST else logging.INFO
-            more = fields(device=node.index, state=str(node.state), hardware=str(node.emulated.member))
+            more = fields(device=node.index, state=str(node.state), hardware=str(node.spec.member))
             log.log(level, "Device %d is %s.", node.index, node.state, extra=more)
 
     def on_fault(self, device: int, kind: str, begins: bool) -> None:

@@ -22,13 +22,13 @@ def headers(fields: dict[str, Any]) -> list[tuple[bytes, bytes]]:
 @given(st.sets(st.sampled_from(FIELDS)))
 def test_the_three_ways_say_the_same(names: set[str]) -> None:
     asked = {name: ASKED[name] for name in names}
-    ways = [READER.read(headers(asked), {}, {}), READER.read([], asked, {}), READER.read([], {}, asked)]
-    assert ways[0] == ways[1] == ways[2]
+    step_options = [READER.read(headers(asked), {}, {}), READER.read([], asked, {}), READER.read([], {}, asked)]
+    assert step_options[0] == step_options[1] == step_options[2]
     slo = parse_classes(DEFAULT_CLASSES, "`c`")["interactive"] if "slo" in names else None
-    assert ways[0].ttft_s == (0.3 if "ttft_ms" in names else slo.ttft_s if slo else NEVER)
-    assert ways[0].tpot_s == (0.0125 if "tpot_ms" in names else slo.tpot_s if slo else NEVER)
-    assert ways[0].priority == (7 if "priority" in names else slo.priority if slo else 0)
-    assert ways[0].topic == ("law" if "topic" in names else "")
+    assert step_options[0].ttft_s == (0.3 if "ttft_ms" in names else slo.ttft_s if slo else NEVER)
+    assert step_options[0].tpot_s == (0.0125 if "tpot_ms" in names else slo.tpot_s if slo else NEVER)
+    assert step_options[0].priority == (7 if "priority" in names else slo.priority if slo else 0)
+    assert step_options[0].topic == ("law" if "topic" in names else "")
 
 
 def test_the_body_wins_over_a_header_and_a_target_over_the_class() -> None:
@@ -39,8 +39,8 @@ def test_the_body_wins_over_a_header_and_a_target_over_the_class() -> None:
 
 def test_priorities_have_64_bits() -> None:
     for priority in (-(2**63), 2**63 - 1):
-        for ways in ((headers({"priority": priority}), {}), ([], {"priority": priority})):
-            assert READER.read(*ways, {}).priority == priority
+        for step_options in ((headers({"priority": priority}), {}), ([], {"priority": priority})):
+            assert READER.read(*step_options, {}).priority == priority
     assert READER.read([], {"priority": 3.0}, {}).priority == 3
 
 
@@ -72,8 +72,11 @@ def test_who_asks_for_nothing_gets_the_default_class() -> None:
     ],
 )
 def test_a_wrong_wish_is_refused_by_name(field: str, value: Any, said: str) -> None:
-    ways: list[tuple[str, Any, Any, Any]] = [("", [], {}, {field: value}), ("vllm_xargs.", [], {field: value}, {})]
-    for prefix, *given_ in ways:
+    step_options: list[tuple[str, Any, Any, Any]] = [
+        ("", [], {}, {field: value}),
+        ("vllm_xargs.", [], {field: value}, {}),
+    ]
+    for prefix, *given_ in step_options:
         with pytest.raises(BadWish) as caught:
             READER.read(*given_)
         assert str(caught.value).startswith(f"`{prefix}{field}` is ") and said in str(caught.value)

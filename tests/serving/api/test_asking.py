@@ -53,17 +53,17 @@ def rejections(asked: Child, reason: str) -> float:
 def test_wishes_are_heard_in_header_body_and_xargs(asked: Child, stream: bool) -> None:
     ask = client(asked, "wishing").chat.completions.create
     chat = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2, "stream": stream}
-    for way in (
+    for option in (
         {"extra_headers": {"x-foreserve-slo": "hasty"}},
         {"extra_body": {"slo": "hasty"}},
         {"extra_body": {"vllm_xargs": {"slo": "hasty"}}},
         {"extra_headers": {"x-foreserve-slo": "gold"}, "extra_body": {"ttft_ms": 1}},
     ):
-        error = refused(ask, **chat, **way)
+        error = refused(ask, **chat, **option)
         assert error.status_code == 429 and "asked for within 1 ms" in error.message
         assert int(error.response.headers["retry-after"]) >= 1
-    for way in ({}, {"extra_headers": {"x-foreserve-slo": "hasty"}, "extra_body": {"slo": "gold", "topic": "cs"}}):
-        assert ask(**chat, **way)
+    for option in ({}, {"extra_headers": {"x-foreserve-slo": "hasty"}, "extra_body": {"slo": "gold", "topic": "cs"}}):
+        assert ask(**chat, **option)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_wishes_are_heard_in_header_body_and_xargs(asked: Child, stream: bool) -
 )
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_a_wrong_wish_is_a_bad_request_and_costs_others_nothing(
-    asked: Child, way: dict[str, Any], said: str, stream: bool
+    asked: Child, option: dict[str, Any], said: str, stream: bool
 ) -> None:
     ask = client(asked, "wishing").completions.create
     with ask(**PLAIN | {"max_tokens": 30}, stream=True, extra_body={"ignore_eos": True}) as other:
         next(iter(other))
-        error = refused(ask, **PLAIN, **way, stream=stream)
+        error = refused(ask, **PLAIN, **option, stream=stream)
         assert error.status_code == 400 and said in error.message
         assert list(other)[-1].choices[0].finish_reason == "length"
 

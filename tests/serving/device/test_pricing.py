@@ -206,7 +206,7 @@ def test_only_a_token_model_that_routes_can_be_traced(tmp_path):
         check_trace(TRACE._replace(token_model=str(tmp_path)))
 
 
-def ways(draft: str = "elastic") -> StepOptions:
+def step_options(draft: str = "elastic") -> StepOptions:
     return StepOptions(load_device(*TRACE[:3], draft))
 
 
@@ -221,12 +221,12 @@ def drafting(ids: list[str], new: list[int], remaining: int = 100, seed: int = 5
 
 
 def test_a_step_that_drafts_is_one_step_and_its_draws_are_those_of_its_requests():
-    pricer = speculating(ways())
+    pricer = speculating(step_options())
     one, again = (list(pricer.price(drafting(["a", "b"], [1, 1]), FULL_SPEED)) for _ in range(2))
     one, again = ([each._replace(plan=None) for each in steps] for steps in (one, again))
     assert len(one) == 1 and one == again
     [step] = one
-    assert (step.drafts, step.depth) == (2, ways().calibrated)
+    assert (step.drafts, step.depth) == (2, step_options().calibrated)
     assert step.cost.seconds.draft_s > 0
     alone = next(pricer.price(drafting(["b"], [1], seed=6), FULL_SPEED))
     # The same draws; the rate of a smaller batch is no lower.
@@ -234,7 +234,7 @@ def test_a_step_that_drafts_is_one_step_and_its_draws_are_those_of_its_requests(
 
 
 def test_only_what_decodes_drafts_and_nobody_has_more_accepted_than_is_left():
-    pricer = speculating(ways())
+    pricer = speculating(step_options())
     mixed = next(pricer.price(drafting(["a", "b"], [1, 64]), FULL_SPEED))
     assert mixed.drafts == 1 and mixed.accepted[1] == 0
     assert next(pricer.price(drafting(["a"], [1], remaining=1), FULL_SPEED)).accepted == [0]
@@ -250,7 +250,7 @@ def test_requests_that_draft_get_their_tokens_in_as_many_steps_as_acceptance_say
         tokens.open(request.id)
         tokens.push([Chunk(request.id, i, [i], 1 if i == 199 else None) for i in range(200)])
         scheduler.submit(request)
-    source = ways(draft)
+    source = step_options(draft)
     engine = Engine(0, scheduler, speculating(source), Lpddr(FULL_SPEED), tokens, releases.append)
     driver = LiveDriver(engine, VirtualClock())
     while sum(chunk.finish is not None for release in releases for chunk in release.chunks) < len(requests):
@@ -263,14 +263,14 @@ def test_requests_that_draft_get_their_tokens_in_as_many_steps_as_acceptance_say
     full = [record for record in records if record.batch == 8]
     alpha = sum(record.accepted for record in full) / sum(record.drafted for record in full)
     plan = StepPlan.of(*[(1, 200)] * 8)
-    [way] = source.ways(plan, depths=(source.calibrated,))
-    expected = mean_accepted(way.rate, way.depth) / way.depth
+    [option] = source.price(plan, depths=(source.calibrated,))
+    expected = mean_accepted(option.rate, option.depth) / option.depth
     assert alpha == pytest.approx(expected, abs=0.05)
     assert sum(record.underruns for record in records) == 0
 
 
 def test_a_retry_from_any_token_on_accepts_what_the_first_try_did():
-    pricer = speculating(ways())
+    pricer = speculating(step_options())
     begun = next(pricer.price(drafting(["a"], [1]), FULL_SPEED)).accepted
     elsewhere = next(pricer.price(drafting(["a-again"], [1]), FULL_SPEED)).accepted
     assert begun == elsewhere
@@ -278,17 +278,17 @@ def test_a_retry_from_any_token_on_accepts_what_the_first_try_did():
 
 def test_a_depth_without_a_draft_and_an_unknown_source_of_rates_are_refused():
     with pytest.raises(ValueError, match="a device without a draft"):
-        StepOptions(DEVICE).ways(StepPlan.of((1, 9)), depths=(3,))
+        StepOptions(DEVICE).price(StepPlan.of((1, 9)), depths=(3,))
     with pytest.raises(UsageError, match="published or measured"):
         StepOptions(DEVICE, "guessed")
 
 
 def test_where_nothing_decodes_there_is_only_the_plain_way():
-    assert [way.depth for way in ways().ways(StepPlan.of((64, 0)), depths=(PLAIN, 5, 10))] == [PLAIN]
+    assert [option.depth for option in step_options().price(StepPlan.of((64, 0)), depths=(PLAIN, 5, 10))] == [PLAIN]
 
 
 def test_what_is_spilled_or_fetched_takes_its_time_and_energy_before_the_step() -> None:
-    pricer = Modelled(ways(), Modes.of("fixed-ar", ()))
+    pricer = Modelled(step_options(), Modes.of("fixed-ar", ()))
     plain = drafting(["a"], [1])
     moving = msgspec.structs.replace(plain, spilled_tokens=3000, fetched_tokens=1000)
     alone, *rest = pricer.price(plain, FULL_SPEED)

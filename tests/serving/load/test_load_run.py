@@ -199,7 +199,7 @@ def test_an_emulator_is_asked_about_its_pace_and_its_clock_is_used():
     assert written["emulator"]["joules_per_token"] == pytest.approx(2.0)
     text = shown(report)
     assert "emulated seconds (speed 0.1)" in text
-    assert "underruns: 1" in text and "2 J per released token" in text
+    assert "underruns: 1" in text and "2 J/token, of those released" in text
     assert "100.0% of requests within TTFT 9000 ms" in text
 
 

@@ -26,15 +26,15 @@ def plan(batch: int, context: int = 1024, prompt: int = 0) -> StepPlan:
     return StepPlan.of(*[(1, context)] * batch, *([(prompt, 0)] if prompt else []))
 
 
-def step(modes: Modes, ways: StepOptions, of: StepPlan) -> tuple[int, str]:
+def step(modes: Modes, step_options: StepOptions, of: StepPlan) -> tuple[int, str]:
     """The depth of a step, and the reason for it."""
     depths, verdict = modes.candidates(int((of.new_tokens == 1).sum()))
-    way, reason = modes.choose(ways.ways(of, depths=depths), verdict)
-    return way.depth, reason
+    option, reason = modes.choose(step_options.price(of, depths=depths), verdict)
+    return option.depth, reason
 
 
-def modes(name: str, ways: StepOptions = GLM, tau: int = 0, depth: str = "", objective: str = SPEED) -> Modes:
-    return Switching(name, tau, depth, objective).modes(ways)
+def modes(name: str, step_options: StepOptions = GLM, tau: int = 0, depth: str = "", objective: str = SPEED) -> Modes:
+    return Switching(name, tau, depth, objective).modes(step_options)
 
 
 def test_the_policies_are_the_files() -> None:
@@ -56,10 +56,10 @@ def test_tau_is_the_batch_from_which_on_a_device_speculates_and_it_leaves_that_m
 
 
 def test_a_tau_of_the_device_models_own_is_where_speculating_begins_to_pay() -> None:
-    for ways in WAYS.values():
-        tau = faster_from(ways, (ways.calibrated,))
+    for step_options in WAYS.values():
+        tau = faster_from(step_options, (step_options.calibrated,))
         for batch in range(1, 65):
-            plain, drafting = ways.ways(plan(batch, 1023), depths=(PLAIN, ways.calibrated))
+            plain, drafting = step_options.price(plan(batch, 1023), depths=(PLAIN, step_options.calibrated))
             if batch >= tau:
                 assert drafting.tokens_per_s > plain.tokens_per_s
         assert tau > 1  # at a batch of one plain decoding is faster on all of these
@@ -76,13 +76,13 @@ def test_a_batch_that_wavers_about_tau_does_not_change_its_mode_each_time() -> N
 def test_by_cost_no_batch_is_worse_off_than_in_the_better_mode_but_for_the_margin(
     objective: str, named: tuple[str, str], batches: list[tuple[int, int]]
 ) -> None:
-    ways = WAYS[named]
-    cost = modes("cost", ways, objective=objective)
+    step_options = WAYS[named]
+    cost = modes("cost", step_options, objective=objective)
     for batch, context in batches:
         of = plan(batch, context)
-        options = {way.depth: way for way in ways.ways(of, depths=(PLAIN, ways.calibrated))}
+        options = {option.depth: option for option in step_options.price(of, depths=(PLAIN, step_options.calibrated))}
         worth = {d: w.tokens_per_s if objective == SPEED else w.tokens_per_j for d, w in options.items()}
-        assert worth[step(cost, ways, of)[0]] >= (1 - MARGIN) * max(worth.values())
+        assert worth[step(cost, step_options, of)[0]] >= (1 - MARGIN) * max(worth.values())
 
 
 def test_by_cost_says_why() -> None:
@@ -91,24 +91,24 @@ def test_by_cost_says_why() -> None:
     assert step(cost, GLM, plan(32)) == (GLM.calibrated, "more tokens per second")
     assert step(modes("cost", objective=ENERGY), GLM, plan(32))[1] == "more tokens per joule"
     # A mode that is as good but for a little is kept.
-    ways = WAYS["elmoe3d-4gb", "qwen3-30b-a3b"]
-    by_cost = modes("cost", ways)
-    seen = [step(by_cost, ways, plan(batch)) for batch in (8, 4, 3, 4)]
+    step_options = WAYS["elmoe3d-4gb", "qwen3-30b-a3b"]
+    by_cost = modes("cost", step_options)
+    seen = [step(by_cost, step_options, plan(batch)) for batch in (8, 4, 3, 4)]
     assert [depth > 0 for depth, _ in seen] == [True, True, False, False]
     assert (seen[1][1], seen[3][1]) == ("as good", "more tokens per second")
 
 
 def test_an_automatic_depth_is_never_slower_than_the_calibrated_one_and_not_always_it() -> None:
-    ways = WAYS["elmoe3d-4gb", "qwen3-30b-a3b"]
-    auto = modes("fixed-sd", ways, depth="auto")
+    step_options = WAYS["elmoe3d-4gb", "qwen3-30b-a3b"]
+    auto = modes("fixed-sd", step_options, depth="auto")
     chosen = set()
     for batch in (1, 16, 64):
         of = plan(batch)
-        depth, _ = step(auto, ways, of)
+        depth, _ = step(auto, step_options, of)
         chosen.add(depth)
-        best, calibrated = ways.ways(of, depths=(depth, ways.calibrated))
+        best, calibrated = step_options.price(of, depths=(depth, step_options.calibrated))
         assert best.tokens_per_s >= calibrated.tokens_per_s
-        assert depth <= ways.calibrated
+        assert depth <= step_options.calibrated
     assert len(chosen) > 1
 
 
@@ -120,7 +120,7 @@ def test_a_throughput_over_a_slow_ramp_through_tau_has_no_hole() -> None:
     for batch in np.repeat(ramp, 5).tolist():
         of = plan(batch)
         depths, verdict = tau.candidates(batch)
-        rates.append(tau.choose(GLM.ways(of, depths=depths), verdict)[0].tokens_per_s)
+        rates.append(tau.choose(GLM.price(of, depths=depths), verdict)[0].tokens_per_s)
     up, down = rates[: len(rates) // 2], rates[len(rates) // 2 :][::-1]
     assert all(later >= 0.99 * earlier for earlier, later in pairwise(up))
     # Coming down, the band below tau keeps a mode that is a little slower there: the price of not wavering.

@@ -73,11 +73,15 @@ def test_a_ramp_tells_of_every_policy_up_and_down() -> None:
 
 
 def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
-    ways = StepOptions(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"))
-    limits = Limits(8, 2048, ways.device.kv_capacity_tokens)
+    step_options = StepOptions(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"))
+    limits = Limits(8, 2048, step_options.device.kv_capacity_tokens)
     nodes = [
         VirtualNode(
-            i, Modelled(ways, Modes.of("fixed-ar", ())), Lpddr(ways.device.ext_bytes_per_s), limits, SchedulerRules()
+            i,
+            Modelled(step_options, Modes.of("fixed-ar", ())),
+            Lpddr(step_options.device.ext_bytes_per_s),
+            limits,
+            SchedulerRules(),
         )
         for i in (0, 1)
     ]
@@ -89,7 +93,11 @@ def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
     # Each device by itself: the same as if the other were not there.
     [alone] = [
         VirtualNode(
-            0, Modelled(ways, Modes.of("fixed-ar", ())), Lpddr(ways.device.ext_bytes_per_s), limits, SchedulerRules()
+            0,
+            Modelled(step_options, Modes.of("fixed-ar", ())),
+            Lpddr(step_options.device.ext_bytes_per_s),
+            limits,
+            SchedulerRules(),
         )
     ]
     by_itself, _ = serve_virtually(requests[::2], [alone])

@@ -17,8 +17,8 @@ DEFAULT = Member("elmoe3d", "elmoe3d-8gb", "elastic")
 names = st.from_regex(r"[a-z][a-z0-9.-]{0,8}", fullmatch=True)
 
 
-def figures_of(emulated: DeviceSpec) -> DeviceLimits:
-    return emulated.figures(emulated.load())
+def limits_of(spec: DeviceSpec) -> DeviceLimits:
+    return spec.device_limits(spec.load())
 
 
 @given(st.integers(1, 5), names, names, names | st.just(""))
@@ -53,17 +53,17 @@ def test_a_fleet_says_how_many_devices_there_are() -> None:
 
 def test_devices_that_differ_are_priced_each_as_what_it_is() -> None:
     scenario = Scenario(fleet=("elmoe3d-4gb", "elmoe3d-8gb", "xpu/elmoe3d-8gb", "elmoe3d-8gb+none"))
-    small, large, xpu, plain = [figures_of(DeviceSpec.of(scenario, member)) for member in scenario.members]
+    small, large, xpu, plain = [limits_of(DeviceSpec.of(scenario, member)) for member in scenario.members]
     assert large.token_s < small.token_s < xpu.token_s
     assert (large.deepest, plain.deepest, xpu.deepest) == (20, 0, 0)
     assert xpu.kv_capacity_tokens < small.kv_capacity_tokens < large.kv_capacity_tokens
 
 
 def test_devices_that_share_an_lpddr_have_less_room_each_and_the_same_bandwidth() -> None:
-    emulated = DeviceSpec.of(Scenario(), DEFAULT._replace(draft=""))
-    alone, shared = figures_of(emulated), figures_of(emulated._replace(sharers=2))
+    spec = DeviceSpec.of(Scenario(), DEFAULT._replace(draft=""))
+    alone, shared = limits_of(spec), limits_of(spec._replace(sharers=2))
     assert alone.kv_capacity_tokens / 2 < shared.kv_capacity_tokens < alone.kv_capacity_tokens
-    throttled = figures_of(emulated.in_condition(Condition(ext_share=0.5)))
+    throttled = limits_of(spec.in_condition(Condition(ext_share=0.5)))
     assert throttled.ext_bytes_per_s == pytest.approx(alone.ext_bytes_per_s)
     assert throttled.token_s > alone.token_s
     check_shared([1.0, 1.0, 2.0, 2.0, 3.0], 2)
@@ -97,8 +97,8 @@ def test_what_cannot_be_is_refused_before_anything_is_started(scenario: Scenario
 def test_the_context_is_what_the_least_of_the_devices_holds() -> None:
     both = prepare(Scenario(fleet=("elmoe3d-4gb", "elmoe3d-8gb"), http_port=0, grpc_port=0))
     both.sock.close()
-    assert both.max_model_len <= min(figures.kv_capacity_tokens for _, figures in both.fleet)
-    assert [emulated.hardware for emulated, _ in both.fleet] == ["elmoe3d-4gb", "elmoe3d-8gb"]
+    assert both.max_model_len <= min(device_limits.kv_capacity_tokens for _, device_limits in both.fleet)
+    assert [spec.hardware for spec, _ in both.fleet] == ["elmoe3d-4gb", "elmoe3d-8gb"]
 
 
 def test_a_router_that_cannot_be_is_refused_with_its_key() -> None:
@@ -107,7 +107,7 @@ def test_a_router_that_cannot_be_is_refused_with_its_key() -> None:
 
 
 def test_a_fault_leaves_what_it_says() -> None:
-    emulated = DeviceSpec.of(Scenario(), DEFAULT._replace(draft=""))
-    sound = figures_of(emulated)
-    hb = figures_of(emulated.in_condition(Fault("hb", 0.5).condition))
+    spec = DeviceSpec.of(Scenario(), DEFAULT._replace(draft=""))
+    sound = limits_of(spec)
+    hb = limits_of(spec.in_condition(Fault("hb", 0.5).condition))
     assert hb.kv_capacity_tokens < sound.kv_capacity_tokens and hb.token_s > sound.token_s

@@ -235,14 +235,14 @@ def test_a_client_whose_certificate_expires_does_not_get_in_with_the_session_of_
 
         http = up.http_port, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
         http2 = up.grpc_port, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-        for way in (http, http2, http2, http):
-            answer, reused = say(*way)
+        for option in (http, http2, http2, http):
+            answer, reused = say(*option)
             assert answer
         assert reused
         time.sleep(3.5)
-        for way in (http, http2):
+        for option in (http, http2):
             with contextlib.suppress(OSError):
-                assert say(*way)[0] == b""
+                assert say(*option)[0] == b""
 
 
 def touch(pki: Pki, change: Callable[[], object]) -> None:

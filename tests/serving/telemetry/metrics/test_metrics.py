@@ -28,7 +28,7 @@ from serving.types import NEVER, Request, StepRecord
 CLASSES = parse_classes(DEFAULT_CLASSES, "classes")
 SCENARIO = Scenario(mode="tau", tau=4, max_num_seqs=8)
 EMULATED = DeviceSpec.of(SCENARIO, SCENARIO.members[0])
-FIGURES = EMULATED.figures(EMULATED.load())
+FIGURES = EMULATED.device_limits(EMULATED.load())
 README = Path(metrics_package.__file__).parent / "README.md"
 IDLE_W = EMULATED.load().device.static_w
 

@@ -40,11 +40,13 @@ class Edge:
         self.observers = (self.stories, *observers)
         self.scheduler = Scheduler(LIMITS)
         self.tokens = TokenBuffer()
-        ways = StepOptions(DEVICE)
+        step_options = StepOptions(DEVICE)
         engine = Engine(
             device=0,
             planner=self.scheduler,
-            pricer=Modelled(ways, Modes.of(mode, () if mode == "fixed-ar" else (ways.calibrated,), tau=2)),
+            pricer=Modelled(
+                step_options, Modes.of(mode, () if mode == "fixed-ar" else (step_options.calibrated,), tau=2)
+            ),
             tier=Lpddr(DEVICE.ext_bytes_per_s),
             tokens=self.tokens,
             sink=self.take,
