@@ -86,7 +86,8 @@ def placed(index: int) -> dict[str, Any]:
     if len(nodes) < 2:
         return confined()
     strategy = NodeAffinitySchedulingStrategy(nodes[index % len(nodes)], soft=True)
-    return {"scheduling_strategy": strategy, **confined()}
+    # An actor that asks for nothing at all Ray puts anywhere, whatever its strategy: each asks for a byte.
+    return {"scheduling_strategy": strategy, "memory": 1, **confined()}
 
 
 def start_source(scenario: Scenario, flags: list[str], realtime: bool) -> Any:

@@ -41,10 +41,20 @@ def devices_by_node(cluster: Cluster) -> dict[str, list[psutil.Process]]:
     found: dict[str, list[psutil.Process]] = {}
     for node in cluster.list_all_nodes():
         raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
-        found[node.node_id] = [
-            each for each in raylet.children(recursive=True) if "ray::HbXpu" in " ".join(each.cmdline())
-        ]
+        found[node.node_id] = [each for each in raylet.children(recursive=True) if is_device(each)]
     return found
+
+
+def is_device(process: psutil.Process) -> bool:
+    try:
+        return "ray::HbXpu" in " ".join(process.cmdline())
+    except psutil.Error:  # ended a moment ago
+        return False
+
+
+def devices_of(cluster: Cluster) -> list[psutil.Process]:
+    """The processes of all devices on any node."""
+    return [each for processes in devices_by_node(cluster).values() for each in processes]
 
 
 @pytest.mark.slow
@@ -76,12 +86,12 @@ def test_an_edge_that_is_killed_leaves_nothing_on_a_ray_that_is_not_its_own(
     monkeypatch.setenv("RAY_ADDRESS", ray_cluster.address)
     ours = ("--devices", "2", "--token-model", "foreserve-tiny")
     for _ in range(2):
-        before = set(place().glob(f"{PREFIX}*"))
+        before, others = set(place().glob(f"{PREFIX}*")), devices_of(ray_cluster)
         with server(*ours, quiet=True) as child:
             client = openai.OpenAI(base_url=f"{child.http_url}/v1", api_key="none", max_retries=0)
             assert ask_all(client)
             folders = set(place().glob(f"{PREFIX}*")) - before
-            actors = [each for processes in devices_by_node(ray_cluster).values() for each in processes]
+            actors = [each for each in devices_of(ray_cluster) if each not in others]
             assert folders and len(actors) == 2
             child.process.kill()
             child.process.wait()
