@@ -199,6 +199,8 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     async def get_output_async(self) -> EngineCoreOutputs:
         self._watch_delivery()
+        # A queue that holds something answers at once: whoever else is on the loop would wait until it is empty.
+        await asyncio.sleep(0)
         outputs, at_s = await self._outputs.get()
         self._handed_over.append((outputs.engine_index, at_s))
         return outputs

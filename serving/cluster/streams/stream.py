@@ -27,8 +27,8 @@ from serving.types import Dropped
 
 Message = TypeVar("Message")
 Drop = Callable[[Dropped], object]
-# Messages that are handed over before the loop has its turn.
-DRAIN = 32
+# For so long messages are handed over before others on the loop have their turn.
+TURN_S = 0.002
 # A thread that waits for messages shows so often that it is alive.
 LOOK_MS = 1000
 # Of a longer frame not even the memory is taken: the log probabilities of the longest prompts need a tenth of it.
@@ -129,8 +129,9 @@ class Inbox(_Socket[Message]):
         self._socket.close(linger=0)
 
     def _drain(self, take: Callable[[Message], object], drop: Drop) -> None:
-        # The descriptor tells of the first of several messages only; others on the loop have their turn in between.
-        for _ in range(DRAIN):
+        # The descriptor tells of the first of several messages only.
+        until_s = time.monotonic() + TURN_S
+        while time.monotonic() < until_s:
             if self._socket.closed:
                 return
             try:

@@ -1,0 +1,32 @@
+"""Does everybody on the edge's event loop get a turn while more comes from the devices than clients can be sent?"""
+
+import asyncio
+
+from vllm.v1.engine import EngineCoreOutputs
+
+from serving.edge.engine_core import PacedCore
+
+RELEASES = 200
+
+
+def test_others_have_a_turn_between_two_releases() -> None:
+    async def turns() -> int:
+        core, had = PacedCore.__new__(PacedCore), 0
+        core._outputs, core._handed_over = asyncio.Queue(), []
+        core._note_delay = lambda handed_over: None  # type: ignore[method-assign]  # nobody counts here
+        for _ in range(RELEASES):
+            core._outputs.put_nowait((EngineCoreOutputs(), 0.0))
+
+        async def another() -> None:
+            nonlocal had
+            while True:
+                had += 1
+                await asyncio.sleep(0)
+
+        other = asyncio.ensure_future(another())
+        for _ in range(RELEASES):
+            await core.get_output_async()
+        other.cancel()
+        return had
+
+    assert asyncio.run(turns()) >= RELEASES
