@@ -67,7 +67,7 @@ def test_wishes_are_heard_in_header_body_and_xargs(asked: Child, stream: bool) -
 
 
 @pytest.mark.parametrize(
-    ("way", "said"),
+    ("option", "said"),
     [
         ({"extra_headers": {"x-foreserve-slo": "silver"}}, "`x-foreserve-slo` is 'silver': allowed is gold, hasty."),
         ({"extra_headers": {"x-foreserve-priority": "high"}}, "`x-foreserve-priority` is 'high'"),
