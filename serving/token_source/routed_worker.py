@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from vllm.model_executor.layers.fused_moe.layer import MoERunner
 from vllm.v1.core.sched.output import SchedulerOutput
-from vllm.v1.worker.cpu_worker import CPUWorker
 
 from serving.token_source.routes import ROUTES, UINT8_EXPERTS, Cut
+from serving.token_source.sampling_worker import SamplingWorker
 
 
-class RoutedWorker(CPUWorker):  # type: ignore[misc]
+class RoutedWorker(SamplingWorker):
     """A worker whose steps' outputs have `ROUTES`."""
 
     def load_model(self, **kwargs: Any) -> None:

@@ -12,7 +12,9 @@ from serving.scenario.scenario import Scenario, ScenarioError
 
 CPU_KERNELS = "foreserve_cpu"
 """The name under which vLLM knows the kernels of `cpu_kernels`."""
-WORKER = "serving.token_source.routed_worker.RoutedWorker"
+WORKER = "serving.token_source.sampling_worker.SamplingWorker"
+ROUTED_WORKER = "serving.token_source.routed_worker.RoutedWorker"
+"""vLLM's worker on a CPU, and the one that also tells which experts were chosen."""
 
 
 def prepare_environment(token_model: str) -> None:
@@ -86,13 +88,14 @@ def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
         "--disable-uvicorn-access-log",
         "--uvicorn-log-level=warning",
     ]
-    if scenario.residency == "trace":
+    traced = scenario.residency == "trace"
+    if traced and not on_cpu():
         # What a prefix cache spares the token model, nobody knows the routes of.
-        flags += [f"--worker-cls={WORKER}"] if on_cpu() else ["--enable-return-routed-experts"]
-        flags += [] if on_cpu() else ["--no-enable-prefix-caching"]
+        flags += ["--enable-return-routed-experts", "--no-enable-prefix-caching"]
     # In 0.32.0 on CPUs a seeded request whose prefill is cut into chunks ends in "CPU Generator does not use offset";
     # float32 is three times as fast there as bfloat16 emulated; a tiny prefix is computed sooner than found in a cache.
     for_cpu = [
+        f"--worker-cls={ROUTED_WORKER if traced else WORKER}",
         "--no-enable-chunked-prefill",
         "--no-enable-prefix-caching",
         f"--max-num-batched-tokens={max(max_model_len, 2048)}",

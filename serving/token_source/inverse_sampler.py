@@ -1,0 +1,116 @@
+"""Sampling as one operation: a uniform number for each row, and the inverse of the cumulated probabilities.
+
+vLLM's sampler on CPUs draws noise for each logit, calls each seeded request's generator in turn, and sorts all logits
+for top-p. Here a row's uniform comes from a hash of its request's seed and the position of the token in its answer, for
+the whole batch at once: whoever else is in the batch, and however often a request is made again, it draws the same. For
+top-p and top-k the largest logits are looked at, and all of them only where those are not enough.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+LARGEST = (128, 1024)
+"""Logits of a row in which the share lies that top-p asks for: nearly always, and of a flat one."""
+# SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIX = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
+LAST_SHIFT = np.uint64(31)
+MANTISSA_BITS = 53
+
+Seeds = NDArray[np.uint64]
+
+
+class InverseSampler(torch.nn.Module):  # type: ignore[misc]
+    """Takes the place of vLLM's `TopKTopPSampler`, for logits that temperature and processors have seen already."""
+
+    def __init__(self, positions: Callable[[], NDArray[Any]]) -> None:
+        """`positions` says of each row of the batch how many tokens its request has been given."""
+        super().__init__()
+        self._positions = positions
+
+    def forward(
+        self,
+        logits: torch.Tensor,
+        generators: Mapping[int, torch.Generator],
+        k: torch.Tensor | None,
+        p: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, None]:
+        """Return a token for each row of `logits` [rows, vocabulary]; `generators` by row have the seeds of those that
+        have one, `k` and `p` [rows] are those of top-k and top-p."""
+        return sample(logits, self._uniforms(len(logits), generators), k, p), None
+
+    def _uniforms(self, rows: int, generators: Mapping[int, torch.Generator]) -> torch.Tensor:
+        drawn = torch.rand(rows, dtype=torch.float64)
+        if generators:
+            indices = np.fromiter(generators, np.intp, len(generators))
+            seeds = np.fromiter((each.initial_seed() for each in generators.values()), np.uint64, len(generators))
+            drawn.numpy()[indices] = uniforms(seeds, self._positions()[indices])
+        return drawn
+
+
+def uniforms(seeds: Seeds, positions: NDArray[Any]) -> NDArray[np.float64]:
+    """Return a number in [0, 1) for each pair of a seed and a position."""
+    drawn = mixed(mixed(seeds) + (positions.astype(np.uint64) + np.uint64(1)) * GOLDEN)
+    return np.ldexp((drawn >> np.uint64(64 - MANTISSA_BITS)).astype(np.float64), -MANTISSA_BITS)
+
+
+def mixed(numbers: Seeds) -> Seeds:
+    """Return numbers of which each bit depends on all bits of those that are given."""
+    for shift, factor in MIX:
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * factor
+    return numbers ^ (numbers >> LAST_SHIFT)
+
+
+def sample(
+    logits: torch.Tensor, drawn: torch.Tensor, k: torch.Tensor | None = None, p: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Return a token for each row, by a uniform number each: of probability `softmax(logits)`, or of that among the `k`
+    largest and the fewest that have at least a share `p`."""
+    if k is None and p is None:
+        return _inverse(torch.softmax(logits, -1), drawn)
+    rows, vocabulary = logits.shape
+    tokens = torch.empty(rows, dtype=torch.int64)
+    most = torch.full((rows,), vocabulary) if k is None else k.clamp(max=vocabulary).long()
+    share = torch.ones(rows) if p is None else p
+    left = torch.arange(rows)
+    if (free := (most >= vocabulary) & (share >= 1)).any():
+        tokens[free] = _inverse(torch.softmax(logits[free], -1), drawn[free])
+        left = left[~free]
+    for looked_at in (*(each for each in LARGEST if each < vocabulary), vocabulary):
+        if not len(left):
+            break
+        found, enough = _among(logits[left], looked_at, drawn[left], most[left], share[left])
+        tokens[left[enough]] = found[enough]
+        left = left[~enough]
+    return tokens
+
+
+def _among(
+    logits: torch.Tensor, looked_at: int, drawn: torch.Tensor, most: torch.Tensor, share: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw among the largest logits of each row; and tell of each whether so many were enough to know."""
+    everything = looked_at == logits.shape[1]
+    values, indices = logits.sort(-1, descending=True) if everything else logits.topk(looked_at)
+    # Shares of all of the row, or of the `most` largest where there are no more of them.
+    total = torch.logsumexp(logits, -1, keepdim=True)
+    first = torch.arange(looked_at) < most[:, None]
+    few = (most <= looked_at)[:, None]
+    total = torch.where(few, torch.logsumexp(values.masked_fill(~first, -torch.inf), -1, keepdim=True), total)
+    shares = torch.exp(values - total).masked_fill(~first, 0.0)
+    before = shares.cumsum(-1) - shares
+    kept = shares.masked_fill(before >= share[:, None], 0.0)
+    enough = few[:, 0] | ((most >= logits.shape[1]) & (before[:, -1] + shares[:, -1] >= share))
+    return indices.gather(1, _inverse(kept, drawn)[:, None])[:, 0], enough
+
+
+def _inverse(shares: torch.Tensor, drawn: torch.Tensor) -> torch.Tensor:
+    """Return for each row the first column up to which the shares add up to more than the drawn part of their sum."""
+    cumulated = shares.cumsum(-1)
+    total = cumulated[:, -1:]
+    # In single precision the product may be the sum itself, which no column exceeds.
+    wanted = torch.minimum((drawn[:, None] * total).to(total.dtype), torch.nextafter(total, torch.zeros_like(total)))
+    return torch.searchsorted(cumulated, wanted, right=True)[:, 0].clamp(max=shares.shape[-1] - 1)

@@ -1,0 +1,21 @@
+"""vLLM's CPU worker with our sampler."""
+
+from typing import Any
+
+from vllm.config.model import PROCESSED_LOGPROBS_MODES
+from vllm.v1.worker.cpu_worker import CPUWorker
+
+from serving.token_source.inverse_sampler import InverseSampler
+
+
+class SamplingWorker(CPUWorker):  # type: ignore[misc]
+    """A worker that samples all rows of a batch as one operation."""
+
+    def load_model(self, **kwargs: Any) -> None:
+        super().load_model(**kwargs)
+        runner = self.model_runner
+        # vLLM's own can also tell the probabilities after top-p, which ours never has for all of a row.
+        if runner.sampler.logprobs_mode not in PROCESSED_LOGPROBS_MODES:
+            runner.sampler.topk_topp_sampler = InverseSampler(
+                lambda: runner.input_batch.num_tokens_no_spec - runner.input_batch.num_prompt_tokens
+            )
