@@ -2,8 +2,9 @@
 
 vLLM's sampler on CPUs draws noise for each logit, calls each seeded request's generator in turn, and sorts all logits
 for top-p. Here a row's uniform comes from a hash of its request's seed and the position of the token in its answer, for
-the whole batch at once: whoever else is in the batch, and however often a request is made again, it draws the same. For
-top-p and top-k the largest logits are looked at, and all of them only where those are not enough.
+the whole batch at once: whoever else is in the batch, and however often a request is made again, it draws the same. A
+token that top-p leaves out is drawn again, which is seldom so. Where that goes on, and for top-k, the largest logits
+are looked at, and all of them only where those are not enough.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,6 +21,8 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
 LAST_SHIFT = np.uint64(31)
 MANTISSA_BITS = 53
+TRIES = 4
+"""Draws by which top-p is sought among all tokens, before the largest are looked at alone."""
 
 Seeds = NDArray[np.uint64]
 
@@ -54,8 +57,7 @@ class InverseSampler(torch.nn.Module):  # type: ignore[misc]
 
 def uniforms(seeds: Seeds, positions: NDArray[Any]) -> NDArray[np.float64]:
     """Return a number in [0, 1) for each pair of a seed and a position."""
-    drawn = mixed(mixed(seeds) + (positions.astype(np.uint64) + np.uint64(1)) * GOLDEN)
-    return np.ldexp((drawn >> np.uint64(64 - MANTISSA_BITS)).astype(np.float64), -MANTISSA_BITS)
+    return _in_unit(mixed(mixed(seeds) + (positions.astype(np.uint64) + np.uint64(1)) * GOLDEN))
 
 
 def mixed(numbers: Seeds) -> Seeds:
@@ -65,21 +67,32 @@ def mixed(numbers: Seeds) -> Seeds:
     return numbers ^ (numbers >> LAST_SHIFT)
 
 
+def _in_unit(numbers: Seeds) -> NDArray[np.float64]:
+    return np.ldexp((numbers >> np.uint64(64 - MANTISSA_BITS)).astype(np.float64), -MANTISSA_BITS)
+
+
 def sample(
     logits: torch.Tensor, drawn: torch.Tensor, k: torch.Tensor | None = None, p: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Return a token for each row, by a uniform number each: of probability `softmax(logits)`, or of that among the `k`
     largest and the fewest that have at least a share `p`."""
+    shares = torch.softmax(logits, -1)
+    cumulated = shares.cumsum(-1)
+    tokens = _inverse(cumulated, drawn)
     if k is None and p is None:
-        return _inverse(torch.softmax(logits, -1), drawn)
+        return tokens
     rows, vocabulary = logits.shape
-    tokens = torch.empty(rows, dtype=torch.int64)
     most = torch.full((rows,), vocabulary) if k is None else k.clamp(max=vocabulary).long()
     share = torch.ones(rows) if p is None else p
-    left = torch.arange(rows)
-    if (free := (most >= vocabulary) & (share >= 1)).any():
-        tokens[free] = _inverse(torch.softmax(logits[free], -1), drawn[free])
-        left = left[~free]
+    # For top-p alone what was drawn is nearly always right: of what is left out it had no more than 1 - p.
+    left = torch.nonzero((most >= vocabulary) & (share < 1))[:, 0]
+    for _ in range(TRIES):
+        left = left[~_is_within(shares[left], tokens[left], share[left])]
+        if not len(left):
+            break
+        drawn = drawn.index_copy(0, left, redrawn(drawn[left]))
+        tokens[left] = _inverse(cumulated[left], drawn[left])
+    left = torch.cat([left, torch.nonzero(most < vocabulary)[:, 0]])
     for looked_at in (*(each for each in LARGEST if each < vocabulary), vocabulary):
         if not len(left):
             break
@@ -87,6 +100,19 @@ def sample(
         tokens[left[enough]] = found[enough]
         left = left[~enough]
     return tokens
+
+
+def redrawn(drawn: torch.Tensor) -> torch.Tensor:
+    """Return other uniform numbers that follow from some."""
+    bits = drawn.numpy().view(np.uint64)
+    return torch.from_numpy(_in_unit(mixed(bits + GOLDEN)))
+
+
+def _is_within(shares: torch.Tensor, tokens: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
+    """Tell of each row whether a token is among the fewest that have at least a share: whether those that are likelier
+    have less."""
+    own = shares.gather(1, tokens[:, None])
+    return (shares * (shares > own)).sum(-1) < share
 
 
 def _among(
@@ -104,13 +130,12 @@ def _among(
     before = shares.cumsum(-1) - shares
     kept = shares.masked_fill(before >= share[:, None], 0.0)
     enough = few[:, 0] | ((most >= logits.shape[1]) & (before[:, -1] + shares[:, -1] >= share))
-    return indices.gather(1, _inverse(kept, drawn)[:, None])[:, 0], enough
+    return indices.gather(1, _inverse(kept.cumsum(-1), drawn)[:, None])[:, 0], enough
 
 
-def _inverse(shares: torch.Tensor, drawn: torch.Tensor) -> torch.Tensor:
-    """Return for each row the first column up to which the shares add up to more than the drawn part of their sum."""
-    cumulated = shares.cumsum(-1)
+def _inverse(cumulated: torch.Tensor, drawn: torch.Tensor) -> torch.Tensor:
+    """Return for each row the first column up to which shares add up to more than the drawn part of their sum."""
     total = cumulated[:, -1:]
     # In single precision the product may be the sum itself, which no column exceeds.
     wanted = torch.minimum((drawn[:, None] * total).to(total.dtype), torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(cumulated, wanted, right=True)[:, 0].clamp(max=shares.shape[-1] - 1)
+    return torch.searchsorted(cumulated, wanted, right=True)[:, 0].clamp(max=cumulated.shape[-1] - 1)
