@@ -4,100 +4,51 @@ Each figure comes from a server of its own, under a load like a user's, on this 
 """
 
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import uvloop
-from rich.console import Console
 
 from serving.bench.device_model import probes
+from serving.bench.live import cpu_us, live
 from serving.bench.metrics import metrics_cost
 from serving.bench.scheduler import decisions
+from serving.bench.servers import HARDWARE, MODEL, Servers, load
 from serving.bench.study import sweep_pace
 from serving.bench.virtual_time import day_pace, virtual_pace
-from serving.load.options import LoadOptions
-from serving.load.report import Report
-from serving.load.run import run_load
 from serving.presentation.table import Table
+from serving.presentation.wide_console import wide_console
 from serving.process.process_priority import settle
-from serving.process.server_process import Child, server
-from serving.telemetry.step_log import read_step_log
-from serving.types import StepRecord
 
-HARDWARE = "elmoe3d-8gb"
 # Devices, sequences in each one's batch, and the speed that brings a step of that batch to some 5 to 30 ms.
 PACING = [(1, 1, 1.0), (1, 4, 1.0), (1, 16, 3.0), (4, 1, 1.0), (4, 4, 1.0)]
-# Streams over the devices, and the speed that makes a step of their batch 20 ms; 256 of them once more at 80 ms, as
-# 12,800 tokens a second are more than vLLM makes on two cores.
-ITL = [(16, 4, 1.1), (64, 4, 3.0), (256, 4, 12.0), (256, 4, 3.0)]
 STREAMS, STREAM_TOKENS = 64, 600
 INSTANT = 1e6
 DAY_REQUESTS = 100_000
+TOKENS, QUICK_TOKENS = 300, 100
+
+Part = Callable[[Servers, bool], Any]
 
 
-class Servers:
-    """Servers of ELMoE-3D with a token model."""
-
-    def __init__(self, token_model: str) -> None:
-        self._token_model = token_model
-
-    @contextmanager
-    def recorded(self, devices: int, speed: float) -> Iterator[tuple[Child, list[StepRecord]]]:
-        """A server of so many devices, and what its steps will have been once it has ended."""
-        records: list[StepRecord] = []
-        with tempfile.TemporaryDirectory(prefix="foreserve-") as folder:
-            log = Path(folder) / "steps.jsonl"
-            with self.running(devices, speed, "--step-log", str(log)) as child:
-                yield child, records
-            records += read_step_log(log)
-
-    @contextmanager
-    def running(self, devices: int, speed: float, *options: str) -> Iterator[Child]:
-        """A server of so many devices."""
-        scenario = ("--hardware", HARDWARE, "--mode", "fixed-ar", "--devices", str(devices), "--speed", str(speed))
-        with server(*scenario, "--token-model", self._token_model, *options, quiet=True) as child:
-            yield child
-
-
-def bench(quick: bool, token_model: str) -> dict[str, Any]:
-    """All figures; `quick` takes runs of a third of the length."""
+def bench(quick: bool, token_model: str, only: str | None = None) -> dict[str, Any]:
+    """Return the figures of each part by its name, or of one alone; `quick` takes runs of a third of the length."""
     settle()
     servers = Servers(token_model)
-    output_len = 100 if quick else 300
-    say("The device model's answers ...")
-    results: dict[str, Any] = {"pacing": [], "itl": [], "probe": probes(HARDWARE, "qwen3-30b-a3b")}
-    say("The scheduler's decisions ...")
-    results["decisions"] = decisions()
-    say("What metrics cost ...")
-    results["metrics"] = metrics_cost()
-    say("Virtual time ...")
-    results["virtual"] = virtual_pace()
-    if not quick:
-        results["virtual"]["day"] = day_pace(DAY_REQUESTS)
-    say("Studies ...")
-    results["study"] = sweep_pace(requests=300 if quick else 2000)
-    for devices, batch, speed in PACING:
-        say(f"Pacing: {devices} x batch {batch} at speed {speed:g} ...")
-        results["pacing"].append(pacing(servers, (devices, batch), speed, output_len, results))
-    for streams, devices, speed in ITL:
-        say(f"Inter-token latency: {streams} streams on {devices} devices ...")
-        results["itl"].append(client_itl(servers, (streams, devices), speed, output_len))
-    say(f"Streaming: {STREAMS} streams of an instant device, over HTTP and gRPC ...")
-    results["stream"] = streaming(servers)
+    results = {}
+    for name, (about, part) in PARTS.items():
+        if only in (None, name):
+            say(f"{about} ...")
+            results[name] = part(servers, quick)
     return results
 
 
-def pacing(
-    servers: Servers, size: tuple[int, int], speed: float, output_len: int, results: dict[str, Any]
-) -> dict[str, Any]:
-    """Lateness of decode steps, in real milliseconds; `size`: devices, and sequences on each of them."""
-    devices, batch = size
+def pacing(servers: Servers, quick: bool) -> list[dict[str, Any]]:
+    """Lateness of decode steps, in real milliseconds."""
+    return [_paced(servers, *each, QUICK_TOKENS if quick else TOKENS) for each in PACING]
+
+
+def _paced(servers: Servers, devices: int, batch: int, speed: float, output_len: int) -> dict[str, Any]:
     with servers.recorded(devices, speed) as (child, records):
-        results.setdefault("ready_s", round(child.ready_s, 1))
         load(child.http_url, devices * batch, output_len)
     steps = [record for record in records if record.phase == "decode" and record.batch == batch]
     late_ms = np.array([step.late_real_s for step in steps]) * 1e3
@@ -112,52 +63,36 @@ def pacing(
     }
 
 
-def client_itl(servers: Servers, size: tuple[int, int], speed: float, output_len: int) -> dict[str, Any]:
-    """Mean time between tokens as clients see it, beside that of the modelled steps, in real milliseconds; `size`:
-    streams, and devices that share them."""
-    streams, devices = size
-    with servers.recorded(devices, speed) as (child, records):
-        report = load(child.http_url, streams, output_len)
-    steps = [record for record in records if record.phase != "prefill"]
-    modelled_s = float(np.average([step.latency_s for step in steps], weights=[step.batch for step in steps]))
-    seen_s = report.summary.itl_s.mean or 0.0
-    return {
-        "streams": streams,
-        "devices": devices,
-        "modelled_ms": round(modelled_s / speed * 1e3, 3),
-        "seen_ms": round(seen_s / speed * 1e3, 3),
-        "error_percent": round((seen_s / modelled_s - 1) * 100, 2),
-        "underrun_percent": round(100 * sum(step.underruns for step in records) / report.summary.output_tokens, 2),
-        "tokens_per_s": round(report.summary.output_tokens_per_s * speed),
-    }
-
-
-def streaming(servers: Servers) -> dict[str, int]:
-    """Tokens per real second through each edge, of a device that is never waited for."""
+def streaming(servers: Servers, quick: bool) -> dict[str, float]:
+    """Tokens per real second through each edge, of a device that is never waited for; and how soon it was ready."""
     with servers.running(1, INSTANT) as child:
         load(child.http_url, STREAMS, 16)
         http = load(child.http_url, STREAMS, STREAM_TOKENS)
-        grpc = load(child.grpc_url, STREAMS, STREAM_TOKENS, metrics_url=f"{child.http_url}/metrics")
+        grpc = load(child.grpc_url, STREAMS, STREAM_TOKENS, f"{child.http_url}/metrics")
     return {
         "http_tokens_per_s": round(http.summary.output_tokens_per_s * INSTANT),
         "grpc_tokens_per_s": round(grpc.summary.output_tokens_per_s * INSTANT),
+        "ready_s": round(child.ready_s, 1),
     }
 
 
-def load(url: str, streams: int, output_len: int, metrics_url: str | None = None) -> Report:
-    """So many requests, all at once."""
-    options = LoadOptions(
-        url=url,
-        rate_per_s=float("inf"),
-        num_requests=streams,
-        input_len=8,
-        output_len=output_len,
-        metrics_url=metrics_url,
-    )
-    report: Report = uvloop.run(run_load(options))
-    if report.summary.completed != streams:
-        raise RuntimeError(f"{report.summary.failed} of {streams} requests failed: {report.summary.errors}")
-    return report
+def virtual(servers: Servers, quick: bool) -> dict[str, Any]:
+    """The pace of virtual time."""
+    return virtual_pace() if quick else virtual_pace() | {"day": day_pace(DAY_REQUESTS)}
+
+
+PARTS: dict[str, tuple[str, Part]] = {
+    "probe": ("The device model's answers", lambda servers, quick: probes(HARDWARE, MODEL)),
+    "decisions": ("The scheduler's decisions", lambda servers, quick: decisions()),
+    "metrics": ("What metrics cost", lambda servers, quick: metrics_cost()),
+    "virtual": ("Virtual time", virtual),
+    "study": ("Studies", lambda servers, quick: sweep_pace(requests=300 if quick else 2000)),
+    "pacing": ("Pacing of devices", pacing),
+    "live": ("What clients see", lambda servers, quick: list(live(servers, QUICK_TOKENS if quick else TOKENS))),
+    "cpu_us": ("What a token costs", lambda servers, quick: cpu_us(servers, QUICK_TOKENS if quick else TOKENS)),
+    "stream": ("Streams of an instant device", streaming),
+}
+"""What is measured, by its name in the results, in this order."""
 
 
 def say(line: str) -> None:
@@ -167,10 +102,12 @@ def say(line: str) -> None:
 
 def print_table(results: dict[str, Any]) -> None:
     """The results for people."""
-    console = Console()
-    console.print(f"Ready in {results['ready_s']} s")
-    for name in ("pacing", "itl", "probe", "decisions"):
-        rows = [[str(value) for value in row.values()] for row in results[name]]
-        console.print(Table(list(results[name][0]), rows, name))
-    for name, value in (results["metrics"] | results["virtual"] | results["study"] | results["stream"]).items():
-        console.print(f"{name}: {value:,}" if isinstance(value, int | float) else f"{name}: {value}")
+    console = wide_console()
+    for name, found in results.items():
+        if isinstance(found, list):
+            console.print(Table(list(found[0]), [[str(value) for value in row.values()] for row in found], name))
+            continue
+        for what, value in found.items():
+            console.print(
+                f"{name}: {what}: {value:,}" if isinstance(value, int | float) else f"{name}: {what}: {value}"
+            )

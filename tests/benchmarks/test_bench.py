@@ -17,7 +17,7 @@ def test_the_benchmark_gives_its_figures() -> None:
     result = subprocess.run([foreserve, "bench", "--quick", "--json"], capture_output=True, text=True, timeout=880)
     assert result.returncode == 0, result.stderr
     figures = json.loads(result.stdout)
-    assert set(figures) >= {"ready_s", "pacing", "itl", "probe", "stream"}
+    assert set(figures) >= {"pacing", "live", "cpu_us", "probe", "stream"}
     assert [row["draft"] for row in figures["probe"]] == ["none", "eagle", "elastic"]
     assert {row["waiting"] for row in figures["decisions"]} == {10, 100, 1_000, 10_000}
     assert figures["virtual"]["steps_per_s_analytic"] > 0 and figures["virtual"]["requests_per_s"] > 0
@@ -25,5 +25,20 @@ def test_the_benchmark_gives_its_figures() -> None:
     assert 0 < figures["metrics"]["share_of_step"] < 1
     assert all(row["steps"] > 0 and row["step_ms"] > 0 for row in figures["pacing"])
     assert {(row["devices"], row["batch"]) for row in figures["pacing"]} >= {(1, 1), (1, 4), (1, 16), (4, 4)}
-    assert [row["streams"] for row in figures["itl"]] == [16, 64, 256, 256]
-    assert all(figures["stream"][name] > 0 for name in ("http_tokens_per_s", "grpc_tokens_per_s"))
+    assert [row["streams"] for row in figures["live"]] == [16, 64, 256, 256]
+    # The speed is worked out for steps of this length.
+    assert all(0.8 < row["modelled_ms"] / row["step_ms"] < 1.2 for row in figures["live"])
+    assert all(cost > 0 for cost in figures["cpu_us"].values())
+    assert all(figures["stream"][name] > 0 for name in ("http_tokens_per_s", "grpc_tokens_per_s", "ready_s"))
+
+
+def test_one_part_alone_is_measured_and_parts_are_named_alike() -> None:
+    foreserve = str(Path(sys.executable).parent / "foreserve")
+    result = subprocess.run(
+        [foreserve, "bench", "--only", "probe", "--json"], capture_output=True, text=True, timeout=60
+    )
+    assert set(json.loads(result.stdout)) == {"probe"}
+    from serving.bench.command import PARTS
+
+    told = subprocess.run([foreserve, "bench", "--only", "all"], capture_output=True, text=True, timeout=60).stderr
+    assert all(f"'{name}'" in told for name in PARTS)

@@ -13,6 +13,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     bench.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
     bench.add_argument("--token-model", default=str(BUNDLED_MODEL), metavar="STR", help=HELP["token_model"])
     bench.add_argument("--quick", action="store_true", help="shorter runs, rougher figures")
+    parts = ("probe", "decisions", "metrics", "virtual", "study", "pacing", "live", "cpu_us", "stream")
+    bench.add_argument("--only", choices=parts, metavar="PART", help=f"measure one alone: {', '.join(parts)}")
     bench.set_defaults(run=run)
 
 
@@ -20,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     """`foreserve bench`."""
     from serving.bench.command import bench, print_table
 
-    results = bench(args.quick, args.token_model)
+    results = bench(args.quick, args.token_model, args.only)
     if args.json:
         print(json.dumps(results, indent=2))
     else:

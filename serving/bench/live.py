@@ -1,0 +1,91 @@
+"""What clients see of streams at a pace that is worked out from the device model, and what each token costs."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from device_model.load import load_device
+from device_model.step import StepPlan
+from serving.bench.cpu_times import cpu_times
+from serving.bench.servers import HARDWARE, INPUT_TOKENS, MODEL, Servers, load
+from serving.types import StepRecord
+
+MICRO = 1e6
+
+
+class Streams(NamedTuple):
+    """So many streams on so many devices, whose steps take `step_ms` real milliseconds."""
+
+    streams: int
+    devices: int
+    step_ms: float
+
+    def speed(self, output_len: int) -> float:
+        """Return the speed at which the device model's steps of these streams take so long on average."""
+        batch = self.streams // self.devices
+        device = load_device("elmoe3d", HARDWARE, MODEL)
+        plan = StepPlan.of(*[(1, INPUT_TOKENS)] * batch)
+        modelled_s = device.probe(plan, output_len).latency_s.mean()
+        return float(modelled_s / (self.step_ms / 1e3))
+
+
+# 256 of them at 80 ms too, as 12,800 tokens a second are more than vLLM makes on two cores.
+LIVE = (Streams(16, 4, 20.0), Streams(64, 4, 20.0), Streams(256, 4, 20.0), Streams(256, 4, 80.0))
+COSTLY = Streams(64, 4, 20.0)
+
+
+def live(servers: Servers, output_len: int) -> Iterator[dict[str, Any]]:
+    """Yield, for streams over HTTP, the mean time between tokens as clients see it beside that of modelled steps."""
+    for streams in LIVE:
+        speed = streams.speed(output_len)
+        with servers.recorded(streams.devices, speed) as (child, records):
+            report = load(child.http_url, streams.streams, output_len)
+        modelled_s = _modelled_s(records)
+        seen_s = report.summary.itl_s.mean or 0.0
+        late = sum(step.underruns for step in records) / report.summary.output_tokens
+        yield {
+            "streams": streams.streams,
+            "devices": streams.devices,
+            "step_ms": streams.step_ms,
+            "text": "vllm",
+            "edge": "http",
+            "modelled_ms": round(modelled_s / speed * 1e3, 3),
+            "seen_ms": round(seen_s / speed * 1e3, 3),
+            "error_percent": round((seen_s / modelled_s - 1) * 100, 2),
+            "late_percent": round(100 * late, 2),
+            "tokens_per_s": round(report.summary.output_tokens_per_s * speed),
+        }
+
+
+def cpu_us(servers: Servers, output_len: int) -> dict[str, float]:
+    """Return the microseconds of processor time that a token costs each kind of process, and a step the device."""
+    found: dict[str, float] = {}
+    with servers.running(COSTLY.devices, COSTLY.speed(output_len)) as child:
+        # The first of a process take longer.
+        load(child.http_url, COSTLY.streams, output_len // 4)
+        metrics = f"{child.http_url}/metrics"
+        cases: tuple[tuple[str, str, dict[str, Any]], ...] = (
+            ("http", child.http_url, {}),
+            ("grpc", child.grpc_url, {}),
+            ("http_top_p", child.http_url, {"top_p": 0.9}),
+        )
+        for name, url, fields in cases:
+            before = cpu_times(child)
+            tokens = load(url, COSTLY.streams, output_len, metrics, **fields).summary.output_tokens
+            taken = {kind: seconds - before[kind] for kind, seconds in cpu_times(child).items()}
+            each = {kind: round(MICRO * seconds / tokens, 1) for kind, seconds in taken.items()}
+            if name == "http_top_p":
+                found["source_token_top_p"] = each["source"]
+                continue
+            found[f"edge_token_{name}"], found[f"client_token_{name}"] = each["edge"], each["client"]
+            if name == "http":
+                steps = tokens / (COSTLY.streams / COSTLY.devices)
+                found["source_token_vllm"] = each["source"]
+                found["device_step"] = round(MICRO * (taken["device"] + taken["scheduler"]) / steps, 1)
+    return found
+
+
+def _modelled_s(records: list[StepRecord]) -> float:
+    steps = [record for record in records if record.phase != "prefill"]
+    return float(np.average([step.latency_s for step in steps], weights=[step.batch for step in steps]))
