@@ -20,7 +20,7 @@ from vllm.entrypoints.serve.engine.protocol import ErrorInfo, ErrorResponse
 from serving.api.codec import event_json, reply, request_json
 from serving.api.grpc_errors import BadRequest, StatusRefusal, refusal_of, refusal_told, refuse
 from serving.api.guards.json_text import MOST_OBJECTS, count_objects
-from serving.api.guards.validation_guard import guarded
+from serving.api.guards.validation_guard import validated
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
 from serving.edge.request_bounds import check_body
@@ -106,7 +106,7 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
         check_body(fields, self._places)
         if (objects := count_objects(fields)) > MOST_OBJECTS:
             raise BadRequest({"": f"has {objects} objects, and may have {MOST_OBJECTS}"})
-        answer = await endpoint.create(guarded(endpoint.request.model_validate)(fields), _http_request(context))
+        answer = await endpoint.create(validated(endpoint.request.model_validate, fields), _http_request(context))
         if (task := asyncio.current_task()) and task.cancelling():
             raise asyncio.CancelledError  # vLLM answers a cancelled call with an error that nobody waits for.
         if isinstance(answer, ErrorResponse):

@@ -5,14 +5,13 @@ type than they take for granted, is an error of Python's: 500, if nobody saw to 
 """
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from fastapi import FastAPI
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 STUMBLES = (LookupError, TypeError, AttributeError, RecursionError)
@@ -30,22 +29,20 @@ class GuardedAdapter:
 
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
-        self.validate_python = guarded(adapter.validate_python)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._adapter, name)
 
+    def validate_python(self, value: Any, **options: Any) -> Any:
+        """Return what a body says, as the adapter does."""
+        return validated(partial(self._adapter.validate_python, **options), value)
 
-def guarded(validate: Callable[P, T]) -> Callable[P, T]:
-    """Return a validation that raises nothing but ValidationError."""
 
-    @wraps(validate)
-    def validated(*args: P.args, **options: P.kwargs) -> T:
-        try:
-            return validate(*args, **options)
-        except STUMBLES as error:
-            sentence = "A field is missing somewhere in the body, or of another type than it must be ({what})."
-            stumbled = PydanticCustomError("unreadable", sentence, {"what": f"{type(error).__name__}: {error}"})
-            raise ValidationError.from_exception_data("body", [{"type": stumbled, "input": None}]) from error
-
-    return validated
+def validated(validate: Callable[[Any], T], value: Any) -> T:
+    """Return what a validation makes of a body. Raises nothing but ValidationError."""
+    try:
+        return validate(value)
+    except STUMBLES as error:
+        sentence = "A field is missing somewhere in the body, or of another type than it must be ({what})."
+        stumbled = PydanticCustomError("unreadable", sentence, {"what": f"{type(error).__name__}: {error}"})
+        raise ValidationError.from_exception_data("body", [{"type": stumbled, "input": None}]) from error
