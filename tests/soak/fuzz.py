@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Callable
 
 import httpx
 
@@ -41,14 +42,16 @@ def fuzz(child: Child, http: int, grpc: int, seed: int) -> list[str]:
     streams = SeededStreams(child)
     found: list[str] = []
     with streams:
-        for name, harness, count in (
-            ("HTTP by hand", fuzz_http.by_hand, http - http // BY_SCHEMA),
-            ("HTTP by schema", fuzz_http.by_schema, http // BY_SCHEMA),
-            ("gRPC by hand", fuzz_grpc.by_hand, grpc),
-        ):
+        parts: tuple[tuple[str, Callable[[Answers], None]], ...] = (
+            ("HTTP by hand", lambda answers: fuzz_http.by_hand(child, http - http // BY_SCHEMA, seed, answers)),
+            ("HTTP by schema", lambda answers: fuzz_http.by_schema(child, cases, answers)),
+            ("gRPC by hand", lambda answers: fuzz_grpc.by_hand(child, grpc, seed, answers)),
+        )
+        cases = fuzz_http.of_schema(child, http // BY_SCHEMA, seed) if http >= BY_SCHEMA else []
+        print(f"Thinking of {len(cases)} by schema: {Lateness.of(child).since(punctual)}")
+        for name, send in parts:
             answers, began, so_far = Answers(), time.monotonic(), Lateness.of(child)
-            if count:
-                harness(child, count, seed, answers)
+            send(answers)
             print(
                 f"{name}: {sum(answers.counts.values())} in {time.monotonic() - began:.0f} s: {dict(answers.counts)}; "
                 f"{Lateness.of(child).since(so_far)}"

@@ -1,10 +1,11 @@
 """HTTP requests of all sorts: by hand (`nasty`), and by schemathesis on the server's own OpenAPI."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -12,6 +13,7 @@ import httpx
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import Unsatisfiable
+from schemathesis import Case
 from schemathesis.core.errors import UnsupportedSchema
 
 from serving.process.server_process import Child
@@ -56,35 +58,51 @@ def _ask(client: httpx.Client, child: Child, each: Request, answers: Answers) ->
     answers.take(status, is_failure, lambda: f"{each} -> {text[:300]}")
 
 
-def by_schema(child: Child, count: int, number: int, answers: Answers) -> None:
-    """At least so many requests of schemathesis, from a seed and those after it: it drops what it has had before."""
+def of_schema(child: Child, count: int, number: int) -> list[Case]:
+    """At least so many requests by schemathesis, from a seed and those after it: it drops what it has had before.
+
+    They are thought of before any is sent: that takes half a second of processor each, and what it does to a server
+    on the same machine is not what the requests do."""
     schema = schemathesis.openapi.from_url(f"{child.http_url}/openapi.json").exclude(path_regex=LEFT_OUT)
     operations = [each.ok() for each in schema.get_all_operations()]
     most, modes = count // (2 * len(operations)) + 1, list(schemathesis.GenerationMode)
-    wanted = answers.counts.total() + count
+    cases: list[Case] = []
     for round in range(MOST_ROUNDS):
         for operation in operations:
             for mode in modes:
-                _explore(operation.as_strategy(generation_mode=mode), most, number + round, answers, child)
-        if answers.counts.total() >= wanted:
-            return
+                cases += _of(operation.as_strategy(generation_mode=mode), most, number + round)
+        if len(cases) >= count:
+            break
+    return cases
 
 
-def _explore(strategy: Any, count: int, number: int, answers: Answers, child: Child) -> None:
+def _of(strategy: Any, count: int, number: int) -> list[Case]:
+    cases: list[Case] = []
     checks = list(HealthCheck)
 
     @seed(number)
     @settings(max_examples=count, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=checks)
     @given(case=strategy)
-    def explore(case: Any) -> None:
+    def explore(case: Case) -> None:
+        cases.append(case)
+
+    # A route without parameters has no wrong ones, and there are schemas of which it can't think of any.
+    with suppress(Unsatisfiable, UnsupportedSchema):
+        explore()
+    return cases
+
+
+def by_schema(child: Child, cases: Iterable[Case], answers: Answers) -> None:
+    """Send them, one after the other."""
+    for case in cases:
         try:
             answer = case.call(base_url=child.http_url, timeout=HANG_S)
             status, text = str(answer.status_code), answer.text
         except OSError as error:
             status, text = type(error).__name__, str(error)
         is_failure = not status.isdigit() or int(status) >= 500
-        answers.take(status, is_failure, lambda: f"{case.as_curl_command()[:2000]} -> {text[:300]}")
+        answers.take(status, is_failure, partial(_told, case, text))
 
-    # A route without parameters has no wrong ones, and there are schemas of which it can't think of any.
-    with suppress(Unsatisfiable, UnsupportedSchema):
-        explore()
+
+def _told(case: Case, text: str) -> str:
+    return f"{case.as_curl_command()[:2000]} -> {text[:300]}"
