@@ -54,6 +54,7 @@ def _metrics(scenario: Scenario) -> tuple[Metrics, CollectorRegistry]:
     device_limits = spec.device_limits(spec.load())
     for device in range(DEVICES):
         metrics.on_change(Node(device, spec, device_limits, None, None, None, State.SERVING))
+        metrics.on_begin(Flight(None, Request(f"on {device}", 0.0, 100, 99), device, started_s=0.0))
     return metrics, registry
 
 

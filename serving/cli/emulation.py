@@ -126,7 +126,6 @@ async def build_engine(
     metrics = metrics_of(bringup, clock)
     observers = [metrics, *bringup.observing.observers(nodes, clock, scenario.model)]
     core = PacedCore(actors, nodes, inbox, admission, observers)
-    metrics.watch(lambda: core.flights, core.devices.in_flight)
     return PacedEngine(config, core), core, metrics
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from serving.call import Call
 from serving.cluster.node import Node
 from serving.flight import Flight
-from serving.types import Chunk, Dropped, Release
+from serving.types import Chunk, Dropped, Release, StepRecord
 
 Refuse = Callable[[Flight, str], None]
 """Ends a request that nobody can serve, with a sentence for its client."""
@@ -22,6 +22,9 @@ class Observer:
 
     def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         """A device has released tokens; `news` are those that clients have not seen, and their flights do not know."""
+
+    def on_step(self, record: StepRecord) -> None:
+        """A device has made a step, and all that came out of it has been told."""
 
     def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
         """A request has got so many of those tokens, `gap_s` after the ones before them (None: its first)."""
@@ -71,6 +74,9 @@ class Broadcast(Observer):
 
     def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         self._tell(lambda observer: observer.on_release(release, news))
+
+    def on_step(self, record: StepRecord) -> None:
+        self._tell(lambda observer: observer.on_step(record))
 
     def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
         self._tell(lambda observer: observer.on_tokens(flight, tokens, gap_s))

@@ -223,6 +223,8 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             self._observer.on_tokens(flight, len(chunk.tokens), gap_s)
             if chunk.finish is not None:
                 self._finish(flight, FinishReason(chunk.finish))
+        if release.record is not None:
+            self._observer.on_step(release.record)
         if news:
             outputs = outputs_of(chunk for _, chunk in news)
             self._outputs.put_nowait((EngineCoreOutputs(release.device, outputs), release.at_s))

@@ -15,7 +15,7 @@ from serving.flight import Flight
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
 from serving.topics.names import NAMES
-from serving.types import Chunk, Release
+from serving.types import StepRecord
 
 
 def admission_of(scenario: Scenario, keys: Sequence[bytes], clock: WallClock) -> Admission:
@@ -43,8 +43,12 @@ class Follower(Observer):
     def on_move(self, flight: Flight) -> None:
         self._forecast.on_submit(flight.device, flight.resumed, self._admission.clock.now())
 
-    def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
-        self._forecast.on_release([chunk for _, chunk in news], release.record)
+    def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
+        if gap_s is None:
+            self._forecast.on_first_token(flight.request.id)
+
+    def on_step(self, record: StepRecord) -> None:
+        self._forecast.on_step(record)
 
     def on_finish(self, flight: Flight) -> None:
         self._admission.end(flight.request, len(flight.tokens))

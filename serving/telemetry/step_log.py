@@ -9,11 +9,10 @@ from typing import Any, BinaryIO, Protocol
 import msgspec
 
 from serving.cluster.observer import Observer
-from serving.flight import Flight
 from serving.scenario.scenario import ScenarioError
 from serving.telemetry.log_file import LogFile
 from serving.telemetry.named_struct import named_struct
-from serving.types import Chunk, Release, StepRecord
+from serving.types import StepRecord
 from serving.usage_error import UsageError
 
 log = logging.getLogger("foreserve")
@@ -50,12 +49,7 @@ class StepLog(Observer):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._writer.close()
 
-    def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
-        if release.record is not None:
-            self.write(release.record)
-
-    def write(self, record: StepRecord) -> None:
-        """One step."""
+    def on_step(self, record: StepRecord) -> None:
         self._writer.write(record)
 
 

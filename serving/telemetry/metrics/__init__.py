@@ -4,7 +4,7 @@
 `devices.py` what only an emulator knows, as `foreserve_...`. Times are emulated seconds, but for the host's lateness.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -17,10 +17,11 @@ from serving.scenario.slo import SloClass
 from serving.telemetry.metrics.dcgm import Dcgm
 from serving.telemetry.metrics.devices import DeviceMetrics
 from serving.telemetry.metrics.families import Levels, Totals
+from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.requests import RequestMetrics
 from serving.telemetry.metrics.service import ServiceMetrics
 from serving.telemetry.metrics.steps import StepMetrics
-from serving.types import Chunk, Dropped, Release, StepRecord
+from serving.types import Dropped, StepRecord
 
 
 class Served(NamedTuple):
@@ -45,22 +46,14 @@ class Metrics(Observer):
         Levels(
             registry, "foreserve_speed", "Emulated seconds that a real one should have.", (), lambda: {(): clock.speed}
         )
-        self.requests = RequestMetrics(registry, served.model, served.max_model_len)
-        self.service = ServiceMetrics(registry, served.classes)
+        self._in_flight = InFlight()
+        self.requests = RequestMetrics(registry, served.model, served.max_model_len, self._in_flight)
+        self.service = ServiceMetrics(registry, served.classes, self._in_flight, clock.now)
         self.steps = StepMetrics(registry)
-        self.devices = DeviceMetrics(registry, clock.now)
+        self.devices = DeviceMetrics(registry, clock.now, self._in_flight)
         self.dcgm = CollectorRegistry()
         self.dcgm.register(Dcgm(self.devices, self.energy_j))
         self._kv_capacity_tokens: dict[int, int] = {}
-        # Until somebody knows, a device may have something to do.
-        self._in_flight: Callable[[int], int] = lambda device: 1
-
-    def watch(self, flights: Callable[[], Collection[Flight]], in_flight: Callable[[int], int]) -> None:
-        """Where to look for requests in flight whenever somebody scrapes, and whom to ask how many a device has."""
-        self._in_flight = in_flight
-        self.service.watch(flights, self.now)
-        self.requests.watch(flights, in_flight)
-        self.devices.watch(in_flight)
 
     def energy_j(self, device: int) -> float:
         """All that a device has drawn: in steps, and between them."""
@@ -83,11 +76,11 @@ class Metrics(Observer):
         if not node.up:
             self.on_idle(node.index)
 
-    def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
-        if release.record is not None:
-            self.on_step(release.record)
-            # A step that was under way when its last client left tells of a batch that is no more.
-            self._look(release.device)
+    def on_begin(self, flight: Flight) -> None:
+        self._in_flight.put(flight)
+
+    def on_move(self, flight: Flight) -> None:
+        self._in_flight.put(flight)
 
     def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
         self.requests.on_tokens(flight, tokens, gap_s)
@@ -96,6 +89,7 @@ class Metrics(Observer):
     def on_finish(self, flight: Flight) -> None:
         self.requests.on_finish(flight, flight.finish, flight.n)
         self.service.on_finish(flight, flight.finish)
+        self._in_flight.remove(flight)
         self._look(flight.device)
 
     def on_delivery(self, device: int, late_real_s: float) -> None:
@@ -115,14 +109,15 @@ class Metrics(Observer):
         self.service.on_rejection(reason, slo)
 
     def on_step(self, record: StepRecord) -> None:
-        """A device made a step."""
         self.requests.on_step(record, self._kv_capacity_tokens[record.device])
         self.steps.on_step(record)
         self.devices.on_step(record)
+        # A step that was under way when its last client left tells of a batch that is no more.
+        self._look(record.device)
 
     def _look(self, device: int) -> None:
         """See whether a device has anything left to do."""
-        if not self._in_flight(device):
+        if not self._in_flight.on(device):
             self.on_idle(device)
 
     def on_idle(self, device: int) -> None:

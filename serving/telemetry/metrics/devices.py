@@ -10,6 +10,7 @@ from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
 from serving.scenario.faults import KINDS
 from serving.telemetry.metrics.families import Labels, Levels, Totals
+from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.window import Window
 from serving.types import StepRecord
 
@@ -29,10 +30,10 @@ def _device_of(spec: DeviceSpec) -> RooflineDevice:
 class DeviceMetrics:
     """Made of what becomes of devices, and of the last step of each."""
 
-    def __init__(self, registry: CollectorRegistry, now: Callable[[], float]) -> None:
+    def __init__(self, registry: CollectorRegistry, now: Callable[[], float], in_flight: InFlight) -> None:
         """`now`: the emulated instant."""
         self._now = now
-        self._in_flight: Callable[[int], int] = lambda device: 0
+        self._in_flight = in_flight
         self._off: set[int] = set()
         self.models: dict[int, RooflineDevice] = {}
         self.hardware: dict[int, str] = {}
@@ -89,10 +90,6 @@ class DeviceMetrics:
         self.dropped = Totals(
             registry, "foreserve_unreadable_messages", "Messages that a process got and could not read.", ["receiver"]
         )
-
-    def watch(self, in_flight: Callable[[int], int]) -> None:
-        """Whom to ask how many requests a device has."""
-        self._in_flight = in_flight
 
     def on_change(self, node: Node) -> None:
         """A device has joined, or is in another state or condition."""
@@ -181,7 +178,7 @@ class DeviceMetrics:
 
     def _works(self, index: int) -> bool:
         """Tell whether a device has anything to do: if so, the record of its next step says since when."""
-        return index in self._last or self._in_flight(index) > 0
+        return index in self._last or self._in_flight.on(index) > 0
 
     def _switch(self, index: int, on: bool) -> None:
         """A device that is lost draws nothing, and holds nothing."""

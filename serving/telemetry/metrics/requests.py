@@ -4,13 +4,14 @@ So vLLM's dashboards work, and whoever picks endpoints by vLLM's metrics. `engin
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
 from serving.flight import Flight
 from serving.telemetry.metrics.families import Labels, Levels, Tallies, Totals
+from serving.telemetry.metrics.in_flight import InFlight
 from serving.token_source.vllm_metrics import DEVICE_CACHE, FINISH_REASONS, histogram_buckets
 from serving.types import StepRecord
 
@@ -40,13 +41,12 @@ Read = Callable[[], Mapping[Labels, float]]
 class RequestMetrics:
     """vLLM's request-level metrics for the emulated devices."""
 
-    def __init__(self, registry: CollectorRegistry, model: str, max_model_len: int) -> None:
+    def __init__(self, registry: CollectorRegistry, model: str, max_model_len: int, in_flight: InFlight) -> None:
         self._registry = registry
         self._model = model
         self._labels: dict[int, Labels] = {}
         self._last: dict[int, DeviceLoad] = {}
-        self._flights: Callable[[], Collection[Flight]] = lambda: ()
-        self._in_flight: Callable[[int], int] | None = None
+        self._in_flight = in_flight
         self._cached: Counter[Labels] = Counter()
         self._make_histograms(max_model_len)
         self.running = self._level("num_requests_running", "Requests in the devices' batches.", read=self._running)
@@ -121,19 +121,14 @@ class RequestMetrics:
             self.success.values[(*labels, reason)] += 0
         self.on_idle(device)
 
-    def watch(self, flights: Callable[[], Collection[Flight]], in_flight: Callable[[int], int]) -> None:
-        """Whom to ask, when somebody scrapes, for all requests and for how many a device has: one that stands still
-        makes no step that could tell."""
-        self._flights, self._in_flight = flights, in_flight
-
     def loads(self) -> dict[int, DeviceLoad]:
-        """How many requests of each device run, and how many wait: those that have not begun, or were thrown out."""
-        if self._in_flight is None:
-            return {device: self._last.get(device, NO_LOAD) for device in self._labels}
-        unbegun = Counter(flight.device for flight in self._flights() if flight.started_s is None)
+        """How many requests of each device run, and how many wait: those that have not begun, or were thrown out.
+
+        Those in flight are counted: a device that stands still makes no step that could tell."""
+        unbegun = Counter(flight.device for flight in self._in_flight.flights if flight.started_s is None)
         loads = {}
         for device in self._labels:
-            total, last = self._in_flight(device), self._last.get(device, NO_LOAD)
+            total, last = self._in_flight.on(device), self._last.get(device, NO_LOAD)
             waiting = min(total, max(unbegun[device], last.waiting))
             loads[device] = DeviceLoad(total - waiting, waiting)
         return loads

@@ -1,13 +1,14 @@
 """What clients were promised, and whether they got it: SLO attainment and goodput, queues and rejections by class."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry
 
 from serving.flight import Flight
 from serving.scenario.slo import SloClass
 from serving.telemetry.metrics.families import Labels, Levels, Totals
+from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.requests import REJECTIONS
 from serving.types import NEVER
 
@@ -19,9 +20,15 @@ RECENT = 256  # requests, whose latencies a status tells
 class ServiceMetrics:
     """Labels are bounded: classes are those of the scenario, and what has none, or no topic, goes by one name."""
 
-    def __init__(self, registry: CollectorRegistry, classes: Mapping[str, SloClass]) -> None:
-        self._flights: Callable[[], Collection[Flight]] = lambda: ()
-        self._now: Callable[[], float] = lambda: 0.0
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        classes: Mapping[str, SloClass],
+        in_flight: InFlight,
+        now: Callable[[], float],
+    ) -> None:
+        """`now`: the emulated instant."""
+        self._in_flight, self._now = in_flight, now
         self._seen: set[Labels] = set()
         self._classes = [*classes, NO_CLASS, OWN_TARGETS]
         self.recent: deque[tuple[float, float]] = deque(maxlen=RECENT)
@@ -59,10 +66,6 @@ class ServiceMetrics:
             self._begin(name, slo)
         self._begin(NO_CLASS, SloClass(NO_CLASS))
 
-    def watch(self, flights: Callable[[], Collection[Flight]], now: Callable[[], float]) -> None:
-        """Where to look for requests in flight when somebody scrapes, and for the emulated time."""
-        self._flights, self._now = flights, now
-
     def on_finish(self, flight: Flight, reason: str) -> None:
         """A request ended. One whose client went away says nothing; one that failed has missed what it was promised."""
         if reason == "abort":
@@ -98,7 +101,7 @@ class ServiceMetrics:
                 self.targets.values[(name, target)] = seconds
 
     def _waiting(self) -> Iterable[Flight]:
-        return (flight for flight in self._flights() if flight.started_s is None)
+        return (flight for flight in self._in_flight.flights if flight.started_s is None)
 
     def waiting_now(self) -> dict[Labels, float]:
         """Requests that have not begun, by device, topic and class."""

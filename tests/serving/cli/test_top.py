@@ -18,9 +18,12 @@ def busy_status(steps: int = 3) -> Status:
     clock = Clock()
     metrics, _ = measured(devices=2, clock=clock)
     metrics.set_info(model="m", hardware="elmoe3d-8gb", speed="1.0")
-    request = flight("interactive", 0.5, 0.05, "math")
+    request, others = flight("interactive", 0.5, 0.05, "math"), [flight() for _ in range(3)]
+    for each in others:
+        each.started_s = 1.0
     waiting = [flight("batch", topic="legal", device=1)]
-    metrics.service.watch(lambda: waiting, lambda: 4.0)
+    for each in (request, *others, *waiting):
+        metrics.on_begin(each)
     for step in range(steps):
         sd = {"mode": "sd", "drafts": 2, "drafted": 10, "accepted": 6, "accepted_by": [0, 0, 0, 2, 0, 0]}
         metrics.on_step(record(start_s=1.0 + step * 0.01, waiting=1, **sd))

@@ -38,7 +38,7 @@ from serving.telemetry.step_log import StepLog
 from tests.serving.telemetry.test_step_log import RECORD
 with StepLog(Path({path!r})) as log:
     for _ in range({count}):
-        log.write(RECORD)
+        log.on_step(RECORD)
 print("done")
 """
 
@@ -56,7 +56,7 @@ def test_a_log_that_has_no_more_room_ends_with_one_sentence_and_a_whole_line(tmp
 def test_so_does_a_table(tmp_path: Path) -> None:
     path = tmp_path / "steps.parquet"
     program = PROGRAM.replace(
-        "log.write(RECORD)", "log.write(msgspec.structs.replace(RECORD, start_s=random.random()))"
+        "log.on_step(RECORD)", "log.on_step(msgspec.structs.replace(RECORD, start_s=random.random()))"
     )
     done = limited("import msgspec, random" + program.format(path=str(path), count=20 * GROUP))
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
@@ -69,7 +69,7 @@ def test_a_disk_that_is_full_from_the_start_is_no_reason_to_end(
 ) -> None:
     with kind(FULL) as log:
         for _ in range(3):
-            (log.write(RECORD) if isinstance(log, StepLog) else log._file.write(b"line\n"))
+            (log.on_step(RECORD) if isinstance(log, StepLog) else log._file.write(b"line\n"))
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     assert "No space left on device" in caplog.text
 

@@ -42,14 +42,14 @@ def test_steps_are_read_as_they_were_written(tmp_path: Path, name: str, count: i
     records = [msgspec.structs.replace(RECORD, start_s=float(i)) for i in range(count)]
     with StepLog(tmp_path / name) as log:
         for record in records:
-            log.write(record)
+            log.on_step(record)
     assert read_step_log(tmp_path / name) == records
 
 
 def test_a_table_has_a_column_for_each_field_and_a_group_for_so_many_rows(tmp_path: Path) -> None:
     with StepLog(tmp_path / "steps.parquet") as log:
         for _ in range(GROUP + 1):
-            log.write(RECORD)
+            log.on_step(RECORD)
     with pq.ParquetFile(tmp_path / "steps.parquet") as file:
         assert file.schema_arrow.names == list(StepRecord.__struct_fields__)
         assert file.num_row_groups == 2
@@ -97,7 +97,7 @@ def test_half_a_line_at_the_end_is_left_out_and_anywhere_else_refused(
     path = tmp_path / "steps.jsonl"
     with StepLog(path) as log:
         for _ in range(3):
-            log.write(RECORD)
+            log.on_step(RECORD)
     whole = path.read_bytes()
     path.write_bytes(whole[:-40])
     assert read_step_log(path) == [RECORD] * 2

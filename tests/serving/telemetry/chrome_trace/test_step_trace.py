@@ -170,7 +170,7 @@ def test_the_command_makes_a_trace_of_a_log(
 ) -> None:
     with StepLog(tmp_path / log_name) as log:
         for record in records:
-            log.write(record)
+            log.on_step(record)
     out = tmp_path / out_name
     assert run(monkeypatch, str(tmp_path / log_name), "--out", str(out)) == 0
     assert f"{len(records):,} steps of devices 0, 3" in capsys.readouterr().out

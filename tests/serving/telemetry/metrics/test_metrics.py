@@ -1,7 +1,7 @@
 """Do the metrics say what steps and requests did, in as few series as promised?"""
 
 from collections import Counter
-from itertools import pairwise, product
+from itertools import count, pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,9 @@ README = Path(metrics_package.__file__).parent / "README.md"
 IDLE_W = EMULATED.load().device.static_w
 
 
+NUMBERS = count()
+
+
 class Clock(VirtualClock):
     """One that metrics can be told the time by."""
 
@@ -59,7 +62,9 @@ def record(device: int = 0, start_s: float = 0.0, latency_s: float = 0.01, **mor
 
 
 def flight(slo: str = "", ttft_s: float = NEVER, tpot_s: float = NEVER, topic: str = "", device: int = 0) -> Flight:
-    return Flight(None, Request("r", 1.0, 10, 8, topic=topic, ttft_s=ttft_s, tpot_s=tpot_s), device, slo)
+    return Flight(
+        None, Request(f"r-{next(NUMBERS)}", 1.0, 10, 8, topic=topic, ttft_s=ttft_s, tpot_s=tpot_s), device, slo
+    )
 
 
 def finish(metrics: Metrics, flight: Flight, reason: str) -> None:
@@ -136,6 +141,7 @@ def test_prompts_come_from_where_they_come_from_and_no_source_takes_back_what_it
 
 def test_a_kv_cache_is_never_more_than_full() -> None:
     metrics, registry = measured()
+    metrics.on_begin(flight())
     metrics.on_step(record(kv_tokens=2 * FIGURES.kv_capacity_tokens))
     assert registry.get_sample_value("vllm:kv_cache_usage_perc", {"model_name": "m", "engine": "0"}) == 1
 
@@ -168,24 +174,26 @@ def test_attainment_is_joint_and_by_class_and_topic() -> None:
     finish(metrics, free, "length")
     finish(metrics, flight(ttft_s=9.0), "error")
 
-    def count(slo: str, met: str, topic: str = "math") -> float | None:
+    def counted(slo: str, met: str, topic: str = "math") -> float | None:
         labels = {"slo_class": slo, "topic": topic, "met": met}
         return registry.get_sample_value("foreserve_slo_requests_total", labels)
 
-    assert (count("interactive", "true"), count("interactive", "false")) == (1, 2)
-    assert count("interactive", "false", "unknown") == 1
-    assert count("none", "true", "unknown") == 1
-    assert count("custom", "false", "unknown") == 1
+    assert (counted("interactive", "true"), counted("interactive", "false")) == (1, 2)
+    assert counted("interactive", "false", "unknown") == 1
+    assert counted("none", "true", "unknown") == 1
+    assert counted("custom", "false", "unknown") == 1
     misses = metrics.service.misses.values
     assert (misses["interactive", "ttft"], misses["interactive", "tpot"]) == (2, 1)
 
 
 def test_the_queue_is_looked_at_when_somebody_scrapes() -> None:
-    metrics, registry = measured()
+    clock = Clock()
+    metrics, registry = measured(clock=clock)
     waiting, begun = flight("batch", topic="law"), flight()
     begun.started_s = 1.0
-    flights = [waiting, begun]
-    metrics.service.watch(lambda: flights, lambda: 4.0)
+    clock.until(4.0)
+    for each in (waiting, begun):
+        metrics.on_begin(each)
     labels = {"device": "0", "topic": "law", "slo_class": "batch"}
     assert registry.get_sample_value("foreserve_queue_requests", labels) == 1
     assert registry.get_sample_value("foreserve_queue_oldest_seconds", {"device": "0"}) == 3
@@ -198,12 +206,14 @@ def test_an_idle_device_draws_static_power_and_no_step_is_counted_twice() -> Non
     metrics, registry = measured(clock=clock)
     clock.until(2.0)
     assert registry.get_sample_value("foreserve_idle_energy_joules_total", {"device": "0"}) == pytest.approx(2 * IDLE_W)
+    request = flight()
+    metrics.on_begin(request)
     metrics.on_step(record(start_s=3.0, latency_s=0.5))
     metrics.on_step(record(start_s=3.5, latency_s=0.5))
     clock.until(4.2)
     assert metrics.energy_j(0) == pytest.approx(3 * IDLE_W + 0.1)
     assert registry.get_sample_value("foreserve_power_watts", {"device": "0"}) == pytest.approx(0.1)
-    metrics.on_idle(0)
+    finish(metrics, request, "stop")
     clock.until(5.0)
     assert metrics.energy_j(0) == pytest.approx(4 * IDLE_W + 0.1)
     clock.until(9.0)
@@ -224,6 +234,7 @@ def test_a_window_has_the_last_second_and_never_more_than_all_of_it(gaps: list[t
 
 def test_memory_in_use_is_no_more_than_there_is_and_grows_with_the_kv_cache() -> None:
     metrics, registry = measured()
+    metrics.on_begin(flight())
     metrics.on_step(record(kv_tokens=5_000))
 
     def used(tier: str, kind: str) -> float:
@@ -262,8 +273,8 @@ def everything(metrics: Metrics, devices: int) -> None:
         for state in set(State) - {State.GONE}:
             metrics.on_change(node(device, state))
     waiting = all_flights(devices)
-    metrics.service.watch(lambda: waiting, lambda: 2.0)
     for each in waiting:
+        metrics.on_begin(each)
         each.take([1], 2.0)
         metrics.on_tokens(each, 1, None)
     for each, end in product(waiting, ("stop", "length", "abort", "error", "repetition")):
@@ -343,16 +354,15 @@ def test_the_readme_has_each_metric_and_its_labels() -> None:
 
 
 def test_looking_at_a_device_that_works_does_not_make_it_idle() -> None:
-    clock, flights = Clock(), [flight()]
+    clock, request = Clock(), flight()
     metrics, _ = measured(clock=clock)
-    metrics.watch(lambda: flights, lambda device: len(flights))
+    metrics.on_begin(request)
     for at_s in (0.1, 0.2, 0.3):  # within its first step, of which nobody knows yet
         clock.until(at_s)
         assert metrics.energy_j(0) == 0
     metrics.on_step(record(start_s=0.05, latency_s=0.3))
     assert metrics.energy_j(0) == pytest.approx(0.05 * IDLE_W + 0.05)
-    flights.clear()
-    metrics.on_idle(0)
+    finish(metrics, request, "stop")
     clock.until(1.35)
     assert metrics.energy_j(0) == pytest.approx(1.05 * IDLE_W + 0.05)
 
@@ -362,11 +372,13 @@ def test_requests_that_a_device_has_not_looked_at_yet_wait() -> None:
     begun = flight()
     begun.started_s = 1.0
     flights = [flight(), flight(), begun]
-    metrics.watch(lambda: flights, lambda device: len(flights))
+    for each in flights:
+        metrics.on_begin(each)
     labels = {"model_name": "m", "engine": "0"}
     assert registry.get_sample_value("vllm:num_requests_waiting", labels) == 2
     assert registry.get_sample_value("vllm:num_requests_running", labels) == 1
-    flights.clear()
+    for each in flights:
+        finish(metrics, each, "abort")
     assert registry.get_sample_value("vllm:num_requests_waiting", labels) == 0
 
 

@@ -1,0 +1,36 @@
+"""The requests in flight, kept from the events that tell of them."""
+
+from collections import Counter
+from collections.abc import Collection
+
+from serving.flight import Flight
+
+
+class InFlight:
+    """All requests in flight, and how many of them each device has."""
+
+    def __init__(self) -> None:
+        self._flights: dict[str, Flight] = {}
+        self._device: dict[str, int] = {}
+        self._counts: Counter[int] = Counter()
+
+    @property
+    def flights(self) -> Collection[Flight]:
+        """All of them."""
+        return self._flights.values()
+
+    def on(self, device: int) -> int:
+        """How many requests a device has."""
+        return self._counts[device]
+
+    def put(self, flight: Flight) -> None:
+        """A request has begun, or goes on elsewhere: on the device that its flight now names."""
+        self.remove(flight)
+        self._flights[flight.request.id] = flight
+        self._device[flight.request.id] = flight.device
+        self._counts[flight.device] += 1
+
+    def remove(self, flight: Flight) -> None:
+        """A request has ended; one that never began is no matter."""
+        if self._flights.pop(flight.request.id, None) is not None:
+            self._counts[self._device.pop(flight.request.id)] -= 1
