@@ -13,6 +13,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 # For the books of Ray, which are on another process.
 ASK_S = 5.0
+# Ray's words for an actor whose process is there. One that comes back (RESTARTING) may still have that of the last one.
+WITH_PROCESS = ("ALIVE", "PENDING_CREATION")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,15 @@ class ActorProcess:
 
 
 async def process_of(actor: Any) -> ActorProcess | None:
-    """The process of an actor; None if Ray does not say in time, or knows of none now."""
+    """The process of an actor, also of one that is not ready yet; None if Ray does not say in time, or knows of none
+    now."""
     try:
         async with asyncio.timeout(ASK_S):
             info = await asyncio.to_thread(_info, actor._actor_id.hex())
     except (TimeoutError, ray.exceptions.RayError):
         return None
     pid, node = info.get("Pid", 0), info.get("Address", {}).get("NodeID", "")
-    return ActorProcess(node, pid) if pid and node and info.get("State") == "ALIVE" else None
+    return ActorProcess(node, pid) if pid and node and info.get("State") in WITH_PROCESS else None
 
 
 async def end_process(process: ActorProcess) -> None:

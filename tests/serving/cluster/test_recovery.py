@@ -96,6 +96,22 @@ def test_requests_go_on_when_an_actor_is_stopped(
     assert ask_all(client) == reference
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_source_that_is_stopped_while_it_starts_is_replaced(
+    emulator: Child, client: openai.OpenAI, reference: list[list[int]]
+) -> None:
+    (first,) = processes(emulator, "TokenSource")
+    first.kill()
+    deadline = time.monotonic() + 60
+    while not (second := [each for each in processes(emulator, "TokenSource") if each.pid != first.pid]):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    second[0].suspend()
+    second[0].wait(timeout=30)
+    assert ask_all(client) == reference
+
+
 def test_each_part_says_by_name_that_it_is_up(emulator: Child) -> None:
     parts = {"ray", "token source", "device model"}
     parts |= {f"{kind} {index}" for kind in ("device", "scheduler", "lpddr") for index in (0, 1)}
