@@ -13,8 +13,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 # For the books of Ray, which are on another process.
 ASK_S = 5.0
-# Ray's words for an actor whose process is there. One that comes back (RESTARTING) may still have that of the last one.
-WITH_PROCESS = ("ALIVE", "PENDING_CREATION")
+# Ray's words for an actor that has a process; one that comes back has that of its last life for a moment.
+WITH_PROCESS = ("ALIVE", "PENDING_CREATION", "RESTARTING")
 
 
 @dataclass(frozen=True, slots=True)
