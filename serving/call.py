@@ -4,9 +4,16 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from serving.clock import WallClock
+
+
+class Wire(Protocol):
+    """Writes parts of a response's body past the application."""
+
+    def writer(self, head: str, tail: str) -> Callable[[str], bool]: ...
+
 
 Headers = Iterable[tuple[str | bytes, str | bytes]]
 
@@ -20,7 +27,7 @@ class Call:
     `admitted` is what was taken on for it, by vLLM's request id. `at_end` is called when the task that serves it ends.
     `route` is the path, or the gRPC method in full, that was called; `status` is how it was answered, as HTTP (a
     number) or gRPC (a name) says it, where we have seen it: of gRPC only what is no success. `refusal` says why it was
-    turned away, if it was.
+    turned away, if it was. `wire` writes to its connection past the application, where that can be.
     """
 
     arrival_s: float
@@ -31,6 +38,7 @@ class Call:
     route: str = ""
     status: str = ""
     refusal: Exception | None = None
+    wire: "Wire | None" = None
     counted: int = 0
     admitted: dict[str, Any] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)

@@ -57,7 +57,10 @@ class Flight:
         self.kv_lost = True
 
     def take(self, tokens: list[int], at_s: float) -> float | None:
-        """Take note of a release; the time since the one before it, None for the first."""
+        """Take note of a release; the time since the one before it, None for the first.
+
+        A device that takes over from one that is lost may give an instant that was before its last one."""
+        at_s = max(at_s, self.last_s)
         gap = None if self.first_s is None else at_s - self.last_s
         if self.first_s is None:
             self.first_s = at_s

@@ -23,6 +23,7 @@ from serving.api.guards.json_text import MOST_OBJECTS, count_objects
 from serving.api.guards.validation_guard import validated
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
+from serving.api.plain_streams import Piece
 from serving.edge.request_bounds import check_body
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -30,11 +31,13 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One of OpenAI's endpoints: vLLM's side of it, and the messages of ours."""
+    """One of OpenAI's endpoints: vLLM's side of it, and the messages of ours. `put_text` puts text into a choice of a
+    chunk."""
 
     prompt: str
     request: Any
     create: Callable[..., Any]
+    put_text: Callable[[Any, str], None]
     whole: type[pb.ChatCompletion] | type[pb.Completion]
     chunk: type[pb.ChatCompletionChunk] | type[pb.Completion]
 
@@ -49,10 +52,15 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
         self._engine = engine
         self._models = state.openai_serving_models
         self._chat = Endpoint(
-            "messages", ChatCompletionRequest, chat.create_chat_completion, pb.ChatCompletion, pb.ChatCompletionChunk
+            "messages",
+            ChatCompletionRequest,
+            chat.create_chat_completion,
+            _put_delta,
+            pb.ChatCompletion,
+            pb.ChatCompletionChunk,
         )
         self._completion = Endpoint(
-            "prompt", CompletionRequest, completion.create_completion, pb.Completion, pb.Completion
+            "prompt", CompletionRequest, completion.create_completion, _put_text, pb.Completion, pb.Completion
         )
 
     async def CreateChatCompletion(self, request: pb.ChatCompletionRequest, context: Context) -> Any:
@@ -115,7 +123,13 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
 
     async def _write(self, endpoint: Endpoint, events: Any, context: Context) -> None:
         try:
+            form: Any = None
             async for event in events:
+                if isinstance(event, Piece):
+                    form = form or reply(endpoint.chunk, event_json(event) or {})
+                    endpoint.put_text(form.choices[0], event.text)
+                    await context.write(form)
+                    continue
                 fields = event_json(event)
                 if fields is None:
                     break
@@ -131,6 +145,14 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
         if info.code == 500 and self._engine.errored:
             return cast(Exception, self._engine.dead_error)
         return refusal_told(info)
+
+
+def _put_delta(choice: pb.ChatCompletionChunkChoice, text: str) -> None:
+    choice.delta.content = text
+
+
+def _put_text(choice: pb.CompletionChoice, text: str) -> None:
+    choice.text = text
 
 
 def _http_request(context: Context) -> Request:

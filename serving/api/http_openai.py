@@ -16,8 +16,9 @@ from serving.api.guards.body_guard import BodyGuard
 from serving.api.guards.http_guard import HttpGuard
 from serving.api.guards.queue_guard import QueueGuard
 from serving.api.guards.validation_guard import guard_validation
-from serving.api.http_protocol import BoundedProtocol
+from serving.api.http_protocol import WIRE, BoundedProtocol
 from serving.api.listening import Listening
+from serving.api.plain_streams import stream_chat_plainly, stream_completions_plainly
 from serving.edge.async_llm import PacedEngine
 from serving.edge.preflight import Bringup
 
@@ -44,6 +45,7 @@ class Edge:
             await self._app(scope, receive, send)
             return
         call = self._engine.stamp(scope["headers"], scope["path"])
+        call.wire = scope.get(WIRE)
 
         async def annotate(message: Any) -> None:
             if message["type"] == "http.response.start":
@@ -65,6 +67,8 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
     app.router.routes = [route for route in app.router.routes if getattr(route, "path", "") not in UNSERVED]
     guard_validation(app)
     await init_app_state(engine, app.state, args, tasks)
+    stream_chat_plainly(app.state.openai_serving_chat, engine.output_processor)
+    stream_completions_plainly(app.state.openai_serving_completion, engine.output_processor)
     app.state.openai_serving_chat = Listening(app.state.openai_serving_chat)
     app.state.openai_serving_completion = Listening(app.state.openai_serving_completion)
     return app

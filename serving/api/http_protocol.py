@@ -13,8 +13,11 @@ from typing import Any
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from serving.api.wire import HttpWire
 from serving.scenario.bound_options import BoundOptions
 
+# Where an application finds what writes past it.
+WIRE = "foreserve.wire"
 MOST_HEAD_BYTES = 64 << 10
 MOST_HEADERS = 100
 LINGER_S = 1.0
@@ -101,6 +104,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse_head()
         elif not self._is_refused:
             super().on_headers_complete()
+            self.scope[WIRE] = HttpWire(self.cycle)  # type: ignore[literal-required]  # ours, beside those of ASGI
 
     def on_body(self, body: bytes) -> None:
         """Called by the parser."""

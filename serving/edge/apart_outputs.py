@@ -1,11 +1,14 @@
-"""vLLM's output processor, for which an output that can't be processed is the failure of its request alone."""
+"""vLLM's output processor: an output that can't be processed is the failure of its request alone, and the text of who
+wants nothing else goes past the rest of vLLM."""
 
 import logging
 from typing import Any
 
+from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine import EngineCoreOutput, FinishReason
-from vllm.v1.engine.output_processor import OutputProcessor, OutputProcessorOutput
+from vllm.v1.engine.output_processor import OutputProcessor, OutputProcessorOutput, RequestState
 
+from serving.edge.plain_stream import PlainStream
 from serving.edge.refusals import GivenUp
 
 log = logging.getLogger("foreserve")
@@ -17,6 +20,28 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
     vLLM's own takes any such error for the death of the engine, and tells all clients of it.
     """
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """As in `OutputProcessor`."""
+        super().__init__(*args, **kwargs)
+        self._plain: dict[str, PlainStream] = {}
+
+    def divert(self, external_id: str, stream: PlainStream) -> bool:
+        """Send the text of a request to a stream from now on, until its last output, or an error, goes the usual way;
+        say whether it is a request of which the stream can tell all."""
+        ids = self.external_req_ids.get(external_id, ())
+        state = self.request_states.get(ids[0]) if len(ids) == 1 else None
+        if state is None or not is_text_alone(state) or isinstance(state.queue.output, Exception):
+            return False
+        if (waiting := state.queue.get_nowait()) is not None:
+            stream.put(waiting.outputs[0].text, waiting.outputs[0].token_ids)
+        self._plain[ids[0]] = stream
+        return True
+
+    def restore(self, stream: PlainStream) -> None:
+        """Send nothing more to a stream."""
+        for id in [id for id, each in self._plain.items() if each is stream]:
+            del self._plain[id]
+
     def process_outputs(self, engine_core_outputs: list[EngineCoreOutput], *args: Any, **kwargs: Any) -> Any:
         """vLLM's own, output by output."""
         to_abort: list[str] = []
@@ -25,11 +50,23 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
                 to_abort += self._fail(output.request_id, GivenUp(output.stop_reason))
                 continue
             try:
+                if (stream := self._plain.get(output.request_id)) is not None and self._passed(output, stream):
+                    continue
                 to_abort += super().process_outputs([output], *args, **kwargs).reqs_to_abort
             except Exception as error:
                 log.exception("The output of a request could not be processed.", extra={"request": output.request_id})
                 to_abort += self._fail(output.request_id, error)
         return OutputProcessorOutput(request_outputs=[], reqs_to_abort=to_abort)
+
+    def _passed(self, output: EngineCoreOutput, stream: PlainStream) -> bool:
+        """Put what an output has into its stream, if that is text alone and not the last of it."""
+        state = self.request_states.get(output.request_id)
+        if state is None or output.finish_reason is not None or output.new_logprobs is not None:
+            del self._plain[output.request_id]
+            return False
+        state.detokenizer.update(output.new_token_ids, False)
+        stream.put(state.detokenizer.get_next_output_text(False, True), output.new_token_ids)
+        return True
 
     def _fail(self, request_id: str, error: Exception) -> list[str]:
         state = self.request_states.get(request_id)
@@ -40,3 +77,11 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
         if queue is not None:
             queue.put(error)
         return aborted
+
+
+def is_text_alone(state: RequestState) -> bool:
+    """Tell whether a request's outputs are text and nothing else, each sent when it is there. Where a stop string may
+    end it, vLLM is to look for that."""
+    whole = state.output_kind is RequestOutputKind.DELTA and state.stream_interval == 1 and not state.streaming_input
+    alone = state.parent_req is None and state.logprobs_processor.num_logprobs is None
+    return whole and alone and not getattr(state.detokenizer, "stop", None)

@@ -39,3 +39,11 @@ def test_a_flight_goes_on_where_its_client_is_and_knows_the_gaps_between_release
     assert a.take([5], 1.0) is None
     assert a.take([6, 7], 1.5) == 0.5
     assert (a.resumed.released, a.first_s, a.last_s) == (3, 1.0, 1.5)
+
+
+def test_no_token_comes_before_the_one_before_it() -> None:
+    flight = Flight(None, Request("r", 1.0, 10, 8), 0)
+    assert flight.take([1], 2.0) is None
+    # From a device that takes over, and was not yet as far.
+    assert flight.take([2], 1.7) == 0.0
+    assert (flight.first_s, flight.last_s) == (2.0, 2.0)

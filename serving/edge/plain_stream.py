@@ -1,0 +1,53 @@
+"""A stream of text alone: what its tokens bring between the first and the last goes past vLLM's front end.
+
+vLLM builds objects for each token, wakes a task that hands them through its application, and takes a tenth of a
+millisecond for that. Here the text goes from the release straight to where it is written.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+Write = Callable[[str], bool]
+"""Writes text to a client at once, and says whether it could: who reads slowly is waited for."""
+
+
+class PlainStream:
+    """The text of one request, on its way: written at once while its client keeps up, and kept otherwise.
+
+    `tokens` are those that went past vLLM.
+    """
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self._kept: list[str] = []
+        self._write: Write | None = None
+        self._news = asyncio.Event()
+        self._ended = False
+
+    def put(self, text: str, tokens: Sequence[int]) -> None:
+        """A release has brought tokens, and their text: "" if they are a part of a character."""
+        self.tokens += tokens
+        if self._write is None or not self._write(text):
+            self._write = None
+            self._kept.append(text)
+            self._news.set()
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        self._ended, self._write = True, None
+        self._news.set()
+
+    async def kept(self, write: Write | None) -> str | None:
+        """Return the text that was kept, once there is some; None at the end.
+
+        While there is none, text is written by `write`, if that is not None. So whoever calls this must have written
+        all that it returned before."""
+        if not self._kept and not self._ended:
+            self._news.clear()
+            self._write = write
+            await self._news.wait()
+        if not self._kept:
+            return None
+        text = "".join(self._kept)
+        self._kept.clear()
+        return text
