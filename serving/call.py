@@ -28,6 +28,8 @@ class Call:
     `route` is the path, or the gRPC method in full, that was called; `status` is how it was answered, as HTTP (a
     number) or gRPC (a name) says it, where we have seen it: of gRPC only what is no success. `refusal` says why it was
     turned away, if it was. `wire` writes to its connection past the application, where that can be.
+    `recorded` tells whether its text was made before (None: that is to be decided), and `needs_model` that it
+    can't be: so it is, until its words have been read.
     """
 
     arrival_s: float
@@ -39,6 +41,8 @@ class Call:
     status: str = ""
     refusal: Exception | None = None
     wire: "Wire | None" = None
+    recorded: bool | None = None
+    needs_model: bool = True
     counted: int = 0
     admitted: dict[str, Any] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)

@@ -15,8 +15,8 @@ class Flight:
     `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the class of
     the request, or is ""; `n` is how many sequences its client asked for at once. `opened` tells that a device has had
     a buffer for its tokens, `place` where it was sent last: the device, and the state of its link then. `call` is the
-    one that brought it, `classified_s` from when until when its topic was asked for, and `finish` why it ended, once it
-    has. Instants are emulated.
+    one that brought it, `classified_s` from when until when its topic was asked for, `recorded` its whole answer
+    where that was recorded before and vLLM makes none, and `finish` why it ended, once it has. Instants are emulated.
     """
 
     core_request: object
@@ -33,6 +33,7 @@ class Flight:
     kv_lost: bool = False
     call: Call | None = None
     classified_s: tuple[float, float] | None = None
+    recorded: list[Chunk] | None = None
     finish: str = ""
 
     @property

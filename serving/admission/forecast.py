@@ -17,6 +17,8 @@ from serving.types import Chunk, Request, StepRecord
 STEPS, REQUESTS = 0.1, 0.03
 # No step says more than this of the next ones: chunks deep in a long prompt take longer than any model without context.
 MOST_SLOWER = 4.0
+# Tokens of a sequence on a device that has none.
+USUAL_CONTEXT = 512
 
 
 @dataclass(slots=True)
@@ -182,6 +184,15 @@ class Forecast:
     def best(self, devices: Iterable[int], prompt_tokens: int, now_s: float) -> tuple[float, int]:
         """The soonest that any of the devices would have it, and which."""
         return min((self.predict_ttft_s(device, prompt_tokens, now_s), device) for device in devices)
+
+    def token_rate(self, device: int, sequences: int) -> float:
+        """Tokens per emulated second that each of so many sequences gets from a device, as its steps are now."""
+        queue = self._queues.get(device)
+        if queue is None:
+            return 0.0
+        context = queue.context / len(queue.ends) if queue.ends else USUAL_CONTEXT
+        step_s = queue.slower[0] * queue.pace.decode_s(min(sequences, queue.slots), context)
+        return queue.gain / step_s if step_s > 0 else 0.0
 
     def set_pace(self, device: int, pace: Pace) -> None:
         """A device has become another one: slower, or as it was."""

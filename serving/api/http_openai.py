@@ -19,6 +19,7 @@ from serving.api.guards.validation_guard import guard_validation
 from serving.api.http_protocol import WIRE, BoundedProtocol
 from serving.api.listening import Listening
 from serving.api.plain_streams import stream_chat_plainly, stream_completions_plainly
+from serving.api.text_fingerprint import tell_source
 from serving.edge.async_llm import PacedEngine
 from serving.edge.preflight import Bringup
 
@@ -67,6 +68,8 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
     app.router.routes = [route for route in app.router.routes if getattr(route, "path", "") not in UNSERVED]
     guard_validation(app)
     await init_app_state(engine, app.state, args, tasks)
+    for serving in (app.state.openai_serving_chat, app.state.openai_serving_completion):
+        tell_source(serving)
     stream_chat_plainly(app.state.openai_serving_chat, engine.output_processor)
     stream_completions_plainly(app.state.openai_serving_completion, engine.output_processor)
     app.state.openai_serving_chat = Listening(app.state.openai_serving_chat)

@@ -4,6 +4,7 @@ from typing import Any
 
 from serving.admission.request_options import FIELDS
 from serving.call import current_call
+from serving.edge.text_choice import asks_model
 
 
 class Listening:
@@ -31,5 +32,6 @@ def listen(request: Any) -> None:
     said = {name: request.model_extra[name] for name in FIELDS if name in (request.model_extra or ())}
     if "priority" in request.model_fields_set:
         said["priority"] = request.priority
-    if said and (call := current_call()):
-        call.body = said
+    if call := current_call():
+        call.body = said or call.body
+        call.needs_model = asks_model(request)

@@ -26,12 +26,12 @@ class Servers:
         self._token_model = token_model
 
     @contextmanager
-    def recorded(self, devices: int, speed: float) -> Iterator[tuple[Child, list[StepRecord]]]:
-        """A server of so many devices, and what its steps will have been once it has ended."""
+    def recorded(self, devices: int, speed: float, *options: str) -> Iterator[tuple[Child, list[StepRecord]]]:
+        """A server of so many devices, with more `options`, and what its steps will have been once it has ended."""
         records: list[StepRecord] = []
         with tempfile.TemporaryDirectory(prefix="foreserve-") as folder:
             log = Path(folder) / "steps.jsonl"
-            with self.running(devices, speed, "--step-log", str(log)) as child:
+            with self.running(devices, speed, "--step-log", str(log), *options) as child:
                 yield child, records
             records += read_step_log(log)
 

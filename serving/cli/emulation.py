@@ -125,7 +125,7 @@ async def build_engine(
     admission = admission_of(scenario, bringup.access.api, clock)
     metrics = metrics_of(bringup, clock)
     observers = [metrics, *bringup.observing.observers(nodes, clock, scenario.model)]
-    core = PacedCore(actors, nodes, inbox, admission, observers)
+    core = PacedCore(actors, nodes, inbox, admission, observers, bringup.answers)
     return PacedEngine(config, core), core, metrics
 
 

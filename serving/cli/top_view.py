@@ -169,9 +169,10 @@ def _foot(status: Status) -> Text:
     for name, latency in (("TTFT", status.ttft), ("TPOT", status.tpot)):
         line.append(f" {name} p50 {ms(latency.p50_s)}, p99 {ms(latency.p99_s)}  ")
     underruns = sum(device.underruns for device in status.devices)
-    line.append(
-        f"\n host: steps at most {1000 * status.late_p99_s:g} ms late at p99, {underruns} underruns", style="dim"
-    )
+    late = f"steps at most {1000 * status.late_p99_s:g} ms late at p99, {underruns} underruns"
+    tokens, recorded = (sum(getattr(device, name) for device in status.devices) for name in ("tokens", "recorded"))
+    text = f"; {recorded / tokens:.0%} of the text recorded" if recorded else ""
+    line.append(f"\n host: {late}{text}", style="dim")
     return line
 
 

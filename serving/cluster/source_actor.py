@@ -65,6 +65,10 @@ class TokenSource:
         return self._source.beyond_known()
 
     @ray.method(concurrency_group="feed")
+    def cost(self) -> tuple[float, float]:
+        return self._source.cost.line
+
+    @ray.method(concurrency_group="feed")
     def resend(self, request_id: str, position: int, device: int) -> None:
         self._source.resend(request_id, position, device)
 

@@ -11,6 +11,7 @@ import ray
 from ray.exceptions import RayError
 
 from serving.cluster.observer import Observer, Refuse
+from serving.cluster.recorded_source import RecordedSource
 from serving.cluster.streams.stream import Address
 from serving.cluster.supervision.backoff import Backoff, cause_of_deaths, from_outside, given_up, summary
 from serving.cluster.supervision.connection_epoch import Link
@@ -24,6 +25,7 @@ ACTOR = "token source"
 LOOK_S = 0.2
 # What a device does not say of its buffers within so many real seconds, the source makes again.
 ASK_S = 2.0
+COST_S = 1.0
 
 
 class Places(Protocol):
@@ -40,7 +42,8 @@ class SourceManager:
     """Owns the token source's actor, and those that stand by to replace it.
 
     A request is in the source from `add` to `drop`, through any number of deaths of the actor. When the source dies
-    with the same requests twice, they go on apart until the one that is the cause is known, which is refused.
+    with the same requests twice, they go on apart until the one that is the cause is known, which is refused. `cost` is
+    how long its steps take, in real seconds, and so much more for each sequence; None before it has said so.
     """
 
     def __init__(self, make: Callable[[], Any], standbys: int) -> None:
@@ -53,18 +56,22 @@ class SourceManager:
         self.backoff = Backoff()
         self._inquiry = Inquiry()
         self._in_source: set[str] = set()
+        self._recorded = RecordedSource()
+        self.cost: tuple[float, float] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, places: Places, flights: dict[str, Flight], observer: Observer, refuse: Refuse) -> None:
         """Run the source from now on; its addresses have been wired. `refuse` gets requests that nobody can serve."""
         self._places, self._flights, self._observer, self._refuse = places, flights, observer, refuse
         self._stand_by()
-        self._tasks = [asyncio.create_task(self._run()), asyncio.create_task(self._watch_progress())]
+        watching = (self._run(), self._watch_progress(), self._watch_cost())
+        self._tasks = [asyncio.create_task(each) for each in watching]
 
     def stop(self) -> None:
         """Look after it no longer; the actors end with Ray."""
         for task in self._tasks:
             task.cancel()
+        self._recorded.close()
 
     @property
     def handle(self) -> Any:
@@ -87,13 +94,16 @@ class SourceManager:
     def add(self, flight: Flight, known: list[int] | None = None) -> None:
         """Have a request's tokens made, unless the source is down or the request must wait: then it comes later."""
         id = flight.request.id
-        if self.link.up and flight.opened and id not in self._in_source and self._inquiry.allows(id):
+        wanted = flight.opened and flight.recorded is None and id not in self._in_source
+        if self.link.up and wanted and self._inquiry.allows(id):
             self._in_source.add(id)
             self._handle.add.remote(flight.core_request, flight.device, known or [])
 
     def resume(self, flight: Flight) -> None:
         """Have a request's tokens sent to its device again, from the token that its client has."""
-        if flight.request.id in self._in_source:
+        if flight.recorded is not None:
+            self._recorded.send(flight, self._places.addresses)
+        elif flight.request.id in self._in_source:
             self._handle.resend.remote(flight.request.id, len(flight.tokens), flight.device)
         else:
             self.add(flight, flight.tokens)
@@ -161,9 +171,13 @@ class SourceManager:
 
     def _admit(self) -> None:
         """Add who may go on now."""
-        if self.link.up and any(id not in self._in_source and self._inquiry.allows(id) for id in self._flights):
+        if self.link.up and any(self._waits(flight) for flight in self._flights.values()):
             self._tasks.append(asyncio.create_task(self._add_missing()))
             self._tasks = [task for task in self._tasks if not task.done()]
+
+    def _waits(self, flight: Flight) -> bool:
+        id = flight.request.id
+        return flight.recorded is None and id not in self._in_source and self._inquiry.allows(id)
 
     async def _add_missing(self) -> None:
         state, held = self.link.state, await self._places.held(ASK_S)
@@ -173,6 +187,14 @@ class SourceManager:
             taken, ready = held.get(flight.request.id, (len(flight.tokens), []))
             # What the device took and sent may still be on its way here: then its buffer begins later than we know.
             self.add(flight, flight.tokens + (ready if taken == len(flight.tokens) else []))
+
+    async def _watch_cost(self) -> None:
+        """Ask now and then how long steps take, while there are any."""
+        while True:
+            await asyncio.sleep(COST_S)
+            if self.link.up and self._in_source:
+                with contextlib.suppress(RayError):
+                    self.cost = await self._handle.cost.remote()
 
     async def _watch_progress(self) -> None:
         """Acquit those that have got beyond the point at which the source died."""

@@ -93,6 +93,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
             work = Work(request_id, len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
             in_flight = self.get_num_unfinished_requests()
             self.engine_core.admit(work, sampling_params.extra_args, rest.get("priority", 0), in_flight)
+            self.engine_core.choose_text(sampling_params)
         outputs = super().generate(prompt, sampling_params, request_id, **rest)
         structured = getattr(sampling_params, "structured_outputs", None) is not None
         return structured_outputs.followed(outputs) if structured else outputs

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from vllm.exceptions import VLLMClientError
+from vllm.sampling_params import SamplingParams
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core_client import EngineCoreClient
 
@@ -23,7 +24,10 @@ from serving.cluster.streams.stream import Inbox
 from serving.edge.judge import Follower
 from serving.edge.outputs import outputs_of
 from serving.edge.refusals import SOONEST_S, Invalid, Overflow, exception_of
+from serving.edge.text_choice import TextChoice, rate_of
 from serving.flight import Flight
+from serving.recordings.answers import Answers
+from serving.recordings.source_load import SourceLoad
 from serving.scheduler.prefix_hash import block_hashes
 from serving.types import Chunk, Release, Request
 
@@ -41,13 +45,17 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         inbox: Inbox[list[Release]],
         admission: Admission,
         observers: Sequence[Observer],
+        answers: Answers | None = None,
     ) -> None:
-        """`inbox` is where devices send their releases. `observers` hear of what happens once they are to `listen`."""
+        """`inbox` is where devices send their releases, `answers` are recorded ones. `observers` hear of what happens
+        once they are to `listen`."""
         scenario = cluster.scenario
         self._admission = admission
         self._block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
         self._listeners = Broadcast(observers, quiet=True)
-        self._observer = Broadcast([Follower(admission, cluster), self._listeners])
+        rate = rate_of(admission.rules.forecast.token_rate, scenario.speed)
+        self._text = TextChoice(scenario.text, answers, SourceLoad(rate))
+        self._observer = Broadcast([Follower(admission, cluster), self._text, self._listeners])
         self._dispatcher = Dispatcher(cluster, nodes, inbox, self._observer, self._deliver, self._fail)
         self.clock, self.devices = self._dispatcher.clock, self._dispatcher.devices
         self.injector = Injector(self.devices, self.clock, scenario.seed)
@@ -76,6 +84,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     async def add_request_async(self, request: EngineCoreRequest) -> None:
         params = request.sampling_params
+        recorded = self.choose_text(params)
         if request.resumable or request.prompt_token_ids is None:
             raise VLLMClientError("foreserve takes whole prompts of text or tokens: no embeddings, no streamed input.")
         if params.seed is None and params.temperature > 0:
@@ -86,6 +95,8 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         topic, classified_s = await self._topic(request, admitted)
         flight = self._flight(request, admitted, topic)
         flight.call, flight.classified_s = current_call(), classified_s
+        if recorded:
+            flight.recorded = self._text.answer(request.request_id, flight.request, params)
         self._observer.on_begin(flight)
         try:
             await self._dispatcher.submit(flight)
@@ -105,6 +116,10 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             self._admission.drop(admitted, request.sampling_params.max_tokens)
             raise
         return topic, (asked_s, self.clock.now())
+
+    def choose_text(self, params: SamplingParams) -> bool:
+        """Tell whether the current call gets recorded text, which is decided once."""
+        return self._text.choose(params, self._dispatcher.source.cost)
 
     def ended(self, call: Call) -> None:
         """A call was answered, or broken off."""

@@ -3,16 +3,19 @@
 import errno
 import socket
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from device_model.specs.spec import SpecError
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.edge.observation import Observing
-from serving.scenario.scenario import Scenario, ScenarioError
+from serving.recordings.answers import Answers
+from serving.recordings.recording import FILE, read
+from serving.scenario.scenario import AUTO_TEXT, VLLM_TEXT, Scenario, ScenarioError
 from serving.security.access import Access
 from serving.security.api_keys import forget
 from serving.security.tls import Tls
-from serving.token_source.vllm_args import context_of
+from serving.token_source.vllm_args import config_file, context_of
 from serving.usage_error import UsageError
 
 
@@ -28,6 +31,7 @@ class Bringup:
     tls: Tls | None
     sock: socket.socket
     observing: Observing = field(default_factory=Observing)
+    answers: Answers | None = None
 
 
 def prepare(scenario: Scenario) -> Bringup:
@@ -38,12 +42,27 @@ def prepare(scenario: Scenario) -> Bringup:
         fleet = load_fleet(scenario)
         context = min(context_of(scenario.token_model), context_held(scenario, fleet))
         check_faults(scenario, [spec for spec, _ in fleet])
+        answers = answers_of(scenario)
     except (SpecError, UsageError) as error:
         raise ScenarioError(str(error)) from error
     free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
     sock = free_port(scenario.host, scenario.http_port, "http_port")
     forget()
-    return Bringup(without_keys(scenario), fleet, context, access, tls, sock)
+    return Bringup(without_keys(scenario), fleet, context, access, tls, sock, answers=answers)
+
+
+def answers_of(scenario: Scenario) -> Answers | None:
+    """The recorded answers that a scenario may give; None if it gives none. Raises UsageError."""
+    beside = Path(scenario.token_model) / FILE
+    path = Path(scenario.recording) if scenario.recording else beside
+    if scenario.text == VLLM_TEXT or (scenario.text == AUTO_TEXT and not scenario.recording and not beside.is_file()):
+        return None
+    folder = config_file(scenario.token_model).parent
+    recording = read(path, folder)
+    traced = scenario.residency == "trace"
+    if traced and recording.routes is None:
+        raise UsageError(f"`residency` is 'trace', and {path} has no routes: it is of a token model without experts.")
+    return Answers(recording, routed=traced)
 
 
 def without_keys(scenario: Scenario) -> Scenario:

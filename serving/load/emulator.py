@@ -49,6 +49,7 @@ class Fidelity:
     pacing_error_mean_s: float | None
     underruns: int  # Tokens that were not there when the device released them.
     released_tokens: int
+    recorded_tokens: int  # Of those, tokens of answers that were recorded before.
     energy_j: float
     broken: str | None  # Why the two readings cannot be compared.
 
@@ -69,6 +70,11 @@ class Fidelity:
     def joules_per_token(self) -> float | None:
         """Modelled energy of the run over the tokens it released."""
         return self.energy_j / self.released_tokens if self.released_tokens else None
+
+    @property
+    def recorded_share(self) -> float:
+        """Recorded tokens over the tokens released."""
+        return self.recorded_tokens / self.released_tokens if self.released_tokens else 0.0
 
     @property
     def underrun_share(self) -> float:
@@ -160,6 +166,7 @@ def difference(before: Snapshot, after: Snapshot | None) -> Fidelity:
         pacing_error_mean_s=mean("foreserve_pacing_error_seconds", speed),
         underruns=round(grew("foreserve_underruns_total")),
         released_tokens=round(grew("foreserve_released_tokens_total")),
+        recorded_tokens=round(grew("foreserve_recorded_tokens_total")),
         energy_j=grew("foreserve_energy_joules_total"),
         broken=broken,
     )

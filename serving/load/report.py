@@ -132,6 +132,8 @@ class Report:
         lines = [Text(f"Emulator: tokens {late} late{share}{pace}; underruns: {f.underruns}")]
         if f.joules_per_token is not None:
             lines.append(Text(f"Modelled energy: {f.joules_per_token:.4g} J/token, of those released"))
+        if f.recorded_tokens:
+            lines.append(Text(f"Text: {f.recorded_share:.1%} of the tokens were recorded before (`serve --text`)"))
         if f.underruns:
             lines.append(Text("Lost fidelity: tokens were not ready when the hardware would have sent them", "yellow"))
         return lines
@@ -169,6 +171,8 @@ def _fidelity_json(fidelity: Fidelity) -> dict[str, Any]:
         "underruns": fidelity.underruns,
         "underrun_share": fidelity.underrun_share,
         "released_tokens": fidelity.released_tokens,
+        "recorded_tokens": fidelity.recorded_tokens,
+        "recorded_share": fidelity.recorded_share,
         "energy_j": fidelity.energy_j,
         "joules_per_token": fidelity.joules_per_token,
         "refused": fidelity.refusal(),

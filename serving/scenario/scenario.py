@@ -20,6 +20,7 @@ from serving.scheduler.config import BATCHING, FAIRNESS, PREEMPTION, PREFILL, SP
 
 BUNDLED = Path(__file__).parents[1] / "bundled"
 BUNDLED_MODEL = BUNDLED / "foreserve-moe"
+TEXTS = AUTO_TEXT, VLLM_TEXT, RECORDED_TEXT = ("auto", "vllm", "recorded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,15 @@ class Scenario(ListenOptions):
         "format, a folder or a repository's name",
     )
     token_ahead: int = key(128, "tokens that vLLM may be ahead of a device, per request", least=1)
+    text: str = key(
+        AUTO_TEXT,
+        "where text comes from: vllm (each token is made now), recorded (real answers that it made before), or auto "
+        "(vllm while it keeps up; who comes when it does not gets a recorded answer)",
+        choices=TEXTS,
+    )
+    recording: str = key(
+        "", "file of recorded text, as `foreserve record` makes it (empty: recording.npz beside the token model)"
+    )
     standby_sources: int = key(
         0, "token sources that stand by to take over when one dies; each needs another vLLM's memory", least=0
     )

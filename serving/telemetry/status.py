@@ -8,7 +8,8 @@ import msgspec
 
 class DeviceNow(msgspec.Struct, frozen=True):
     """A device. Shares are 0 to 1: of the KV cache that is full; of the last emulated second in which it worked, and of
-    the external bandwidth that it used then; of the last step's expert reads that HB held."""
+    the external bandwidth that it used then; of the last step's expert reads that HB held. Of
+    its `tokens` so many were `recorded` before."""
 
     index: int
     hardware: str
@@ -31,6 +32,7 @@ class DeviceNow(msgspec.Struct, frozen=True):
     drafted: int
     accepted: int
     underruns: int
+    recorded: int
 
 
 class SloNow(msgspec.Struct, frozen=True):

@@ -1,26 +1,28 @@
 """Runs prompts through the token model in vLLM, and keeps what its routers chose for each token."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from device_model.step import IntArray
 from serving.token_source.routes import format_of
-from serving.token_source.vllm_args import prepare_environment
+from serving.token_source.vllm_args import on_cpu, prepare_environment
 
 CONTEXT = 2048
 
 
 class Profiled(NamedTuple):
-    """A request of a topic: its answer, and the routes [tokens, layers, top_k] of its tokens, but for the last, with
-    those of the prompt first: so many."""
+    """A request of a topic: its answer, as text and in `tokens`, whether it `finished` of itself, and the routes
+    [tokens, layers, top_k] of all tokens but for the last, those of the prompt first: so many."""
 
     topic: str
     prompt: str
     answer: str
     all_routes: IntArray
     prompt_tokens: int
+    tokens: list[int]
+    finished: bool
 
     @property
     def routes(self) -> IntArray:
@@ -29,29 +31,43 @@ class Profiled(NamedTuple):
 
 
 def profile(token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int, seed: int) -> list[Profiled]:
-    """Answer prompts, given as (topic, prompt), with temperature 1, seeded. SpecError for a model without experts."""
+    """Answer prompts, given as (topic, prompt), with temperature 1, seeded. UsageError for a model without experts."""
     format_of(token_model)
+    return answers(token_model, asked, max_tokens, seed, routed=True)
+
+
+def answers(
+    token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int, seed: int, routed: bool
+) -> list[Profiled]:
+    """Answer prompts in the same way, with routes if they are to be `routed`: none otherwise [0, 0, 0]."""
     prepare_environment(token_model)
     from vllm import LLM, SamplingParams
 
+    llm = LLM(token_model, max_model_len=CONTEXT, **(_routing() if routed else {}), **(_on_cpu() if on_cpu() else {}))
+    params = [SamplingParams(max_tokens=max_tokens, seed=seed + index) for index in range(len(asked))]
+    outputs = llm.chat([[{"role": "user", "content": prompt}] for _, prompt in asked], params, use_tqdm=False)
+    found = []
+    for (topic, prompt), answer in zip(asked, outputs, strict=True):
+        output = answer.outputs[0]
+        routes = np.asarray(output.routed_experts).astype(np.int64) if routed else np.empty((0, 0, 0), dtype=np.int64)
+        tokens, finished = list(output.token_ids), output.finish_reason == "stop"
+        found.append(Profiled(topic, prompt, output.text, routes, len(answer.prompt_token_ids), tokens, finished))
+    return found
+
+
+def _on_cpu() -> dict[str, Any]:
+    return {"dtype": "float32", "enforce_eager": True, "enable_chunked_prefill": False}
+
+
+def _routing() -> dict[str, Any]:
+    """What makes vLLM tell of routes: on a CPU our worker does. What a prefix cache spares has none."""
+    if not on_cpu():
+        return {"enable_return_routed_experts": True, "enable_prefix_caching": False}
     from serving.token_source.routed_worker import RoutedWorker
     from serving.token_source.scheduler import RunAheadScheduler
 
-    llm = LLM(
-        token_model,
-        enforce_eager=True,
-        dtype="float32",
-        max_model_len=CONTEXT,
-        enable_prefix_caching=False,
-        enable_chunked_prefill=False,
-        worker_cls=RoutedWorker.__module__ + "." + RoutedWorker.__qualname__,
-        scheduler_cls=RunAheadScheduler.__module__ + "." + RunAheadScheduler.__qualname__,
-    )
-    params = [SamplingParams(max_tokens=max_tokens, seed=seed + index) for index in range(len(asked))]
-    answers = llm.chat([[{"role": "user", "content": prompt}] for _, prompt in asked], params, use_tqdm=False)
-    found = []
-    for (topic, prompt), answer in zip(asked, answers, strict=True):
-        output = answer.outputs[0]
-        routes = np.asarray(output.routed_experts).astype(np.int64)
-        found.append(Profiled(topic, prompt, output.text, routes, len(answer.prompt_token_ids)))
-    return found
+    return {
+        "enable_prefix_caching": False,
+        "worker_cls": RoutedWorker.__module__ + "." + RoutedWorker.__qualname__,
+        "scheduler_cls": RunAheadScheduler.__module__ + "." + RunAheadScheduler.__qualname__,
+    }

@@ -37,6 +37,15 @@ class RouteFormat:
         return ids
 
 
+def is_routed(token_model: str) -> bool:
+    """Tell whether a token model has experts whose choice is known."""
+    try:
+        format_of(token_model)
+    except UsageError:
+        return False
+    return True
+
+
 def format_of(token_model: str) -> RouteFormat:
     """That of a token model. UsageError for one that has no experts, or whose family is not known."""
     figures = {key: figure.value for key, figure in read_config(config_file(token_model)).items()}

@@ -5,12 +5,12 @@ import math
 import queue
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from vllm import SamplingParams
 from vllm.engine.arg_utils import AsyncEngineArgs
-from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest
+from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest
 from vllm.v1.engine.core import EngineCore
 from vllm.v1.executor import Executor
 
@@ -19,6 +19,7 @@ from serving.token_source.forced_replay import KNOWN_TOKENS
 from serving.token_source.group_testing import Trials
 from serving.token_source.logprob_codec import pack
 from serving.token_source.scheduler import RunAheadScheduler
+from serving.token_source.step_cost import StepCost
 from serving.types import FAILED, Chunk
 
 log = logging.getLogger("foreserve")
@@ -74,6 +75,7 @@ class VllmSource:
         self._deliver = deliver
         self._live: dict[str, LiveRequest] = {}
         self._trials = Trials()
+        self.cost = StepCost()
         self._stepped_at_s = 0.0
         self._began_s = math.inf
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -114,6 +116,7 @@ class VllmSource:
         self._carry_out(wait=not self._scheduler.has_work())
         if not self._scheduler.has_work():
             return
+        began_s = time.monotonic()
         try:
             outputs, computed = self._core.step_fn()
         except Exception as error:
@@ -127,12 +130,20 @@ class VllmSource:
             if self._trials.on_trial and time.monotonic() - self._stepped_at_s > STUCK_TRIAL_S:
                 self._trials.passed(list(self._trials.on_trial))
                 self._scheduler.allowed = self._trials.allowed
+        self._distribute(outputs, time.monotonic() - began_s)
+
+    def _distribute(self, outputs: Mapping[int, EngineCoreOutputs] | None, took_s: float) -> None:
+        """Send what a step has made to the devices, and learn from how long it took."""
         batches: dict[int, list[Chunk]] = defaultdict(list)
         for core_outputs in (outputs or {}).values():
             for output in core_outputs.outputs:
                 self._collect(output, batches)
         for device, chunks in batches.items():
             self._deliver(device, chunks)
+        made = [chunk for chunks in batches.values() for chunk in chunks]
+        # A step with a prompt in it is no measure of those that follow.
+        if made and all(chunk.first for chunk in made):
+            self.cost.learn(len(made), took_s)
 
     def _recover(self, error: Exception) -> None:
         """Have those that were in a failed step begin again, apart; fail the one that is known to be the cause."""

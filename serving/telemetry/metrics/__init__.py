@@ -78,13 +78,17 @@ class Metrics(Observer):
 
     def on_begin(self, flight: Flight) -> None:
         self._in_flight.put(flight)
+        self.service.on_begin(flight)
 
     def on_move(self, flight: Flight) -> None:
         self._in_flight.put(flight)
 
     def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
         self.requests.on_tokens(flight, tokens, gap_s)
-        self.steps.tokens.values[(str(flight.device),)] += tokens
+        device = (str(flight.device),)
+        self.steps.tokens.values[device] += tokens
+        if flight.recorded is not None:
+            self.steps.recorded.values[device] += tokens
 
     def on_finish(self, flight: Flight) -> None:
         self.requests.on_finish(flight, flight.finish, flight.n)

@@ -14,6 +14,7 @@ from serving.types import NEVER
 
 NO_CLASS, OWN_TARGETS, NO_TOPIC = "none", "custom", "unknown"
 MET, MISSED = "true", "false"
+TEXTS = ("vllm", "recorded")
 RECENT = 256  # requests, whose latencies a status tells
 
 
@@ -41,6 +42,14 @@ class ServiceMetrics:
         self.tokens = Totals(
             registry, "foreserve_slo_tokens", "Tokens of requests that ended, by the same.", ["slo_class", "met"]
         )
+        self.texts = Totals(
+            registry,
+            "foreserve_text_requests",
+            "Requests that were taken on, by where their text comes from: vllm, or recorded.",
+            ["text"],
+        )
+        for text in TEXTS:
+            self.texts.values[(text,)] += 0
         self.misses = Totals(
             registry, "foreserve_slo_misses", "Requests that missed a target.", ["slo_class", "target"]
         )
@@ -65,6 +74,10 @@ class ServiceMetrics:
         for name, slo in classes.items():
             self._begin(name, slo)
         self._begin(NO_CLASS, SloClass(NO_CLASS))
+
+    def on_begin(self, flight: Flight) -> None:
+        """A request was taken on."""
+        self.texts.values[(TEXTS[flight.recorded is not None],)] += 1
 
     def on_finish(self, flight: Flight, reason: str) -> None:
         """A request ended. One whose client went away says nothing; one that failed has missed what it was promised."""

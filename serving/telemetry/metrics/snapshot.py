@@ -57,6 +57,7 @@ def _device(metrics: Metrics, index: int, load: DeviceLoad) -> DeviceNow:
         switches=_sum(steps.switches.values, name),
         drafted=int(metrics.requests.counted["drafted"].values[served]),
         accepted=int(metrics.requests.counted["accepted"].values[served]),
+        recorded=int(steps.recorded.values[one]),
         underruns=int(steps.underruns.values[one]),
     )
 

@@ -54,6 +54,7 @@ class StepMetrics:
         self.slips = total("arrival_slips", "Arrivals that missed a step because news of them came late.")
         self.unrouted = total("unrouted_tokens", "Tokens whose experts a traced cache had to guess.")
         self.tokens = total("released_tokens", "Tokens released to clients.")
+        self.recorded = total("recorded_tokens", "Released tokens of answers that were recorded before.")
         self.mode = Levels(
             registry, "foreserve_mode", "1 for the mode of the last step that decoded.", ("device", "mode")
         )
@@ -65,7 +66,7 @@ class StepMetrics:
     def begin(self, device: int) -> None:
         """Series of a device, from the start."""
         one = (str(device),)
-        for total in (self.underruns, self.slips, self.unrouted, self.tokens, self.busy, self.swaps):
+        for total in (self.underruns, self.slips, self.unrouted, self.tokens, self.recorded, self.busy, self.swaps):
             total.values[one] += 0
         for total in (self.lookups, self.hits):
             total.values[one] += 0

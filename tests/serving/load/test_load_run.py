@@ -229,6 +229,8 @@ def test_the_reports_keys_stay():
             "pacing_share",
             "underrun_share",
             "released_tokens",
+            "recorded_tokens",
+            "recorded_share",
             "energy_j",
             "joules_per_token",
             "refused",

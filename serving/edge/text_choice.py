@@ -1,0 +1,106 @@
+"""Whether vLLM makes the text of a request now, or it gets text that was recorded before."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from vllm import SamplingParams
+
+from serving.call import current_call
+from serving.cluster.observer import Observer
+from serving.flight import Flight
+from serving.recordings.answers import Answers, AskedText
+from serving.recordings.source_load import SourceLoad
+from serving.scenario.scenario import RECORDED_TEXT, VLLM_TEXT
+from serving.types import Chunk, Request, StepRecord
+
+HEADER = "x-foreserve-text"
+# Of what says how the tokens are chosen, whatever is not so needs the model itself.
+NEUTRAL = {
+    "seed": None,
+    "logprobs": None,
+    "prompt_logprobs": None,
+    "logit_bias": None,
+    "allowed_token_ids": None,
+    "bad_words": None,
+    "structured_outputs": None,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "repetition_penalty": 1.0,
+}
+
+
+class TextChoice(Observer):
+    """Chooses for each call, when it is admitted; hears how many streams the source has, and whether it keeps up."""
+
+    def __init__(self, text: str, answers: Answers | None, load: SourceLoad) -> None:
+        """`text`: as the scenario's key; `answers`: recorded ones, if any are to be given."""
+        self._text, self._answers, self._load = text, answers, load
+        self._device: dict[str, int] = {}
+
+    def choose(self, params: SamplingParams, cost: tuple[float, float] | None) -> bool:
+        """Tell whether the current call's text is recorded, and have its answer say so. `cost`: how long the source's
+        steps take, if it has said so."""
+        call = current_call()
+        if call is None:
+            return False
+        if call.recorded is None:
+            may_be = self._answers is not None and not call.needs_model and not needs_model(params)
+            call.recorded = may_be and (self._text == RECORDED_TEXT or self._is_behind(cost))
+            call.answer[HEADER] = RECORDED_TEXT if call.recorded else VLLM_TEXT
+        return call.recorded
+
+    def _is_behind(self, cost: tuple[float, float] | None) -> bool:
+        if cost is not None:
+            self._load.learn(*cost)
+        return self._load.behind(time.monotonic())
+
+    def answer(self, id: str, request: Request, params: SamplingParams) -> list[Chunk]:
+        """Return the whole text of a request of which `choose` has said that it is recorded."""
+        assert self._answers is not None
+        return self._answers.answer(
+            AskedText(
+                id,
+                request.topic,
+                request.seed,
+                request.prompt_tokens,
+                request.max_tokens,
+                params.min_tokens,
+                params.ignore_eos,
+                set(params.stop_token_ids or ()),
+            )
+        )
+
+    def on_begin(self, flight: Flight) -> None:
+        if flight.recorded is None:
+            self._device[flight.request.id] = flight.device
+            self._load.begin(flight.device)
+
+    def on_move(self, flight: Flight) -> None:
+        if flight.request.id in self._device:
+            self.on_finish(flight)
+            self.on_begin(flight)
+
+    def on_finish(self, flight: Flight) -> None:
+        if (device := self._device.pop(flight.request.id, None)) is not None:
+            self._load.end(device)
+
+    def on_step(self, record: StepRecord) -> None:
+        if record.underruns:
+            self._load.underrun(time.monotonic())
+
+
+def needs_model(params: SamplingParams) -> bool:
+    """Tell whether a request asks for what recorded text can't have: that this model, now, chose these tokens so."""
+    return any(getattr(params, name) not in (neutral, []) for name, neutral in NEUTRAL.items())
+
+
+def rate_of(token_rate: Callable[[int, int], float], speed: float) -> Callable[[int, int], float]:
+    """Return the rate of tokens by device and streams in real seconds, of one in emulated ones."""
+    return lambda device, streams: speed * token_rate(device, streams)
+
+
+def asks_model(request: Any) -> bool:
+    """Tell whether a request of vLLM's servers says, in words that its sampling does not know of, that it needs the
+    model itself: tools, or its prompt read aloud."""
+    return bool(getattr(request, "tools", None) or getattr(request, "echo", False))

@@ -1,0 +1,103 @@
+"""A recording: answers that a token model gave once, by topic, with the experts that its routers chose for them.
+
+`foreserve record` makes one. In the file, of NumPy's compressed kind, are the arrays of `Recording`, and a header in
+JSON that says which tokenizer the tokens are of.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from serving.usage_error import UsageError
+
+FILE = "recording.npz"
+"""Beside a token model's weights."""
+VERSION = 1
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
+
+
+class RecordedAnswer(NamedTuple):
+    """One answer to be recorded: its topic, its tokens, whether it ended of itself (its last token then says so), and
+    for each token the experts [tokens, layers, top_k] that led to it, if its model has any."""
+
+    topic: str
+    tokens: Sequence[int]
+    finished: bool
+    routes: NDArray[np.integer[Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Answers one after the other: `tokens` [tokens], where each answer `ends` [answers] among them, the index of its
+    topic among `topics` and whether it `finished` of itself [answers], and `routes` [tokens, layers, top_k], if the
+    model has experts."""
+
+    tokens: NDArray[np.integer[Any]]
+    ends: NDArray[np.integer[Any]]
+    topic_of: NDArray[np.integer[Any]]
+    finished: NDArray[np.bool_]
+    topics: tuple[str, ...]
+    routes: NDArray[np.integer[Any]] | None = None
+
+    def __post_init__(self) -> None:
+        answers = len(self.ends)
+        lengths = np.diff(self.ends, prepend=0)
+        whole = answers and lengths.min() > 0 and self.ends[-1] == len(self.tokens) and self.tokens.min() >= 0
+        if not whole or len(self.topic_of) != answers or len(self.finished) != answers:
+            raise ValueError("its answers are not whole")
+        if self.topic_of.min() < 0 or self.topic_of.max() >= len(self.topics):
+            raise ValueError("its topics are not those of its answers")
+        if self.routes is not None and (self.routes.ndim != 3 or len(self.routes) != len(self.tokens)):
+            raise ValueError("its routes are not those of its tokens")
+
+
+def tokenizer_of(folder: Path) -> str:
+    """Return a digest of the tokenizer in a model's folder. Raises UsageError if there is none."""
+    for name in TOKENIZERS:
+        if (folder / name).is_file():
+            return hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    raise UsageError(f"{folder} has no tokenizer ({', '.join(TOKENIZERS)}): no recording can be checked against it.")
+
+
+def write(path: Path, answers: Sequence[RecordedAnswer], tokenizer: str) -> None:
+    """Write a recording; `tokenizer` is the digest of the one whose tokens these are."""
+    topics = tuple(dict.fromkeys(answer.topic for answer in answers))
+    tokens = np.concatenate([np.asarray(answer.tokens, dtype=np.uint32) for answer in answers])
+    routes = [answer.routes for answer in answers if answer.routes is not None]
+    arrays: dict[str, Any] = {
+        "tokens": tokens.astype(np.uint16) if tokens.max() < 2**16 else tokens,
+        "ends": np.cumsum([len(answer.tokens) for answer in answers]),
+        "topic_of": np.array([topics.index(answer.topic) for answer in answers]),
+        "finished": np.array([answer.finished for answer in answers]),
+    }
+    if len(routes) == len(answers):
+        experts = np.concatenate(routes)
+        arrays["routes"] = experts.astype(np.uint8 if experts.max() < 256 else np.uint16)
+    header = {"version": VERSION, "topics": topics, "tokenizer": tokenizer}
+    with path.open("wb") as file:
+        np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+
+
+def read(path: Path, folder: Path) -> Recording:
+    """Return a recording of the tokenizer in a model's folder. Raises UsageError, which says how to make one."""
+    how = f"Make one: foreserve record --token-model {folder} --out {path}"
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            header = json.loads(str(found["header"]))
+            arrays = {name: found[name] for name in ("tokens", "ends", "topic_of", "finished")}
+            routes = found.get("routes")
+        if header["version"] != VERSION:
+            raise ValueError(f"it is of version {header['version']}, and this reads {VERSION}")
+        recording = Recording(**arrays, topics=tuple(header["topics"]), routes=routes)
+    except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
+        raise UsageError(f"{path} is no recording that can be read ({error}). {how}") from error
+    if header["tokenizer"] != tokenizer_of(folder):
+        raise UsageError(f"{path} was recorded with another tokenizer than that of {folder}. {how}")
+    return recording

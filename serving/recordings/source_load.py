@@ -1,0 +1,58 @@
+"""How much of its time the token source needs for what is asked of it: whether one more stream would put it behind."""
+
+from collections import Counter
+from collections.abc import Callable
+
+# Of the source's time: beyond that a step that takes longer than most, or a long prompt, leaves devices without tokens.
+MOST = 0.6
+# A token that was not there when its device released it says that the source is behind, for so many real seconds.
+BEHIND_S = 2.0
+# A step of the source takes so long, and so much longer for each sequence in it, until it has said how long it takes:
+# foreserve-moe on one core of 2020, in seconds.
+STEP_S, EACH_S = 0.0035, 0.0003
+
+
+class SourceLoad:
+    """Streams of the source by device, and what a second of them costs it.
+
+    It makes a token of each stream in a step, so steps are as frequent as the fastest device wants tokens."""
+
+    def __init__(self, rate: Callable[[int, int], float]) -> None:
+        """`rate(device, streams)`: tokens that each of so many streams of a device gets in a real second."""
+        self._rate = rate
+        self._streams: Counter[int] = Counter()
+        self._behind_until_s = 0.0
+        self._step_s, self._each_s = STEP_S, EACH_S
+
+    def begin(self, device: int) -> None:
+        """One stream more."""
+        self._streams[device] += 1
+
+    def end(self, device: int) -> None:
+        """One stream less."""
+        self._streams[device] -= 1
+
+    def learn(self, step_s: float, each_s: float) -> None:
+        """The source has said how long a step takes it, and how much longer for each sequence."""
+        self._step_s, self._each_s = step_s, each_s
+
+    def underrun(self, now_s: float) -> None:
+        """A token came too late, at a real instant."""
+        self._behind_until_s = now_s + BEHIND_S
+
+    @property
+    def busy_share(self) -> float:
+        """The share of its time that the source needs for the streams there are."""
+        return self._share(self._streams)
+
+    def behind(self, now_s: float) -> bool:
+        """Tell whether it is behind at a real instant, or would be with one more stream."""
+        if now_s < self._behind_until_s:
+            return True
+        fewest = min(self._streams, key=lambda device: self._streams[device], default=0)
+        return self._share(self._streams + Counter([fewest])) > MOST
+
+    def _share(self, streams: Counter[int]) -> float:
+        rates = {device: self._rate(device, count) for device, count in streams.items() if count > 0}
+        tokens_per_s = sum(streams[device] * rate for device, rate in rates.items())
+        return max(rates.values(), default=0.0) * self._step_s + tokens_per_s * self._each_s

@@ -1,0 +1,138 @@
+"""Does a request get real answers of a recording, as long as it wants them, and nothing else?"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving.recordings.answers import LENGTH, STOP, Answers, AskedText
+from serving.recordings.recording import FILE, RecordedAnswer, Recording, read, tokenizer_of, write
+from serving.scenario.scenario import BUNDLED_MODEL
+from serving.types import Chunk
+from serving.usage_error import UsageError
+
+END = 9
+LAYERS, TOP_K = 2, 3
+
+
+def routes(tokens: list[int]) -> np.ndarray:
+    return np.array(tokens)[:, None, None] + np.zeros((1, LAYERS, TOP_K), dtype=np.int64)
+
+
+RECORDED = [
+    RecordedAnswer("law", tokens, tokens[-1] == END, routes(tokens))
+    for tokens in ([11, 12, 13, END], [14, 15, END], [16, 17, 18, 19, 20])
+] + [RecordedAnswer("math", [31, 32, 33, END], True, routes([31, 32, 33, END]))]
+
+
+def recording(tmp_path: Path) -> Recording:
+    write(tmp_path / FILE, RECORDED, tokenizer_of(BUNDLED_MODEL))
+    return read(tmp_path / FILE, BUNDLED_MODEL)
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    return Answers(recording(tmp_path_factory.mktemp("recording")), routed=True)
+
+
+def tokens_of(chunks: list[Chunk]) -> list[int]:
+    return [token for chunk in chunks for token in chunk.tokens]
+
+
+def test_a_recording_is_read_as_it_was_written(tmp_path: Path) -> None:
+    found = recording(tmp_path)
+    assert found.tokens.tolist() == [token for each in RECORDED for token in each.tokens]
+    assert found.topics == ("law", "math")
+    assert found.finished.tolist() == [True, True, False, True]
+    assert found.routes is not None and found.routes.shape == (16, LAYERS, TOP_K)
+
+
+def test_an_answer_is_whole_and_of_its_topic(answers: Answers) -> None:
+    chunks = answers.answer(AskedText("r", "math", 7, 5, 100))
+    assert tokens_of(chunks) == [31, 32, 33, END]
+    assert [chunk.first for chunk in chunks] == [0, 1, 2, 3]
+    assert [chunk.finish for chunk in chunks] == [None, None, None, STOP]
+    assert tokens_of(answers.answer(AskedText("r", "law", 1, 5, 100))) == [14, 15, END]
+
+
+def test_who_wants_more_gets_the_next_answer_without_the_end_between(answers: Answers) -> None:
+    chunks = answers.answer(AskedText("r", "law", 0, 5, 7, ignore_eos=True))
+    assert tokens_of(chunks) == [11, 12, 13, 14, 15, 16, 17]
+    assert chunks[-1].finish == LENGTH
+    chunks = answers.answer(AskedText("r", "law", 0, 5, 100, min_tokens=4))
+    assert tokens_of(chunks) == [11, 12, 13, 14, 15, END]
+    assert chunks[-1].finish == STOP
+
+
+def test_it_stops_at_a_token_that_is_named_and_not_too_soon(answers: Answers) -> None:
+    chunks = answers.answer(AskedText("r", "law", 0, 5, 100, stop_ids=[13, 12]))
+    assert (tokens_of(chunks), chunks[-1].finish, chunks[-1].stop_reason) == ([11, 12], STOP, 12)
+    chunks = answers.answer(AskedText("r", "law", 0, 5, 100, min_tokens=2, stop_ids=[13, 12]))
+    assert tokens_of(chunks) == [11, 12, 13]
+
+
+@given(
+    topic=st.sampled_from(["", "law", "math", "cs"]),
+    seed=st.integers(0, 2**63),
+    prompt=st.integers(1, 40),
+    most=st.integers(1, 60),
+    least=st.integers(0, 60),
+    ignore=st.booleans(),
+    stop=st.sets(st.integers(9, 35), max_size=2),
+)
+def test_no_answer_breaks_its_limits(  # one for each limit
+    answers: Answers, topic: str, seed: int, prompt: int, most: int, least: int, ignore: bool, stop: set[int]
+) -> None:
+    asked = AskedText("r", topic, seed, prompt, most, min(least, most), ignore, stop)
+    chunks = answers.answer(asked)
+    tokens = tokens_of(chunks)
+    assert 1 <= len(tokens) <= most
+    assert len(tokens) == most or len(tokens) > asked.min_tokens
+    assert [chunk.first for chunk in chunks] == list(range(len(tokens)))
+    assert all(chunk.finish is None for chunk in chunks[:-1]) and chunks[-1].finish in (STOP, LENGTH)
+    assert not any(token in stop for at, token in enumerate(tokens[:-1], 1) if at > asked.min_tokens)
+    if ignore and not stop:
+        assert len(tokens) == most and END not in tokens
+    # Every token comes with the experts that led to it, and the first one with those of the prompt too.
+    sizes = [prompt] + [1] * (len(tokens) - 1)
+    assert [len(chunk.routes or b"") for chunk in chunks] == [size * LAYERS * TOP_K for size in sizes]
+    assert [(chunk.routes or b"")[-1] for chunk in chunks] == tokens
+    assert answers.answer(asked) == chunks
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"tokens": np.array([], dtype=np.uint16)}, "no recording that can be read"),
+        ({"ends": np.array([4, 7, 12, 99])}, "its answers are not whole"),
+        ({"topic_of": np.array([0, 0, 0, 5])}, "its topics are not those"),
+        ({"routes": np.zeros((3, 1, 1), dtype=np.uint8)}, "its routes are not those"),
+        ({"header": np.array("{")}, "no recording that can be read"),
+        ({"header": np.array('{"version": 2}')}, "version 2"),
+        ({"header": np.array('{"version": 1, "topics": ["a", "b"], "tokenizer": "another"}')}, "another tokenizer"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_by_name(tmp_path: Path, wrong: dict[str, np.ndarray], told: str) -> None:
+    recording(tmp_path)
+    with np.load(tmp_path / FILE) as found:
+        arrays = dict(found) | wrong
+    np.savez_compressed(tmp_path / FILE, **arrays)
+    with pytest.raises(UsageError, match=told) as refused:
+        read(tmp_path / FILE, BUNDLED_MODEL)
+    assert str(tmp_path / FILE) in str(refused.value) and "foreserve record" in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and then nothing", b"text"])
+def test_what_is_no_recording_at_all_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.raises(UsageError, match="no recording that can be read"):
+        read(tmp_path / FILE, BUNDLED_MODEL)
+    with pytest.raises(UsageError, match="No such file"):
+        read(tmp_path / "none.npz", BUNDLED_MODEL)
+
+
+def test_the_bundled_recording_is_of_the_bundled_model() -> None:
+    bundled = read(BUNDLED_MODEL / FILE, BUNDLED_MODEL)
+    assert bundled.routes is not None and len(bundled.ends) > 500

@@ -1,0 +1,58 @@
+"""Is a stream sent elsewhere when, and only when, the token source would be behind with it?"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving.recordings.source_load import BEHIND_S, SourceLoad
+
+
+def load(rate: float = 50.0, step_s: float = 0.004, each_s: float = 0.0003) -> SourceLoad:
+    found = SourceLoad(lambda device, streams: rate)
+    found.learn(step_s, each_s)
+    return found
+
+
+def taken(load: SourceLoad, devices: int, offered: int) -> int:
+    count = 0
+    for number in range(offered):
+        if not load.behind(1.0):
+            load.begin(number % devices)
+            count += 1
+    return count
+
+
+def test_an_idle_source_takes_a_stream() -> None:
+    assert not load().behind(0.0)
+    assert load().busy_share == 0
+
+
+def test_it_takes_as_many_as_it_has_time_for() -> None:
+    # 50 steps/s of 4 ms are a fifth of its time; each stream takes 1.5 % more, up to 60 %.
+    assert taken(load(), 4, 256) == 26
+    assert taken(load(each_s=0.0), 4, 256) == 256
+    assert taken(load(step_s=0.02), 4, 256) == 0
+
+
+def test_a_token_that_came_late_keeps_others_out_for_a_while() -> None:
+    late = load()
+    late.underrun(10.0)
+    assert late.behind(10.0) and late.behind(10.0 + BEHIND_S / 2)
+    assert not late.behind(10.0 + BEHIND_S)
+
+
+@given(
+    events=st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=60),
+    rate=st.floats(1, 500),
+    each_s=st.floats(0, 0.01),
+)
+def test_whoever_has_gone_is_forgotten(events: list[tuple[bool, int]], rate: float, each_s: float) -> None:
+    tried, there = load(rate, each_s=each_s), list[int]()
+    for begins, device in events:
+        if begins:
+            tried.begin(device)
+            there.append(device)
+        elif there:
+            tried.end(there.pop())
+    for device in there:
+        tried.end(device)
+    assert tried.busy_share == 0

@@ -1,0 +1,33 @@
+"""Is the time of a step learned from steps, and nothing foolish said of batches that there were none of?"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving.token_source.step_cost import StepCost
+
+
+def test_a_line_is_found() -> None:
+    cost = StepCost()
+    for number in range(2000):
+        rows = 1 + number % 64
+        cost.learn(rows, 0.010 + 0.001 * rows)
+    step_s, each_s = cost.line
+    assert step_s + 32 * each_s == pytest.approx(0.042, rel=0.1)
+    assert each_s == pytest.approx(0.001, rel=0.1)
+
+
+def test_steps_of_one_sequence_do_not_make_it_dear() -> None:
+    cost = StepCost()
+    for _ in range(1000):
+        cost.learn(1, 0.004)
+    step_s, each_s = cost.line
+    assert step_s == pytest.approx(0.004, rel=0.15) and each_s < 0.0005
+
+
+@given(steps=st.lists(st.tuples(st.integers(1, 512), st.floats(0, 5)), max_size=50))
+def test_no_time_is_negative(steps: list[tuple[int, float]]) -> None:
+    cost = StepCost()
+    for rows, seconds in steps:
+        cost.learn(rows, seconds)
+    assert min(cost.line) >= 0
