@@ -55,6 +55,7 @@ class SourceManager:
         self.link = Link()
         self.backoff = Backoff()
         self._inquiry = Inquiry()
+        self._excused = False
         self._in_source: set[str] = set()
         self._recorded = RecordedSource()
         self.cost: tuple[float, float] | None = None
@@ -86,6 +87,10 @@ class SourceManager:
     def wire(self, addresses: dict[int, Address]) -> Any:
         """Tell the source where tokens go; awaiting the answer waits until it is there."""
         return self._handle.wire.remote(addresses)
+
+    def excuse(self) -> None:
+        """Take note that the source's end, which is near, is nobody's fault."""
+        self._excused = True
 
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
         """Have tokens made that no client waits for."""
@@ -125,7 +130,9 @@ class SourceManager:
                 sentence = "The token source stopped (%s); it starts again."
                 log.error(sentence, summary(error), extra=fields(actor=ACTOR))
                 self._observer.on_restart(ACTOR)
-                self._suspect(by_itself=not from_outside(error))
+                if not self._excused:
+                    self._suspect(by_itself=not from_outside(error))
+                self._excused = False
                 while not await self._recovered():
                     self._give_up()
 

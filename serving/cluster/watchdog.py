@@ -31,11 +31,13 @@ STARTING_S = 300.0
 
 class WatchedPart(NamedTuple):
     """An actor that must not be silent. `patience_s` is for how long its loop may be overdue, in real seconds: longer
-    than the longest wait that is no fault of its own."""
+    than the longest wait that is no fault of its own. `excuse` is called if somebody has stopped its process: then no
+    request is the cause of its end."""
 
     name: str
     actor: Any
     patience_s: float
+    excuse: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -154,6 +156,8 @@ class Watchdog:
         sentence = "The %s is silent; its process %d is ended, so that another one takes its place."
         log.error(sentence, part.name, process.pid, extra=fields(actor=part.name))
         self.on_silent(part.name)
+        if process.stopped():
+            part.excuse()
         with contextlib.suppress(RayError):
             await end_process(process)
         each.heard_s, each.overdue_s = time.monotonic(), 0.0

@@ -11,11 +11,12 @@ class Inquiry:
     """Decides, after each death of a part, which of its requests may go on at once, and which one has to go.
 
     One death from outside proves nothing: somebody may have killed it, and all go on. Those that have made no progress
-    since are suspects if it dies again.
+    since are suspects if it dies again. Nor does one condemn the last suspect, alone by then: it has one more try.
     """
 
     _trials: Trials = field(default_factory=Trials)
     _unproven: set[str] = field(default_factory=set)
+    _tried_alone: set[str] = field(default_factory=set)
 
     @property
     def open(self) -> bool:
@@ -35,6 +36,9 @@ class Inquiry:
         if not (by_itself or self._trials.on_trial or self._unproven.intersection(here)):
             self._unproven = set(here)
             return None
+        if not by_itself and len(self._trials.on_trial) == 1 and not self._tried_alone >= self._trials.on_trial:
+            self._tried_alone = set(self._trials.on_trial)
+            return None
         suspects = self._trials.on_trial or self._unproven.intersection(here) or set(here)
         self._unproven = set()
         return self._trials.crash(id for id in here if id in suspects)
@@ -42,9 +46,11 @@ class Inquiry:
     def passed(self, request_ids: Collection[str]) -> None:
         """Take note of requests that have got further than they were when it died."""
         self._unproven.difference_update(request_ids)
+        self._tried_alone.difference_update(request_ids)
         self._trials.passed(request_ids)
 
     def gone(self, request_ids: Collection[str]) -> None:
         """Take note of requests that are done, or that nobody waits for any more."""
         self._unproven.difference_update(request_ids)
+        self._tried_alone.difference_update(request_ids)
         self._trials.gone(request_ids)

@@ -26,10 +26,31 @@ def test_whoever_has_made_no_progress_is_suspect_when_it_dies_again() -> None:
     inquiry.passed(["a", "d"])
     assert inquiry.death(REQUESTS, by_itself=False) is None
     assert allowed(inquiry) == ["c"]
+    assert inquiry.death(["c"], by_itself=False) is None, "somebody may have killed it again"
+    assert allowed(inquiry) == ["c"]
     assert inquiry.death(["c"], by_itself=False) == "c"
     assert allowed(inquiry) == ["b"]
     inquiry.passed(["b"])
     assert allowed(inquiry) == REQUESTS and not inquiry.open
+
+
+def test_an_error_of_its_own_condemns_at_once_who_is_alone() -> None:
+    inquiry = Inquiry()
+    assert inquiry.death(["b", "a"], by_itself=True) is None
+    assert inquiry.death(["b"], by_itself=True) == "b"
+
+
+def test_whoever_passes_alone_is_no_suspect_of_the_next_death() -> None:
+    inquiry = Inquiry()
+    inquiry.death(["b", "a"], by_itself=True)
+    assert inquiry.death(["b"], by_itself=False) is None
+    inquiry.passed(["b"])
+    assert allowed(inquiry) == ["a"]
+    inquiry.passed(["a"])
+    assert not inquiry.open
+    inquiry.death(["b"], by_itself=False)
+    assert inquiry.death(["b"], by_itself=False) is None
+    assert inquiry.death(["b"], by_itself=False) is None
 
 
 def test_an_error_of_its_own_is_looked_into_at_once() -> None:
