@@ -24,6 +24,7 @@ from serving.api.guards.validation_guard import validated
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
 from serving.api.plain_streams import Piece
+from serving.call import current_call
 from serving.edge.request_bounds import check_body
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -114,6 +115,8 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
         check_body(fields, self._places)
         if (objects := count_objects(fields)) > MOST_OBJECTS:
             raise BadRequest({"": f"has {objects} objects, and may have {MOST_OBJECTS}"})
+        if call := current_call():
+            await self._engine.intake.enter(call)
         answer = await endpoint.create(validated(endpoint.request.model_validate, fields), _http_request(context))
         if (task := asyncio.current_task()) and task.cancelling():
             raise asyncio.CancelledError  # vLLM answers a cancelled call with an error that nobody waits for.

@@ -14,7 +14,7 @@ from vllm.entrypoints.launchers.launcher import NoSignalServer
 
 from serving.api.guards.body_guard import BodyGuard
 from serving.api.guards.http_guard import HttpGuard
-from serving.api.guards.queue_guard import QueueGuard
+from serving.api.guards.queue_guard import IntakeGuard, QueueGuard
 from serving.api.guards.validation_guard import guard_validation
 from serving.api.http_protocol import WIRE, BoundedProtocol
 from serving.api.listening import Listening
@@ -83,7 +83,7 @@ class HttpServer:
     def __init__(self, app: FastAPI, engine: PacedEngine, bringup: Bringup) -> None:
         bounds = bringup.scenario
         context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
-        guarded = BodyGuard(app, bounds, context, places)
+        guarded = BodyGuard(IntakeGuard(app, engine), bounds, context, places)
         outer = HttpGuard(Edge(QueueGuard(guarded, engine), engine), bringup.access)
         config = uvicorn.Config(
             outer,

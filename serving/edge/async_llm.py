@@ -22,6 +22,7 @@ from serving.call import Call, Headers, current_call, stamp
 from serving.edge import structured_outputs
 from serving.edge.apart_outputs import ApartOutputs
 from serving.edge.engine_core import PacedCore
+from serving.edge.intake import Intake
 from serving.edge.request_bounds import check_prompt_logprobs, check_request
 from serving.edge.turnstile import Turnstile
 
@@ -48,6 +49,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self.output_handler: asyncio.Task[None] | None = None
         self._no_profiler()
         self._turnstile = Turnstile()
+        self.intake = Intake()
 
     async def abort(self, request_id: str | Iterable[str], internal: bool = False) -> None:
         """As in `AsyncLLM`; but counted as aborted, where the output handler's own aborts are stop strings."""
