@@ -37,8 +37,6 @@ LIVE = (
     Streams(64, 4, 20.0, "vllm"),
     Streams(64, 4, 20.0),
     Streams(256, 4, 20.0),
-    Streams(1000, 16, 50.0, "recorded"),
-    Streams(1000, 16, 25.0, "recorded"),
 )
 COSTLY = Streams(64, 4, 20.0, "vllm")
 

@@ -11,7 +11,7 @@ from serving.cluster.observer import Observer
 from serving.flight import Flight
 from serving.recordings.answers import Answers, AskedText
 from serving.recordings.source_load import SourceLoad
-from serving.scenario.scenario import RECORDED_TEXT, VLLM_TEXT
+from serving.scenario.scenario import AUTO_TEXT, RECORDED_TEXT, VLLM_TEXT
 from serving.types import Chunk, Request, StepRecord
 
 HEADER = "x-foreserve-text"
@@ -46,7 +46,9 @@ class TextChoice(Observer):
             return False
         if call.recorded is None:
             may_be = self._answers is not None and not call.needs_model and not needs_model(params)
-            call.recorded = may_be and (self._text == RECORDED_TEXT or self._is_behind(cost))
+            # What is chosen without chance is the same each time: text of two sources would not be.
+            behind = self._text == AUTO_TEXT and params.temperature > 0 and self._is_behind(cost)
+            call.recorded = may_be and (behind or self._text == RECORDED_TEXT)
             call.answer[HEADER] = RECORDED_TEXT if call.recorded else VLLM_TEXT
         return call.recorded
 

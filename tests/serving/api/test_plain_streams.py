@@ -28,7 +28,6 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     (COMPLETION, TEXT),
     (COMPLETION, TEXT | {"echo": True}),
     (COMPLETION, TEXT | {"max_tokens": 3}),
-    (COMPLETION, TEXT | {"temperature": 2.0, "logprobs": 2}),
 ]
 
 

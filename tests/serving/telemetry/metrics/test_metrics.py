@@ -279,6 +279,8 @@ def everything(metrics: Metrics, devices: int) -> None:
         metrics.on_tokens(each, 1, None)
     for each, end in product(waiting, ("stop", "length", "abort", "error", "repetition")):
         finish(metrics, each, end)
+    for each in all_flights(devices):
+        metrics.on_begin(each)
     for slo, reason in product((*CLASSES, ""), ("ttft", "tokens_per_min", "requests_per_min", "max_num_queued_reqs")):
         metrics.on_rejection(reason, slo)
 
