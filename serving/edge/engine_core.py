@@ -99,7 +99,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         flight = self._flight(request, admitted, topic)
         flight.call, flight.classified_s = current_call(), classified_s
         if recorded:
-            flight.recorded = self._text.answer(request.request_id, flight.request, params)
+            flight.recorded = self._text.answer(flight.request, params)
         self._observer.on_begin(flight)
         try:
             await self._dispatcher.submit(flight)

@@ -9,7 +9,7 @@ from vllm import SamplingParams
 from serving.call import current_call
 from serving.cluster.observer import Observer
 from serving.flight import Flight
-from serving.recordings.answers import Answers, AskedText
+from serving.recordings.answers import Answers, Limits
 from serving.recordings.source_load import SourceLoad
 from serving.scenario.scenario import AUTO_TEXT, RECORDED_TEXT, VLLM_TEXT
 from serving.types import Chunk, Request, StepRecord
@@ -57,21 +57,11 @@ class TextChoice(Observer):
             self._load.learn(*cost)
         return self._load.behind(time.monotonic())
 
-    def answer(self, id: str, request: Request, params: SamplingParams) -> list[Chunk]:
+    def answer(self, request: Request, params: SamplingParams) -> list[Chunk]:
         """Return the whole text of a request of which `choose` has said that it is recorded."""
         assert self._answers is not None
-        return self._answers.answer(
-            AskedText(
-                id,
-                request.topic,
-                request.seed,
-                request.prompt_tokens,
-                request.max_tokens,
-                params.min_tokens,
-                params.ignore_eos,
-                set(params.stop_token_ids or ()),
-            )
-        )
+        limits = Limits(params.min_tokens, params.ignore_eos, set(params.stop_token_ids or ()))
+        return self._answers.answer(request, limits)
 
     def on_begin(self, flight: Flight) -> None:
         if flight.recorded is None:

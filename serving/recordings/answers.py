@@ -6,21 +6,15 @@ from typing import NamedTuple
 import numpy as np
 
 from serving.recordings.recording import Recording
-from serving.types import Chunk
+from serving.types import Chunk, Request
 
 # vLLM's `FinishReason`, as chunks have it.
 STOP, LENGTH = 0, 1
 
 
-class AskedText(NamedTuple):
-    """What a request says of the text that it wants: by which id its chunks go, what it is about ("": nobody knows),
-    where chance begins, the tokens of its prompt, and vLLM's limits."""
+class Limits(NamedTuple):
+    """vLLM's limits of an answer, beside its `max_tokens`."""
 
-    id: str
-    topic: str
-    seed: int
-    prompt_tokens: int
-    max_tokens: int
     min_tokens: int = 0
     ignore_eos: bool = False
     stop_ids: Collection[int] = ()
@@ -39,52 +33,51 @@ class Answers:
         for index, topic in enumerate(recording.topics):
             self._by_topic[topic] = [spans[each] for each in np.flatnonzero(recording.topic_of == index)]
 
-    def answer(self, asked: AskedText) -> list[Chunk]:
-        """Return the whole answer, a chunk for each token.
+    def answer(self, request: Request, limits: Limits) -> list[Chunk]:
+        """Return the whole answer to a request, a chunk for each token.
 
         An answer that must be longer than what was recorded goes on with the next one of its topic."""
-        places, ended = self._places(asked)
+        places, ended = self._places(request, limits)
         tokens = [self._tokens[place] for place in places]
         finish, reason = STOP if ended else LENGTH, None
-        if stop := self._stop(tokens, asked):
+        if stop := stop_at(tokens, limits):
             tokens, finish, reason = tokens[:stop], STOP, tokens[stop - 1]
-        chunks = [Chunk(asked.id, index, [token]) for index, token in enumerate(tokens)]
+        chunks = [Chunk(request.id, index, [token]) for index, token in enumerate(tokens)]
         if self._routes is not None:
-            chunks = self._routed(chunks, places, asked)
+            chunks = self._routed(chunks, places, request.prompt_tokens)
         last = chunks[-1]
         chunks[-1] = Chunk(last.request_id, last.first, last.tokens, finish, reason, None, last.routes)
         return chunks
 
-    def _places(self, asked: AskedText) -> tuple[list[int], bool]:
+    def _places(self, request: Request, limits: Limits) -> tuple[list[int], bool]:
         """Where its tokens are in the recording, and whether the last one of them ends it."""
-        spans = self._by_topic.get(asked.topic, self._by_topic[""])
+        spans = self._by_topic.get(request.topic, self._by_topic[""])
         places: list[int] = []
-        at = asked.seed
+        at = request.seed
         while True:
             start, end, finished = spans[at % len(spans)]
             at += 1
             length = len(places) + end - start
-            if finished and not asked.ignore_eos and asked.min_tokens < length <= asked.max_tokens:
+            if finished and not limits.ignore_eos and limits.min_tokens < length <= request.max_tokens:
                 return places + list(range(start, end)), True
             # The token that ends an answer is none of a longer one.
             places += range(start, end - 1 if finished and end - start > 1 else end)
-            if len(places) >= asked.max_tokens:
-                return places[: asked.max_tokens], False
+            if len(places) >= request.max_tokens:
+                return places[: request.max_tokens], False
 
-    def _stop(self, tokens: list[int], asked: AskedText) -> int:
-        """How many tokens it has until one at which it is to stop; 0 if there is none."""
-        if not asked.stop_ids:
-            return 0
-        found = (at for at, token in enumerate(tokens, 1) if token in asked.stop_ids and at > asked.min_tokens)
-        return next(found, 0)
-
-    def _routed(self, chunks: list[Chunk], places: list[int], asked: AskedText) -> list[Chunk]:
+    def _routed(self, chunks: list[Chunk], places: list[int], prompt_tokens: int) -> list[Chunk]:
         """The same with routes. Those of its prompt, which came with its first token, are those of so many tokens that
         lie before it in the recording."""
         assert self._routes is not None
-        prompt = np.arange(places[0] - asked.prompt_tokens + 1, places[0] + 1) % len(self._routes)
+        prompt = np.arange(places[0] - prompt_tokens + 1, places[0] + 1) % len(self._routes)
         routes = [self._routes[prompt], *(self._routes[place : place + 1] for place in places[1:])]
         return [
             Chunk(chunk.request_id, chunk.first, chunk.tokens, routes=rows.tobytes())
             for chunk, rows in zip(chunks, routes, strict=False)
         ]
+
+
+def stop_at(tokens: list[int], limits: Limits) -> int:
+    """Return after how many tokens an answer is to stop because of one of them; 0: it is not."""
+    found = (at for at, token in enumerate(tokens, 1) if token in limits.stop_ids and at > limits.min_tokens)
+    return next(found, 0) if limits.stop_ids else 0

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.recordings.answers import LENGTH, STOP, Answers, AskedText
+from serving.recordings.answers import LENGTH, STOP, Answers, Limits
 from serving.recordings.recording import FILE, RecordedAnswer, Recording, read, tokenizer_of, write
 from serving.scenario.scenario import BUNDLED_MODEL
-from serving.types import Chunk
+from serving.types import Chunk, Request
 from serving.usage_error import UsageError
 
 END = 9
@@ -37,6 +37,10 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     return Answers(recording(tmp_path_factory.mktemp("recording")), routed=True)
 
 
+def asked(topic: str, seed: int, most: int, prompt: int = 5) -> Request:
+    return Request("r", 0.0, prompt, most, seed=seed, topic=topic)
+
+
 def tokens_of(chunks: list[Chunk]) -> list[int]:
     return [token for chunk in chunks for token in chunk.tokens]
 
@@ -50,26 +54,26 @@ def test_a_recording_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_an_answer_is_whole_and_of_its_topic(answers: Answers) -> None:
-    chunks = answers.answer(AskedText("r", "math", 7, 5, 100))
+    chunks = answers.answer(asked("math", 7, 100), Limits())
     assert tokens_of(chunks) == [31, 32, 33, END]
     assert [chunk.first for chunk in chunks] == [0, 1, 2, 3]
     assert [chunk.finish for chunk in chunks] == [None, None, None, STOP]
-    assert tokens_of(answers.answer(AskedText("r", "law", 1, 5, 100))) == [14, 15, END]
+    assert tokens_of(answers.answer(asked("law", 1, 100), Limits())) == [14, 15, END]
 
 
 def test_who_wants_more_gets_the_next_answer_without_the_end_between(answers: Answers) -> None:
-    chunks = answers.answer(AskedText("r", "law", 0, 5, 7, ignore_eos=True))
+    chunks = answers.answer(asked("law", 0, 7), Limits(ignore_eos=True))
     assert tokens_of(chunks) == [11, 12, 13, 14, 15, 16, 17]
     assert chunks[-1].finish == LENGTH
-    chunks = answers.answer(AskedText("r", "law", 0, 5, 100, min_tokens=4))
+    chunks = answers.answer(asked("law", 0, 100), Limits(min_tokens=4))
     assert tokens_of(chunks) == [11, 12, 13, 14, 15, END]
     assert chunks[-1].finish == STOP
 
 
 def test_it_stops_at_a_token_that_is_named_and_not_too_soon(answers: Answers) -> None:
-    chunks = answers.answer(AskedText("r", "law", 0, 5, 100, stop_ids=[13, 12]))
+    chunks = answers.answer(asked("law", 0, 100), Limits(stop_ids=[13, 12]))
     assert (tokens_of(chunks), chunks[-1].finish, chunks[-1].stop_reason) == ([11, 12], STOP, 12)
-    chunks = answers.answer(AskedText("r", "law", 0, 5, 100, min_tokens=2, stop_ids=[13, 12]))
+    chunks = answers.answer(asked("law", 0, 100), Limits(min_tokens=2, stop_ids=[13, 12]))
     assert tokens_of(chunks) == [11, 12, 13]
 
 
@@ -85,21 +89,21 @@ def test_it_stops_at_a_token_that_is_named_and_not_too_soon(answers: Answers) ->
 def test_no_answer_breaks_its_limits(  # one for each limit
     answers: Answers, topic: str, seed: int, prompt: int, most: int, least: int, ignore: bool, stop: set[int]
 ) -> None:
-    asked = AskedText("r", topic, seed, prompt, most, min(least, most), ignore, stop)
-    chunks = answers.answer(asked)
+    request, limits = asked(topic, seed, most, prompt), Limits(min(least, most), ignore, stop)
+    chunks = answers.answer(request, limits)
     tokens = tokens_of(chunks)
     assert 1 <= len(tokens) <= most
-    assert len(tokens) == most or len(tokens) > asked.min_tokens
+    assert len(tokens) == most or len(tokens) > limits.min_tokens
     assert [chunk.first for chunk in chunks] == list(range(len(tokens)))
     assert all(chunk.finish is None for chunk in chunks[:-1]) and chunks[-1].finish in (STOP, LENGTH)
-    assert not any(token in stop for at, token in enumerate(tokens[:-1], 1) if at > asked.min_tokens)
+    assert not any(token in stop for at, token in enumerate(tokens[:-1], 1) if at > limits.min_tokens)
     if ignore and not stop:
         assert len(tokens) == most and END not in tokens
     # Every token comes with the experts that led to it, and the first one with those of the prompt too.
     sizes = [prompt] + [1] * (len(tokens) - 1)
     assert [len(chunk.routes or b"") for chunk in chunks] == [size * LAYERS * TOP_K for size in sizes]
     assert [(chunk.routes or b"")[-1] for chunk in chunks] == tokens
-    assert answers.answer(asked) == chunks
+    assert answers.answer(request, limits) == chunks
 
 
 @pytest.mark.parametrize(
