@@ -87,13 +87,16 @@ class Middle:
         """`results` are vLLM's outputs of the request with this external id; `mark` makes one with the mark."""
         self._processor, self._request_id, self._results, self._mark = processor, request_id, results, mark
         self._stream = PlainStream()
+        self._diverted: str | None = None
         self._next: asyncio.Task[Any] | None = None
 
     async def outputs(self) -> AsyncGenerator[Any, None]:
         """Yield the first output and, if those that follow can go past vLLM, one with the mark and what comes last."""
         async for first in self._results:
             yield first
-            if self._next is None and self._processor.divert(self._request_id, self._stream):
+            if self._diverted is None:
+                self._diverted = self._processor.divert(self._request_id, self._stream)
+            if self._diverted is not None and self._next is None:
                 yield self._mark(first)
                 assert self._next is not None, "whoever sees the mark looks for what comes next"
                 last = await self._next
@@ -113,7 +116,8 @@ class Middle:
                     async for piece in self._pieces(head, tail):
                         yield piece
         finally:
-            self._processor.restore(self._stream)
+            if self._diverted is not None:
+                self._processor.restore(self._diverted)
             if self._next is not None:
                 self._next.cancel()
             else:

@@ -36,11 +36,6 @@ class Node:
     link: Link = field(default_factory=Link)
     inquiry: Inquiry = field(default_factory=Inquiry)
     backoff: Backoff = field(default_factory=Backoff)
-    excused: bool = False
-
-    def excuse(self) -> None:
-        """Take note that the end of its process, which is near, is no request's fault."""
-        self.excused = True
 
     @property
     def up(self) -> bool:

@@ -59,12 +59,12 @@ class Readiness:
 
     def _parts(self) -> Iterable[WatchedPart]:
         cluster = self._devices.cluster
-        yield WatchedPart("token source", self._source.handle, SOURCE_S, self._source.excuse)
+        yield WatchedPart("token source", self._source.handle, SOURCE_S, self._source.inquiry.excuse)
         for number, standby in enumerate(self._source.standbys):
             yield WatchedPart(f"standby token source {number}", standby, SOURCE_S)
         yield WatchedPart("device model", cluster.model, NEVER_S)
         for node in self._devices.kept:
-            yield WatchedPart(f"device {node.index}", node.device, DEVICE_S, node.excuse)
+            yield WatchedPart(f"device {node.index}", node.device, DEVICE_S, node.inquiry.excuse)
             yield WatchedPart(f"scheduler {node.index}", node.scheduler, NEVER_S)
         for index, tier in cluster.tiers.items():
             yield WatchedPart(f"lpddr {index}", tier, NEVER_S)

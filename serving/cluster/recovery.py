@@ -91,9 +91,7 @@ class Recovery:
                 sentence = "Device %d stopped (%s); it goes on where it was."
                 log.error(sentence, node.index, summary(error), extra=fields(device=node.index))
                 self._observer.on_restart(f"device {node.index}")
-                if not node.excused:
-                    self._suspect(node, by_itself=not from_outside(error))
-                node.excused = False
+                self._suspect(node, by_itself=not from_outside(error))
                 await self._mend(node)
 
     async def held(self, within_s: float) -> dict[str, tuple[int, list[int]]]:

@@ -54,8 +54,7 @@ class SourceManager:
         self._wanted_standbys = standbys
         self.link = Link()
         self.backoff = Backoff()
-        self._inquiry = Inquiry()
-        self._excused = False
+        self.inquiry = Inquiry()
         self._in_source: set[str] = set()
         self._recorded = RecordedSource()
         self.cost: tuple[float, float] | None = None
@@ -88,10 +87,6 @@ class SourceManager:
         """Tell the source where tokens go; awaiting the answer waits until it is there."""
         return self._handle.wire.remote(addresses)
 
-    def excuse(self) -> None:
-        """Take note that the source's end, which is near, is nobody's fault."""
-        self._excused = True
-
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
         """Have tokens made that no client waits for."""
         self._in_source.add(request_id)
@@ -99,10 +94,8 @@ class SourceManager:
 
     def add(self, flight: Flight, known: list[int] | None = None) -> None:
         """Have a request's tokens made, unless the source is down or the request must wait: then it comes later."""
-        id = flight.request.id
-        wanted = flight.opened and flight.recorded is None and id not in self._in_source
-        if self.link.up and wanted and self._inquiry.allows(id):
-            self._in_source.add(id)
+        if self.link.up and flight.opened and self._waits(flight):
+            self._in_source.add(flight.request.id)
             self._handle.add.remote(flight.core_request, flight.device, known or [])
 
     def resume(self, flight: Flight) -> None:
@@ -120,8 +113,8 @@ class SourceManager:
         if there := self._in_source.intersection(request_ids):
             self._handle.drop.remote(list(there))
             self._in_source -= there
-        if self._inquiry.open:
-            self._inquiry.gone(request_ids)
+        if self.inquiry.open:
+            self.inquiry.gone(request_ids)
             self._admit()
 
     async def _run(self) -> None:
@@ -133,15 +126,13 @@ class SourceManager:
                 sentence = "The token source stopped (%s); it starts again."
                 log.error(sentence, summary(error), extra=fields(actor=ACTOR))
                 self._observer.on_restart(ACTOR)
-                if not self._excused:
-                    self._suspect(by_itself=not from_outside(error))
-                self._excused = False
+                self._suspect(by_itself=not from_outside(error))
                 while not await self._recovered():
                     self._give_up()
 
     def _suspect(self, by_itself: bool) -> None:
         at_work = [id for id in reversed(self._flights) if id in self._in_source]
-        culprit = self._inquiry.death(at_work, by_itself)
+        culprit = self.inquiry.death(at_work, by_itself)
         if culprit is not None and culprit in self._flights:
             self._refuse(self._flights[culprit], cause_of_deaths(ACTOR))
 
@@ -187,7 +178,7 @@ class SourceManager:
 
     def _waits(self, flight: Flight) -> bool:
         id = flight.request.id
-        return flight.recorded is None and id not in self._in_source and self._inquiry.allows(id)
+        return flight.recorded is None and id not in self._in_source and self.inquiry.allows(id)
 
     async def _add_missing(self) -> None:
         state, held = self.link.state, await self._places.held(ASK_S)
@@ -210,9 +201,9 @@ class SourceManager:
         """Acquit those that have got beyond the point at which the source died."""
         while True:
             await asyncio.sleep(LOOK_S)
-            if not (self._inquiry.open and self.link.up):
+            if not (self.inquiry.open and self.link.up):
                 continue
             with contextlib.suppress(RayError):
                 passed = await self._handle.beyond_known.remote()
-                self._inquiry.passed(passed)
+                self.inquiry.passed(passed)
                 self._admit()

@@ -25,22 +25,21 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self._plain: dict[str, PlainStream] = {}
 
-    def divert(self, external_id: str, stream: PlainStream) -> bool:
+    def divert(self, external_id: str, stream: PlainStream) -> str | None:
         """Send the text of a request to a stream from now on, until its last output, or an error, goes the usual way;
-        say whether it is a request of which the stream can tell all."""
+        return its id for `restore`, or None if it is a request of which the stream can't tell all."""
         ids = self.external_req_ids.get(external_id, ())
         state = self.request_states.get(ids[0]) if len(ids) == 1 else None
         if state is None or not is_text_alone(state) or isinstance(state.queue.output, Exception):
-            return False
+            return None
         if (waiting := state.queue.get_nowait()) is not None:
             stream.put(waiting.outputs[0].text, waiting.outputs[0].token_ids)
-        self._plain[ids[0]] = stream
-        return True
+        self._plain[state.request_id] = stream
+        return str(state.request_id)
 
-    def restore(self, stream: PlainStream) -> None:
-        """Send nothing more to a stream."""
-        for id in [id for id, each in self._plain.items() if each is stream]:
-            del self._plain[id]
+    def restore(self, id: str) -> None:
+        """Send nothing more of a request to its stream."""
+        self._plain.pop(id, None)
 
     def process_outputs(self, engine_core_outputs: list[EngineCoreOutput], *args: Any, **kwargs: Any) -> Any:
         """vLLM's own, output by output."""

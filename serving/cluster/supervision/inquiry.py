@@ -17,6 +17,7 @@ class Inquiry:
     _trials: Trials = field(default_factory=Trials)
     _unproven: set[str] = field(default_factory=set)
     _tried_alone: set[str] = field(default_factory=set)
+    _excused: bool = False
 
     @property
     def open(self) -> bool:
@@ -27,11 +28,18 @@ class Inquiry:
         """Tell whether a request may go on now."""
         return self._trials.allowed is None or request_id in self._trials.allowed
 
+    def excuse(self) -> None:
+        """Take note that the part's end, which is near, is no request's fault."""
+        self._excused = True
+
     def death(self, at_work: Iterable[str], by_itself: bool) -> str | None:
         """Take note of a death; the request that is its cause, if that is known now.
 
         `at_work`: the requests that it had, the youngest first. `by_itself`: it ended by an error of its own.
         """
+        if self._excused:
+            self._excused = False
+            return None
         here = list(at_work)
         if not (by_itself or self._trials.on_trial or self._unproven.intersection(here)):
             self._unproven = set(here)

@@ -40,6 +40,15 @@ def test_an_error_of_its_own_condemns_at_once_who_is_alone() -> None:
     assert inquiry.death(["b"], by_itself=True) == "b"
 
 
+def test_an_end_that_is_excused_accuses_nobody_and_the_next_one_does() -> None:
+    inquiry = Inquiry()
+    inquiry.excuse()
+    assert inquiry.death(REQUESTS, by_itself=True) is None
+    assert allowed(inquiry) == REQUESTS and not inquiry.open
+    inquiry.death(REQUESTS, by_itself=True)
+    assert allowed(inquiry) == ["d", "c"]
+
+
 def test_whoever_passes_alone_is_no_suspect_of_the_next_death() -> None:
     inquiry = Inquiry()
     inquiry.death(["b", "a"], by_itself=True)
