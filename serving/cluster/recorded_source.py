@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Mapping
 
-from serving.cluster.streams.stream import Address, Sender
+from serving.cluster.streams.senders import Senders
+from serving.cluster.streams.stream import Address
 from serving.flight import Flight
 from serving.types import Chunk
 
@@ -16,7 +17,7 @@ class RecordedSource:
     """Sends whole answers, long ones page by page. All of it lies at the edge, so it cannot die alone."""
 
     def __init__(self) -> None:
-        self._senders: dict[int, tuple[Address, Sender[list[Chunk]]]] = {}
+        self._senders = Senders[list[Chunk]]()
 
     def send(self, flight: Flight, addresses: Mapping[int, Address]) -> None:
         """Send what a flight's client does not have to its device, if that has an address."""
@@ -24,25 +25,13 @@ class RecordedSource:
 
     def close(self) -> None:
         """Drop all connections."""
-        for _, sender in self._senders.values():
-            sender.close()
-        self._senders.clear()
+        self._senders.connect({})
 
     def _page(self, flight: Flight, start: int, place: object, addresses: Mapping[int, Address]) -> None:
-        address = addresses.get(flight.device)
         # One that has ended, or goes on elsewhere, has no more to come this way.
-        if flight.recorded is None or address is None or flight.place != place or flight.finish:
+        if flight.recorded is None or flight.device not in addresses or flight.place != place or flight.finish:
             return
-        self._sender(flight.device, address).send(flight.recorded[start : start + PAGE])
+        self._senders.connect(addresses)
+        self._senders.send(flight.device, flight.recorded[start : start + PAGE])
         if start + PAGE < len(flight.recorded):
             asyncio.get_running_loop().call_later(PAUSE_S, self._page, flight, start + PAGE, place, addresses)
-
-    def _sender(self, device: int, address: Address) -> Sender[list[Chunk]]:
-        known, sender = self._senders.get(device, (None, None))
-        if sender is not None and known == address:
-            return sender
-        if sender is not None:
-            sender.close()
-        sender = Sender(address)
-        self._senders[device] = (address, sender)
-        return sender

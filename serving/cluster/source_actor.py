@@ -5,7 +5,8 @@ from typing import Any
 
 import ray
 
-from serving.cluster.streams.stream import Address, Sender
+from serving.cluster.streams.senders import Senders
+from serving.cluster.streams.stream import Address
 from serving.process.process_priority import settle
 from serving.types import Chunk
 
@@ -24,8 +25,9 @@ class TokenSource:
         from serving.token_source.vllm_source import VllmSource
 
         meet_in_run_folder()
-        self._devices: dict[int, tuple[Address, Sender[list[Chunk]]]] = {}
-        self._source = VllmSource(engine_args(flags), ahead, self._deliver)
+        # A device that is gone has no address: what was for it goes to another one, once that has asked.
+        self._devices = Senders[list[Chunk]]()
+        self._source = VllmSource(engine_args(flags), ahead, self._devices.send)
 
     @ray.method(concurrency_group="feed")
     def pulse(self) -> float:
@@ -35,7 +37,7 @@ class TokenSource:
     @ray.method(concurrency_group="feed")
     def wire(self, devices: dict[int, Address]) -> None:
         """Learn where tokens go: each device's address."""
-        self._source.do(lambda: self._connect(devices))
+        self._source.do(lambda: self._devices.connect(devices))
         settle()
 
     @ray.method(concurrency_group="loop")
@@ -71,19 +73,3 @@ class TokenSource:
     @ray.method(concurrency_group="feed")
     def resend(self, request_id: str, position: int, device: int) -> None:
         self._source.resend(request_id, position, device)
-
-    def _connect(self, devices: dict[int, Address]) -> None:
-        for index in self._devices.keys() - devices.keys():
-            self._devices.pop(index)[1].close()
-        for index, address in devices.items():
-            known, sender = self._devices.get(index, (None, None))
-            if address == known:
-                continue
-            if sender is not None:
-                sender.close()
-            self._devices[index] = (address, Sender(address))
-
-    def _deliver(self, device: int, chunks: list[Chunk]) -> None:
-        # A device that is gone has no address: what was for it goes to another one, once that has asked.
-        if device in self._devices:
-            self._devices[device][1].send(chunks)
