@@ -9,7 +9,7 @@ import numpy as np
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
 from device_model.specs.measured import POOLS, MeasuredRates
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from device_model.specs.table3 import CONTEXT, read_cells
 from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepPlan
@@ -34,7 +34,7 @@ def acceptance(target: str, scheme: str, hb_gb: float, batch: int) -> Acceptance
     name of its spec file.
 
     Linear in the HB size and in the logarithm of the batch; beyond the table its edge, with a caveat. A model that is
-    not in the table has the mean of those that are, with a caveat. Raises SpecError for an unknown scheme.
+    not in the table has the mean of those that are, with a caveat. Raises DeviceError for an unknown scheme.
     """
     if scheme == "Random-SD":
         # Fig. 17(b): unlike the hot pool, a random one is no worse for a larger batch.
@@ -42,10 +42,10 @@ def acceptance(target: str, scheme: str, hb_gb: float, batch: int) -> Acceptance
         return Acceptance(hot.alpha / HOTNESS_GAIN, hot.caveat or "Random-SD: Elastic-SD's rate / 1.22 (Fig. 17a).")
     schemes = sorted({key[1] for key in _table()})
     if scheme not in schemes:
-        raise SpecError(f"There is no acceptance rate of {scheme!r}; schemes that have one are {', '.join(schemes)}.")
+        raise DeviceError(f"There is no acceptance rate of {scheme!r}; schemes that have one are {', '.join(schemes)}.")
     targets = sorted({key[0] for key in _table()})
     if batch < 1:
-        raise SpecError(f"batch is {batch}; allowed is a whole number of at least 1.")
+        raise DeviceError(f"batch is {batch}; allowed is a whole number of at least 1.")
     if target not in targets:
         alpha = sum(_between(name, scheme, hb_gb, batch) for name in targets) / len(targets)
         mean = f"{target} is not in ELMoE-3D's Table 3: {scheme} has the mean rate of its models."

@@ -18,7 +18,7 @@ What follows from what (sections and tables are ELMoE-3D's):
 
 from dataclasses import dataclass, replace
 
-from device_model.specs.spec import Hardware, SpecError
+from device_model.specs.spec import DeviceError, Hardware
 
 ROUNDING = 1e-9
 
@@ -26,7 +26,8 @@ ROUNDING = 1e-9
 @dataclass(frozen=True, slots=True)
 class Condition:
     """What is left of healthy hardware, as shares above 0 and at most 1: of the bandwidth of LPDDR (`ext_share`), of
-    the HB banks with their PEs (`hb_share`, in whole banks), and of the clock (`clock_share`). SpecError for others."""
+    the HB banks with their PEs (`hb_share`, in whole banks), and of the clock (`clock_share`). Raises DeviceError for
+    others."""
 
     ext_share: float = 1.0
     hb_share: float = 1.0
@@ -35,7 +36,7 @@ class Condition:
     def __post_init__(self) -> None:
         for name in ("ext_share", "hb_share", "clock_share"):
             if not 0 < getattr(self, name) <= 1:
-                raise SpecError(f"{name} is {getattr(self, name)}; allowed is a number above 0 and at most 1.")
+                raise DeviceError(f"{name} is {getattr(self, name)}; allowed is a number above 0 and at most 1.")
 
     def also(self, other: "Condition") -> "Condition":
         """Both at once: their shares multiply."""
@@ -44,13 +45,13 @@ class Condition:
         )
 
     def of(self, hardware: Hardware) -> Hardware:
-        """`hardware` in this condition. A bank of which a part is lost is lost. SpecError if no bank is left."""
+        """`hardware` in this condition. A bank of which a part is lost is lost. DeviceError if no bank is left."""
         if self == HEALTHY:
             return hardware
         banks = int(self.hb_share * hardware.pe_count + ROUNDING)
         if not banks:
             least = 1 / hardware.pe_count
-            raise SpecError(f"hb_share is {self.hb_share}; allowed is at least {least:.4g}, one bank with its PE.")
+            raise DeviceError(f"hb_share is {self.hb_share}; allowed is at least {least:.4g}, one bank with its PE.")
         paired = banks / hardware.pe_count
         compute = paired * self.clock_share
         return replace(

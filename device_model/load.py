@@ -18,7 +18,7 @@ from device_model.experts.topic_usage import TopicUsage
 from device_model.setup import Setup
 from device_model.specs.calibrated import Locality, Speculation
 from device_model.specs.hardware_file import load_hardware
-from device_model.specs.spec import EnergyEstimate, Model, SpecError
+from device_model.specs.spec import DeviceError, EnergyEstimate, Model
 from device_model.specs.spec_file import SPECS, check_name, read_named
 from device_model.tiered import TieredDevice, refuse_draft
 
@@ -41,18 +41,19 @@ def load_device(
 ) -> RooflineDevice:
     """The device model of `model` served by `system` on `hardware`, speculating with `draft` if one is named.
 
-    Raises SpecError: a name without a file (the message lists those that exist), a bad file, a scheme that the system
-    can't run, a model that does not fit into the memory of the hardware, or lost HB banks of a system without HB.
+    Raises SpecError for a name without a file (the message lists those that exist) or a bad file; DeviceError for a
+    scheme that the system can't run, a model that does not fit into the memory of the hardware, or lost HB banks of a
+    system without HB.
     """
     setup = load_setup(hardware, model)
     device = make_device(system, replace(setup, hardware=condition.of(setup.hardware)), draft)
     if condition.hb_share < 1 and not device.hb.capacity_bytes:
-        raise SpecError(f"hb_share is {condition.hb_share}; the system {system!r} has no HB, and 1 is all it allows.")
+        raise DeviceError(f"hb_share is {condition.hb_share}; the system {system!r} has no HB, and 1 is all it allows.")
     return device
 
 
 def load_setup(hardware: str, model: str) -> Setup:
-    """The specs and calibrations of a model on some hardware. Raises SpecError."""
+    """The specs and calibrations of a model on some hardware. Raises DeviceError."""
     platform = load_hardware(hardware)
     target = read_named(Model, "model", model, SPECS / "models")
     calibration = SPECS / "calibration"
@@ -71,11 +72,13 @@ def trace_experts(device: RooflineDevice, draft: str | None = None, seed: int = 
     """Give a device with an expert cache a real one in place of the analytic law: an LRU, or the pool of a `draft` that
     has one ("elastic", "random", drawn from `seed`). Its plans must have routes from now on, and steps be committed.
 
-    SpecError for a system or a model that has no experts in a cache.
+    DeviceError for a system or a model that has no experts in a cache.
     """
     model = device.setup.model
     if not isinstance(device, TieredDevice) or not model.experts:
-        raise SpecError("Only systems with HB, serving a model with experts, have an expert cache that can be traced.")
+        raise DeviceError(
+            "Only systems with HB, serving a model with experts, have an expert cache that can be traced."
+        )
     layers, experts = model.expert_layers, model.experts
     residency: Residency = Lru(layers, experts)
     if draft == "elastic":
@@ -88,18 +91,18 @@ def trace_experts(device: RooflineDevice, draft: str | None = None, seed: int = 
 def know_topics(device: RooflineDevice, usage: TopicUsage) -> None:
     """Let plans for a device say by topic which experts HB holds: its experts are used as `usage` has it.
 
-    SpecError for a system or a model that has no experts in HB, or a draft that says by itself what lies there.
+    DeviceError for a system or a model that has no experts in HB, or a draft that says by itself what lies there.
     """
     model, draft = device.setup.model, device.draft
     if not isinstance(device, TieredDevice) or not device.hb.capacity_bytes or not model.experts:
-        raise SpecError("Only systems with HB, serving a model with experts, can have these placed by topic.")
+        raise DeviceError("Only systems with HB, serving a model with experts, can have these placed by topic.")
     if draft is not None and draft.chooses:
-        raise SpecError(f"{draft.published} fills HB as it needs it; experts can't be placed by topic beside it.")
+        raise DeviceError(f"{draft.published} fills HB as it needs it; experts can't be placed by topic beside it.")
     device.hot = HotExperts(usage, Routers(model.expert_layers, model.experts, model.top_k))
 
 
 def make_device(system: str, setup: Setup, draft: str | None = None) -> RooflineDevice:
-    """A device of what has been loaded, or fitted. Raises SpecError."""
+    """A device of what has been loaded, or fitted. Raises DeviceError."""
     check_name(system, "system", SYSTEMS, suffix=".py")
     device = import_module(f"device_model.systems.{system}").Device
     if draft is None:

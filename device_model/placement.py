@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from device_model.arrays import Number, least
 from device_model.size import ModelSize
-from device_model.specs.spec import SpecError, TierSpec
+from device_model.specs.spec import DeviceError, TierSpec
 
 
 class Held(NamedTuple):
@@ -104,8 +104,8 @@ NO_FOOTPRINT = DraftFootprint()
 
 
 def place(size: ModelSize, hb: TierSpec, ext: TierSpec, draft: DraftFootprint = NO_FOOTPRINT) -> Placement:
-    """Static weights as far as HB goes, then those of a draft; the rest and all experts in EXT. SpecError if EXT is too
-    small."""
+    """Static weights as far as HB goes, then those of a draft; the rest and all experts in EXT. Raises DeviceError
+    if EXT is too small."""
     hb_static = min(size.static_bytes, hb.capacity_bytes)
     hb_draft = min(draft.weights_bytes, hb.capacity_bytes - hb_static)
     placement = Placement(
@@ -120,7 +120,7 @@ def place(size: ModelSize, hb: TierSpec, ext: TierSpec, draft: DraftFootprint = 
     )
     need = placement.ext_static_bytes + placement.expert_bytes + placement.draft_ext_bytes
     if need > ext.capacity_bytes:
-        raise SpecError(
+        raise DeviceError(
             f"The model does not fit: its weights take {need / 1e9:.1f} GB of the external memory, "
             f"whose capacity allows at most {ext.capacity_bytes / 1e9:.1f} GB."
         )

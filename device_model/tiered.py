@@ -17,7 +17,7 @@ from device_model.placement import DraftFootprint, Held, place
 from device_model.roofline import TARGET, Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.slices import sliceable
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from device_model.step import StepCosts, StepPlan
 from device_model.stretches import Stretches
 from device_model.units import at_four_bits, at_share, without_price
@@ -215,7 +215,7 @@ class TieredDevice(RooflineDevice):
         return pairs * reads.hits * (gathered + scattered)
 
 
-def refuse_draft(system: str, draft: str, allowed: tuple[str, ...]) -> SpecError:
+def refuse_draft(system: str, draft: str, allowed: tuple[str, ...]) -> DeviceError:
     """What is said to who asks a system for a draft scheme that it can't run."""
     can = f"those it can are {', '.join(allowed)}" if allowed else "it has none"
-    return SpecError(f"The system {system!r} can't run the draft scheme {draft!r}; {can}.")
+    return DeviceError(f"The system {system!r} can't run the draft scheme {draft!r}; {can}.")

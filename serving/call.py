@@ -24,8 +24,7 @@ class Call:
 
     `headers` are those of HTTP, or gRPC's metadata, with names in lower case. `body` has what wishes it says in fields
     of its own. `answer` are headers of its response, `counted` are the tokens that limits have charged it for, and
-    `admitted` is what was taken on for it, by vLLM's request id. `landed` is called when a request of it is in
-    flight, `at_end` when the task that serves it ends.
+    `admitted` is what was taken on for it, by vLLM's request id. `at_end` is called when the task that serves it ends.
     `route` is the path, or the gRPC method in full, that was called; `status` is how it was answered, as HTTP (a
     number) or gRPC (a name) says it, where we have seen it: of gRPC only what is no success. `refusal` says why it was
     turned away, if it was. `wire` writes to its connection past the application, where that can be.
@@ -46,7 +45,6 @@ class Call:
     needs_model: bool = True
     counted: int = 0
     admitted: dict[str, Any] = field(default_factory=dict)
-    landed: Callable[[], None] = lambda: None
     at_end: list[Callable[[], None]] = field(default_factory=list)
 
     def header(self, wanted: str) -> str:

@@ -3,4 +3,4 @@
 
 class UsageError(ValueError):
     """One sentence for whoever asked: what is wrong, where (file, line, field, option), and what is allowed. A command
-    ends with exit code 2; what is wrong with a spec file of the device model's is a `SpecError` instead."""
+    ends with exit code 2; what the device model says can't be is a `DeviceError` of its own instead."""

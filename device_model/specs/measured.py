@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError, SpecError
 from device_model.specs.spec_file import SPECS
 
 BUNDLED = SPECS / "acceptance" / "foreserve-moe.csv"
@@ -27,9 +27,9 @@ class MeasuredRates:
 
     def alpha(self, pool: str, share: float, batch: int) -> float:
         """Accepted of `depth` drafts, as a share. Linear in the share, from nothing accepted with no expert on, and in
-        the logarithm of the batch; beyond the batches measured that of the nearest. SpecError for another pool."""
+        the logarithm of the batch; beyond the batches measured that of the nearest. DeviceError for another pool."""
         if pool not in self.points:
-            raise SpecError(f"No acceptance was measured of {pool!r}; there is {', '.join(self.points)}.")
+            raise DeviceError(f"No acceptance was measured of {pool!r}; there is {', '.join(self.points)}.")
         points = self.points[pool]
         batches = sorted({at[1] for at in points})
         rates = []

@@ -12,8 +12,13 @@ GIGA, TERA, PICO = 1e9, 1e12, 1e-12
 BITS_PER_BYTE = 8
 
 
-class SpecError(ValueError):
-    """A spec that can't be used. The message is a sentence that says where, what and what is allowed."""
+class DeviceError(ValueError):
+    """A device that can't be: its parts do not go together. The message is a sentence that says what, and what is
+    allowed."""
+
+
+class SpecError(DeviceError):
+    """A file of specs or measurements that can't be used. The message says where, what and what is allowed."""
 
 
 class Contradiction(ValueError):

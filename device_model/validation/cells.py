@@ -11,7 +11,7 @@ from device_model.tiered import TieredDevice
 
 
 def setup_of(cell: Cell) -> Setup:
-    """What the device of a cell is made from, as calibrated. Raises SpecError."""
+    """What the device of a cell is made from, as calibrated. Raises DeviceError."""
     return _setup(cell.hardware, cell.model)
 
 

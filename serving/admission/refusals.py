@@ -18,6 +18,10 @@ class Reason(StrEnum):
     TOO_LONG = "too_long"
 
 
+OVERLOAD = (Reason.QUEUE, Reason.REQUESTS, Reason.TOKENS, Reason.TTFT)
+"""Those of a request that may come again later; with the others it never could be taken on as it is."""
+
+
 class Refusal(NamedTuple):
     """A request, of SLO class `slo` if that is known, is not taken on: not before `wait_s` emulated seconds, or never,
     because of a `field` of it."""

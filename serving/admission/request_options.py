@@ -7,30 +7,20 @@ of the body wins over `vllm_xargs`, and that over a header; a target or priority
 
 from collections.abc import Collection, Mapping
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 from serving.admission.refusals import BadWish
+from serving.admission.rules import Asked
 from serving.call import Headers, text
 from serving.scenario.slo import LEAST_PRIORITY, MOST_PRIORITY, SloClass
-from serving.types import NEVER
 
 PREFIX = "x-foreserve-"
 FIELDS = ("slo", "ttft_ms", "tpot_ms", "priority", "topic")
 Said = dict[str, tuple[str, Any]]
 
 
-class RequestOptions(NamedTuple):
-    """What a request asks for, with what its class says where it does not. `slo` and `topic` are "" if nothing does."""
-
-    slo: str = ""
-    ttft_s: float = NEVER
-    tpot_s: float = NEVER
-    priority: int = 0
-    topic: str = ""
-
-
 class OptionReader:
-    """Reads wishes, by the classes and topics that there are."""
+    """Reads the options of requests, by the classes and topics that there are."""
 
     def __init__(self, classes: Mapping[str, SloClass], default: str, topics: Collection[str]) -> None:
         """`default` is the class of requests that name none; "" for none."""
@@ -38,18 +28,19 @@ class OptionReader:
         self._default = default
         self._topics = topics
 
-    def read(self, headers: Headers, extra_args: Mapping[str, Any], body: Mapping[str, Any]) -> RequestOptions:
-        """Raises `BadWish`."""
+    def read(self, asked: Asked, headers: Headers, extra_args: Mapping[str, Any], body: Mapping[str, Any]) -> Asked:
+        """Return what is asked with its options, and with what its class says where they do not: `slo` and `topic` are
+        "" if nothing does. Raises `BadWish`."""
         said = _in_headers(headers)
         said |= {name: (f"vllm_xargs.{name}", extra_args[name]) for name in FIELDS if name in extra_args}
         said |= {name: (name, body[name]) for name in FIELDS if body.get(name) is not None}
         slo = self._classes[_one_of(said, "slo", self._classes, self._default)]
-        return RequestOptions(
-            slo.name,
-            _seconds(said, "ttft_ms", slo.ttft_s),
-            _seconds(said, "tpot_ms", slo.tpot_s),
-            _priority(said, slo.priority),
-            _one_of(said, "topic", self._topics, ""),
+        return asked._replace(
+            slo=slo.name,
+            ttft_s=_seconds(said, "ttft_ms", slo.ttft_s),
+            tpot_s=_seconds(said, "tpot_ms", slo.tpot_s),
+            priority=_priority(said, slo.priority),
+            topic=_one_of(said, "topic", self._topics, ""),
         )
 
 

@@ -6,40 +6,29 @@ status even if it asked for a stream. What it will take up is set aside at once,
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from serving.admission.rate_limits import KeyNames
 from serving.admission.refusals import Refusal
-from serving.admission.request_options import OptionReader, RequestOptions
+from serving.admission.request_options import OptionReader
 from serving.admission.rules import AdmissionRules, Asked
 from serving.call import Call
 from serving.clock import WallClock
 from serving.types import Request
 
 
-class Work(NamedTuple):
-    """What a request would have done: `n` sequences of at most `max_tokens` each, on `device` if it is named."""
-
-    id: str
-    prompt_tokens: int
-    max_tokens: int
-    n: int = 1
-    device: int | None = None
-
-
 @dataclass(slots=True)
 class Admitted:
-    """A request that was taken on: what it takes up, and what it asked for. `aside` is the name under which the
-    forecast knows of it until it has `begun`; `places` in the queue are set aside for what is to come."""
+    """A request that was taken on. `aside` is the name under which the forecast knows of it until it has `begun`;
+    `places` in the queue are set aside for what is to come."""
 
     asked: Asked
-    options: RequestOptions
     aside: str = ""
     begun: bool = False
     places: int = 0
 
 
-UNASKED = Admitted(Asked(0, 0), RequestOptions(), begun=True)
+UNASKED = Admitted(Asked(0, 0), begun=True)
 """What is said of a request that no call has asked for."""
 
 
@@ -54,30 +43,23 @@ class Admission:
     set_aside: int = 0
     _asides: int = 0
 
-    def admit(self, call: Call, extra_args: Mapping[str, Any], work: Work, in_flight: int) -> Admitted | Refusal:
-        """Take a request on, or say why not. Raises `BadWish`."""
-        options, now_s = self.reader.read(call.headers, extra_args, call.body), self.clock.now()
+    def admit(
+        self, call: Call, id: str, asked: Asked, extra_args: Mapping[str, Any], in_flight: int
+    ) -> Admitted | Refusal:
+        """Take a request of a call on, by vLLM's id of it, or say why not. Raises `BadWish`."""
+        asked, now_s = self.reader.read(asked, call.headers, extra_args, call.body), self.clock.now()
         key, waited_s = self.keys.name_of(call), now_s - call.arrival_s
-        asked = Asked(
-            work.prompt_tokens,
-            work.max_tokens,
-            work.n,
-            key=key,
-            ttft_s=options.ttft_s,
-            waited_s=waited_s,
-            charged=call.counted,
-            device=work.device,
-        )
+        asked = asked._replace(key=key, waited_s=waited_s, charged=call.counted)
         refusal = self.rules.judge(asked, in_flight + self.set_aside, now_s)
         call.answer |= self.rules.limits_of(key).headers(now_s, self.clock.speed)
         if refusal is not None:
-            return refusal._replace(slo=options.slo)
+            return refusal._replace(slo=asked.slo)
         call.counted += asked.tokens
         self._asides += 1
-        admitted = call.admitted[work.id] = Admitted(asked, options, f"aside-{self._asides}", places=work.n)
-        self.set_aside += work.n
+        admitted = call.admitted[id] = Admitted(asked, f"aside-{self._asides}", places=asked.n)
+        self.set_aside += asked.n
         _, device = self.rules.soonest(asked, now_s)
-        aside = Request(admitted.aside, now_s, work.prompt_tokens, work.max_tokens)
+        aside = Request(admitted.aside, now_s, asked.prompt_tokens, asked.max_tokens)
         self.rules.forecast.on_submit(device, aside, now_s)
         call.at_end.append(lambda: self._settle(admitted))
         return admitted

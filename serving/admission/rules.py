@@ -20,18 +20,23 @@ from serving.types import NEVER
 class Asked(NamedTuple):
     """What a request would take up: `n` sequences of at most `max_tokens` each, on `device` if it is named.
 
-    `ttft_s` is what its SLO class promises, of which `waited_s` have gone by. `charged` are the tokens that the key was
-    charged for other prompts of the same call, which then is no request more.
+    `slo`, `ttft_s`, `tpot_s`, `priority` and `topic` are its options (`request_options`), with what its SLO class says
+    where it does not; `waited_s` of them have gone by. `charged` are the tokens that the key was charged for other
+    prompts of the same call, which then is no request more.
     """
 
     prompt_tokens: int
     max_tokens: int
     n: int = 1
+    device: int | None = None
     key: str = ""
+    slo: str = ""
     ttft_s: float = NEVER
+    tpot_s: float = NEVER
+    priority: int = 0
+    topic: str = ""
     waited_s: float = 0.0
     charged: int = 0
-    device: int | None = None
 
     @property
     def tokens(self) -> int:

@@ -106,6 +106,7 @@ async def build_engine(
     bringup: Bringup, flags: list[str], source: SourceManager, folder: Path
 ) -> "tuple[PacedEngine, PacedCore, Metrics]":
     """The engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
+    from serving.cluster.dispatcher import Emulation
     from serving.cluster.streams.stream import Inbox
     from serving.edge.judge import admission_of
     from serving.types import Release
@@ -118,15 +119,18 @@ async def build_engine(
     nodes = [actors.start_node(index, *member) for index, member in enumerate(bringup.fleet)]
     config = engine_args(flags).create_engine_config()
 
-    from serving.edge.async_llm import PacedEngine
+    from serving.edge.async_llm import PacedEngine, renderer_of
     from serving.edge.engine_core import PacedCore
+    from serving.edge.prompt_topics import open_topics
 
     clock = WallClock(*origin)
     admission = admission_of(scenario, bringup.access.api, clock)
     metrics = metrics_of(bringup, clock)
     observers = [metrics, *bringup.observing.observers(nodes, clock, scenario.model)]
-    core = PacedCore(actors, nodes, inbox, admission, observers, bringup.answers)
-    return PacedEngine(config, core), core, metrics
+    renderer = renderer_of(config)
+    topics = open_topics(renderer.tokenizer) if scenario.asks_topics else None
+    core = PacedCore(Emulation(actors, nodes, inbox), admission, observers, bringup.answers, topics)
+    return PacedEngine(config, core, renderer), core, metrics
 
 
 async def make_ready(
@@ -145,10 +149,6 @@ async def make_ready(
     from serving.edge.device_admin import Admin
     from serving.telemetry.metrics.snapshot import status_of
 
-    if bringup.scenario.asks_topics:
-        from serving.edge.prompt_topics import open_topics
-
-        core.topics = open_topics(engine.renderer.tokenizer)
     app = await make_app(engine, parse_flags(flags))
     app.state.admin = Admin(core.devices, core.injector)
     app.state.readiness = Readiness(core.devices)

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from serving.cli import commands
 from serving.cli.needs import need_of
 from serving.process.hidden_arguments import hide
@@ -26,7 +26,7 @@ def main() -> None:
     try:
         code: int = args.run(args)
         sys.stdout.flush()
-    except (UsageError, SpecError) as error:
+    except (UsageError, DeviceError) as error:
         print(f"foreserve {args.command}: {error}", file=sys.stderr)
         code = 2
     except ModuleNotFoundError as error:

@@ -32,7 +32,7 @@ class DeviceModelActor:
         return 0.0
 
     def device_limits(self, spec: DeviceSpec) -> DeviceLimits:
-        """Raises SpecError if there can be no such device."""
+        """Raises DeviceError if there can be no such device."""
         return spec.device_limits(self._load(spec))
 
     def price(

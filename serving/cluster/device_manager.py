@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterable
 
 from device_model.condition import Condition
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
 from serving.cluster.observer import Observer, Refuse
@@ -182,7 +182,7 @@ class Devices:
         """What a device would be like, if it can be and can hold what clients were promised."""
         try:
             device_limits: DeviceLimits = await self.cluster.model.device_limits.remote(spec)
-        except (SpecError, UsageError) as error:
+        except (DeviceError, UsageError) as error:
             raise Refused(str(getattr(error, "cause", error))) from error
         context = self.cluster.max_model_len
         if min(device_limits.kv_capacity_tokens, device_limits.max_context_tokens) < context:

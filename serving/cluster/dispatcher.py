@@ -4,6 +4,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Collection
 from functools import partial
+from typing import NamedTuple
 
 from ray.exceptions import RayError
 
@@ -23,26 +24,26 @@ log = logging.getLogger("foreserve")
 Deliver = Callable[[Release, list[tuple[Flight, Chunk]]], None]
 
 
+class Emulation(NamedTuple):
+    """What was started: all that the devices have in common, the devices, and where they send their releases."""
+
+    cluster: Cluster
+    nodes: list[Node]
+    inbox: Inbox[list[Release]]
+
+
 class Dispatcher:
     """Owns the flights, by request id. `deliver(release, news)` gets what clients have not seen yet, and `fail` those
     that nobody can serve, with a sentence for their clients."""
 
-    def __init__(  # what it stands between
-        self,
-        cluster: Cluster,
-        nodes: list[Node],
-        inbox: Inbox[list[Release]],
-        observer: Observer,
-        deliver: Deliver,
-        fail: Refuse,
-    ) -> None:
+    def __init__(self, emulation: Emulation, observer: Observer, deliver: Deliver, fail: Refuse) -> None:
+        cluster, nodes, self._inbox = emulation
         self.flights: dict[str, Flight] = {}
         self.clock = WallClock(*cluster.clock)
         self.source = cluster.source
         self._router = Router(make_policy(cluster.scenario.router))
         self._observer, self._deliver, self._fail = observer, deliver, fail
         self.devices = Devices(cluster, nodes, self._router, self.flights, observer, self._refuse)
-        self._inbox = inbox
         self._stopped = False
 
     async def start(self) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import State
-from serving.scenario.active_faults import ActiveFaults
+from serving.scenario.active_faults import ActiveFaults, can_begin
 from serving.scenario.faults import DEGRADING, LOST, STALL, Fault, FaultEvent, events
 from serving.scenario.refused import Refused, Unknown
 
@@ -141,8 +141,13 @@ class Injector:
         async with injected.lock:
             if not event.begins:
                 await self._end(injected, event.number)
-            elif self._is_told(injected) and self._devices.nodes[event.device].state is not State.GONE:
+            elif self._is_told(injected) and self._can_begin(injected.fault, event.device):
                 await self._come(injected, event)
+
+    def _can_begin(self, fault: Fault, device: int) -> bool:
+        """Tell whether a fault can come now; one that nobody may lose says so by itself (`Refused`)."""
+        state = self._devices.nodes[device].state
+        return state is not State.GONE and (fault.kind == LOST or can_begin(fault, state is State.LOST, last=False))
 
     async def _come(self, injected: Injected, event: FaultEvent) -> None:
         self.active.begin(injected.id, injected.fault, event, self._clock.now())

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 
+from serving.admission.refusals import Reason
 from serving.call import Call
 from serving.cluster.node import Node
 from serving.flight import Flight
@@ -41,7 +42,7 @@ class Observer:
     def on_answer(self, call: Call) -> None:
         """A call was answered, or broken off; its requests may have a moment to live."""
 
-    def on_rejection(self, reason: str, slo: str) -> None:
+    def on_rejection(self, reason: Reason, slo: str) -> None:
         """A request of an SLO class ("": of none, or not known) was turned away."""
 
     def on_fault(self, device: int, kind: str, begins: bool) -> None:
@@ -93,7 +94,7 @@ class Broadcast(Observer):
     def on_answer(self, call: Call) -> None:
         self._tell(lambda observer: observer.on_answer(call))
 
-    def on_rejection(self, reason: str, slo: str) -> None:
+    def on_rejection(self, reason: Reason, slo: str) -> None:
         self._tell(lambda observer: observer.on_rejection(reason, slo))
 
     def on_fault(self, device: int, kind: str, begins: bool) -> None:

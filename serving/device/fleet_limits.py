@@ -16,7 +16,7 @@ def context_held(scenario: Scenario, fleet: Iterable[tuple[DeviceSpec, DeviceLim
 
 
 def load_fleet(scenario: Scenario) -> list[tuple[DeviceSpec, DeviceLimits]]:
-    """What each device is, and what is to be known of it. Raises SpecError, or FleetError."""
+    """What each device is, and what is to be known of it. Raises DeviceError, or FleetError."""
     known: dict[DeviceSpec, DeviceLimits] = {}
     fleet = [DeviceSpec.of(scenario, member) for member in scenario.members]
     for spec in fleet:
@@ -31,7 +31,7 @@ def load_fleet(scenario: Scenario) -> list[tuple[DeviceSpec, DeviceLimits]]:
 
 
 def check_faults(scenario: Scenario, fleet: list[DeviceSpec]) -> None:
-    """Raises TermError, SpecError or FleetError for faults that could never come."""
+    """Raises TermError, DeviceError or FleetError for faults that could never come."""
     for text in scenario.faults:
         fault = parse_fault(text, "An entry of `faults`")
         if fault.device is not None and fault.device >= len(fleet):

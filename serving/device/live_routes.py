@@ -17,7 +17,7 @@ class LiveRoutes:
     """`Choices` of a server's token model, in the words of the emulated one."""
 
     def __init__(self, trace: TracedDevice, tokens: TokenBuffer, speed: float) -> None:
-        """`speed`: emulated seconds per real one. Raises SpecError for a token model that does not route."""
+        """`speed`: emulated seconds per real one. Raises DeviceError for a token model that does not route."""
         self._format = format_of(trace.token_model)
         self._tokens, self._speed = tokens, speed
         self._last: dict[str, IntArray] = {}

@@ -49,7 +49,7 @@ class Traced:
     """
 
     def __init__(self, trace: TracedDevice, choices: Choices) -> None:
-        """Raises SpecError as `check_trace`."""
+        """Raises DeviceError as `check_trace`."""
         self._device, _ = check_trace(trace)
         self._choices = choices
         self._trace = trace
@@ -103,7 +103,7 @@ def _expected_s(plan: StepPlan, trace: TracedDevice, ext_bytes_per_s: float) -> 
 
 
 def check_trace(trace: TracedDevice) -> tuple[TieredDevice, RouteFormat]:
-    """The device and the format of its routes. SpecError where there is nothing to trace: no experts, no cache."""
+    """The device and the format of its routes. DeviceError where there is nothing to trace: no experts, no cache."""
     device = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
     trace_experts(device)
     assert isinstance(device, TieredDevice)  # others have been refused

@@ -11,18 +11,17 @@ from typing import Any
 
 from vllm.config import VllmConfig
 from vllm.exceptions import VLLMClientError
-from vllm.renderers import renderer_from_config
+from vllm.renderers import BaseRenderer, renderer_from_config
 from vllm.sampling_params import SamplingParams
 from vllm.utils.collection_utils import as_list
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.input_processor import InputProcessor
 
-from serving.admission.reservations import Work
+from serving.admission.rules import Asked
 from serving.call import Call, Headers, current_call, stamp
 from serving.edge import structured_outputs
 from serving.edge.apart_outputs import ApartOutputs
 from serving.edge.engine_core import PacedCore
-from serving.edge.intake import Intake
 from serving.edge.request_bounds import check_prompt_logprobs, check_request
 from serving.edge.turnstile import Turnstile
 
@@ -30,7 +29,7 @@ from serving.edge.turnstile import Turnstile
 class PacedEngine(AsyncLLM):  # type: ignore[misc]
     """An `AsyncLLM` whose engine core is a `PacedCore`; vLLM's servers take it as their own."""
 
-    def __init__(self, config: VllmConfig, core: PacedCore) -> None:
+    def __init__(self, config: VllmConfig, core: PacedCore, renderer: BaseRenderer) -> None:
         """`AsyncLLM.__init__`, but for the engine core process and the token engine's statistics."""
         self.vllm_config = config
         self.model_config = config.model_config
@@ -39,17 +38,16 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self._elastic_ep_lock = asyncio.Lock()
         self.log_requests = False
         self.log_stats = False
-        self.renderer = renderer_from_config(config)
+        self.renderer = renderer
         self.input_processor = InputProcessor(config, self.renderer)
         self.admission_stats = None
         self.output_processor = ApartOutputs(self.renderer.tokenizer, log_stats=False)
-        self.engine_core = core
+        self.engine_core, self.intake = core, core.intake
         self.logger_manager = None
         self._client_count = 1
         self.output_handler: asyncio.Task[None] | None = None
         self._no_profiler()
         self._turnstile = Turnstile()
-        self.intake = Intake()
 
     async def abort(self, request_id: str | Iterable[str], internal: bool = False) -> None:
         """As in `AsyncLLM`; but counted as aborted, where the output handler's own aborts are stop strings."""
@@ -92,9 +90,9 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         if ids is not None and isinstance(sampling_params, SamplingParams):
             limit = max(1, self.model_config.max_model_len - len(ids))
             most = limit if sampling_params.max_tokens is None else sampling_params.max_tokens
-            work = Work(request_id, len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
+            asked = Asked(len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
             in_flight = self.get_num_unfinished_requests()
-            self.engine_core.admit(work, sampling_params.extra_args, rest.get("priority", 0), in_flight)
+            self.engine_core.admit(request_id, asked, sampling_params.extra_args, rest.get("priority", 0), in_flight)
             self.engine_core.choose_text(sampling_params)
         outputs = super().generate(prompt, sampling_params, request_id, **rest)
         structured = getattr(sampling_params, "structured_outputs", None) is not None
@@ -123,6 +121,11 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self._profile_lock = asyncio.Lock()
         self._profile_session_guard_enabled = True
         self._profile_session_active = False
+
+
+def renderer_of(config: VllmConfig) -> BaseRenderer:
+    """What makes tokens of prompts, and what knows the tokenizer."""
+    return renderer_from_config(config)
 
 
 def cache_salt_of(prompt: Any) -> str | None:

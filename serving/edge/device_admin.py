@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from serving.cluster.device_manager import Devices
 from serving.cluster.fault_injector import Injected, Injector
 from serving.cluster.node import Node, State
@@ -82,7 +82,7 @@ def check_names(wanted: list[DeviceSpec], text: str) -> None:
     for spec in set(wanted):
         try:
             spec.load()
-        except (SpecError, UsageError) as error:
+        except (DeviceError, UsageError) as error:
             raise Malformed(f"`device` is {text!r}: {error}") from error
 
 
@@ -91,5 +91,5 @@ def check_possible(broken: Iterable[DeviceSpec], text: str) -> None:
     for spec in broken:
         try:
             spec.load()
-        except (SpecError, UsageError) as error:
+        except (DeviceError, UsageError) as error:
             raise Malformed(f"`fault` is {text!r}: {error}") from error

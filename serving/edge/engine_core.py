@@ -13,14 +13,13 @@ from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreReques
 from vllm.v1.engine.core_client import EngineCoreClient
 
 from serving.admission.refusals import BadWish, Refusal
-from serving.admission.reservations import UNASKED, Admission, Admitted, Work
+from serving.admission.reservations import UNASKED, Admission, Admitted
+from serving.admission.rules import Asked
 from serving.call import Call, arrival_s, current_call
-from serving.cluster.cluster import Cluster
-from serving.cluster.dispatcher import Dispatcher
+from serving.cluster.dispatcher import Dispatcher, Emulation
 from serving.cluster.fault_injector import Injector
-from serving.cluster.node import Node
 from serving.cluster.observer import Broadcast, Observer
-from serving.cluster.streams.stream import Inbox
+from serving.edge.intake import Intake
 from serving.edge.judge import Follower
 from serving.edge.outputs import outputs_of
 from serving.edge.refusals import SOONEST_S, Invalid, Overflow, exception_of
@@ -43,15 +42,15 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def __init__(
         self,
-        cluster: Cluster,
-        nodes: list[Node],
-        inbox: Inbox[list[Release]],
+        emulation: Emulation,
         admission: Admission,
         observers: Sequence[Observer],
         answers: Answers | None = None,
+        topics: "PromptTopics | None" = None,
     ) -> None:
-        """`inbox` is where devices send their releases, `answers` are recorded ones. `observers` hear of what happens
-        once they are to `listen`."""
+        """`answers` are recorded ones, and `topics` tells what prompts are about, if anybody asks. `observers` hear of
+        what happens once they are to `listen`."""
+        cluster = emulation.cluster
         scenario = cluster.scenario
         self._admission = admission
         self._block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
@@ -59,11 +58,11 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         rate = rate_of(admission.rules.forecast.token_rate, scenario.speed)
         self._text = TextChoice(scenario.text, answers, SourceLoad(rate))
         self._observer = Broadcast([Follower(admission, cluster), self._text, self._listeners])
-        self._dispatcher = Dispatcher(cluster, nodes, inbox, self._observer, self._deliver, self._fail)
+        self._dispatcher = Dispatcher(emulation, self._observer, self._deliver, self._fail)
         self.clock, self.devices = self._dispatcher.clock, self._dispatcher.devices
         self.injector = Injector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
-        self.topics: PromptTopics | None = None
+        self.intake, self._topics = Intake(), topics
         self._outputs: asyncio.Queue[tuple[EngineCoreOutputs, float]] = asyncio.Queue()
         self._handed_over: list[tuple[int, float]] = []
 
@@ -108,15 +107,15 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             self.cancel([flight.request.id])
             raise
         if flight.call is not None:
-            flight.call.landed()
+            self.intake.leave(flight.call)
 
     async def _topic(self, request: EngineCoreRequest, admitted: Admitted) -> tuple[str, tuple[float, float] | None]:
         """What a request is about, and from when until when that was asked for, if it was."""
-        if admitted.options.topic or self.topics is None:
-            return admitted.options.topic, None
+        if admitted.asked.topic or self._topics is None:
+            return admitted.asked.topic, None
         asked_s = self.clock.now()
         try:
-            topic = await self.topics.of(request.prompt_token_ids)
+            topic = await self._topics.of(request.prompt_token_ids)
         except BaseException:
             self._admission.drop(admitted, request.sampling_params.max_tokens)
             raise
@@ -130,7 +129,9 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         """A call was answered, or broken off."""
         self._observer.on_answer(call)
 
-    def admit(self, work: Work, extra_args: dict[str, Any] | None, priority: int, in_flight: int) -> Admitted | None:
+    def admit(
+        self, id: str, asked: Asked, extra_args: dict[str, Any] | None, priority: int, in_flight: int
+    ) -> Admitted | None:
         """Judge a request of the current call; None if there is no call. Raises `Overflow` or `Invalid`.
 
         `priority` is what vLLM has read of it, from the body or from a header of its own; 0 says nothing. `in_flight`
@@ -142,7 +143,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         if priority:
             call.body = {"priority": priority, **call.body}
         try:
-            admitted = self._admission.admit(call, extra_args or {}, work, in_flight)
+            admitted = self._admission.admit(call, id, asked, extra_args or {}, in_flight)
         except BadWish as error:
             raise Invalid.of(error) from None
         if isinstance(admitted, Refusal):
@@ -174,7 +175,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         return error
 
     def _flight(self, request: EngineCoreRequest, admitted: Admitted, topic: str) -> Flight:
-        params, prompt = request.sampling_params, request.prompt_token_ids
+        params, prompt, asked = request.sampling_params, request.prompt_token_ids, admitted.asked
         described = Request(
             id=request.request_id,
             arrival_s=arrival_s(self.clock),
@@ -182,22 +183,23 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             max_tokens=params.max_tokens,
             seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
             topic=topic,
-            key=admitted.asked.key,
-            priority=admitted.options.priority,
-            ttft_s=admitted.options.ttft_s,
-            tpot_s=admitted.options.tpot_s,
+            key=asked.key,
+            priority=asked.priority,
+            ttft_s=asked.ttft_s,
+            tpot_s=asked.tpot_s,
             blocks=block_hashes(prompt, self._block_tokens, request.cache_salt or "") if self._block_tokens else [],
         )
         device = self._dispatcher.choose(described, request.data_parallel_rank)
-        return Flight(request, described, device, admitted.options.slo, admitted.asked.n)
+        return Flight(request, described, device, asked.slo, asked.n)
 
     def _admitted(self, request: EngineCoreRequest) -> Admitted:
         """What was said of a request when it was admitted, or is said now of one that had no tokens then."""
         call, params = current_call(), request.sampling_params
         admitted = None if call is None else call.admitted.get(request.external_req_id)
         if admitted is None:
-            work = Work(request.request_id, len(request.prompt_token_ids), params.max_tokens)
-            admitted = self.admit(work, params.extra_args, request.priority, len(self._dispatcher.flights))
+            asked = Asked(len(request.prompt_token_ids), params.max_tokens)
+            in_flight = len(self._dispatcher.flights)
+            admitted = self.admit(request.request_id, asked, params.extra_args, request.priority, in_flight)
         if admitted is None:
             return UNASKED
         self._admission.begin(admitted)

@@ -1,7 +1,7 @@
 """A crowd of new requests at the event loop, on which others' tokens go out."""
 
 import asyncio
-from collections.abc import Callable
+from functools import partial
 
 from serving.call import Call
 
@@ -18,22 +18,17 @@ class Intake:
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(PLACES)
+        self._inside: set[int] = set()
 
     async def enter(self, call: Call) -> None:
         """Wait for a place, which the call has until it is in flight or has ended, or for `PATIENCE_S`."""
         await self._places.acquire()
-        leave = self._leaving()
-        call.landed = leave
-        call.at_end.append(leave)
-        asyncio.get_running_loop().call_later(PATIENCE_S, leave)
+        self._inside.add(id(call))
+        call.at_end.append(partial(self.leave, call))
+        asyncio.get_running_loop().call_later(PATIENCE_S, self.leave, call)
 
-    def _leaving(self) -> Callable[[], None]:
-        """What gives a place back, once however often it is called."""
-        held = [True]
-
-        def leave() -> None:
-            if held:
-                held.clear()
-                self._places.release()
-
-        return leave
+    def leave(self, call: Call) -> None:
+        """Give a call's place back, if it has one still."""
+        if id(call) in self._inside:
+            self._inside.remove(id(call))
+            self._places.release()

@@ -5,7 +5,7 @@ import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.edge.observation import Observing
@@ -43,7 +43,7 @@ def prepare(scenario: Scenario) -> Bringup:
         context = min(context_of(scenario.token_model), context_held(scenario, fleet))
         check_faults(scenario, [spec for spec, _ in fleet])
         answers = answers_of(scenario)
-    except (SpecError, UsageError) as error:
+    except (DeviceError, UsageError) as error:
         raise ScenarioError(str(error)) from error
     free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
     sock = free_port(scenario.host, scenario.http_port, "http_port")

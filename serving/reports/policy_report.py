@@ -32,7 +32,7 @@ SCALES = {"tpot_s": 1e3, "itl_p99_s": 1e3, "j_per_token": 1e3, "good_share": 100
 
 
 def write(results: dict[str, Any], command: str, folder: Path) -> list[Path]:
-    """The report and its picture, in `folder`; their paths. SpecError if it can't be made."""
+    """The report and its picture, in `folder`; their paths. UsageError if it can't be made."""
     make_folder("--out", folder)
     report = folder / "report.md"
     report.write_text(markdown(results, command), encoding="utf-8")

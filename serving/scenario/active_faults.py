@@ -4,13 +4,21 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from device_model.condition import Condition
-from serving.scenario.faults import LPDDR, STALL, Fault, FaultEvent, condition_of
+from serving.scenario.faults import LOST, LPDDR, STALL, Fault, FaultEvent, condition_of
 
 
 def tier_of(device: int, sharers: int) -> range:
     """The devices that are, were, or may come to be on the LPDDR tier of a device, itself included."""
     first = device - device % sharers
     return range(first, first + sharers)
+
+
+def can_begin(fault: Fault, lost: bool, last: bool) -> bool:
+    """Tell whether a fault can come to a device. One that is `lost` can't be lost again, nor stand still; the `last`
+    that serves is never lost."""
+    if fault.kind == LOST:
+        return not lost and not last
+    return fault.kind != STALL or not lost
 
 
 class Active(NamedTuple):

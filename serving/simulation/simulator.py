@@ -21,7 +21,7 @@ from serving.device.traced_pricing import Traced
 from serving.policies.router import Router
 from serving.policies.routing import make_policy
 from serving.policies.step_options import StepOptions
-from serving.scenario.active_faults import ActiveFaults, tier_of
+from serving.scenario.active_faults import ActiveFaults, can_begin, tier_of
 from serving.scenario.faults import LOST, STALL, Fault, FaultEvent
 from serving.scenario.scenario import Scenario
 from serving.simulation.fault_timeline import FaultTimeline
@@ -61,7 +61,7 @@ class Simulator:
         With `forecasts` a request is turned away if its first token would come later than its class promises; as each
         step tells more of that, none are made at once then.
 
-        Raises SpecError, FleetError, TermError or ScenarioError.
+        Raises DeviceError, FleetError, TermError or ScenarioError.
         """
         self._scenario, self._listener, self._leaps = scenario, listener, leaps and not forecasts
         fleet = load_fleet(scenario)
@@ -177,7 +177,7 @@ class Simulator:
     def _happen(self, id: int, fault: Fault, event: FaultEvent) -> None:
         """A fault begins, if it can, or ends, if it had begun."""
         index, at_s = event.device, event.at_s
-        if event.begins and self._can_come(fault, index):
+        if event.begins and can_begin(fault, index in self._lost, not self._router.others_open(index)):
             self._active.begin(id, fault, event, at_s)
         elif event.begins or self._active.end(id, event.number) is None:
             return
@@ -189,12 +189,6 @@ class Simulator:
         elif event.begins:
             self.nodes[index].stall(at_s, self._active.stalled_until_s(index))
             self._await(self.nodes[index])
-
-    def _can_come(self, fault: Fault, index: int) -> bool:
-        """Tell whether a fault can come: a device is lost once, and not the last one that is there."""
-        if fault.kind == LOST:
-            return index not in self._lost and self._router.others_open(index)
-        return fault.kind != STALL or index not in self._lost
 
     def _degrade(self, index: int, at_s: float) -> None:
         """Put a device into the condition that it is in, if it is there."""

@@ -1,7 +1,8 @@
 """Which state of the code makes a point: a hash over all that its result follows from, and nothing else.
 
 That are the modules that `MAKES` imports, and what those import, without comments and docstrings; and, as names in a
-scenario find them without an import, the device model, the policies and the data beside them.
+scenario find them without an import, the device model, the policies and the data beside them. What a scenario names
+besides, its token model and the files of its workload, is the point's to know (`serving.study.point`).
 """
 
 import ast
@@ -15,7 +16,7 @@ import serving
 
 MAKES = "serving.study.run"
 # Found by name: all that is there, but for what is only compared with results.
-BY_NAME = ("device_model", "serving.policies", "serving.bundled")
+BY_NAME = ("device_model", "serving.policies")
 ONLY_COMPARED = ("device_model.validation",)
 DATA = (".toml", ".csv", ".json", ".npz")
 

@@ -2,12 +2,15 @@
 
 import hashlib
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from serving.device.device_spec import USAGE
 from serving.scenario.scenario import Scenario
+from serving.simulation.recorded_routes import FILE as ROUTES
 from serving.study.axes import Settings
 from serving.study.code_digest import code_digest
 from serving.study.run import Run, simulate
@@ -18,6 +21,8 @@ from serving.workload.table import Table, WorkloadError
 VARIANT, SEED = "variant", "seed"
 # Keys of a workload that name another file.
 FILES = ("file", "tokenizer")
+# Beside a token model's weights, and all of it that virtual time reads: it makes no text.
+OF_TOKEN_MODEL = (USAGE, ROUTES, "config.json")
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -40,7 +45,7 @@ class Point(msgspec.Struct, frozen=True):
     def key(self) -> str:
         """The same for the same run by the same code, in any study: what has it was made once, and is kept."""
         decides = msgspec.json.encode((self.scenario, self.workload, self.load, self.seed, self.requests, self._judged))
-        return hashlib.sha256(decides + _trace(self) + code_digest().encode()).hexdigest()[:16]
+        return hashlib.sha256(decides + _files(self) + code_digest().encode()).hexdigest()[:16]
 
     @property
     def _judged(self) -> list[str]:
@@ -79,17 +84,19 @@ def shown(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
-def _stamp(path: Path) -> bytes:
-    """Which state of a file this is."""
-    found = path.stat()
-    return f"{found.st_size} {found.st_mtime_ns}".encode()
+def _files(point: Point) -> bytes:
+    """The state of the files, beside the code, that decide what comes of a point: those that its workload names, and
+    those of its token model."""
+    named = [value[key] for value in _tables(point.workload) for key in FILES if isinstance(value.get(key), str)]
+    paths = [Path(point.workload_path).parent / name for name in named]
+    paths += [Path(Scenario(**point.scenario).token_model) / name for name in OF_TOKEN_MODEL]
+    return b"".join(_state(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths if path.is_file())
 
 
-def _trace(point: Point) -> bytes:
-    """What a workload reads beside its own file decides too."""
-    names = [value[key] for value in _tables(point.workload) for key in FILES if isinstance(value.get(key), str)]
-    paths = [Path(point.workload_path).parent / name for name in names]
-    return b"".join(_stamp(path) for path in paths if path.is_file())
+@cache
+def _state(path: Path, size: int, changed_ns: int) -> bytes:
+    """The hash of a file of that size, changed last at that instant."""
+    return hashlib.sha256(path.read_bytes()).digest()
 
 
 def _tables(tree: dict[str, Any]) -> list[dict[str, Any]]:

@@ -67,7 +67,7 @@ def run_study(
         results = run_study(load_study(Path("examples/studies/node-sizing.toml")), Path("results/node-sizing"))
         results.answers, results.points, results.requests     # data frames
 
-    Raises SpecError if the folder can't be made.
+    Raises UsageError if the folder can't be made.
     """
     store = Store(Path(out), study)
     if fresh:

@@ -39,7 +39,7 @@ class Store:
     """The folder of one study."""
 
     def __init__(self, folder: Path, study: Study) -> None:
-        """Raises SpecError if it can't be made."""
+        """Raises UsageError if it can't be made."""
         make_folder("--out", folder / "points")
         self.folder = folder
         (folder / "study.toml").write_text(study.text, encoding="utf-8")

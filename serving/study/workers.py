@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import ray
 
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from serving.cluster.ray_session import ray_session
 from serving.study.point import Point
 from serving.study.run import Run, pack, unpack
 from serving.usage_error import UsageError
 
-SENTENCES = (SpecError, UsageError)
+SENTENCES = (DeviceError, UsageError)
 # A Ray of our own has its next task at hand when a core is free, and not the whole study in its queue; another may have
 # more cores than we are to use.
 AHEAD = 2

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.acceptance import acceptance, acceptance_of, batch_plan
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from device_model.specs.table3 import SCHEMES as CELL_SCHEMES
 from device_model.specs.table3 import TABLE3 as TABLE
 from device_model.step import StepPlan
@@ -86,7 +86,7 @@ def test_a_model_that_is_not_in_the_table_has_the_mean_of_those_that_are(scheme,
 
 
 def test_an_unknown_scheme_is_refused_with_those_that_have_a_rate():
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(DeviceError) as caught:
         acceptance("qwen3-30b-a3b", "Medusa", 4, 1)
     assert "'Medusa'" in str(caught.value)
     assert str(caught.value).endswith("are EAGLE3, Elastic-SD, Quant-SD, SLM-SD.")

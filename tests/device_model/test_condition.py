@@ -10,7 +10,7 @@ from device_model.acceptance import acceptance_of, batch_plan
 from device_model.condition import HEALTHY, Condition
 from device_model.load import load_device
 from device_model.specs.hardware_file import load_hardware
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from device_model.step import StepPlan
 from tests.device_model.speculating import AT_1K, SCHEMES, batches, cost, models, parts, shapes, stages
 
@@ -128,15 +128,15 @@ def test_below_79_percent_of_the_clock_the_streamline_holds_lpddr_up():
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.01, float("nan"), float("inf")])
 @pytest.mark.parametrize("name", ["ext_share", "hb_share", "clock_share"])
 def test_a_share_that_means_nothing_is_refused(name, share):
-    with pytest.raises(SpecError, match=f"{name} is {share}; allowed is a number above 0 and at most 1."):
+    with pytest.raises(DeviceError, match=f"{name} is {share}; allowed is a number above 0 and at most 1."):
         Condition(**{name: share})
 
 
 def test_no_bank_left_and_no_bank_to_lose_are_refused():
-    with pytest.raises(SpecError, match=r"hb_share is 0\.03; allowed is at least 0\.03125, one bank with its PE"):
+    with pytest.raises(DeviceError, match=r"hb_share is 0\.03; allowed is at least 0\.03125, one bank with its PE"):
         device(condition=Condition(hb_share=0.03))
     for system in ("xpu", "nmp"):
-        with pytest.raises(SpecError, match=f"the system '{system}' has no HB"):
+        with pytest.raises(DeviceError, match=f"the system '{system}' has no HB"):
             device(system, condition=Condition(hb_share=0.5))
 
 

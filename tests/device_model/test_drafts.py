@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from device_model.load import load_device, load_setup, make_device
 from device_model.roofline import BOUNDS
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from device_model.step import DraftShape, StepPlan
 from device_model.work import StepWork
 from tests.device_model.speculating import (
@@ -182,7 +182,7 @@ def test_a_draft_is_refused_by_a_device_without(system):
     ],
 )
 def test_a_scheme_that_a_system_cannot_run_is_refused_with_those_it_can(system, draft, can):
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(DeviceError) as caught:
         load_device(system, "elmoe3d-4gb", "qwen3-30b-a3b", draft)
     said = f"The system {system!r} can't run the draft scheme {draft!r}; those it can are {can}."
     assert str(caught.value) == said
@@ -190,7 +190,7 @@ def test_a_scheme_that_a_system_cannot_run_is_refused_with_those_it_can(system, 
 
 @pytest.mark.parametrize("draft", ["medusa", "__init__", "../systems/xpu"])
 def test_an_unknown_scheme_is_refused_with_those_that_exist(draft):
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(DeviceError) as caught:
         load_device("elmoe3d", "elmoe3d-4gb", "qwen3-30b-a3b", draft)
     assert str(caught.value).endswith("those that exist are eagle, elastic, quant, random, slm.")
 

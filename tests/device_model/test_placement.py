@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from device_model.load import load_device
 from device_model.placement import place
-from device_model.specs.spec import SpecError, TierSpec
+from device_model.specs.spec import DeviceError, TierSpec
 
 DEVICES = {
     (system, hardware): load_device(system, hardware, "qwen3-30b-a3b")
@@ -64,7 +64,7 @@ def test_the_sizes_are_those_of_the_published_model():
 
 
 def test_a_model_too_large_for_the_external_memory_is_refused():
-    with pytest.raises(SpecError, match=r"does not fit: its weights take 30\.8 GB .* at most 20\.0 GB\."):
+    with pytest.raises(DeviceError, match=r"does not fit: its weights take 30\.8 GB .* at most 20\.0 GB\."):
         place(SIZE, TierSpec(2**32, 1e12, 1e-12), TierSpec(20e9, 1e11, 1e-11))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from grafana_foundation_sdk.builders import timeseries
 
+from serving.admission.refusals import Reason
 from tools.dashboards.frame import Panels, dashboard
 from tools.dashboards.look import (
     BLACK,
@@ -43,7 +44,7 @@ MET, MISSED = 'met="true"', 'met="false"'
 ATTAINED = {0.9: ORANGE, 0.95: GREEN}
 CLASSES = {"interactive": BLUE, "standard": GREEN, "batch": ORANGE, "none": BLACK, "custom": PURPLE}
 REASONS = {"stop": GREEN, "length": BLUE, "abort": BLACK, "error": RED, "repetition": PURPLE}
-TURNED_AWAY = {"ttft": RED, "max_num_queued_reqs": ORANGE, "requests_per_min": BLUE, "tokens_per_min": SKY}
+TURNED_AWAY: dict[str, str] = {Reason.TTFT: RED, Reason.QUEUE: ORANGE, Reason.REQUESTS: BLUE, Reason.TOKENS: SKY}
 TOPICS = {
     **{"legal": BLUE, "humanities": ORANGE, "cs": GREEN, "science": PURPLE, "math": SKY, "logic": RED},
     **{"other": YELLOW, "unknown": BLACK},

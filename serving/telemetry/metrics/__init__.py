@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
+from serving.admission.refusals import Reason
 from serving.clock import VirtualClock, WallClock
 from serving.cluster.node import Node
 from serving.cluster.observer import Observer
@@ -108,7 +109,7 @@ class Metrics(Observer):
     def on_fault(self, device: int, kind: str, begins: bool) -> None:
         self.devices.on_fault(device, kind, begins)
 
-    def on_rejection(self, reason: str, slo: str) -> None:
+    def on_rejection(self, reason: Reason, slo: str) -> None:
         self.requests.on_rejection(reason)
         self.service.on_rejection(reason, slo)
 

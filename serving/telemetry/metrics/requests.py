@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
+from serving.admission.refusals import OVERLOAD, Reason
 from serving.flight import Flight
 from serving.telemetry.metrics.families import Labels, Levels, Tallies, Totals
 from serving.telemetry.metrics.in_flight import InFlight
@@ -17,7 +18,6 @@ from serving.types import StepRecord
 
 # Steps of fast hardware take milliseconds; vLLM's own buckets begin at 10 ms (ITL) and 300 ms (phases).
 FINE_S = (0.001, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2)
-REJECTIONS = ("max_num_queued_reqs", "requests_per_min", "tokens_per_min", "ttft")
 # vLLM's words for where a prompt's tokens come from.
 COMPUTED, CACHED = "local_compute", "local_cache_hit"
 
@@ -115,7 +115,7 @@ class RequestMetrics:
         # In vLLM, for an adapter or a transfer of KV: there is none.
         for tallies in (self.ttft, self.itl, self.tpot, self.e2e, self.queue):
             tallies.of(labels)
-        for rejection in REJECTIONS:
+        for rejection in OVERLOAD:
             self.rejections.values[(self._model, rejection)] += 0
         for reason in FINISH_REASONS:
             self.success.values[(*labels, reason)] += 0
@@ -213,7 +213,7 @@ class RequestMetrics:
         self._last.pop(device, None)
         self.kv_usage.values[labels] = 0
 
-    def on_rejection(self, reason: str) -> None:
+    def on_rejection(self, reason: Reason) -> None:
         """A request was turned away."""
         self.rejections.values[(self._model, reason)] += 1
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry
 
+from serving.admission.refusals import OVERLOAD, Reason
 from serving.flight import Flight
 from serving.scenario.slo import SloClass
 from serving.telemetry.metrics.families import Labels, Levels, Totals
 from serving.telemetry.metrics.in_flight import InFlight
-from serving.telemetry.metrics.requests import REJECTIONS
 from serving.types import NEVER
 
 NO_CLASS, OWN_TARGETS, NO_TOPIC = "none", "custom", "unknown"
@@ -97,7 +97,7 @@ class ServiceMetrics:
         used = {labels[0] for labels in (*self.requests.values, *self.rejections.values)}
         return [name for name in self._classes if name in used]
 
-    def on_rejection(self, reason: str, slo: str) -> None:
+    def on_rejection(self, reason: Reason, slo: str) -> None:
         """A request of a class ("" for none) was turned away."""
         self.rejections.values[(slo or NO_CLASS, reason)] += 1
 
@@ -106,7 +106,7 @@ class ServiceMetrics:
         for met in (MET, MISSED):
             self.requests.values[(name, NO_TOPIC, met)] += 0
             self.tokens.values[(name, met)] += 0
-        for reason in REJECTIONS:
+        for reason in OVERLOAD:
             self.rejections.values[(name, reason)] += 0
         for target, seconds in (("ttft", slo.ttft_s), ("tpot", slo.tpot_s)):
             self.misses.values[(name, target)] += 0

@@ -8,7 +8,7 @@ from device_model.experts.residency import Lru
 from device_model.experts.synthetic_routes import synthetic_routes, zipf_popularity
 from device_model.experts.touched import PassTokens
 from device_model.load import load_device, trace_experts
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from device_model.step import StepPlan
 
 LAYERS, EXPERTS, TOP_K = 48, 128, 8
@@ -75,5 +75,5 @@ def test_what_a_trace_needs_is_said():
     trace_experts(device)
     with pytest.raises(ValueError, match="The plan has no routes"):
         device.probe(StepPlan.of((1, 1000)))
-    with pytest.raises(SpecError, match="Only systems with HB"):
+    with pytest.raises(DeviceError, match="Only systems with HB"):
         trace_experts(load_device("pim", "elmoe3d-8gb", "qwen3-30b-a3b"))

@@ -15,7 +15,7 @@ from device_model.experts.synthetic_routes import synthetic_routes
 from device_model.experts.topic_usage import UNKNOWN, TopicUsage, read_usage
 from device_model.experts.touched import PassTokens
 from device_model.load import know_topics, load_device, trace_experts
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from device_model.step import StepPlan
 from tests.device_model.experts.test_topic_usage import BUNDLED
 
@@ -298,8 +298,8 @@ def test_devices_that_can_t_place_experts_say_why():
     with pytest.raises(ValueError, match="no HB to place them in"):
         load_device("pim", "elmoe3d-8gb", "qwen3-30b-a3b").probe(plan_of([(1, 5, 0)], EVEN))
     for names in (("pim", "qwen3-30b-a3b"), ("xpu", "qwen3-30b-a3b"), ("elmoe3d", "qwen2.5-1.5b")):
-        with pytest.raises(SpecError, match="Only systems with HB, serving a model with experts"):
+        with pytest.raises(DeviceError, match="Only systems with HB, serving a model with experts"):
             know_topics(load_device(names[0], "elmoe3d-8gb", names[1]), USAGE)
     for draft in ("quant", "random"):
-        with pytest.raises(SpecError, match="fills HB as it needs it"):
+        with pytest.raises(DeviceError, match="fills HB as it needs it"):
             device(draft)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from device_model.acceptance import acceptance_of, batch_plan, measured_of
 from device_model.specs.measured import MeasuredRates, read_measured
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError, SpecError
 from device_model.speculation import accepted_at
 from device_model.step import StepPlan
 from tests.device_model.speculating import device
@@ -90,5 +90,5 @@ def test_a_bad_file_is_refused_by_name(tmp_path, text, said):
 def test_no_file_and_no_such_pool_are_refused(rates, tmp_path):
     with pytest.raises(SpecError, match="can't be read"):
         read_measured(tmp_path / "none.csv")
-    with pytest.raises(SpecError, match="there is hot, random, quantised"):
+    with pytest.raises(DeviceError, match="there is hot, random, quantised"):
         rates.alpha("cold", 0.5, 1)

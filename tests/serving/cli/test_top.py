@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from serving.admission.refusals import Reason
 from serving.cli.top_view import COLUMNS, TopView, Unreachable, bar, clock, fetch
 from serving.telemetry.metrics.snapshot import status_of
 from serving.telemetry.status import SloNow, Status
@@ -31,7 +32,7 @@ def busy_status(steps: int = 3) -> Status:
         metrics.on_tokens(request, 4, None if step == 0 else 0.01)
     finish(metrics, request, "stop")
     metrics.on_fault(1, "lpddr", True)
-    metrics.on_rejection("ttft", "interactive")
+    metrics.on_rejection(Reason.TTFT, "interactive")
     clock.until(1.5 + steps)
     return status_of(metrics)
 

@@ -213,3 +213,17 @@ def test_a_fault_that_is_cleared_while_it_begins_does_not_begin_on_more_devices(
         assert max(devices.stalled_until.values()) <= 5.0 and not +devices.active
 
     at_once(check)
+
+
+def test_a_device_that_is_lost_does_not_stand_still_and_is_back_without_a_stall() -> None:
+    """As in virtual time (`can_begin`): a stall that came while it was gone would hold it up once it is back."""
+
+    async def check(devices: Devices, injector: Injector) -> None:
+        lost = await injector.inject(Fault(LOST, device=2))
+        stall = await injector.inject(Fault(STALL, for_s=5.0))
+        assert sorted(injector.active.of(stall.id).values()) == [0, 1, 3]
+        await injector.clear(lost.id)
+        assert devices.nodes[2].state is State.SERVING and not devices.stalled_until[2]
+        assert not injector.active.stalled_until_s(2)
+
+    at_once(check)

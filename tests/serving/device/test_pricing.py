@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from device_model.load import load_device
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from device_model.speculation import mean_accepted
 from device_model.step import StepPlan
 from serving.clock import VirtualClock
@@ -177,7 +177,7 @@ def test_expected_and_traced_steps_agree_on_what_has_nothing_to_do_with_experts(
 
 
 def test_only_a_system_whose_experts_lie_in_tiers_can_be_traced():
-    with pytest.raises(SpecError, match="HB"):
+    with pytest.raises(DeviceError, match="HB"):
         check_trace(TRACE._replace(system="pim"))
 
 

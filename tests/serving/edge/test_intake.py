@@ -22,7 +22,7 @@ def test_a_few_are_taken_in_and_the_next_when_one_has_landed_or_ended() -> None:
                 await asyncio.sleep(0)
             seen.append(len(inside) - number)
             # Each of them gives its place back twice; that is one place all the same.
-            calls[number].landed()
+            intake.leave(calls[number])
             calls[number].end(None)
         await asyncio.gather(*tasks)
         assert inside == list(range(CROWD))
@@ -53,7 +53,7 @@ def test_who_goes_away_while_waiting_takes_no_place() -> None:
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         for call in calls:
-            call.landed()
+            intake.leave(call)
         async with asyncio.timeout(PATIENCE_S / 2):
             for _ in range(PLACES):
                 await intake.enter(Call(0.0))

@@ -5,7 +5,7 @@ import pytest
 
 from device_model.experts.topic_usage import read_usage
 from device_model.load import know_topics, load_device
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError
 from serving.device.device_spec import USAGE, DeviceSpec
 from serving.device.pricing import Modelled
 from serving.policies.modes import Modes
@@ -68,7 +68,7 @@ def test_a_swap_is_paid_for_in_the_first_step() -> None:
 
 def test_where_no_table_is_or_no_experts_can_be_placed_it_is_said() -> None:
     untabled = Scenario(placement="topic", token_model="foreserve-tiny")
-    with pytest.raises(SpecError, match=USAGE):
+    with pytest.raises(DeviceError, match=USAGE):
         DeviceSpec.of(untabled, untabled.members[0]).load()
-    with pytest.raises(SpecError, match="HB"):
+    with pytest.raises(DeviceError, match="HB"):
         DeviceSpec.of(Scenario(placement="topic"), Member("pim", "elmoe3d-8gb", "")).load()

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Histogram as Reference
 from prometheus_client.parser import text_string_to_metric_families
 
+from serving.admission.refusals import OVERLOAD
 from serving.clock import VirtualClock, WallClock
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
@@ -281,7 +282,7 @@ def everything(metrics: Metrics, devices: int) -> None:
         finish(metrics, each, end)
     for each in all_flights(devices):
         metrics.on_begin(each)
-    for slo, reason in product((*CLASSES, ""), ("ttft", "tokens_per_min", "requests_per_min", "max_num_queued_reqs")):
+    for slo, reason in product((*CLASSES, ""), OVERLOAD):
         metrics.on_rejection(reason, slo)
 
 
