@@ -113,7 +113,7 @@ async def build_engine(
 
     scenario = bringup.scenario
     inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=is_joined())
-    model = cluster.start_model(scenario, [spec for spec, _ in bringup.fleet])
+    model = cluster.start_model(scenario, [spec for spec, _ in bringup.fleet], inbox.address)
     origin = (time.time(), scenario.speed)
     actors = cluster.Cluster(scenario, bringup.max_model_len, origin, inbox.address, model, source)
     nodes = [actors.start_node(index, *member) for index, member in enumerate(bringup.fleet)]

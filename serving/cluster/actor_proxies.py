@@ -1,43 +1,63 @@
 """What a device sees of the other actors: their plain objects' methods, and no more waiting than there must be."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
-import ray
-
-from serving.cluster.streams.stream import Address, Sender
+from device_model.step import StepCost, StepPlan
+from serving.cluster.streams.rpc import RpcClient
+from serving.cluster.streams.sockets import Address
+from serving.cluster.streams.stream import Sender
 from serving.device.device_spec import DeviceSpec
 from serving.device.token_buffer import TokenBuffer
-from serving.types import Release
+from serving.policies.step_options import Mix, StepOption
+from serving.types import Batch, Done, Release
 
 # How often a device tells the token source how far it has got.
 REPORT_S = 0.1
 # Releases without tokens that wait for one with some.
 MAX_WAITING = 16
+# So many leases in a row without an answer: perhaps there is nobody to give one any more.
+MOST_UNANSWERED = 16
 
 
-class Asking:
-    """An actor's methods as plain calls that wait for the answer."""
+class RemotePlanner:
+    """A device's scheduler, in an actor."""
 
-    def __init__(self, actor: Any) -> None:
-        self._actor = actor
+    def __init__(self, rpc: RpcClient) -> None:
+        self._rpc = rpc
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._actor, name)
-        return lambda *args: ray.get(method.remote(*args))
+    def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
+        """As of `Scheduler`."""
+        batch: Batch = self._rpc.call("plan", Batch, at_s, now_s, last_s, done)
+        return batch
 
 
 class RemoteModel:
-    """The device model actor as one device sees it: asked for what that device is now."""
+    """The device model in its actor, as one device sees it: asked for what that device is now."""
 
-    def __init__(self, actor: Any, spec: DeviceSpec) -> None:
-        self._actor = actor
+    def __init__(self, rpc: RpcClient, spec: DeviceSpec) -> None:
+        self._rpc = rpc
         self.spec = spec
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._actor, name)
-        return lambda *args: ray.get(method.remote(self.spec, *args))
+    def price(
+        self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None, depths: Sequence[int]
+    ) -> list[StepOption]:
+        """As of `StepOptions`."""
+        options: list[StepOption] = self._rpc.call(
+            "price", list[StepOption], self.spec, plan, steps, ext_bytes_per_s, depths
+        )
+        return options
+
+    def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
+        """As of `StepOptions`."""
+        cost: StepCost = self._rpc.call("move", StepCost, self.spec, to_hb, to_ext, ext_bytes_per_s)
+        return cost
+
+    def swap(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost:
+        """As of `StepOptions`."""
+        cost: StepCost = self._rpc.call("swap", StepCost, self.spec, plan, before, ext_bytes_per_s)
+        return cost
 
 
 class Leasing:
@@ -47,30 +67,36 @@ class Leasing:
     is the share of what is granted that a throttled device can draw.
     """
 
-    def __init__(self, tier: Any, shared: bool, left: float) -> None:
-        self._tier = tier
+    def __init__(self, rpc: RpcClient, shared: bool, left: float) -> None:
+        self._rpc = rpc
         self._shared = shared
         self._granted: float | None = None
-        self._asked: Any = None
+        self._unanswered = 0
         self.left = left
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
-        if self._asked is not None and (self._granted is None or ray.wait([self._asked], timeout=0)[0]):
-            self._granted = ray.get(self._asked)
-        self._asked = self._tier.lease.remote(device, traffic_bytes, elapsed_s)
+        """As of `Lpddr`."""
         if self._granted is None:
-            self._granted = ray.get(self._asked)
+            self._granted = self._rpc.call("lease", float, device, traffic_bytes, elapsed_s)
+        else:
+            granted = self._rpc.latest("lease", float)
+            self._granted = self._granted if granted is None else granted
+            self._unanswered = self._unanswered + 1 if granted is None else 0
+            self._rpc.ask("lease", device, traffic_bytes, elapsed_s)
+            if self._unanswered > MOST_UNANSWERED:
+                self._rpc.look(wait=False)
         return self._granted * self.left
 
     def rate(self, device: int) -> float:
-        """What is leased now."""
+        """As of `Lpddr`."""
         assert self._granted is not None, "a step that is under way has a lease"
         return self._granted * self.left
 
     def release(self, device: int, traffic_bytes: float) -> None:
-        self._tier.release.remote(device, traffic_bytes)
+        """As of `Lpddr`."""
+        self._rpc.tell("release", device, traffic_bytes)
         if self._shared:
-            self._granted = self._asked = None
+            self._granted = None
 
 
 class ReleaseSink:

@@ -10,7 +10,7 @@ from serving.cluster import actors, device_actor, source_actor
 from serving.cluster.node import Node
 from serving.cluster.placement import confined, hosts
 from serving.cluster.source_manager import SourceManager
-from serving.cluster.streams.stream import Address
+from serving.cluster.streams.sockets import Address
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.scheduler_config import limits_of, rules_of
 from serving.process.process_priority import MAX_REALTIME_SPEED
@@ -49,13 +49,15 @@ class Cluster:
         place = placed(index)
         group = index - index % spec.sharers
         if group not in self.tiers:
-            self.tiers[group] = LpddrActor.options(**placed(group)).remote(device_limits.ext_bytes_per_s, self.realtime)
+            self.tiers[group] = LpddrActor.options(**placed(group)).remote(
+                group, device_limits.ext_bytes_per_s, self.realtime, self.edge
+            )
         return Node(
             index=index,
             spec=spec,
             device_limits=device_limits,
             device=HbXpu.options(**place).remote(index, self.clock, self.edge, self.realtime, spec),
-            scheduler=SchedulerActor.options(**place).remote(self.realtime),
+            scheduler=SchedulerActor.options(**place).remote(index, self.realtime, self.edge),
             tier=self.tiers[group],
         )
 
@@ -99,6 +101,6 @@ def start_source(scenario: Scenario, flags: list[str], realtime: bool) -> Any:
     )
 
 
-def start_model(scenario: Scenario, fleet: list[DeviceSpec]) -> Any:
+def start_model(scenario: Scenario, fleet: list[DeviceSpec], edge: Address) -> Any:
     """The device model, one for all devices."""
-    return DeviceModelActor.options(**confined()).remote(fleet, scenario.speed <= MAX_REALTIME_SPEED)
+    return DeviceModelActor.options(**confined()).remote(fleet, scenario.speed <= MAX_REALTIME_SPEED, edge)

@@ -2,15 +2,20 @@
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import ray
 
 from device_model.step import StepPlan
 from serving.clock import WallClock
-from serving.cluster.actor_proxies import REPORT_S, Asking, Leasing, ProgressReports, ReleaseSink, RemoteModel
-from serving.cluster.streams.stream import Address, Drops, Receiver, this_node
+from serving.cluster.actor_proxies import REPORT_S, Leasing, ProgressReports, ReleaseSink, RemoteModel, RemotePlanner
+from serving.cluster.device_desk import DeviceDesk
+from serving.cluster.streams.rpc import RpcClient, RpcServer
+from serving.cluster.streams.sockets import Address, this_node
+from serving.cluster.streams.stream import Drops
 from serving.cluster.supervision.backoff import Forgotten
+from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.device.device_spec import DeviceSpec
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
@@ -22,7 +27,7 @@ from serving.device.traced_pricing import Traced
 from serving.policies.step_options import PLAIN
 from serving.process.process_priority import become_realtime, become_urgent, settle
 from serving.process.run_folder import share
-from serving.types import NEVER, Chunk, Release
+from serving.types import NEVER, Release
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1})
@@ -39,36 +44,45 @@ class HbXpu:
         self._sink = ReleaseSink(edge)
         if this_node() != edge.node:
             share(edge.folder)
-        self._feed: Receiver[list[Chunk]] = Receiver(
-            list[Chunk], edge.folder, f"device-{index}", others=edge.keys is not None
-        )
-        self._drops = Drops()
+        self._drops, self._desk = Drops(), (desk := DeviceDesk())
+        methods: list[Callable[..., Any]] = [desk.open, desk.close, desk.push, desk.poke]
+        self._feed = RpcServer(methods, edge.folder, f"device-{index}", others=edge.keys is not None)
+        self._clients: list[RpcClient] = []
         self._driver: LiveDriver | None = None
         self._progress: ProgressReports | None = None
         self._running, self._reported_s = False, time.monotonic()
-        threading.Thread(target=self._feed.run, args=[self._push, self._drops.add], daemon=True).start()
+        threading.Thread(target=self._feed.run, args=[self._drops.add], daemon=True).start()
         threading.Thread(target=self._report, daemon=True).start()
 
     @ray.method(concurrency_group="feed")
-    def pulse(self) -> float:
-        """For how many real seconds the loop, the feed, or the report of progress has been overdue."""
-        return max(self._clock.overdue_s if self._running else 0.0, self._feed.overdue_s, self._reported_late_s())
+    def pulse(self) -> Heartbeat:
+        """How the loop, the feed, and the report of progress are."""
+        overdue_s = max(self._clock.overdue_s if self._running else 0.0, self._feed.overdue_s, self._reported_late_s())
+        return Heartbeat(overdue_s)
 
     @ray.method(concurrency_group="feed")
-    def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> Address:
-        """(Re)connect to the other actors, with no requests; the address that tokens go to."""
+    def address(self) -> Address:
+        """Where it is called, and tokens go to."""
+        return self._feed.address
+
+    @ray.method(concurrency_group="feed")
+    def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> None:
+        """(Re)connect to the other actors, with no requests."""
         spec = self._spec
         shared = spec.sharers > 1
-        ray.get(
-            [model.price.remote(spec, StepPlan.of((1, 1)), 1, None, (PLAIN,)), tier.release.remote(self._index, 0.0)]
-        )
-        self._model = RemoteModel(model, spec)
-        self._leasing = Leasing(tier, shared, spec.condition.ext_share)
+        for client in self._clients:
+            client.close()
+        self._clients = [RpcClient(actor) for actor in (scheduler, model, tier)]
+        to_scheduler, to_model, to_tier = self._clients
+        self._model = RemoteModel(to_model, spec)
+        self._model.price(StepPlan.of((1, 1)), 1, None, (PLAIN,))
+        self._leasing = Leasing(to_tier, shared, spec.condition.ext_share)
+        self._leasing.release(self._index, 0.0)
         self._tokens = TokenBuffer()
         self._progress = ProgressReports(self._tokens, source, ahead)
         engine = Engine(
             device=self._index,
-            planner=Asking(scheduler),
+            planner=RemotePlanner(to_scheduler),
             pricer=self._pricer(),
             tier=self._leasing,
             tokens=self._tokens,
@@ -76,8 +90,8 @@ class HbXpu:
             lease_s=LEASE_S if shared else NEVER,
         )
         self._driver = LiveDriver(engine, self._clock)
+        self._desk.connect(self._driver, self._tokens)
         settle()
-        return self._feed.address
 
     @ray.method(concurrency_group="feed")
     def emulate(self, spec: DeviceSpec) -> None:
@@ -123,20 +137,6 @@ class HbXpu:
             self._running = False
 
     @ray.method(concurrency_group="feed")
-    def open(self, request_id: str, position: int) -> None:
-        self._tokens.open(request_id, position)
-
-    @ray.method(concurrency_group="feed")
-    def close(self, request_ids: list[str]) -> None:
-        for request_id in request_ids:
-            self._tokens.close(request_id)
-
-    @ray.method(concurrency_group="feed")
-    def poke(self) -> None:
-        if self._driver is not None:
-            self._driver.poke()
-
-    @ray.method(concurrency_group="feed")
     def follow(self, source: Any) -> None:
         """Tell another token source from now on how far this device has got."""
         if self._progress is not None:
@@ -145,10 +145,6 @@ class HbXpu:
     @ray.method(concurrency_group="feed")
     def held(self) -> dict[str, tuple[int, list[int]]]:
         return self._tokens.held()
-
-    def _push(self, chunks: list[Chunk]) -> None:
-        if self._driver is not None:
-            self._driver.push(chunks)
 
     def _reported_late_s(self) -> float:
         return max(0.0, time.monotonic() - self._reported_s - REPORT_S)

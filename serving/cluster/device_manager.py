@@ -10,7 +10,7 @@ from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
 from serving.cluster.observer import Observer, Refuse
 from serving.cluster.recovery import Recovery
-from serving.cluster.streams.stream import Address
+from serving.cluster.streams.sockets import Address
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
 from serving.flight import Flight
 from serving.policies.router import Router
@@ -48,8 +48,7 @@ class Devices:
 
     async def start(self) -> None:
         """Connect the actors, and run them."""
-        for node in self.nodes.values():
-            await self.recovery.wire(node)
+        await asyncio.gather(*map(self.recovery.wire, self.nodes.values()))
         await self.cluster.source.wire(self.addresses)
         for node in self.nodes.values():
             self._serve(node)
@@ -134,7 +133,7 @@ class Devices:
     def _tell(self, node: Node) -> None:
         """Have a device and its scheduler know in what condition it is."""
         node.device.emulate.remote(node.spec)
-        node.scheduler.limit.remote(self.cluster.limits(node.device_limits))
+        node.calls.limit(self.cluster.limits(node.device_limits))
 
     async def check(self, index: int, condition: Condition) -> None:
         """Raises `Refused` if a device can't be in a condition."""
@@ -210,7 +209,7 @@ class Devices:
 
     def _end(self, node: Node, state: State) -> None:
         node.state = state
-        node.link.lose()
+        node.lose()
         if loop := self._loops.pop(node.index, None):
             loop.cancel()
         self.addresses.pop(node.index, None)

@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import NamedTuple
 
-from ray.exceptions import RayError
-
 from serving.clock import WallClock
 from serving.cluster.cluster import Cluster
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node
 from serving.cluster.observer import Observer, Refuse
+from serving.cluster.recovery import GONE
 from serving.cluster.streams.stream import Inbox
 from serving.flight import Flight, unseen
 from serving.policies.router import Router
@@ -71,7 +70,7 @@ class Dispatcher:
     async def submit(self, flight: Flight) -> None:
         """Send a request on its way. Whatever is down at the moment gets it when it is up again."""
         self.flights[flight.request.id] = flight
-        with contextlib.suppress(RayError):
+        with contextlib.suppress(*GONE):
             await self.devices.recovery.send(self.devices.nodes[flight.device], flight)
 
     def abort(self, request_ids: Collection[str]) -> list[Flight]:
@@ -83,8 +82,7 @@ class Dispatcher:
         for node in self.devices.up:
             ids = [flight.request.id for flight in flights if flight.device == node.index]
             if ids:
-                node.scheduler.abort.remote(ids)
-                node.device.close.remote(ids)
+                node.calls.drop(ids)
         self._forget(flights)
         return flights
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from serving.cluster.device_calls import DeviceCalls
 from serving.cluster.supervision.backoff import Backoff
 from serving.cluster.supervision.connection_epoch import Link
 from serving.cluster.supervision.inquiry import Inquiry
@@ -36,6 +37,12 @@ class Node:
     link: Link = field(default_factory=Link)
     inquiry: Inquiry = field(default_factory=Inquiry)
     backoff: Backoff = field(default_factory=Backoff)
+    calls: DeviceCalls = field(default_factory=DeviceCalls)
+
+    def lose(self) -> None:
+        """Its actors are down, or have forgotten whatever they were told."""
+        self.link.lose()
+        self.calls.close()
 
     @property
     def up(self) -> bool:

@@ -22,7 +22,9 @@ class Readiness:
         self._devices = devices
         self._source = devices.cluster.source
         self._lost = ""
-        self.watchdog = Watchdog(self._parts, on_dead=lambda part: self._source.lose_standby(part.actor))
+        self.watchdog = Watchdog(
+            self._parts, devices.observer.on_dropped, on_dead=lambda part: self._source.lose_standby(part.actor)
+        )
 
     def lose(self, sentence: str) -> None:
         """Take note that what everything stands on is gone for good."""

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Mapping
 
 from serving.cluster.streams.senders import Senders
-from serving.cluster.streams.stream import Address
+from serving.cluster.streams.sockets import Address
 from serving.flight import Flight
-from serving.types import Chunk
 
 # A device reads so many tokens at once without a release having to wait for that.
 PAGE = 512
@@ -17,7 +16,7 @@ class RecordedSource:
     """Sends whole answers, long ones page by page. All of it lies at the edge, so it cannot die alone."""
 
     def __init__(self) -> None:
-        self._senders = Senders[list[Chunk]]()
+        self._senders = Senders()
 
     def send(self, flight: Flight, addresses: Mapping[int, Address]) -> None:
         """Send what a flight's client does not have to its device, if that has an address."""

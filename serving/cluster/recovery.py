@@ -12,7 +12,7 @@ from ray.exceptions import RayError
 from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
 from serving.cluster.observer import Observer, Refuse
-from serving.cluster.streams.stream import Address
+from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.backoff import RETRY_S, cause_of_deaths, from_outside, given_up, summary
 from serving.flight import Flight
 from serving.policies.router import Router
@@ -27,6 +27,8 @@ LONG_WAIT_S = 2.0
 # One that has failed often must run for so long before it has requests again.
 PROBATION_S = 5.0
 WARM_UP_TOKENS = 16
+# How it shows that a device, or what it needs, went down meanwhile.
+GONE = (RayError, ConnectionError)
 # What is warm by then is warm: a source that died meanwhile makes no tokens for nobody.
 WARM_UP_S = 20.0
 
@@ -59,26 +61,29 @@ class Recovery:
         """Connect a device's actors with each other, as if they had never had a request."""
         await node.device.emulate.remote(node.spec)
         limits, rules = self._cluster.limits(node.device_limits), self._cluster.rules(node.device_limits)
-        await node.scheduler.reset.remote(node.device, limits, rules)
-        self.addresses[node.index] = await node.device.wire.remote(
+        device, scheduler = await asyncio.gather(node.device.address.remote(), node.scheduler.address.remote())
+        await node.scheduler.reset.remote(device, limits, rules)
+        await node.device.wire.remote(
             node.scheduler,
             self._cluster.model,
             node.tier,
             self._cluster.source.handle,
             self._cluster.scenario.token_ahead,
         )
+        self.addresses[node.index] = device
+        node.calls.connect(device, scheduler)
         node.device.stall.remote(node.stalled_until_s)
 
     async def warm_up(self, node: Node) -> None:
         """Have tokens made for a device that it never releases: first calls and first steps take their time."""
         id = f"warm-up-{node.index}"
-        await node.device.open.remote(id, 0)
+        await node.calls.open(id, 0)
         self._cluster.source.warm_up(id, node.index, WARM_UP_TOKENS)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(WARM_UP_S):
                 while len((await node.device.held.remote())[id][1]) < WARM_UP_TOKENS:
                     await asyncio.sleep(0.01)
-        node.device.close.remote([id])
+        node.calls.drop([id])
         self._cluster.source.drop([id])
 
     async def keep(self, node: Node) -> None:
@@ -87,7 +92,7 @@ class Recovery:
             try:
                 await node.device.run.remote()
             except RayError as error:
-                node.link.lose()
+                node.lose()
                 sentence = "Device %d stopped (%s); it goes on where it was."
                 log.error(sentence, node.index, summary(error), extra=fields(device=node.index))
                 self._observer.on_restart(f"device {node.index}")
@@ -107,17 +112,17 @@ class Recovery:
 
     async def send(self, node: Node, flight: Flight) -> None:
         """Have a device serve a request, from the token that its client has on, unless it does, or is down. Raises
-        RayError; then the device is down, and takes the request up when it is mended."""
+        ConnectionError; then the device is down, and takes the request up when it is mended."""
         seen = node.link.state
         request = flight.resumed
         if seen is None or flight.place == (node.index, seen) or not node.inquiry.allows(request.id):
             return
         place = flight.place = (node.index, seen)
         # Awaited, so that no token is there before its buffer is.
-        await node.device.open.remote(request.id, request.released)
+        await node.calls.open(request.id, request.released)
         if self._flights.get(request.id) is flight and flight.place == place and node.link.state == seen:
             flight.opened = True
-            node.scheduler.submit.remote(request)
+            node.calls.submit(request)
             self._cluster.source.resume(flight)
 
     async def move_all(self, node: Node) -> None:
@@ -131,7 +136,7 @@ class Recovery:
             if self._nodes[flight.device].link.up:
                 to.setdefault(flight.device, []).append(flight)
         self._observer.on_change(node)
-        with contextlib.suppress(RayError):  # One that fails now is mended, and then takes them up.
+        with contextlib.suppress(*GONE):  # One that fails now is mended, and then takes them up.
             await asyncio.gather(*(self._resume(self._nodes[index], flights) for index, flights in to.items()))
 
     def passed(self, node: Node, request_ids: Collection[str]) -> None:
@@ -204,13 +209,13 @@ class Recovery:
     async def _recovered(self, node: Node) -> bool:
         try:
             await asyncio.wait_for(self._recover(node), PATIENCE_S)
-        except (RayError, TimeoutError):
+        except (*GONE, TimeoutError):
             return False
         return True
 
     async def _recover(self, node: Node) -> None:
         """A device and a scheduler, fresh or reset, take up their requests at the token each client has."""
-        node.link.lose()
+        node.lose()
         await self.wire(node)
         # Sent before what follows, and to one actor calls come in order.
         self._cluster.source.wire(self.addresses)
@@ -233,5 +238,5 @@ class Recovery:
 
 async def _suppressing(work: Coroutine[Any, Any, None]) -> None:
     """A device that fails meanwhile is mended, and then takes its requests up."""
-    with contextlib.suppress(RayError):
+    with contextlib.suppress(*GONE):
         await work

@@ -6,9 +6,9 @@ from typing import Any
 import ray
 
 from serving.cluster.streams.senders import Senders
-from serving.cluster.streams.stream import Address
+from serving.cluster.streams.sockets import Address
+from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.process.process_priority import settle
-from serving.types import Chunk
 
 
 @ray.remote(num_cpus=0, concurrency_groups={"loop": 1, "feed": 1})
@@ -26,13 +26,13 @@ class TokenSource:
 
         meet_in_run_folder()
         # A device that is gone has no address: what was for it goes to another one, once that has asked.
-        self._devices = Senders[list[Chunk]]()
+        self._devices = Senders()
         self._source = VllmSource(engine_args(flags), ahead, self._devices.send)
 
     @ray.method(concurrency_group="feed")
-    def pulse(self) -> float:
+    def pulse(self) -> Heartbeat:
         """For how many real seconds the loop has been at one step."""
-        return self._source.overdue_s
+        return Heartbeat(self._source.overdue_s)
 
     @ray.method(concurrency_group="feed")
     def wire(self, devices: dict[int, Address]) -> None:

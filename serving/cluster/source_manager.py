@@ -12,7 +12,7 @@ from ray.exceptions import RayError
 
 from serving.cluster.observer import Observer, Refuse
 from serving.cluster.recorded_source import RecordedSource
-from serving.cluster.streams.stream import Address
+from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.backoff import Backoff, cause_of_deaths, from_outside, given_up, summary
 from serving.cluster.supervision.connection_epoch import Link
 from serving.cluster.supervision.inquiry import Inquiry

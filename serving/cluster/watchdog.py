@@ -15,7 +15,9 @@ from ray.exceptions import RayError
 
 from serving.cluster.actor_process import ActorProcess, end_process, process_of
 from serving.cluster.supervision.backoff import summary
+from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.process.logs import fields
+from serving.types import Dropped
 
 log = logging.getLogger("foreserve")
 
@@ -54,11 +56,13 @@ class Watched:
     busy_s: float | None = None
     busy_since_s: float = 0.0
 
-    async def ask(self) -> None:
+    async def ask(self, on_dropped: Callable[[str, Dropped], None]) -> None:
         """Ask for the pulse once; an actor that is dead has answered as well."""
         try:
-            self.overdue_s = float(await self.part.actor.pulse.remote())
-            self.down = ""
+            heartbeat: Heartbeat = await self.part.actor.pulse.remote()
+            self.overdue_s, self.down = heartbeat.overdue_s, ""
+            if heartbeat.dropped is not None:
+                on_dropped(self.part.name, heartbeat.dropped)
         except RayError as error:
             self.overdue_s, self.down = 0.0, summary(error)
         self.heard_s = time.monotonic()
@@ -70,10 +74,11 @@ class Watched:
 
 @dataclass(slots=True)
 class Watchdog:
-    """Watches parts. `parts` tells which there are now."""
+    """Watches parts. `parts` tells which there are now; `on_dropped` hears of what one of them could not read, and
+    `on_dead` of one that is dead."""
 
     parts: Callable[[], Iterable[WatchedPart]]
-    on_silent: Callable[[str], None] = lambda name: None
+    on_dropped: Callable[[str, Dropped], None] = lambda name, dropped: None
     on_dead: Callable[[WatchedPart], None] = lambda part: None
     _watched: dict[Any, Watched] = field(default_factory=dict)
     _task: "asyncio.Task[None] | None" = None
@@ -118,7 +123,7 @@ class Watchdog:
         for id, part in parts.items():
             each = self._watched.setdefault(id, Watched(part, now_s))
             if each.asked is None or each.asked.done():
-                each.asked = asyncio.create_task(each.ask())
+                each.asked = asyncio.create_task(each.ask(self.on_dropped))
             if each.down:
                 self.on_dead(part)
         for each in list(self._watched.values()):
@@ -155,7 +160,6 @@ class Watchdog:
             return
         sentence = "The %s is silent; its process %d is ended, so that another one takes its place."
         log.error(sentence, part.name, process.pid, extra=fields(actor=part.name))
-        self.on_silent(part.name)
         if process.stopped():
             part.excuse()
         with contextlib.suppress(RayError):

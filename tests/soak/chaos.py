@@ -1,12 +1,15 @@
 """Kill and stop a server's processes, singly and in pairs, beside seeded streams: python -m tests.soak.chaos --hits 200
 
-No token may be lost, changed or repeated, no stream be silent for `HANG_S`, and no counter fall.
+No token may be lost, changed or repeated, no stream be silent for `HANG_S`, and no counter fall. At the end the raylet
+is killed, and the server must end.
 """
 
 import argparse
 import contextlib
+import os
 import random
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -26,6 +29,7 @@ HELPERS = ("monitor.py", "log_monitor.py", "dashboard/dashboard.py")
 STREAMS = 16
 PAUSE_S = (1.0, 6.0)
 SETTLED_S = 120.0
+ENDED_S = 40.0
 # So large a share of hits waits until all parts are up again; the rest hits what is just being mended.
 SETTLING = 0.75
 
@@ -109,6 +113,17 @@ def settle(child: Child) -> None:
     raise TimeoutError(f"After {SETTLED_S:.0f} s not all parts are up: {told}")
 
 
+def lose_raylet(child: Child) -> list[str]:
+    """Kill what no server can do without: it must end, and say so by its exit code."""
+    (raylet,) = (psutil.Process(pid) for pid in family(child.process.pid) if psutil.Process(pid).name() == "raylet")
+    raylet.kill()
+    try:
+        code = child.process.wait(ENDED_S)
+    except subprocess.TimeoutExpired:
+        return [f"{ENDED_S:.0f} s after its raylet was killed the server is still there"]
+    return [] if code == os.EX_TEMPFAIL else [f"after its raylet was killed the server ended with {code}"]
+
+
 def main() -> int:
     """0 if nothing was found, 1 otherwise."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -117,7 +132,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     args, options = parser.parse_known_args()
     with server("--devices", "2", *options, quiet=True) as child:
-        found = chaos(child, args.hits, args.seed, args.seconds)
+        found = chaos(child, args.hits, args.seed, args.seconds) + lose_raylet(child)
     for each in found:
         print(each)
     return 1 if found else 0

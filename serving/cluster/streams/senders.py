@@ -1,25 +1,26 @@
-"""Senders to several receivers, such as the devices of an emulation: these come, go, and come back elsewhere."""
+"""Senders of tokens to the devices of an emulation: these come, go, and come back elsewhere."""
 
 from collections.abc import Mapping
-from typing import Generic
 
-from serving.cluster.streams.stream import Address, Message, Sender
+from serving.cluster.streams.rpc import RpcTeller
+from serving.cluster.streams.sockets import Address
+from serving.types import Chunk
 
 
-class Senders(Generic[Message]):
-    """One sender to each receiver, by its index. For one thread at a time."""
+class Senders:
+    """A connection to each device, by its index. For one thread at a time."""
 
     def __init__(self) -> None:
-        self._all: dict[int, tuple[Address, Sender[Message]]] = {}
+        self._all: dict[int, tuple[Address, RpcTeller]] = {}
 
     def connect(self, addresses: Mapping[int, Address]) -> None:
         """Send to these from now on, and to no others."""
         for index in [index for index, (known, _) in self._all.items() if addresses.get(index) != known]:
             self._all.pop(index)[1].close()
         for index in addresses.keys() - self._all.keys():
-            self._all[index] = (addresses[index], Sender(addresses[index]))
+            self._all[index] = (addresses[index], RpcTeller(addresses[index]))
 
-    def send(self, index: int, message: Message) -> None:
-        """Send a message to a receiver; one that has no address is gone, and gets none."""
+    def send(self, index: int, chunks: list[Chunk]) -> None:
+        """Send tokens to a device; one that has no address is gone, and gets none."""
         if index in self._all:
-            self._all[index][1].send(message)
+            self._all[index][1].tell("push", chunks)

@@ -19,8 +19,10 @@ import zmq
 from vllm.v1.engine import EngineCoreOutput, FinishReason
 from vllm.v1.outputs import LogprobsLists, LogprobsTensors
 
-from serving.cluster.streams import stream
-from serving.cluster.streams.stream import MOST_BYTES, Address, Drops, Inbox, Receiver, Sender
+from serving.cluster.streams import sockets
+from serving.cluster.streams.rpc import ONE_WAY, Call, RpcServer, RpcTeller
+from serving.cluster.streams.sockets import MOST_BYTES, Address, connect
+from serving.cluster.streams.stream import Drops, Inbox
 from serving.edge.outputs import outputs_of
 from serving.process.run_folder import hold
 from serving.token_source.logprob_codec import pack, unpack
@@ -33,8 +35,8 @@ PATIENCE_S = 10.0
 def nodes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Where this process is, for as long as nobody says otherwise: no Ray is needed to tell."""
     here = ["here"]
-    monkeypatch.setattr(stream, "this_node", lambda: here[0])
-    monkeypatch.setattr(stream.ray.util, "get_node_ip_address", lambda: "127.0.0.1")
+    monkeypatch.setattr(sockets, "this_node", lambda: here[0])
+    monkeypatch.setattr(sockets.ray.util, "get_node_ip_address", lambda: "127.0.0.1")
     return here
 
 
@@ -44,10 +46,10 @@ class Got:
     def __init__(self, folder: Path, others: bool) -> None:
         self.chunks: list[Chunk] = []
         self.dropped: list[Dropped] = []
-        self.receiver: Receiver[list[Chunk]] = Receiver(list[Chunk], folder, "device-0", others)
-        threading.Thread(target=self.receiver.run, args=[self.take, self.dropped.append], daemon=True).start()
+        self.receiver = RpcServer([self.push], folder, "device-0", others)
+        threading.Thread(target=self.receiver.run, args=[self.dropped.append], daemon=True).start()
 
-    def take(self, chunks: list[Chunk]) -> None:
+    def push(self, chunks: list[Chunk]) -> None:
         if any(chunk.request_id == "poison" for chunk in chunks):
             raise IndexError("list index out of range")
         self.chunks += chunks
@@ -70,10 +72,14 @@ def until(there: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def pushing(address: Address) -> "zmq.Socket[bytes]":
+def pushing(address: Address, kind: int = zmq.DEALER) -> "zmq.Socket[bytes]":
     """Somebody of the same user, who has the keys, and sends what he likes."""
-    sender: Sender[object] = Sender(address)
-    return sender._socket
+    return connect(kind, address)
+
+
+def called(argument: bytes) -> bytes:
+    """A call of `push`, with whatever it brings."""
+    return msgspec.msgpack.encode(Call(ONE_WAY, "push", msgspec.Raw(b"\x91" + argument)))
 
 
 NONSENSE = {
@@ -94,14 +100,24 @@ NONSENSE = {
 }
 
 
-@pytest.mark.parametrize("frames", NONSENSE.values(), ids=NONSENSE.keys())
+NO_CALL = {
+    "no such method": [msgspec.msgpack.encode([0, "open", [b"x"]])],
+    "a method that is not for others": [msgspec.msgpack.encode([0, "__init__", []])],
+    "too many arguments": [msgspec.msgpack.encode([0, "push", [[], []]])],
+    "an array of objects": [called(msgspec.msgpack.encode(["|O", [1], b"12345678"]))],
+    "a number that is none": [msgspec.msgpack.encode(["0", "push", [[]]])],
+}
+OF_CALLS = NONSENSE | NO_CALL | {f"{name}, called": list(map(called, frames)) for name, frames in NONSENSE.items()}
+
+
+@pytest.mark.parametrize("frames", OF_CALLS.values(), ids=OF_CALLS.keys())
 def test_what_cannot_be_read_is_dropped_and_told_of_and_the_next_message_is_taken(
     got: Got, frames: list[bytes]
 ) -> None:
     stranger = pushing(got.receiver.address)
     stranger.send_multipart(frames)
     until(lambda: got.dropped)
-    Sender[list[Chunk]](got.receiver.address).send([Chunk("a", 0, [7])])
+    RpcTeller(got.receiver.address).tell("push", [Chunk("a", 0, [7])])
     until(lambda: got.chunks)
     stranger.send_multipart(frames)
     until(lambda: len(got.dropped) == 2)
@@ -121,7 +137,7 @@ def test_so_it_is_on_an_event_loop(folder: Path, frames: list[bytes]) -> None:
             done.set()
 
         inbox.start(take, dropped.append)
-        stranger = pushing(inbox.address)
+        stranger = pushing(inbox.address, zmq.PUSH)
         stranger.send_multipart(frames)
         stranger.send(msgspec.msgpack.encode([Chunk("a", 0, [7])]))
         await asyncio.wait_for(done.wait(), PATIENCE_S)
@@ -149,12 +165,12 @@ def test_a_frame_that_is_too_long_to_be_one_is_not_even_begun(got: Got) -> None:
         raw.settimeout(PATIENCE_S)
         raw.connect(got.receiver.address.path)
         raw.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32))
-        ready = b"\x05READY\x0bSocket-Type\x00\x00\x00\x04PUSH"
+        ready = b"\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
         raw.sendall(b"\x04" + bytes([len(ready)]) + ready)
         raw.sendall(b"\x02" + struct.pack(">Q", MOST_BYTES + 1))
         while raw.recv(4096):
             pass  # until it hangs up
-    Sender[list[Chunk]](got.receiver.address).send([Chunk("a", 0, [7])])
+    RpcTeller(got.receiver.address).tell("push", [Chunk("a", 0, [7])])
     until(lambda: got.chunks)
 
 
@@ -167,12 +183,12 @@ def test_on_one_host_there_is_no_port(folder: Path) -> None:
 
 def test_another_node_takes_the_port_and_the_same_one_does_not(got: Got, nodes: list[str]) -> None:
     address = got.receiver.address
-    Sender[list[Chunk]](address._replace(port="tcp://127.0.0.1:1")).send([Chunk("a", 0, [1])])
+    RpcTeller(address._replace(port="tcp://127.0.0.1:1")).tell("push", [Chunk("a", 0, [1])])
     until(lambda: got.chunks)
     if address.keys is None:
         return
     nodes[0] = "there"
-    Sender[list[Chunk]](address._replace(path="/nowhere")).send([Chunk("a", 1, [2])])
+    RpcTeller(address._replace(path="/nowhere")).tell("push", [Chunk("a", 1, [2])])
     until(lambda: len(got.chunks) == 2)
 
 
@@ -182,7 +198,7 @@ def test_a_stranger_without_the_keys_of_a_port_gets_nothing_in(folder: Path) -> 
     assert address.keys is not None and address.keys.secret.decode() not in repr(address)
     other = Got(folder.with_name("other"), True).receiver.address
     assert other.keys is not None
-    message = msgspec.msgpack.encode([Chunk("a", 0, [1])])
+    message = called(msgspec.msgpack.encode([Chunk("a", 0, [1])]))
     public, secret = zmq.curve_keypair()
     strangers = {
         "no keys": None,

@@ -1,0 +1,49 @@
+"""What the edge says to a device and to its scheduler while both are up."""
+
+from serving.cluster.streams.async_rpc import AsyncRpcClient
+from serving.cluster.streams.sockets import Address
+from serving.scheduler.config import Limits
+from serving.types import Request
+
+
+class DeviceCalls:
+    """Connections to the processes in which they are now; whatever is said while there are none, nobody hears."""
+
+    def __init__(self) -> None:
+        self._device: AsyncRpcClient | None = None
+        self._scheduler: AsyncRpcClient | None = None
+
+    def connect(self, device: Address, scheduler: Address) -> None:
+        """Speak to these from now on, on the running loop."""
+        self.close()
+        self._device, self._scheduler = AsyncRpcClient(device), AsyncRpcClient(scheduler)
+
+    def close(self) -> None:
+        """Speak to nobody; whoever waits for an answer is told so."""
+        for client in (self._device, self._scheduler):
+            if client is not None:
+                client.close()
+        self._device = self._scheduler = None
+
+    async def open(self, request_id: str, position: int) -> None:
+        """Have the device expect tokens of a request, from `position` of its output on. Returns when it does; raises
+        ConnectionError if it never will."""
+        if self._device is None:
+            raise ConnectionResetError("the device is not connected")
+        await self._device.call("open", request_id, position)
+
+    def submit(self, request: Request) -> None:
+        """Have a request scheduled."""
+        if self._scheduler is not None:
+            self._scheduler.tell("submit", request)
+
+    def drop(self, request_ids: list[str]) -> None:
+        """Have requests dropped, those that are not there as well."""
+        if self._device is not None and self._scheduler is not None:
+            self._scheduler.tell("abort", request_ids)
+            self._device.tell("close", request_ids)
+
+    def limit(self, limits: Limits) -> None:
+        """Have the scheduler go on with other limits."""
+        if self._scheduler is not None:
+            self._scheduler.tell("limit", limits)

@@ -1,0 +1,37 @@
+"""What an emulated device takes from others: requests from the edge, their tokens from a source, news from its
+scheduler."""
+
+from serving.device.live_driver import LiveDriver
+from serving.device.token_buffer import TokenBuffer
+from serving.types import Chunk
+
+
+class DeviceDesk:
+    """Hands it on to the driver and the buffers that the device has now."""
+
+    def __init__(self) -> None:
+        self._driver: LiveDriver | None = None
+        self._tokens = TokenBuffer()
+
+    def connect(self, driver: LiveDriver, tokens: TokenBuffer) -> None:
+        """Hand on to these from now on."""
+        self._driver, self._tokens = driver, tokens
+
+    def open(self, request_id: str, position: int) -> None:
+        """Expect tokens of a request, from `position` of its output on."""
+        self._tokens.open(request_id, position)
+
+    def close(self, request_ids: list[str]) -> None:
+        """Drop requests: what still comes for them is ignored."""
+        for request_id in request_ids:
+            self._tokens.close(request_id)
+
+    def push(self, chunks: list[Chunk]) -> None:
+        """Take in tokens from a source."""
+        if self._driver is not None:
+            self._driver.push(chunks)
+
+    def poke(self) -> None:
+        """Hear that the batch has changed."""
+        if self._driver is not None:
+            self._driver.poke()

@@ -1,0 +1,69 @@
+"""Calls of a process that must not wait: on its event loop, to whoever has an address."""
+
+import asyncio
+from typing import Any
+
+import zmq
+
+from serving.cluster.streams.rpc import ONE_WAY, Answer, RpcError, encoded
+from serving.cluster.streams.sockets import Address, connect, decoder, encoder
+
+
+class AsyncRpcClient:
+    """Calls the methods of one receiver, on the running loop, until it is closed."""
+
+    def __init__(self, address: Address) -> None:
+        self._socket = connect(zmq.DEALER, address)
+        self._encoder, self._answers = encoder(), decoder(Answer)
+        self._number = ONE_WAY
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._loop, self._descriptor = asyncio.get_running_loop(), int(self._socket.get(zmq.FD))
+        self._loop.add_reader(self._descriptor, self._drain)
+
+    def tell(self, method: str, *arguments: Any) -> None:
+        """Call a method whose answer nobody needs."""
+        if not self._socket.closed:
+            self._send(ONE_WAY, method, arguments)
+
+    async def call(self, method: str, *arguments: Any) -> None:
+        """Call a method, and wait until it is done. Raises RpcError, or ConnectionError if this is closed meanwhile."""
+        if self._socket.closed:
+            raise ConnectionResetError(f"{method}: the connection is closed")
+        self._number += 1
+        number, answered = self._number, self._loop.create_future()
+        self._waiting[number] = answered
+        try:
+            self._send(number, method, arguments)
+            await answered
+        finally:
+            self._waiting.pop(number, None)
+
+    def close(self) -> None:
+        """Drop the connection; whoever waits for an answer is told so."""
+        if self._socket.closed:
+            return
+        self._loop.remove_reader(self._descriptor)
+        self._socket.close(linger=0)
+        for answered in self._waiting.values():
+            if not answered.done():
+                answered.set_exception(ConnectionResetError("the other side is gone"))
+
+    def _send(self, number: int, method: str, arguments: tuple[Any, ...]) -> None:
+        self._socket.send(encoded(self._encoder, number, method, arguments))
+        # To send may use up what the descriptor would have told of.
+        self._loop.call_soon(self._drain)
+
+    def _drain(self) -> None:
+        # The descriptor tells of the first of several messages only.
+        while not self._socket.closed:
+            try:
+                answer = self._answers.decode(self._socket.recv(zmq.NOBLOCK))
+            except zmq.Again:
+                return
+            answered = self._waiting.get(answer.number)
+            if answered is None or answered.done():
+                continue
+            if answer.error:
+                answered.set_exception(RpcError(answer.error))
+            else:
+                answered.set_result(None)

@@ -1,0 +1,200 @@
+"""Calls between processes: of a device to its scheduler, the device model and its LPDDR; of the edge to devices.
+
+Over ZeroMQ, as streams are, because a call of Ray's costs ten times as much, and these are made at every change of a
+batch. Whether somebody who does not answer is still there only Ray knows: so it is Ray that is asked then.
+"""
+
+import contextlib
+import inspect
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+import ray
+import zmq
+
+from serving.cluster.streams.sockets import Address, connect, decoder, encoder, listen
+from serving.cluster.supervision.backoff import Forgotten
+from serving.types import Dropped
+
+# A thread that waits for calls shows so often that it is alive.
+LOOK_MS = 1000
+# Whoever has no answer after so long asks Ray whether there is still somebody to give it.
+PATIENCE_MS = 250
+# The number of a call that wants no answer.
+ONE_WAY = 0
+
+Drop = Callable[[Dropped], object]
+
+
+class Call(msgspec.Struct, array_like=True):
+    """A call of a method, with its arguments in order. Its answer bears its number; `ONE_WAY` wants none."""
+
+    number: int
+    method: str
+    arguments: msgspec.Raw
+
+
+class Answer(msgspec.Struct, array_like=True):
+    """What a call returned, or the error that it ended with, whose last line says what happened. `forgotten` if that
+    was `Forgotten`."""
+
+    number: int
+    value: msgspec.Raw
+    error: str = ""
+    forgotten: bool = False
+
+
+class RpcError(RuntimeError):
+    """A call failed on the other side; the last line says why."""
+
+
+class Method:
+    """A method that can be called, with the types of its arguments."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        hints = get_type_hints(method)
+        kinds = tuple(hints[name] for name in inspect.signature(method).parameters)
+        self._method = method
+        self._arguments = decoder(tuple[kinds] if kinds else tuple[()])  # type: ignore[valid-type]
+
+    def __call__(self, arguments: msgspec.Raw) -> Any:
+        return self._method(*self._arguments.decode(arguments))
+
+
+class RpcServer:
+    """Has methods of an object called by other processes, one call after the other, on the thread that runs it."""
+
+    def __init__(self, methods: Sequence[Callable[..., Any]], folder: Path, name: str, others: bool) -> None:
+        """`others`: open to nodes of Ray's, beside this host. A method's arguments have types that can be sent."""
+        self._socket, self.address = listen(zmq.ROUTER, folder, name, others)
+        self._socket.set(zmq.RCVTIMEO, LOOK_MS)
+        self._methods = {method.__name__: Method(method) for method in methods}
+        self._calls, self._encoder = decoder(Call), encoder()
+        self._looked_s = time.monotonic()
+
+    @property
+    def overdue_s(self) -> float:
+        """For how many real seconds the thread that runs it has not looked for calls."""
+        return max(0.0, time.monotonic() - self._looked_s - LOOK_MS / 1000)
+
+    def run(self, drop: Drop) -> None:
+        """Answer calls for ever, and tell of each message that is none, or fails with nobody waiting for an answer."""
+        while True:
+            self._looked_s = time.monotonic()
+            with contextlib.suppress(zmq.Again):
+                caller, *frames = self._socket.recv_multipart()
+                self._take(caller, frames, drop)
+
+    def _take(self, caller: bytes, frames: list[bytes], drop: Drop) -> None:
+        number = ONE_WAY
+        try:
+            if len(frames) != 1:
+                raise ValueError(f"it has {len(frames)} parts")
+            call = self._calls.decode(frames[0])
+            number = call.number
+            answer = Answer(number, self._raw(self._methods[call.method](call.arguments)))
+        except Exception as error:
+            if number == ONE_WAY:
+                drop(Dropped(1, f"{type(error).__name__}: {error}"))
+            why = str(error) if isinstance(error, Forgotten) else traceback.format_exc()
+            answer = Answer(number, self._raw(None), why, isinstance(error, Forgotten))
+        if number != ONE_WAY:
+            self._socket.send_multipart([caller, self._encoder.encode(answer)])
+
+    def _raw(self, value: Any) -> msgspec.Raw:
+        return msgspec.Raw(self._encoder.encode(value))
+
+
+class RpcTeller:
+    """Calls methods of one receiver whose answer nobody needs. For one thread at a time."""
+
+    def __init__(self, address: Address) -> None:
+        self._socket, self._encoder = connect(zmq.DEALER, address), encoder()
+
+    def tell(self, method: str, *arguments: Any) -> None:
+        """Call a method."""
+        self._socket.send(encoded(self._encoder, ONE_WAY, method, arguments))
+
+    def close(self) -> None:
+        """Drop the connection, and what was not delivered over it."""
+        self._socket.close(linger=0)
+
+
+class RpcClient:
+    """Calls the methods of an actor that has an `address`. For one thread at a time."""
+
+    def __init__(self, actor: Any) -> None:
+        """Raises RayError if the actor is dead."""
+        self._actor = actor
+        self._encoder, self._answers = encoder(), decoder(Answer)
+        self._decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {}
+        self._number, self._last = ONE_WAY, b""
+        self._asked: Any = None
+        self._address: Address = ray.get(actor.address.remote())
+        self._socket = connect(zmq.DEALER, self._address)
+
+    def call(self, method: str, returns: Any, *arguments: Any) -> Any:
+        """Call a method, and wait for what it returns. Raises RpcError, Forgotten, or RayError if the actor is dead."""
+        number = self.ask(method, *arguments)
+        while True:
+            if self._socket.poll(PATIENCE_MS):
+                answer = self._answers.decode(self._socket.recv())
+                if answer.number == number:
+                    return self._value(method, returns, answer)
+            else:
+                self.look(wait=True)
+
+    def ask(self, method: str, *arguments: Any) -> int:
+        """Call a method without waiting for what it returns; the number of the call."""
+        self._number += 1
+        self._send(self._number, method, arguments)
+        return self._number
+
+    def tell(self, method: str, *arguments: Any) -> None:
+        """Call a method whose answer nobody needs."""
+        self._send(ONE_WAY, method, arguments)
+
+    def latest(self, method: str, returns: Any) -> Any:
+        """What the last of the calls of one method that were answered returned; None if none was since the last time.
+        Nobody else may call others meanwhile."""
+        value = None
+        while self._socket.poll(0):
+            value = self._value(method, returns, self._answers.decode(self._socket.recv()))
+        return value
+
+    def look(self, wait: bool) -> None:
+        """Find out by Ray whether the actor is still in the same process; if not, ask the other one what was asked
+        last. Raises RayError if it is dead."""
+        if self._asked is None:
+            self._asked = self._actor.address.remote()
+        if wait or ray.wait([self._asked], timeout=0)[0]:
+            address, self._asked = ray.get(self._asked), None
+            if address != self._address:
+                self._address = address
+                self.close()
+                self._socket = connect(zmq.DEALER, address)
+                self._socket.send(self._last)
+
+    def close(self) -> None:
+        """Drop the connection, and what was not delivered over it."""
+        self._socket.close(linger=0)
+
+    def _send(self, number: int, method: str, arguments: tuple[Any, ...]) -> None:
+        self._last = encoded(self._encoder, number, method, arguments)
+        self._socket.send(self._last)
+
+    def _value(self, method: str, returns: Any, answer: Answer) -> Any:
+        if answer.error:
+            raise Forgotten(answer.error) if answer.forgotten else RpcError(answer.error)
+        if method not in self._decoders:
+            self._decoders[method] = decoder(returns)
+        return self._decoders[method].decode(answer.value)
+
+
+def encoded(encoder: msgspec.msgpack.Encoder, number: int, method: str, arguments: tuple[Any, ...]) -> bytes:
+    """A call as a message."""
+    return encoder.encode(Call(number, method, msgspec.Raw(encoder.encode(arguments))))

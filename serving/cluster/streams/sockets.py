@@ -1,0 +1,98 @@
+"""Sockets between processes: how one is opened on either side, and what they carry.
+
+On one host these are Unix sockets in a folder that only their user can enter. Where a Ray cluster may have several
+nodes, a receiver listens on its node's address too, in CURVE: encrypted, and open only to the key that is in the
+address. Addresses travel by Ray: who has one may send there.
+"""
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import ray
+import zmq
+
+from serving.cluster.streams.curve_keys import CurveKeys, lock, unlock
+from serving.process.run_folder import hold
+
+# Of a longer frame not even the memory is taken: the log probabilities of the longest prompts need a tenth of it.
+MOST_BYTES = 2**28
+# What arrays may hold; whoever asks for another type (one of objects is code) is refused.
+NUMBERS = ("<i8", "<f8")
+
+
+class Address(NamedTuple):
+    """Where a receiver is: a Unix socket on a node of Ray's, and, if there may be others, a port for those."""
+
+    node: str
+    path: str
+    port: str = ""
+    keys: CurveKeys | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its socket; a process on another node has one of that name for itself."""
+        return Path(self.path).parent
+
+
+def listen(kind: int, folder: Path, name: str, others: bool) -> "tuple[zmq.Socket[bytes], Address]":
+    """Open a socket of a kind of ZeroMQ's to receive with, in a folder that is there from now on; open to `others`:
+    nodes of Ray's. No limit but `MOST_BYTES`: nobody waits for who is slow."""
+    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
+    socket.set(zmq.RCVHWM, 0)
+    socket.set(zmq.SNDHWM, 0)
+    socket.set(zmq.MAXMSGSIZE, MOST_BYTES)
+    path = str(hold(folder) / f"{name}-{os.getpid()}")
+    keys = lock(socket) if others else None
+    socket.bind(f"ipc://{path}")
+    return socket, Address(this_node(), path, _bind(socket) if others else "", keys)
+
+
+def connect(kind: int, address: Address) -> "zmq.Socket[bytes]":
+    """Open a socket of a kind of ZeroMQ's to a receiver."""
+    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
+    socket.set(zmq.RCVHWM, 0)
+    socket.set(zmq.SNDHWM, 0)
+    if address.keys is not None:
+        unlock(socket, address.keys)
+    socket.connect(f"ipc://{address.path}" if this_node() == address.node else address.port)
+    return socket
+
+
+def this_node() -> str:
+    """Ray's name for the node that this process is on."""
+    return str(ray.get_runtime_context().get_node_id())
+
+
+def encoder() -> msgspec.msgpack.Encoder:
+    """Writes messages, also with arrays of numbers in them."""
+    return msgspec.msgpack.Encoder(enc_hook=_plain)
+
+
+def decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    """Reads messages of a type. ValueError (msgspec's own among them) for others."""
+    return msgspec.msgpack.Decoder(kind, dec_hook=_array)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.generic):
+        return value.item()
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"a {type(value).__name__} can't be sent")
+    return value.dtype.str, value.shape, value.tobytes()
+
+
+def _array(kind: Any, sent: Any) -> object:
+    """An array of the numbers that its type names; read-only, as it lies in the message."""
+    dtype, shape, data = msgspec.convert(sent, tuple[str, tuple[int, ...], bytes], strict=False)
+    if dtype not in NUMBERS:
+        raise ValueError(f"an array of {dtype!r}; allowed are {', '.join(NUMBERS)}")
+    return np.frombuffer(data, np.dtype(dtype)).reshape(shape)
+
+
+def _bind(socket: Any) -> str:
+    """Listen on a free port of this node, where senders on others find it; the address."""
+    ip = ray.util.get_node_ip_address()
+    return f"tcp://{ip}:{socket.bind_to_random_port(f'tcp://{ip}')}"

@@ -1,0 +1,23 @@
+"""An LPDDR tier, called by its devices and by the edge, each from another process."""
+
+import threading
+
+from serving.device.lpddr import Lpddr
+
+
+class TierDesk:
+    """Answers one call at a time."""
+
+    def __init__(self, bytes_per_s: float) -> None:
+        self._lock = threading.Lock()
+        self._tier = Lpddr(bytes_per_s)
+
+    def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
+        """As of `Lpddr`."""
+        with self._lock:
+            return self._tier.lease(device, traffic_bytes, elapsed_s)
+
+    def release(self, device: int, traffic_bytes: float) -> None:
+        """As of `Lpddr`."""
+        with self._lock:
+            self._tier.release(device, traffic_bytes)

@@ -1,0 +1,52 @@
+"""The device models of a fleet, for all of its devices: one of each kind in each condition."""
+
+import threading
+from collections.abc import Iterable, Sequence
+
+from device_model.step import StepCost, StepPlan
+from serving.device.device_spec import DeviceLimits, DeviceSpec
+from serving.policies.step_options import Mix, StepOption, StepOptions
+
+
+class DeviceModels:
+    """Answers what steps cost, to several threads.
+
+    All that it keeps can be loaded again, so another one goes on where the last one was.
+    """
+
+    def __init__(self, fleet: Iterable[DeviceSpec]) -> None:
+        """Raises DeviceError or UsageError if there can be no such device."""
+        self._lock = threading.Lock()
+        self._loaded = {spec: spec.load() for spec in set(fleet)}
+
+    def device_limits(self, spec: DeviceSpec) -> DeviceLimits:
+        """Raises DeviceError or UsageError if there can be no such device."""
+        with self._lock:
+            return spec.device_limits(self._load(spec))
+
+    def price(
+        self,
+        spec: DeviceSpec,
+        plan: StepPlan,
+        steps: int,
+        ext_bytes_per_s: float | None,
+        depths: Sequence[int],
+    ) -> list[StepOption]:
+        """As of `StepOptions`, of a device."""
+        with self._lock:
+            return self._load(spec).price(plan, steps, ext_bytes_per_s, depths)
+
+    def move(self, spec: DeviceSpec, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
+        """As of `StepOptions`, of a device."""
+        with self._lock:
+            return self._load(spec).move(to_hb, to_ext, ext_bytes_per_s)
+
+    def swap(self, spec: DeviceSpec, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost:
+        """As of `StepOptions`, of a device."""
+        with self._lock:
+            return self._load(spec).swap(plan, before, ext_bytes_per_s)
+
+    def _load(self, spec: DeviceSpec) -> StepOptions:
+        if spec not in self._loaded:
+            self._loaded[spec] = spec.load()
+        return self._loaded[spec]
