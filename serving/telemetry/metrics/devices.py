@@ -17,8 +17,8 @@ from serving.types import StepRecord
 # As `Metrics.on_restart` hears of it.
 TOKEN_SOURCE = "token source"
 
-# As `Metrics.on_dropped` hears of it.
-EDGE = "edge"
+# As `Metrics.on_dropped` hears of them.
+OF_ALL, OF_A_DEVICE = ("edge", "device model"), ("device", "scheduler", "lpddr")
 
 
 @cache
@@ -117,7 +117,7 @@ class DeviceMetrics:
         """Series of a device, from the start: a rate over a counter that appears with its first event misses it."""
         for actor in (TOKEN_SOURCE, f"device {name}"):
             self.restarts.values[(actor,)] += 0
-        for receiver in (EDGE, f"device {name}"):
+        for receiver in (*OF_ALL, *(f"{part} {name}" for part in OF_A_DEVICE)):
             self.dropped.values[(receiver,)] += 0
         for kind in KINDS:
             self.faults.values[(name, kind)] += 0
