@@ -1,6 +1,8 @@
 """A request as the edge keeps it, from its arrival until its client has all of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -16,7 +18,8 @@ class Flight:
     the request, or is ""; `n` is how many sequences its client asked for at once. `opened` tells that a device has had
     a buffer for its tokens, `place` where it was sent last: the device, and the state of its link then. `call` is the
     one that brought it, `classified_s` from when until when its topic was asked for, `recorded` its whole answer
-    where that was recorded before and vLLM makes none, and `finish` why it ended, once it has. Instants are emulated.
+    where that was recorded before and vLLM makes none, and `finish` why it ended, once it has. `sink` gets vLLM's
+    outputs, if the request came from a front end in another process. Instants are emulated.
     """
 
     core_request: object
@@ -35,6 +38,7 @@ class Flight:
     classified_s: tuple[float, float] | None = None
     recorded: list[Chunk] | None = None
     finish: str = ""
+    sink: Callable[[list[Any]], None] | None = None
 
     @property
     def resumed(self) -> Request:

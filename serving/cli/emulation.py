@@ -74,6 +74,7 @@ async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
         metrics.set_info(**info(scenario, realtime))
         app = await make_ready(bringup, engine, core, metrics, flags)
         grpc_port, http_port = await open_edge(stack, bringup, engine, app)
+        await stack.enter_async_context(front_end_of(scenario, engine))
         for fault in scenario.faults:
             await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
         lost = watch(stack, core, app.state.readiness)
@@ -100,6 +101,17 @@ def watch(stack: contextlib.AsyncExitStack, core: "PacedCore", readiness: "Readi
     ray_watch.add_done_callback(lambda task: on_loss(task, lose))
     stack.callback(ray_watch.cancel)
     return lost
+
+
+def front_end_of(scenario: Scenario, engine: "PacedEngine") -> "contextlib.AbstractAsyncContextManager[None]":
+    """The vLLM front end that a scenario names, served; nothing if it names none."""
+    if not scenario.front_end:
+        return contextlib.nullcontext()
+    from serving.edge.front_end import described, joined
+
+    nodes = engine.engine_core.devices.nodes.values()
+    held = sum(node.device_limits.kv_capacity_tokens for node in nodes)
+    return joined(scenario.front_end, engine.engine_core, described(engine.vllm_config, held))
 
 
 async def build_engine(

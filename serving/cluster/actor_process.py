@@ -17,9 +17,14 @@ ASK_S = 5.0
 WITH_PROCESS = ("ALIVE", "PENDING_CREATION", "RESTARTING")
 
 
+def this_node() -> str:
+    """Ray's name for the node that this process is on."""
+    return str(ray.get_runtime_context().get_node_id())
+
+
 @dataclass(frozen=True, slots=True)
 class ActorProcess:
-    """An actor's process, as Ray's books have it: its node, and its number there."""
+    """An actor's process: its node, and its number there."""
 
     node_id: str
     pid: int
@@ -27,7 +32,11 @@ class ActorProcess:
     @property
     def is_here(self) -> bool:
         """Tell whether it is on this node."""
-        return self.node_id == str(ray.get_runtime_context().get_node_id())
+        return self.node_id == this_node()
+
+    def may_be_there(self) -> bool:
+        """Tell whether it has not ended, as far as that can be seen from this node."""
+        return not self.is_here or self._status() not in ("", psutil.STATUS_ZOMBIE)
 
     def stopped(self) -> bool:
         """Tell whether somebody has stopped it (SIGSTOP, a debugger); False for one on another node."""

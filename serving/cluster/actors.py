@@ -6,9 +6,10 @@ from typing import Any
 
 import ray
 
+from serving.cluster.actor_process import this_node
 from serving.cluster.scheduler_desk import SchedulerDesk
 from serving.cluster.streams.rpc import RpcServer
-from serving.cluster.streams.sockets import Address, this_node
+from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Drops
 from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.cluster.tier_desk import TierDesk
@@ -33,7 +34,7 @@ class Answering:
     @property
     def heartbeat(self) -> Heartbeat:
         """How the thread is."""
-        return Heartbeat(self._server.overdue_s, self._drops.take())
+        return Heartbeat.of_this(self._server.overdue_s, self._drops.take())
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)

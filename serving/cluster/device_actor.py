@@ -9,10 +9,11 @@ import ray
 
 from device_model.step import StepPlan
 from serving.clock import WallClock
+from serving.cluster.actor_process import this_node
 from serving.cluster.actor_proxies import REPORT_S, Leasing, ProgressReports, ReleaseSink, RemoteModel, RemotePlanner
 from serving.cluster.device_desk import DeviceDesk
 from serving.cluster.streams.rpc import RpcClient, RpcServer
-from serving.cluster.streams.sockets import Address, this_node
+from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Drops
 from serving.cluster.supervision.backoff import Forgotten
 from serving.cluster.supervision.heartbeat import Heartbeat
@@ -58,7 +59,7 @@ class HbXpu:
     def pulse(self) -> Heartbeat:
         """How the loop, the feed, and the report of progress are."""
         overdue_s = max(self._clock.overdue_s if self._running else 0.0, self._feed.overdue_s, self._reported_late_s())
-        return Heartbeat(overdue_s)
+        return Heartbeat.of_this(overdue_s)
 
     @ray.method(concurrency_group="feed")
     def address(self) -> Address:

@@ -32,7 +32,7 @@ class TokenSource:
     @ray.method(concurrency_group="feed")
     def pulse(self) -> Heartbeat:
         """For how many real seconds the loop has been at one step."""
-        return Heartbeat(self._source.overdue_s)
+        return Heartbeat.of_this(self._source.overdue_s)
 
     @ray.method(concurrency_group="feed")
     def wire(self, devices: dict[int, Address]) -> None:

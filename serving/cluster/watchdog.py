@@ -44,8 +44,8 @@ class WatchedPart(NamedTuple):
 
 @dataclass(slots=True)
 class Watched:
-    """What is known of a part: when it answered last (None: never), by how much its loop was overdue then, and why it
-    is down if it is."""
+    """What is known of a part: when it answered last (None: never), by how much its loop was overdue then, in which
+    process it is, and why it is down if it is."""
 
     part: WatchedPart
     since_s: float
@@ -53,6 +53,7 @@ class Watched:
     overdue_s: float = 0.0
     down: str = ""
     asked: "asyncio.Task[None] | None" = None
+    process: ActorProcess | None = None
     busy_s: float | None = None
     busy_since_s: float = 0.0
 
@@ -60,12 +61,19 @@ class Watched:
         """Ask for the pulse once; an actor that is dead has answered as well."""
         try:
             heartbeat: Heartbeat = await self.part.actor.pulse.remote()
-            self.overdue_s, self.down = heartbeat.overdue_s, ""
+            self.overdue_s, self.down, self.process = heartbeat.overdue_s, "", heartbeat.process
             if heartbeat.dropped is not None:
                 on_dropped(self.part.name, heartbeat.dropped)
         except RayError as error:
-            self.overdue_s, self.down = 0.0, summary(error)
+            self.overdue_s, self.down, self.process = 0.0, summary(error), None
         self.heard_s = time.monotonic()
+
+    async def found(self) -> ActorProcess | None:
+        """Its process, as it said itself, or (it may have another by now) as Ray's books have it; None if neither
+        does."""
+        if self.process is not None and self.process.may_be_there():
+            return self.process
+        return await process_of(self.part.actor)
 
     def silent_s(self, now_s: float) -> float:
         """For how long it has not answered."""
@@ -137,7 +145,7 @@ class Watchdog:
         if silent_s < STOPPED_S:
             each.busy_s = None
             return False
-        process = await process_of(each.part.actor)
+        process = await each.found()
         if process is None:
             return False
         return process.stopped() or silent_s > self._limit_s(each, process, now_s)
@@ -155,7 +163,7 @@ class Watchdog:
         return BUSY_S if now_s - each.busy_since_s < SILENT_S else SILENT_S
 
     async def _end(self, each: Watched) -> None:
-        part, process = each.part, await process_of(each.part.actor)
+        part, process = each.part, await each.found()
         if process is None:
             return
         sentence = "The %s is silent; its process %d is ended, so that another one takes its place."
@@ -164,4 +172,4 @@ class Watchdog:
             part.excuse()
         with contextlib.suppress(RayError):
             await end_process(process)
-        each.heard_s, each.overdue_s = time.monotonic(), 0.0
+        each.heard_s, each.overdue_s, each.process = time.monotonic(), 0.0, None

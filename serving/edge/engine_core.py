@@ -1,9 +1,10 @@
 """What vLLM's front end takes for its engine core: the emulated devices, through the dispatcher."""
 
-import asyncio
 import copy
 import random
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from itertools import groupby
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from serving.cluster.fault_injector import Injector
 from serving.cluster.observer import Broadcast, Observer
 from serving.edge.intake import Intake
 from serving.edge.judge import Follower
+from serving.edge.output_queue import OutputQueue
 from serving.edge.outputs import outputs_of
 from serving.edge.refusals import SOONEST_S, Invalid, Overflow, exception_of
 from serving.edge.text_choice import TextChoice, rate_of
@@ -33,8 +35,7 @@ from serving.types import Chunk, Release, Request
 if TYPE_CHECKING:
     from serving.edge.prompt_topics import PromptTopics
 
-# Outputs that go out before others on the loop have their turn: some milliseconds at most.
-MOST_IN_A_TURN = 128
+Sink = Callable[[list[EngineCoreOutput]], None]
 
 
 class PacedCore(EngineCoreClient):  # type: ignore[misc]
@@ -63,8 +64,8 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self.injector = Injector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
         self.intake, self._topics = Intake(), topics
-        self._outputs: asyncio.Queue[tuple[EngineCoreOutputs, float]] = asyncio.Queue()
-        self._handed_over: list[tuple[int, float]] = []
+        self._outputs = OutputQueue(self._note_delay)
+        self._kv_tokens: Counter[int] = Counter()
 
     async def start(self) -> None:
         """Begin to take the devices' releases."""
@@ -84,8 +85,11 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     async def get_supported_tasks_async(self) -> tuple[str, ...]:
         return ("generate",)
 
-    async def add_request_async(self, request: EngineCoreRequest) -> None:
+    async def add_request_async(self, request: EngineCoreRequest, sink: Sink | None = None) -> None:
+        """Have a request served. `sink` gets its outputs; without one they go to this process's own front end."""
         params = request.sampling_params
+        if params is None:
+            raise VLLMClientError("foreserve emulates text generation only: no pooling requests.")
         recorded = self.choose_text(params)
         if request.resumable or request.prompt_token_ids is None:
             raise VLLMClientError("foreserve takes whole prompts of text or tokens: no embeddings, no streamed input.")
@@ -96,7 +100,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         admitted = self._admitted(request)
         topic, classified_s = await self._topic(request, admitted)
         flight = self._flight(request, admitted, topic)
-        flight.call, flight.classified_s = current_call(), classified_s
+        flight.call, flight.classified_s, flight.sink = current_call(), classified_s, sink
         if recorded:
             flight.recorded = self._text.answer(flight.request, params)
         self._observer.on_begin(flight)
@@ -220,17 +224,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._end(request_ids, FinishReason.ABORT)
 
     async def get_output_async(self) -> EngineCoreOutputs:
-        self._watch_delivery()
-        # A queue that holds something answers at once: whoever else is on the loop would wait until it is empty.
-        await asyncio.sleep(0)
-        outputs, at_s = await self._outputs.get()
-        self._handed_over.append((outputs.engine_index, at_s))
-        # On a busy loop a turn is long in coming: what has come meanwhile goes out in the same one.
-        while not self._outputs.empty() and len(outputs.outputs) < MOST_IN_A_TURN:
-            more, at_s = self._outputs.get_nowait()
-            outputs.outputs += more.outputs
-            self._handed_over.append((more.engine_index, at_s))
-        return outputs
+        return await self._outputs.get()
 
     async def profile_async(self, *args: Any, **kwargs: Any) -> None:
         raise VLLMClientError("An emulated device has no profiler; its steps are in /metrics.")
@@ -252,19 +246,24 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
                 self._finish(flight, FinishReason(chunk.finish))
         if release.record is not None:
             self._observer.on_step(release.record)
-        if news:
-            outputs = outputs_of(chunk for _, chunk in news)
-            self._outputs.put_nowait((EngineCoreOutputs(release.device, outputs), release.at_s))
+            self._kv_tokens[release.device] = release.record.kv_tokens
+        for sink, those in groupby(news, key=lambda each: each[0].sink):
+            self._hand_over(sink, release, outputs_of(chunk for _, chunk in those))
 
-    def _watch_delivery(self) -> None:
-        """What was handed over has been put into its streams; each of them writes in its next turn of the loop."""
-        if self._handed_over:
-            handed_over, self._handed_over = self._handed_over, []
-            asyncio.get_running_loop().call_soon(self._note_delay, handed_over)
+    def _hand_over(self, sink: Sink | None, release: Release, outputs: list[EngineCoreOutput]) -> None:
+        if sink is not None:
+            sink(outputs)
+        else:
+            self._outputs.put(EngineCoreOutputs(release.device, outputs), release.at_s)
 
-    def _note_delay(self, handed_over: list[tuple[int, float]]) -> None:
-        for device, at_s in handed_over:
-            self._observer.on_delivery(device, self.clock.late(at_s))
+    @property
+    def kv_usage(self) -> float:
+        """The share of all devices' KV caches that is in use, 0 to 1."""
+        held = sum(node.device_limits.kv_capacity_tokens for node in self.devices.up)
+        return min(1.0, sum(self._kv_tokens[node.index] for node in self.devices.up) / held) if held else 0.0
+
+    def _note_delay(self, device: int, at_s: float) -> None:
+        self._observer.on_delivery(device, self.clock.late(at_s))
 
     def _end(self, request_ids: list[str], reason: FinishReason) -> None:
         for flight in self._dispatcher.abort(request_ids):
@@ -274,7 +273,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         """End a request that cannot be served; its client is told why."""
         self._finish(flight, FinishReason.ERROR)
         output = EngineCoreOutput(flight.request.id, [], finish_reason=FinishReason.ERROR, stop_reason=why)
-        self._outputs.put_nowait((EngineCoreOutputs(flight.device, [output]), self.clock.now()))
+        self._hand_over(flight.sink, Release(flight.device, self.clock.now(), []), [output])
 
     def _finish(self, flight: Flight, reason: FinishReason) -> None:
         flight.finish = str(reason)

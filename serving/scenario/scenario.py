@@ -104,6 +104,11 @@ class Scenario(ListenOptions):
     standby_sources: int = key(
         0, "token sources that stand by to take over when one dies; each needs another vLLM's memory", least=0
     )
+    front_end: str = key(
+        "",
+        "address at which a vLLM front end of your own waits for an engine, as tcp://HOST:PORT (empty: none): it takes "
+        "the emulated devices for one, beside foreserve's own edge",
+    )
     max_model_len: int = key(32768, "longest context in tokens, if the models and the device can hold it", least=1)
     max_num_seqs: int = key(64, "most sequences in a device's batch", least=1)
     max_num_batched_tokens: int = key(8192, "most tokens in one step of a device", least=1)

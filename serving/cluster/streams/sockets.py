@@ -14,6 +14,7 @@ import numpy as np
 import ray
 import zmq
 
+from serving.cluster.actor_process import this_node
 from serving.cluster.streams.curve_keys import CurveKeys, lock, unlock
 from serving.process.run_folder import hold
 
@@ -59,11 +60,6 @@ def connect(kind: int, address: Address) -> "zmq.Socket[bytes]":
         unlock(socket, address.keys)
     socket.connect(f"ipc://{address.path}" if this_node() == address.node else address.port)
     return socket
-
-
-def this_node() -> str:
-    """Ray's name for the node that this process is on."""
-    return str(ray.get_runtime_context().get_node_id())
 
 
 def encoder() -> msgspec.msgpack.Encoder:

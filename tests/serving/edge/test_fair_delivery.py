@@ -4,19 +4,19 @@ import asyncio
 
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs
 
-from serving.edge.engine_core import MOST_IN_A_TURN, PacedCore
+from serving.edge.output_queue import MOST_IN_A_TURN, OutputQueue
 
 RELEASES, STREAMS = 200, 48
 A_TURN = -(-MOST_IN_A_TURN // STREAMS)
 
 
 def test_others_have_a_turn_between_a_few_releases() -> None:
+    delivered = list[tuple[int, float]]()
+
     async def turns() -> int:
-        core, had = PacedCore.__new__(PacedCore), 0
-        core._outputs, core._handed_over = asyncio.Queue(), []
-        core._note_delay = lambda handed_over: None  # type: ignore[method-assign]  # nobody counts here
-        for _ in range(RELEASES):
-            core._outputs.put_nowait((EngineCoreOutputs(0, [EngineCoreOutput("r", [1])] * STREAMS), 0.0))
+        had, queue = 0, OutputQueue(lambda device, at_s: delivered.append((device, at_s)))
+        for release in range(RELEASES):
+            queue.put(EngineCoreOutputs(0, [EngineCoreOutput("r", [1])] * STREAMS), float(release))
 
         async def another() -> None:
             nonlocal had
@@ -27,9 +27,12 @@ def test_others_have_a_turn_between_a_few_releases() -> None:
         other = asyncio.ensure_future(another())
         seen = 0
         while seen < RELEASES * STREAMS:
-            seen += len((await core.get_output_async()).outputs)
+            seen += len((await queue.get()).outputs)
         other.cancel()
         assert seen == RELEASES * STREAMS
         return had
 
     assert asyncio.run(turns()) >= RELEASES // A_TURN
+    # Of the last ones it is told with what comes next.
+    assert delivered == [(0, float(release)) for release in range(len(delivered))]
+    assert len(delivered) >= RELEASES - A_TURN

@@ -1,0 +1,134 @@
+"""The sockets by which an engine of vLLM's and its front end reach each other; the front end has bound them."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+import zmq
+import zmq.asyncio
+from vllm.v1.engine import EngineCoreOutputs, EngineCoreReadyResponse
+from vllm.v1.engine.utils import EngineHandshakeMetadata
+from vllm.v1.serial_utils import MsgpackEncoder
+from zmq.utils.monitor import recv_monitor_message
+
+from serving.cluster.streams.sockets import MOST_BYTES
+
+# vLLM's name for the only engine of a front end: its index, as two bytes.
+IDENTITY = (0).to_bytes(2, "little")
+LINGER_MS = 1000
+
+Take = Callable[["ApiServer", list[bytes]], None]
+
+
+class ApiServer:
+    """One of a front end's API servers: its requests come on the running loop, its outputs are sent without waiting."""
+
+    def __init__(self, requests: str, outputs: str) -> None:
+        """The addresses of its two sockets."""
+        self._requests, self._outputs = _connect(zmq.DEALER, requests), _connect(zmq.PUSH, outputs)
+        self._encoder = MsgpackEncoder()
+        self._loop = asyncio.get_running_loop()
+        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._monitor: zmq.Socket[bytes] = self._requests.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._readers: list[int] = []
+        self._watch(self._monitor, self._notice)
+
+    def greet(self, ready: EngineCoreReadyResponse) -> None:
+        """Say that there is an engine: from then on it can be sent requests."""
+        self._requests.send(msgspec.msgpack.encode(ready))
+
+    def listen(self, take: Take) -> None:
+        """Hand over each message from now on."""
+        self._watch(self._requests, lambda: self._drain(take))
+
+    def send(self, outputs: EngineCoreOutputs) -> None:
+        """Send what a step gave, or an answer."""
+        if not self._outputs.closed:
+            self._outputs.send_multipart(self._encoder.encode(outputs), copy=False)
+
+    async def gone(self) -> None:
+        """Wait until it has ended."""
+        await self._gone
+
+    def close(self) -> None:
+        """Drop the connection, and what was not delivered over it."""
+        for descriptor in self._readers:
+            self._loop.remove_reader(descriptor)
+        self._requests.disable_monitor()
+        for socket in (self._requests, self._outputs):
+            socket.close(linger=0)
+
+    def _watch(self, socket: "zmq.Socket[bytes]", read: Callable[[], None]) -> None:
+        self._readers.append(int(socket.get(zmq.FD)))
+        self._loop.add_reader(self._readers[-1], read)
+        # The descriptor tells of the first of several messages only.
+        self._loop.call_soon(read)
+
+    def _drain(self, take: Take) -> None:
+        while not self._requests.closed:
+            try:
+                frames = self._requests.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            take(self, frames)
+
+    def _notice(self) -> None:
+        while not self._monitor.closed:
+            try:
+                event = recv_monitor_message(self._monitor, zmq.NOBLOCK)["event"]
+            except zmq.Again:
+                return
+            if event == zmq.EVENT_DISCONNECTED and not self._gone.done():
+                self._gone.set_result(None)
+
+
+async def shake_hands(address: str, ready: EngineCoreReadyResponse) -> list[ApiServer]:
+    """Wait for the front end at an address, and be its engine; its API servers."""
+    context = zmq.asyncio.Context(zmq.Context.instance())
+    while True:
+        with context.socket(zmq.DEALER) as greeting:
+            greeting.setsockopt(zmq.IDENTITY, IDENTITY)
+            greeting.setsockopt(zmq.LINGER, 0)
+            greeting.setsockopt(zmq.MAXMSGSIZE, MOST_BYTES)
+            answer = await _greeted(greeting, address)
+            if answer is None:
+                continue
+            where = msgspec.msgpack.decode(answer, type=EngineHandshakeMetadata).addresses
+            servers = [ApiServer(*sockets) for sockets in zip(where.inputs, where.outputs, strict=True)]
+            for server in servers:
+                server.greet(ready)
+            greeting.setsockopt(zmq.LINGER, LINGER_MS)
+            await greeting.send(_said("READY"))
+            return servers
+
+
+async def _greeted(greeting: zmq.asyncio.Socket, address: str) -> bytes | None:
+    """Greet whoever is, or will be, at an address; its answer, or None if it has ended before. It may take its time,
+    and must not be greeted twice."""
+    monitor = greeting.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+    greeting.connect(address)
+    await greeting.send(_said("HELLO"))
+    answer, gone = asyncio.ensure_future(greeting.recv()), asyncio.ensure_future(monitor.recv_multipart())
+    try:
+        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+        return bytes(answer.result()) if answer.done() else None
+    finally:
+        answer.cancel()
+        gone.cancel()
+        greeting.disable_monitor()
+
+
+def _said(status: str) -> bytes:
+    # As of an engine on another host: it was not started by the front end, and starts none itself.
+    return msgspec.msgpack.encode({"status": status, "local": False, "headless": True})
+
+
+def _connect(kind: int, address: str) -> "zmq.Socket[bytes]":
+    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
+    socket.set(zmq.RCVHWM, 0)
+    socket.set(zmq.SNDHWM, 0)
+    socket.set(zmq.MAXMSGSIZE, MOST_BYTES)
+    if kind == zmq.DEALER:
+        socket.set(zmq.IDENTITY, IDENTITY)
+    socket.connect(address)
+    return socket

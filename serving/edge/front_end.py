@@ -1,0 +1,198 @@
+"""A front end of vLLM's in another process, which takes the emulated devices for its engine.
+
+It is vLLM's own, unmodified: `vllm serve MODEL --data-parallel-size 1 --data-parallel-size-local 0` waits for an
+engine, and this is one. The protocol is vLLM's (`vllm/v1/engine/{core,core_client,utils}.py`): a handshake, then
+requests, aborts and utility calls in over one socket for each of its API servers, and `EngineCoreOutputs` out over
+another.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from vllm.config import VllmConfig
+from vllm.v1.engine import (
+    EngineCoreOutput,
+    EngineCoreOutputs,
+    EngineCoreReadyResponse,
+    EngineCoreRequest,
+    EngineCoreRequestType,
+    FinishReason,
+    UtilityOutput,
+)
+from vllm.v1.metrics.stats import PrefillStats, SchedulerStats
+from vllm.v1.serial_utils import MsgpackDecoder, UtilityResult
+from vllm.version import __version__ as VLLM_VERSION  # as vLLM calls it
+
+from serving.edge.engine_core import PacedCore
+from serving.edge.engine_sockets import ApiServer, shake_hands
+from serving.process.logs import fields
+from serving.types import Dropped
+
+log = logging.getLogger("foreserve")
+
+# How often a front end is told how many requests run and wait, in real seconds.
+STATS_S = 0.25
+# What a front end asks of an engine by itself, and what is so here.
+SAID: dict[str, Any] = {
+    "get_supported_tasks": ("generate",),
+    "is_sleeping": False,
+    "is_scheduler_paused": False,
+    "reset_prefix_cache": True,
+    "reset_mm_cache": None,
+    "reset_encoder_cache": None,
+}
+
+
+class FrontEnd:
+    """Joins the front end at an address, serves its requests, and waits for the next one there when it is gone.
+
+    Its requests come without headers, and an engine can refuse none but with an error: so none is judged, and they wait
+    as in vLLM.
+    """
+
+    def __init__(self, address: str, core: PacedCore, ready: EngineCoreReadyResponse) -> None:
+        """`address`: where it shakes hands, as ZeroMQ writes it. `ready`: what it is told of its engine."""
+        self._address, self._core, self._ready = address, core, ready
+        self._requests, self._others = MsgpackDecoder(EngineCoreRequest), MsgpackDecoder()
+        self._servers: list[ApiServer] = []
+        self._server_of: dict[str, ApiServer] = {}
+        self._prompts: dict[str, int] = {}
+        self._adding: set[asyncio.Task[None]] = set()
+        self._told_s = 0.0
+
+    async def run(self) -> None:
+        """Serve one front end after the other, until cancelled."""
+        more = fields(front_end=self._address)
+        while True:
+            try:
+                self._servers = await shake_hands(self._address, self._ready)
+                for server in self._servers:
+                    server.listen(self._take)
+                log.info("The vLLM front end at %s has joined.", self._address, extra=more)
+                await self._servers[0].gone()
+                log.warning(
+                    "The vLLM front end at %s is gone, and its requests are dropped.", self._address, extra=more
+                )
+            finally:
+                self._part()
+
+    def _part(self) -> None:
+        for task in self._adding:
+            task.cancel()
+        self._core.cancel(list(self._server_of))
+        self._server_of.clear()
+        self._prompts.clear()
+        for server in self._servers:
+            server.close()
+        self._servers = []
+
+    def _take(self, server: ApiServer, frames: list[bytes]) -> None:
+        """Take a message in; what is none of this protocol's is dropped and told of."""
+        try:
+            kind = EngineCoreRequestType(frames[0])
+            if kind is EngineCoreRequestType.ADD:
+                task = asyncio.create_task(self._add(server, self._requests.decode(frames[1:])))
+                self._adding.add(task)
+                task.add_done_callback(self._adding.discard)
+            elif kind is EngineCoreRequestType.ABORT:
+                self._abort(self._others.decode(frames[1:]))
+            elif kind is EngineCoreRequestType.UTILITY:
+                _, call_id, method, _ = self._others.decode(frames[1:])
+                server.send(EngineCoreOutputs(utility_output=answered(call_id, method)))
+        except Exception as error:
+            self._core.devices.observer.on_dropped("front end", Dropped(1, f"{type(error).__name__}: {error}"))
+
+    async def _add(self, server: ApiServer, request: EngineCoreRequest) -> None:
+        id = request.request_id
+        try:
+            if id in self._server_of:
+                raise ValueError(f"There is a request {id!r} already.")
+            self._server_of[id] = server
+            self._prompts[id] = len(request.prompt_token_ids or ())
+            await self._core.add_request_async(request, self.deliver)
+        except Exception as error:
+            # Nobody else's request is any the worse for it.
+            log.error("A request of the vLLM front end cannot be served: %s", error)
+            self._forget([id])
+            output = EngineCoreOutput(id, [], finish_reason=FinishReason.ERROR, stop_reason=str(error))
+            server.send(EngineCoreOutputs(outputs=[output], finished_requests={id}))
+
+    def _abort(self, ids: list[str]) -> None:
+        known = [id for id in ids if id in self._server_of]
+        self._forget(known)
+        self._core.cancel(known)
+
+    def deliver(self, outputs: list[EngineCoreOutput]) -> None:
+        """Hand over what a release gives requests of this front end."""
+        by_server: dict[int, tuple[ApiServer, list[EngineCoreOutput]]] = {}
+        for output in outputs:
+            if server := self._server_of.get(output.request_id):
+                if (prompt := self._prompts.pop(output.request_id, None)) is not None:
+                    output.prefill_stats = PrefillStats(num_prompt_tokens=prompt, num_computed_tokens=prompt)
+                by_server.setdefault(id(server), (server, []))[1].append(output)
+        ended = [output.request_id for output in outputs if output.finish_reason is not None]
+        self._forget(ended)
+        stats = self._stats() if ended or time.monotonic() - self._told_s > STATS_S else None
+        for server, those in by_server.values():
+            finished = {output.request_id for output in those if output.finish_reason is not None} or None
+            server.send(EngineCoreOutputs(outputs=those, scheduler_stats=stats, finished_requests=finished))
+
+    def _stats(self) -> SchedulerStats:
+        """How the devices are, all together, as vLLM's scheduler says it."""
+        self._told_s = time.monotonic()
+        running = sum(flight.started_s is not None for flight in self._core.flights)
+        waiting = len(self._core.flights) - running
+        return SchedulerStats(num_running_reqs=running, num_waiting_reqs=waiting, kv_cache_usage=self._core.kv_usage)
+
+    def _forget(self, ids: list[str]) -> None:
+        for id in ids:
+            self._server_of.pop(id, None)
+            self._prompts.pop(id, None)
+
+
+def answered(call_id: int, method: str) -> UtilityOutput:
+    """The answer to a utility call."""
+    if method in SAID:
+        return UtilityOutput(call_id, result=UtilityResult(SAID[method]))
+    return UtilityOutput(call_id, failure_message=f"An emulated device does not know the call {method!r}.")
+
+
+def described(config: VllmConfig, kv_capacity_tokens: int) -> EngineCoreReadyResponse:
+    """What a front end is told of its engine: the devices together, of which it sees one."""
+    cache, scheduler, parallel = config.cache_config, config.scheduler_config, config.parallel_config
+    return EngineCoreReadyResponse(
+        max_model_len=config.model_config.max_model_len,
+        num_gpu_blocks=kv_capacity_tokens // cache.block_size,
+        block_size=cache.block_size,
+        dp_stats_address=None,
+        dtype=str(config.model_config.dtype).removeprefix("torch."),
+        vllm_version=VLLM_VERSION,
+        world_size=parallel.world_size,
+        data_parallel_size=1,
+        tensor_parallel_size=parallel.tensor_parallel_size,
+        pipeline_parallel_size=parallel.pipeline_parallel_size,
+        decode_context_parallel_size=parallel.decode_context_parallel_size,
+        data_parallel_rank=0,
+        max_num_seqs=scheduler.max_num_seqs,
+        max_num_batched_tokens=scheduler.max_num_batched_tokens,
+        instance_id=config.instance_id,
+        supports_lora=False,
+        max_loras=0,
+        kv_cache_size_tokens=kv_capacity_tokens,
+    )
+
+
+@contextlib.asynccontextmanager
+async def joined(address: str, core: PacedCore, ready: EngineCoreReadyResponse) -> AsyncIterator[None]:
+    """Serve the front end at an address for as long as the context lasts."""
+    task = asyncio.create_task(FrontEnd(address, core, ready).run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
