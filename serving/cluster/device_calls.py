@@ -1,9 +1,14 @@
 """What the edge says to a device and to its scheduler while both are up."""
 
-from serving.cluster.streams.async_rpc import AsyncRpcClient
-from serving.cluster.streams.sockets import Address
+from typing import TYPE_CHECKING
+
 from serving.scheduler.config import Limits
 from serving.types import Request
+
+# Whoever only looks at a device's node needs no Ray.
+if TYPE_CHECKING:
+    from serving.cluster.streams.async_rpc import AsyncRpcClient
+    from serving.cluster.streams.sockets import Address
 
 
 class DeviceCalls:
@@ -13,8 +18,10 @@ class DeviceCalls:
         self._device: AsyncRpcClient | None = None
         self._scheduler: AsyncRpcClient | None = None
 
-    def connect(self, device: Address, scheduler: Address) -> None:
+    def connect(self, device: "Address", scheduler: "Address") -> None:
         """Speak to these from now on, on the running loop."""
+        from serving.cluster.streams.async_rpc import AsyncRpcClient
+
         self.close()
         self._device, self._scheduler = AsyncRpcClient(device), AsyncRpcClient(scheduler)
 
