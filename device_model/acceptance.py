@@ -1,6 +1,6 @@
 """ELMoE-3D's acceptance rates by model, scheme, HB size and batch (Table 3), between its points and beyond them."""
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import log2
 from typing import NamedTuple
 
@@ -9,8 +9,8 @@ import numpy as np
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
 from device_model.specs.measured import POOLS, MeasuredRates
+from device_model.specs.published import CONTEXT, PublishedRates, read_published
 from device_model.specs.spec import DeviceError
-from device_model.specs.table3 import CONTEXT, read_cells
 from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepPlan
 from device_model.tiered import TieredDevice
@@ -144,9 +144,9 @@ def _axes() -> tuple[list[float], list[int]]:
     return sorted({key[2] for key in _table()}), sorted({key[3] for key in _table()})
 
 
-@lru_cache(maxsize=1)
-def _table() -> dict[tuple[str, str, float, int], float]:
-    return {(cell.model, cell.draft, cell.hb_gb, cell.batch): cell.alpha for cell in read_cells()}
+@cache
+def _table() -> PublishedRates:
+    return read_published()
 
 
 @lru_cache(maxsize=64)

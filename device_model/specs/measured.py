@@ -1,13 +1,12 @@
 """Acceptance rates that were measured on a model, by the share of its experts that drafts could use, and the batch."""
 
-import csv
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import log2
 from pathlib import Path
 
 import numpy as np
 
+from device_model.specs.rates_file import number, read_rows
 from device_model.specs.spec import DeviceError, SpecError
 from device_model.specs.spec_file import SPECS
 
@@ -41,34 +40,14 @@ class MeasuredRates:
 
 def read_measured(path: Path = BUNDLED) -> MeasuredRates:
     """The rates of a file with the columns `COLUMNS`. SpecError names file, line and column of what is wrong."""
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = csv.DictReader(line for line in file if not line.startswith("#"))
-            if tuple(rows.fieldnames or ()) != COLUMNS:
-                raise SpecError(f"{path}: its columns are {rows.fieldnames}; required are {', '.join(COLUMNS)}.")
-            return _rates(list(rows), path)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SpecError(f"{path} can't be read; allowed is a CSV file in UTF-8: {error}.") from None
-
-
-def _rates(rows: list[dict[str, str]], path: Path) -> MeasuredRates:
     points: dict[str, dict[tuple[float, int], float]] = {}
     depths = set()
-    for number, row in enumerate(rows, 1):
-        where = f"{path}, point {number}"
-        at = _number(row, "share", where, lambda v: 0 < v <= 1), int(_number(row, "batch", where, lambda v: v >= 1))
-        points.setdefault(row["pool"], {})[at] = _number(row, "alpha", where, lambda v: 0 <= v <= 1)
-        depths.add(int(_number(row, "depth", where, lambda v: v >= 1)))
+    for count, row in enumerate(read_rows(path, COLUMNS), 1):
+        where = f"{path}, point {count}"
+        share = number(row, "share", where, lambda v: 0 < v <= 1)
+        batch = int(number(row, "batch", where, lambda v: v >= 1 and v.is_integer()))
+        points.setdefault(row["pool"], {})[share, batch] = number(row, "alpha", where, lambda v: 0 <= v <= 1)
+        depths.add(int(number(row, "depth", where, lambda v: v >= 1 and v.is_integer())))
     if len(depths) != 1:
         raise SpecError(f"{path}: depth is {sorted(depths)}; allowed is one and the same for all points.")
     return MeasuredRates(depths.pop(), points)
-
-
-def _number(row: dict[str, str], column: str, where: str, accepts: Callable[[float], bool]) -> float:
-    try:
-        value = float(row[column])
-    except (TypeError, ValueError):
-        value = float("nan")
-    if not accepts(value):
-        raise SpecError(f"{where}: {column} is {row[column]!r}; allowed is a number in its range.")
-    return value

@@ -2,9 +2,9 @@
 
 from device_model.acceptance import batch_plan
 from device_model.load import make_device
-from device_model.specs.table3 import Cell
 from device_model.step import StepPlan
 from device_model.validation.cells import drafting_device, setup_of
+from device_model.validation.table3 import Cell
 
 
 def arithmetic(cell: Cell, mode: str, reference: float) -> str:

@@ -10,9 +10,9 @@ from scipy.optimize import least_squares  # type: ignore[import-untyped]  # has 
 
 from device_model.setup import Setup
 from device_model.specs.calibrated import Locality, Speculation
-from device_model.specs.table3 import Cell
 from device_model.step import FloatArray
 from device_model.validation.cells import predict, setup_of
+from device_model.validation.table3 import Cell
 
 DEVICE = "elmoe3d"  # the file of what holds for all models
 # How a speedup in SD mode counts beside one in AR mode: it rests on more that is not published.

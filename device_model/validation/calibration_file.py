@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from device_model.specs.table3 import Cell
 from device_model.validation.calibration import CHOSEN, DEVICE, Fit
 from device_model.validation.errors import Errors, errors_of, predicted
+from device_model.validation.table3 import Cell
 
 
 def write_calibration(fit: Fit, cells: Sequence[Cell], source: str, date: str, folder: Path) -> list[Path]:

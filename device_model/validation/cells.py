@@ -5,9 +5,9 @@ from functools import lru_cache
 from device_model.acceptance import batch_plan
 from device_model.load import load_setup, make_device
 from device_model.setup import Setup
-from device_model.specs.table3 import SCHEMES, Cell
 from device_model.step import DraftShape, StepPlan
 from device_model.tiered import TieredDevice
+from device_model.validation.table3 import SCHEMES, Cell
 
 
 def setup_of(cell: Cell) -> Setup:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from device_model.setup import Setup
-from device_model.specs.table3 import Cell
 from device_model.validation.cells import predict
+from device_model.validation.table3 import Cell
 
 
 class Predicted(NamedTuple):

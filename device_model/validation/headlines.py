@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from device_model.load import load_setup
-from device_model.specs.table3 import Cell
 from device_model.validation.best_mode import PerToken, best
 from device_model.validation.errors import Predicted
+from device_model.validation.table3 import Cell
 
 TARGETS = ("Qwen3-30B-A3B", "GLM-4.7-Flash", "DeepSeek-V2-Lite", "GPT-OSS-20B")
 BATCHES = (1, 4, 8, 16)

@@ -12,8 +12,8 @@ from device_model.experts.locality import fit, in_lanes, law, lru_hit_rate, runs
 from device_model.experts.route_map import RouteMap, Routers
 from device_model.experts.touched import PassTokens
 from device_model.load import load_setup
-from device_model.specs.table3 import TABLE3
 from device_model.step import IntArray
+from device_model.validation.table3 import TABLE3
 from serving.lab.corpus import corpus
 from serving.presentation.table import Table
 from serving.presentation.wide_console import wide_console

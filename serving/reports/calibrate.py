@@ -6,10 +6,10 @@ from pathlib import Path
 from rich.console import Console
 
 from device_model.specs.spec_file import SPECS
-from device_model.specs.table3 import TABLE3, read_cells
 from device_model.validation.calibration import calibrate
 from device_model.validation.calibration_file import write_calibration
 from device_model.validation.errors import errors_of, predicted
+from device_model.validation.table3 import TABLE3, read_cells
 from serving.process.output_folder import make_folder
 from serving.usage_error import UsageError
 

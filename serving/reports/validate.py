@@ -8,10 +8,10 @@ from typing import Any
 
 from rich.console import Console
 
-from device_model.specs.table3 import TABLE3, Cell, read_cells
 from device_model.validation.cells import setup_of
 from device_model.validation.errors import Errors, Predicted, errors_of, predicted
 from device_model.validation.headlines import Headline, HeadlinePoint, headlines, points
+from device_model.validation.table3 import TABLE3, Cell, read_cells
 from serving.presentation.table import Table
 from serving.presentation.wide_console import wide_console
 from serving.usage_error import UsageError

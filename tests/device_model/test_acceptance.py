@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from device_model.acceptance import acceptance, acceptance_of, batch_plan
 from device_model.specs.spec import DeviceError
-from device_model.specs.table3 import SCHEMES as CELL_SCHEMES
-from device_model.specs.table3 import TABLE3 as TABLE
 from device_model.step import StepPlan
+from device_model.validation.table3 import SCHEMES as CELL_SCHEMES
+from device_model.validation.table3 import TABLE3 as TABLE
 from tests.device_model.speculating import device
 
 with TABLE.open(encoding="utf-8", newline="") as file:

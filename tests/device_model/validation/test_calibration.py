@@ -9,10 +9,10 @@ import pytest
 from device_model.load import load_setup
 from device_model.specs.calibrated import Locality, Speculation
 from device_model.specs.spec_file import SPECS, read_named
-from device_model.specs.table3 import read_cells
 from device_model.validation.calibration import OF_DEVICE, OF_MODEL, calibrate
 from device_model.validation.calibration_file import write_calibration
 from device_model.validation.errors import errors_of, predicted
+from device_model.validation.table3 import read_cells
 
 MODEL = "deepseek-v2-lite"
 CELLS = [

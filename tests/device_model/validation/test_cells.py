@@ -4,8 +4,8 @@ import pytest
 
 from device_model.load import load_setup
 from device_model.specs.spec import SpecError
-from device_model.specs.table3 import COLUMNS, TABLE3, Cell, read_cells
 from device_model.validation.cells import predict
+from device_model.validation.table3 import COLUMNS, TABLE3, Cell, read_cells
 
 HEAD = ",".join(COLUMNS)
 GOOD = "4,Qwen3-30B-A3B,EAGLE3,1,0.33,2.83,2.66"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from device_model.load import load_setup
-from device_model.specs.table3 import read_cells
 from device_model.validation.errors import errors_of, predicted
+from device_model.validation.table3 import read_cells
 
 ROWS = [predicted(cell, load_setup(cell.hardware, cell.model)) for cell in read_cells()]
 TARGETS = sorted({row.cell.target for row in ROWS})

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from device_model.specs.table3 import COLUMNS, TABLE3
+from device_model.validation.table3 import COLUMNS, TABLE3
 from serving.cli.main import make_parser
 
 HEAD = ",".join(COLUMNS)

@@ -5,8 +5,8 @@ from statistics import mean
 from typing import NamedTuple
 
 from device_model.load import load_device
-from device_model.specs.table3 import Cell, read_cells
 from device_model.tiered import TieredDevice
+from device_model.validation.table3 import Cell, read_cells
 
 HOTNESS_GAIN = 1.22
 """ELMoE-3D, 7.3 B: "~22% higher acceptance than random selection", in accepted length, GLM-4.7-Flash on MT-Bench."""

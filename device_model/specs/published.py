@@ -1,0 +1,33 @@
+"""Acceptance rates that ELMoE-3D publishes, by model, draft scheme, HB size and batch: its Table 3 without speedups."""
+
+from collections.abc import Mapping
+from math import inf, prod
+from pathlib import Path
+
+from device_model.specs.rates_file import number, read_rows
+from device_model.specs.spec import SpecError
+from device_model.specs.spec_file import SPECS
+
+ELMOE3D = SPECS / "acceptance" / "elmoe3d.csv"
+CONTEXT = 1024
+"""Tokens that they are published for ("We use 1k sequence length for baseline", 7)."""
+COLUMNS = ("model", "scheme", "hb_gb", "batch", "alpha")
+
+PublishedRates = Mapping[tuple[str, str, float, int], float]
+"""Accepted draft tokens over depth, by the model's spec file, scheme ("EAGLE3"), HB size in GB and batch."""
+
+
+def read_published(path: Path = ELMOE3D) -> PublishedRates:
+    """The rates of a file with the columns `COLUMNS`, one for each combination of what stands in the first four.
+
+    SpecError names the file and what is wrong with it.
+    """
+    rates: dict[tuple[str, str, float, int], float] = {}
+    for count, row in enumerate(read_rows(path, COLUMNS), 1):
+        where = f"{path}, point {count}"
+        hb_gb = number(row, "hb_gb", where, lambda v: 0 < v < inf)
+        batch = int(number(row, "batch", where, lambda v: v >= 1 and v.is_integer()))
+        rates[row["model"], row["scheme"], hb_gb, batch] = number(row, "alpha", where, lambda v: 0 <= v <= 1)
+    if not rates or len(rates) != prod(len(set(axis)) for axis in zip(*rates, strict=True)):
+        raise SpecError(f"{path} has {len(rates)} points; required is one for each model, scheme, HB size and batch.")
+    return rates
