@@ -12,7 +12,7 @@ from device_model.specs.measured import POOLS, MeasuredRates
 from device_model.specs.published import CONTEXT, PublishedRates, read_published
 from device_model.specs.spec import DeviceError
 from device_model.speculation import accepted_at
-from device_model.step import DraftShape, StepPlan
+from device_model.step import StepPlan
 from device_model.tiered import TieredDevice
 from device_model.work import StepWork
 
@@ -89,18 +89,6 @@ def measured_of(device: RooflineDevice, plan: StepPlan, rates: MeasuredRates) ->
     alpha = rates.alpha(pool, share, work.decoding)
     depth = draft.shape.depth
     return Acceptance(accepted_at(alpha, rates.depth, depth) / depth)
-
-
-def accepted_of(device: RooflineDevice, plan: StepPlan, shape: DraftShape, rates: MeasuredRates | None = None) -> float:
-    """Draft tokens accepted of a sequence of `plan` that decodes, on average, if it drafts with `shape`: by `rates`
-    that were measured, or by the published ones.
-
-    Along a chain whose rate is that of the calibrated depth, for a tree that `Draft.shape_at` made. ValueError as
-    `acceptance_of`.
-    """
-    draft, _ = _drafting(device, plan)
-    found = acceptance_of(device, plan) if rates is None else measured_of(device, plan, rates)
-    return accepted_at(found.alpha, draft.shape.depth, shape.depth)
 
 
 def _drafting(device: RooflineDevice, plan: StepPlan) -> tuple[Draft, StepWork]:

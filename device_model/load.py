@@ -4,15 +4,12 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-import numpy as np
-
 from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
-from device_model.experts.draft_pools import HotPool, RandomPool
 from device_model.experts.fidelity import TracedCache
 from device_model.experts.hot_pool import HotExperts
-from device_model.experts.residency import Lru, Residency
+from device_model.experts.residency import Lru
 from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import TopicUsage
 from device_model.setup import Setup
@@ -68,9 +65,9 @@ def load_setup(hardware: str, model: str) -> Setup:
     )
 
 
-def trace_experts(device: RooflineDevice, draft: str | None = None, seed: int = 0) -> None:
-    """Give a device with an expert cache a real one in place of the analytic law: an LRU, or the pool of a `draft` that
-    has one ("elastic", "random", drawn from `seed`). Its plans must have routes from now on, and steps be committed.
+def trace_experts(device: RooflineDevice) -> None:
+    """Give a device with an expert cache a real one, an LRU, in place of the analytic law. Its plans must have routes
+    from now on, and steps be committed.
 
     DeviceError for a system or a model that has no experts in a cache.
     """
@@ -79,13 +76,7 @@ def trace_experts(device: RooflineDevice, draft: str | None = None, seed: int = 
         raise DeviceError(
             "Only systems with HB, serving a model with experts, have an expert cache that can be traced."
         )
-    layers, experts = model.expert_layers, model.experts
-    residency: Residency = Lru(layers, experts)
-    if draft == "elastic":
-        residency = HotPool(layers, experts)
-    elif draft == "random":
-        residency = RandomPool(layers, experts, 0, np.random.default_rng(seed))
-    device.cache = TracedCache(residency)
+    device.cache = TracedCache(Lru(model.expert_layers, model.experts))
 
 
 def know_topics(device: RooflineDevice, usage: TopicUsage) -> None:

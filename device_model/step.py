@@ -59,11 +59,6 @@ class StepPlan:
         pairs = np.array(sequences, dtype=np.int64).reshape(-1, 2)
         return StepPlan(pairs[:, 0], pairs[:, 1], draft)
 
-    @property
-    def decoding(self) -> bool:
-        """Tell whether every sequence computes just one token."""
-        return bool((self.new_tokens == 1).all())
-
 
 class Energy(NamedTuple):
     """Joules of one step, by component (ELMoE-3D, Fig. 15)."""
@@ -155,11 +150,11 @@ class StepCost(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepCosts:
-    """The costs of `k` coming steps of an unchanged batch, vectorised: a `table` [k, 15], and views of it.
+    """The costs of `k` coming steps of an unchanged batch, vectorised.
 
-    `latency_s` [k], `energy_j` [k, 5] in the order of `Energy`, `traffic_bytes` [k, 2] in the order of `Traffic`,
-    `expert_lookups` [k], `expert_hits` [k], `seconds` [k, 3] in the order of `Seconds`, which add up to the latency,
-    `stage_energy_j` [k, 2] in the order of `StageEnergy`, which add up to the energy.
+    `table` [k, 15] has in its columns the latency in seconds, the joules of `Energy` (5), the bytes of `Traffic` (2),
+    lookups and hits of experts, `Seconds` (3), which add up to the latency, and the joules of `StageEnergy` (2), which
+    add up to the energy. `latency_s` [k] and `energy_j` [k, 5] are views of it.
     """
 
     table: FloatArray
@@ -179,26 +174,6 @@ class StepCosts:
     @property
     def energy_j(self) -> FloatArray:
         return self.table[:, 1:6]
-
-    @property
-    def traffic_bytes(self) -> FloatArray:
-        return self.table[:, 6:8]
-
-    @property
-    def expert_lookups(self) -> FloatArray:
-        return self.table[:, 8]
-
-    @property
-    def expert_hits(self) -> FloatArray:
-        return self.table[:, 9]
-
-    @property
-    def seconds(self) -> FloatArray:
-        return self.table[:, 10:13]
-
-    @property
-    def stage_energy_j(self) -> FloatArray:
-        return self.table[:, 13:15]
 
     @property
     def first(self) -> StepCost:

@@ -1,14 +1,14 @@
 """Two fidelities of what HB holds of the experts, behind one interface.
 
-Analytic: the laws of `touched`, calibrated, that know numbers of tokens only. Trace: a real cache (`residency`,
-`draft_pools`) that is fed with the expert ids of each pass. Either answers what a pass would read without changing
-anything (`probe`), and carries it out (`commit`).
+Analytic: the laws of `touched`, calibrated, that know numbers of tokens only. Trace: a real cache (`residency`) that is
+fed with the expert ids of each pass. Either answers what a pass would read without changing anything (`probe`), and
+carries it out (`commit`).
 """
 
 from typing import NamedTuple, Protocol
 
 from device_model.arrays import Number, least
-from device_model.experts.residency import Reads, Residency, Routes
+from device_model.experts.residency import Lru, Reads
 from device_model.experts.touched import Experts, PassTokens
 from device_model.step import FloatArray, IntArray
 
@@ -44,10 +44,6 @@ class ExpertCache(Protocol):
         """The same, carried out."""
         ...
 
-    def record(self, routes: Routes) -> None:
-        """Take note of what the routers of a draft pass chose, before throttling."""
-        ...
-
 
 class Analytic:
     """Expected values: they have no state, so that carrying a pass out changes nothing."""
@@ -67,26 +63,18 @@ class Analytic:
     def commit(self, ask: CacheAsk) -> Reads:
         return self.probe(ask)
 
-    def record(self, routes: Routes) -> None:
-        pass
-
 
 class TracedCache:
     """A real cache. ValueError for a pass without routes, or with those of another model."""
 
-    def __init__(self, residency: Residency) -> None:
-        self._residency = residency
+    def __init__(self, lru: Lru) -> None:
+        self._lru = lru
 
     def probe(self, ask: CacheAsk) -> Reads:
-        return self._residency.probe(_routes(ask), int(ask.slices))
+        return self._lru.probe(_routes(ask), int(ask.slices))
 
     def commit(self, ask: CacheAsk) -> Reads:
-        return self._residency.commit(_routes(ask), int(ask.slices))
-
-    def record(self, routes: Routes) -> None:
-        record = getattr(self._residency, "record", None)
-        if record is not None:
-            record(routes)
+        return self._lru.commit(_routes(ask), int(ask.slices))
 
 
 def _routes(ask: CacheAsk) -> IntArray:

@@ -6,14 +6,14 @@
 
 A slice is one expert of one layer, in as many bits as HB holds of it: the whole expert for plain caching, its MSB
 slice for Elastic-SD. What a slice weighs, and that a hit on an MSB slice still reads its LSB slice from EXT (ELMoE-3D,
-Algorithm 1, line 25), is left to who asks. The pools that a draft is confined to are in `pools.py`.
+Algorithm 1, line 25), is left to who asks.
 
 HB is shared evenly over the layers that have experts. One LRU over all of them would be visited in the same turn by
 every pass, and a loop over more than a cache holds evicts exactly what it needs next: with room for 40 of 48 layers it
 would find nothing, even if every pass chose the same experts.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,20 +37,10 @@ class Reads(NamedTuple):
     written: float  # those missed that are written into HB as they stream by, and stay
 
 
-class Residency(Protocol):
-    """Which experts HB holds, while the KV cache leaves room for `slices` of them: a new number at each call (8)."""
-
-    def probe(self, routes: Routes, slices: int) -> Reads:
-        """What a pass with `routes` would read. Changes nothing."""
-        ...
-
-    def commit(self, routes: Routes, slices: int) -> Reads:
-        """Carry the pass out: what `probe` answers, and HB holds what the pass leaves there."""
-        ...
-
-
 class Lru:
     """A least-recently-used cache in each layer, starting empty (ELMoE-3D, 7: "cached in HB under an LRU policy").
+
+    HB has room for `slices` of experts: a new number at each call, as the KV cache grows and shrinks (8).
 
     A layer's routes are known before its experts are fetched, so these are read together: hits are those held before
     the pass, and of more misses than fit only those are written that will stay. More recent is what more tokens chose,
@@ -88,7 +78,7 @@ class Lru:
 
 
 def empty(layers: int, experts: int) -> IntArray:
-    """Recency, hotness or counts [layers, experts] of nothing yet. ValueError for a model without layers or experts."""
+    """The recency [layers, experts] of a cache that holds nothing. ValueError for a model without layers or experts."""
     if layers < 1 or experts < 1:
         raise ValueError(f"A model has at least one layer and one expert, not {layers} and {experts}.")
     return np.zeros((layers, experts), dtype=np.int64)
@@ -124,41 +114,29 @@ def shares(slices: int, layers: int) -> IntArray:
     return slices // layers + (np.arange(layers) < slices % layers).astype(np.int64)
 
 
-def after_pass(
-    recency: IntArray, counts: IntArray, rooms: IntArray, hotness: IntArray | int = 0
-) -> tuple[Reads, IntArray]:
+def after_pass(recency: IntArray, counts: IntArray, rooms: IntArray) -> tuple[Reads, IntArray]:
     """What a pass reads of a cache, and the cache after it. Pure; all arrays [layers, experts] but `rooms` [layers].
 
     `recency`: what is held, larger if used later; 0 is not held. `counts`: tokens that chose the slice in this pass.
-    Held is what was `hotness`, and of equally hot slices what was used last. Without hotness it is an LRU cache, and
-    a larger one always holds all that a smaller one does: the order of slices does not depend on the room.
+    A larger cache always holds all that a smaller one does: the order of slices does not depend on the room.
     """
-    before = _warmest(recency, hotness, rooms)
+    before = _latest(recency, rooms)
     held, touched = before > 0, counts > 0
     # Above all that is held, in the order of counts, then of lower ids; so two slices of a layer are never equal.
     experts = counts.shape[1]
     used_now = before.max() + counts * experts - np.arange(experts)
-    after = _warmest(np.where(touched, used_now, before), hotness, rooms)
+    after = _latest(np.where(touched, used_now, before), rooms)
     reads = Reads(float(touched.sum()), float((touched & held).sum()), float(((after > 0) & ~held).sum()))
     return reads, after
 
 
-def _warmest(recency: IntArray, hotness: IntArray | int, rooms: IntArray) -> IntArray:
-    """`recency` [layers, experts] where only the hottest, then latest, slices of each layer stay: `rooms` of them."""
+def _latest(recency: IntArray, rooms: IntArray) -> IntArray:
+    """`recency` [layers, experts] where only the latest slices of each layer stay: `rooms` of them.
+
+    No two that are held were used at once, so that a threshold tells them apart.
+    """
     if ((recency > 0).sum(axis=1) <= rooms).all():
         return recency
-    if isinstance(hotness, int):
-        return _latest(recency, rooms)
-    experts = recency.shape[1]
-    coldest_first = np.lexsort((recency, hotness * (recency > 0)), axis=-1)
-    fits = np.arange(experts) >= experts - rooms[:, None]
-    kept = np.zeros_like(recency)
-    np.put_along_axis(kept, coldest_first, np.take_along_axis(recency, coldest_first, axis=1) * fits, axis=1)
-    return kept
-
-
-def _latest(recency: IntArray, rooms: IntArray) -> IntArray:
-    """The same for equally hot slices: no two that are held were used at once, so that a threshold tells them apart."""
     experts = recency.shape[1]
     in_order = np.sort(recency, axis=1)
     oldest = np.take_along_axis(in_order, np.minimum(experts - rooms, experts - 1)[:, None], axis=1)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.acceptance import acceptance_of, accepted_of, measured_of
+from device_model.acceptance import acceptance_of, measured_of
 from device_model.specs.measured import read_measured
-from device_model.speculation import mean_accepted
+from device_model.speculation import accepted_at, mean_accepted
 from device_model.step import StepPlan
 from tests.device_model.speculating import AT_1K, batches, cost, crowds, decoding, device, devices
 
@@ -22,9 +22,16 @@ def depth_of(dev, share):
     return max(1, round(share * dev.draft.deepest))
 
 
-def yields(dev, batch, rates=None):
+def rate_of(dev, batch, rates):
+    """At the calibrated depth: measured, or published."""
     plan = StepPlan.of(*batch)
-    return [accepted_of(dev, plan, dev.draft.shape_at(d), rates) for d in range(1, dev.draft.deepest + 1)]
+    return acceptance_of(dev, plan) if rates is None else measured_of(dev, plan, rates)
+
+
+def yields(dev, batch, rates=None):
+    """Draft tokens accepted of a sequence that decodes, on average, of a draft of each depth."""
+    alpha = rate_of(dev, batch, rates).alpha
+    return [accepted_at(alpha, dev.draft.shape.depth, depth) for depth in range(1, dev.draft.deepest + 1)]
 
 
 @given(devices)
@@ -65,10 +72,8 @@ def test_a_deeper_draft_has_more_accepted_but_each_token_adds_less(dev, batch, r
 
 @given(devices, st.lists(decoding, min_size=1, max_size=8), RATES)
 def test_at_the_calibrated_depth_what_is_accepted_is_the_rate_of_it(dev, batch, rates):
-    plan = StepPlan.of(*batch)
-    rate = acceptance_of(dev, plan) if rates is None else measured_of(dev, plan, rates)
     depth = dev.draft.shape.depth
-    assert accepted_of(dev, plan, dev.draft.shape, rates) == pytest.approx(rate.alpha * depth)
+    assert yields(dev, batch, rates)[depth - 1] == pytest.approx(rate_of(dev, batch, rates).alpha * depth)
 
 
 def test_one_draft_is_accepted_with_the_rate_of_the_chain():
@@ -84,7 +89,7 @@ def test_a_depth_that_is_too_far_from_the_calibrated_one_is_refused(depth):
         draft.shape_at(depth)
 
 
-def test_there_is_nothing_to_accept_without_a_draft():
-    eagle = device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "eagle")
+@pytest.mark.parametrize("rates", [None, read_measured()])
+def test_there_is_nothing_to_accept_without_a_draft(rates):
     with pytest.raises(ValueError, match="without a draft"):
-        accepted_of(device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"), StepPlan.of(AT_1K), eagle.draft.shape)
+        rate_of(device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"), [AT_1K], rates)

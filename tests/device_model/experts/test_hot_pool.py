@@ -11,13 +11,13 @@ from device_model.experts.fidelity import CacheAsk, Placed
 from device_model.experts.hot_pool import HotExperts
 from device_model.experts.residency import shares
 from device_model.experts.route_map import Routers
-from device_model.experts.synthetic_routes import synthetic_routes
 from device_model.experts.topic_usage import UNKNOWN, TopicUsage, read_usage
 from device_model.experts.touched import PassTokens
 from device_model.load import know_topics, load_device, trace_experts
 from device_model.specs.spec import DeviceError
 from device_model.step import StepPlan
 from tests.device_model.experts.test_topic_usage import BUNDLED
+from tests.device_model.synthetic_routes import synthetic_routes
 
 USAGE = read_usage(BUNDLED)
 TOPICS = len(USAGE.topics)
@@ -232,7 +232,7 @@ def test_routes_are_counted_against_what_is_placed_and_commits_change_nothing():
     assert step.expert_lookups == read.sum() and step.expert_hits == pytest.approx((read & held).sum())
     traced.commit(plan)
     assert next(iter(traced.probe(plan))) == step
-    assert traced.probe(plan_of([(1, 1024, 4)] * 4, None, routes=routes)).expert_hits[0] == 0
+    assert traced.probe(plan_of([(1, 1024, 4)] * 4, None, routes=routes)).first.expert_hits == 0
 
 
 def test_the_expectation_is_what_routes_of_that_usage_find():

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.experts.draft_pools import HotPool, RandomPool
 from device_model.experts.residency import Lru, Reads, shares
 
 
@@ -16,16 +15,13 @@ class Trace(NamedTuple):
     layers: int
     experts: int
     passes: list  # of (routes [tokens, layers, top_k], slices)
-    seed: int
 
     @property
     def all_slices(self):
         return self.layers * self.experts
 
-    def residencies(self):
-        draw = np.random.default_rng(self.seed)
-        shape = self.layers, self.experts
-        return Lru(*shape), HotPool(*shape), RandomPool(*shape, self.passes[0][1], draw)
+    def cache(self):
+        return Lru(self.layers, self.experts)
 
 
 def drawn_routes(draw, tokens, layers, experts, top_k):
@@ -39,7 +35,7 @@ def traces(draw):
     steps = draw(st.lists(st.tuples(st.integers(0, 4), st.integers(0, layers * experts + 2)), min_size=1, max_size=12))
     numbers = np.random.default_rng(seed)
     passes = [(drawn_routes(numbers, tokens, layers, experts, top_k), slices) for tokens, slices in steps]
-    return Trace(layers, experts, passes, seed)
+    return Trace(layers, experts, passes)
 
 
 def touched(routes, layers, experts):
@@ -80,45 +76,42 @@ def test_the_lru_does_what_a_simple_one_does(trace):
             assert set(np.flatnonzero(held).tolist()) == set(lru.held)
 
 
-@given(traces(), st.booleans())
-def test_reads_keep_within_the_model_and_the_room_and_nothing_comes_in_unread(trace, drafting):
-    for residency in trace.residencies():
-        for routes, slices in trace.passes:
-            if drafting and isinstance(residency, HotPool):
-                residency.record(routes[::-1])
-            before, read = residency.held, touched(routes, trace.layers, trace.experts)
-            reads = residency.commit(routes, slices)
-            after = residency.held
-            assert reads.hits <= reads.touched == read.sum() <= trace.all_slices
-            assert reads.hits <= min(slices, (read & before).sum())
-            assert after.sum() <= slices
-            assert (after.sum(axis=1) <= shares(slices, trace.layers)).all()
-            assert not (after & ~(before | read)).any()
-            assert (after & ~before).sum() <= reads.written <= (after & read).sum()
+@given(traces())
+def test_reads_keep_within_the_model_and_the_room_and_nothing_comes_in_unread(trace):
+    cache = trace.cache()
+    for routes, slices in trace.passes:
+        before, read = cache.held, touched(routes, trace.layers, trace.experts)
+        reads = cache.commit(routes, slices)
+        after = cache.held
+        assert reads.hits <= reads.touched == read.sum() <= trace.all_slices
+        assert reads.hits <= min(slices, (read & before).sum())
+        assert after.sum() <= slices
+        assert (after.sum(axis=1) <= shares(slices, trace.layers)).all()
+        assert not (after & ~(before | read)).any()
+        assert (after & ~before).sum() <= reads.written <= (after & read).sum()
 
 
 @given(traces())
 def test_a_probe_changes_nothing_and_says_what_the_commit_will(trace):
-    for residency in trace.residencies():
-        for routes, slices in trace.passes:
-            residency.record(routes) if isinstance(residency, HotPool) else None
-            before = residency.held
-            for other_routes, other_slices in trace.passes:
-                residency.probe(other_routes, other_slices)
-            probed = residency.probe(routes, slices)
-            assert (residency.held == before).all()
-            assert residency.commit(routes, slices) == probed
+    cache = trace.cache()
+    for routes, slices in trace.passes:
+        before = cache.held
+        for other_routes, other_slices in trace.passes:
+            cache.probe(other_routes, other_slices)
+        probed = cache.probe(routes, slices)
+        assert (cache.held == before).all()
+        assert cache.commit(routes, slices) == probed
 
 
 @given(traces())
 def test_with_room_for_all_only_the_first_touch_misses(trace):
-    for residency in trace.residencies()[:2]:
-        seen = np.zeros((trace.layers, trace.experts), dtype=bool)
-        for routes, _ in trace.passes:
-            read = touched(routes, trace.layers, trace.experts)
-            reads = residency.commit(routes, trace.all_slices)
-            assert reads == (read.sum(), (read & seen).sum(), (read & ~seen).sum())
-            seen |= read
+    cache = trace.cache()
+    seen = np.zeros((trace.layers, trace.experts), dtype=bool)
+    for routes, _ in trace.passes:
+        read = touched(routes, trace.layers, trace.experts)
+        reads = cache.commit(routes, trace.all_slices)
+        assert reads == (read.sum(), (read & seen).sum(), (read & ~seen).sum())
+        seen |= read
 
 
 @given(traces(), st.integers(0, 5))
@@ -129,20 +122,12 @@ def test_a_larger_lru_holds_all_that_a_smaller_one_does(trace, more):
         assert not (small.held & ~large.held).any()
 
 
-@given(traces())
-def test_a_hot_pool_without_drafts_is_the_lru(trace):
-    cache, pool, _ = trace.residencies()
-    for routes, slices in trace.passes:
-        assert pool.commit(routes, slices) == cache.commit(routes, slices)
-        assert (pool.held == cache.held).all()
-
-
 def one_layer(*tokens):
     return np.array(tokens, dtype=np.int64)[:, None, :]
 
 
-def members(residency):
-    return np.flatnonzero(residency.held[0]).tolist()
+def members(cache):
+    return np.flatnonzero(cache.held[0]).tolist()
 
 
 def test_a_shrinking_lru_evicts_the_coldest_and_what_is_gone_stays_gone():
@@ -192,23 +177,21 @@ def test_experts_read_again_in_the_same_turn_are_found_although_not_all_fit():
     ],
 )
 def test_what_means_nothing_is_refused(routes, slices, said):
-    for residency in (Lru(1, 4), HotPool(1, 4), RandomPool(1, 4, 2, np.random.default_rng(0))):
-        before = residency.held
-        with pytest.raises(ValueError, match=said):
-            residency.probe(routes, slices)
-        with pytest.raises(ValueError, match=said):
-            residency.commit(routes, slices)
-        assert (residency.held == before).all()
-    if slices >= 0:
-        with pytest.raises(ValueError, match=said):
-            HotPool(1, 4).record(routes)
+    cache = Lru(1, 4)
+    cache.commit(one_layer([0, 2]), 2)
+    before = cache.held
+    with pytest.raises(ValueError, match=said):
+        cache.probe(routes, slices)
+    with pytest.raises(ValueError, match=said):
+        cache.commit(routes, slices)
+    assert (cache.held == before).all()
 
 
 def test_a_model_has_layers_and_experts():
     with pytest.raises(ValueError, match="at least one"):
         Lru(0, 4)
     with pytest.raises(ValueError, match="at least one"):
-        HotPool(4, 0)
+        Lru(4, 0)
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int16, np.uint64])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from device_model.experts.residency import tally
 from device_model.experts.route_map import RouteMap, Routers
-from device_model.experts.synthetic_routes import synthetic_routes, zipf_popularity
+from tests.device_model.synthetic_routes import synthetic_routes, zipf_popularity
 
 BUNDLED = Routers(layers=4, experts=64, top_k=8)
 TARGETS = {

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.experts.synthetic_routes import synthetic_routes, zipf_popularity
+from tests.device_model.synthetic_routes import synthetic_routes, zipf_popularity
 from tests.examples import examples
 
 
@@ -38,20 +38,3 @@ def test_synthetic_popularity_is_zipf_and_locality_is_as_asked():
             assert same == pytest.approx(repeat + (1 - repeat) * (popularity[layer] ** 2).sum(), abs=0.03)
     forever = synthetic_routes(popularity, 5, 4, 1.0, draw)
     assert (forever == forever[0]).all()
-
-
-@pytest.mark.parametrize(
-    ("popularity", "tokens", "top_k", "repeat", "said"),
-    [
-        (np.ones(4), 1, 1, 0.5, "layers, experts"),
-        (np.zeros((1, 4)), 1, 1, 0.5, "above 0"),
-        (np.ones((1, 4)), -1, 1, 0.5, "-1 tokens"),
-        (np.ones((1, 4)), 1, 5, 0.5, "choose 5 of 4"),
-        (np.ones((1, 4)), 1, 1, 1.5, "0 to 1"),
-    ],
-)
-def test_traces_that_mean_nothing_are_refused(popularity, tokens, top_k, repeat, said):
-    with pytest.raises(ValueError, match=said):
-        synthetic_routes(popularity, tokens, top_k, repeat, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="exponent"):
-        zipf_popularity(1, 4, float("nan"), np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""Routing traces made from two figures, popularity and locality, for tests and for calibrating against measured ones.
+"""Routing traces made from two figures, popularity and locality: a reference for what the laws expect.
 
     popularity = zipf_popularity(layers=48, experts=128, exponent=0.8, draw=draw)      # the model's, shared by requests
     requests = [synthetic_routes(popularity, 500, 8, repeat=0.4, draw=draw) for _ in range(16)]
@@ -16,12 +16,8 @@ from device_model.step import FloatArray
 def zipf_popularity(layers: int, experts: int, exponent: float, draw: np.random.Generator) -> FloatArray:
     """Probability of each expert [layers, experts], summing to 1 in a layer: 1 / rank^exponent, ranks drawn per layer.
 
-    An exponent of 0 makes all experts alike. ValueError for an empty shape, or an exponent negative or not finite.
+    An exponent of 0 makes all experts alike.
     """
-    if layers < 1 or experts < 1:
-        raise ValueError(f"A model has at least one layer and one expert, not {layers} and {experts}.")
-    if not 0 <= exponent < np.inf:
-        raise ValueError(f"A Zipf exponent is finite and 0 or more, not {exponent}.")
     weights = np.arange(1, experts + 1, dtype=np.float64) ** -exponent
     return draw.permuted(np.tile(weights / weights.sum(), (layers, 1)), axis=1)
 
@@ -34,9 +30,8 @@ def synthetic_routes(
     Each expert of the previous token is kept with the probability `repeat`, in each layer on its own; the places left
     are drawn by `popularity` [layers, experts], one after the other, without those taken. A dropped expert may be drawn
     again, so that neighbours share more than `repeat` of their experts: with repeat = 0 they share what popularity
-    makes them share. ValueError for figures out of range, or a popularity that is not above 0 throughout.
+    makes them share.
     """
-    _check(popularity, tokens, top_k, repeat)
     chances = np.log(popularity)
     routes = np.empty((tokens, len(popularity), top_k), dtype=np.int64)
     for token in range(tokens):
@@ -49,12 +44,3 @@ def synthetic_routes(
         routes[token] = np.argpartition(keys, -top_k, axis=1)[:, -top_k:]
         routes[token].sort(axis=-1)
     return routes
-
-
-def _check(popularity: FloatArray, tokens: int, top_k: int, repeat: float) -> None:
-    if popularity.ndim != 2 or not popularity.size or not ((popularity > 0) & (popularity < np.inf)).all():
-        raise ValueError("Popularity is [layers, experts] of finite numbers above 0.")
-    if tokens < 0 or not 1 <= top_k <= popularity.shape[1]:
-        raise ValueError(f"No trace has {tokens} tokens that choose {top_k} of {popularity.shape[1]} experts.")
-    if not 0 <= repeat <= 1:
-        raise ValueError(f"The probability to repeat an expert is 0 to 1, not {repeat}.")
