@@ -1,9 +1,18 @@
-"""The bits of nested weights as `bits` lays them out: the 4-bit MSB slice with the scale, and the rest."""
+"""The bits of nested weights (ELMoE-3D, 3.3 and 4.3): the 4-bit MSB slice with the scale in HB, and the rest in EXT."""
 
-from device_model.bits import bits_per_weight
 from device_model.specs.spec import Model
 
+GROUP = 32
+"""Weights that share a scale (7, "G32")."""
+SCALE_BITS = 16
 MSB_BITS = 4
+
+
+def bits_per_weight(bits: int) -> float:
+    """Memory of a weight of `bits` bits with its share of the scale: 8.5 for INT8, 4.5 for a 4-bit MSB slice."""
+    return bits + SCALE_BITS / GROUP
+
+
 DRAFT_BITS = bits_per_weight(MSB_BITS)
 
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.console import Console
 
-from device_model.experts.locality import fit, in_lanes, law, lru_hit_rate, runs, top_quarter, touched, usage
 from device_model.experts.route_map import RouteMap, Routers
 from device_model.experts.touched import PassTokens
 from device_model.load import load_setup
 from device_model.step import IntArray
 from device_model.validation.table3 import TABLE3
 from serving.lab.corpus import corpus
+from serving.lab.locality_of_routes import fit, in_lanes, law, lru_hit_rate, runs, top_quarter, touched, usage
 from serving.presentation.table import Table
 from serving.presentation.wide_console import wide_console
 from serving.process.output_folder import make_folder

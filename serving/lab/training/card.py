@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from device_model.experts.locality import top_quarter
+from serving.lab.locality_of_routes import top_quarter
 from serving.lab.training.curve import draw
 from serving.lab.training.evaluate import (
     DOCUMENTS,

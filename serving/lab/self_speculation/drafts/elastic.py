@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from device_model import bits
+from device_model.slices import bits_per_weight
+from serving.lab.self_speculation import bits
 from serving.lab.self_speculation.draft import Bits, DraftModel
 from serving.lab.self_speculation.weights import ModelWeights
 
@@ -43,7 +44,7 @@ class Elastic:
             weights = self._source.with_linears(lambda _name, _layer, matrix: _dedicated(matrix, width), head=True)
         else:
             weights = self._source.with_linears(self._sliced(ON_GRID[treatment], width), head=True)
-        own = bits.bits_per_weight(width)
+        own = bits_per_weight(width)
         return DraftModel(weights, Bits(own, own))
 
     def _quantised(self, name: str, layer: int, matrix: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from device_model.experts.locality import top_quarter
+from serving.lab.locality_of_routes import top_quarter
 from serving.lab.training.card import Facts, card
 from serving.lab.training.curve import draw
 from serving.lab.training.evaluate import (

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.experts.locality import fit, in_lanes, law, lru_hit_rate, runs, top_quarter, touched, usage
 from device_model.experts.residency import Lru
 from device_model.experts.route_map import Routers
 from device_model.experts.touched import PassTokens
 from device_model.load import load_setup
 from device_model.specs.calibrated import Locality, Speculation
+from serving.lab.locality_of_routes import fit, in_lanes, law, lru_hit_rate, runs, top_quarter, touched, usage
 from tests.device_model.synthetic_routes import synthetic_routes, zipf_popularity
 
 ROUTERS = Routers(layers=3, experts=16, top_k=2)

@@ -3,7 +3,7 @@
     int8 = quantize(weights)                                   # (..., K) -> values (..., K), scales (..., K / 32)
     slices = split(int8.values, 4)                             # MSB slice for HB, LSB slice for EXT
     draft = dequantize(augmented(slices), int8.scales)         # the MSB slice alone
-    target = dequantize(join(slices), int8.scales)             # both slices: the INT8 weight, exactly
+    target = dequantize(int8.values, int8.scales)              # both slices: the INT8 weight, exactly
 
 An INT8 weight w lies on a grid of 256 steps of its group's scale. Its MSB slice of b bits is the arithmetic shift
 w >> (8 - b) of its two's complement, signed and rounded towards minus infinity also where w is negative; its LSB slice
@@ -30,18 +30,16 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from device_model.slices import GROUP
+
 Int8Array = NDArray[np.int8]
 UInt8Array = NDArray[np.uint8]
 Int16Array = NDArray[np.int16]
-Int32Array = NDArray[np.int32]
 Float16Array = NDArray[np.float16]
 Float64Array = NDArray[np.float64]
 Number = TypeVar("Number", bound=np.generic)
 
-GROUP = 32
-"""Weights that share a scale (7, "G32")."""
 WEIGHT_BITS = 8
-SCALE_BITS = 16
 
 
 class Quantized(NamedTuple):
@@ -57,11 +55,6 @@ class Slices(NamedTuple):
     msb: Int8Array  # (..., K), signed, from -2^(bits-1) to 2^(bits-1) - 1
     lsb: UInt8Array  # (..., K), from 0 to 2^(8-bits) - 1
     bits: int  # width of the MSB slice, 3 to 8
-
-
-def bits_per_weight(bits: int) -> float:
-    """Memory of a weight of `bits` bits with its share of the scale: 8.5 for INT8, 4.5 for a 4-bit MSB slice."""
-    return bits + SCALE_BITS / GROUP
 
 
 def quantize(weights: NDArray[np.floating], bits: int = WEIGHT_BITS) -> Quantized:
@@ -97,11 +90,6 @@ def split(values: Int8Array, bits: int) -> Slices:
     return Slices(values >> low, values.view(np.uint8) & np.uint8(2**low - 1), bits)
 
 
-def join(slices: Slices) -> Int8Array:
-    """The INT8 weights that were split, exactly: left-aligned MSB slice, a 0 wired below it, plus the LSB slice."""
-    return (truncated(slices) + slices.lsb).astype(np.int8)
-
-
 def truncated(slices: Slices) -> Int16Array:
     """The MSB slice alone on the 8-bit grid, with zeros below it: never above the weight (4.3)."""
     return _left_aligned(slices, wired=0)
@@ -129,58 +117,6 @@ def rounded(values: Int8Array, bits: int) -> Int16Array:
     slice_ = (values.astype(np.int16) + half) >> low
     clipped: Int16Array = np.minimum(slice_, 2 ** (bits - 1) - 1) << low
     return clipped
-
-
-def pack(values: Int8Array | UInt8Array, width: int) -> UInt8Array:
-    """Slices of `width` bits (0 to 8) as memory holds them: (..., K) -> bytes (..., ceil(K width / 8)).
-
-    The first weight takes the highest bits; int8 is stored as two's complement. At 4 bits two weights share a byte.
-    ValueError for another type or width, and for a value that `width` bits do not hold.
-    """
-    if values.dtype not in (np.int8, np.uint8) or not 0 <= width <= WEIGHT_BITS:
-        raise ValueError(f"int8 and uint8 can be packed, with 0 to {WEIGHT_BITS} bits; not {values.dtype}, {width}.")
-    low, high = (-(2**width // 2), 2**width // 2 - 1) if values.dtype == np.int8 else (0, 2**width - 1)
-    if np.any(values < low) or np.any(values > high):
-        raise ValueError(f"A value does not fit into {width} bits, which hold {low} to {high}.")
-    fields = np.unpackbits(values.view(np.uint8)[..., None], axis=-1)[..., WEIGHT_BITS - width :]
-    return np.packbits(fields.reshape(*values.shape[:-1], values.shape[-1] * width), axis=-1)
-
-
-def unpack(packed: UInt8Array, width: int, length: int) -> UInt8Array:
-    """The `length` (K) unsigned fields of each row that were packed with `width`. For an MSB slice, see `signed`."""
-    fields = np.zeros((*packed.shape[:-1], length, WEIGHT_BITS), dtype=np.uint8)
-    stored = np.unpackbits(packed, axis=-1, count=length * width)
-    fields[..., WEIGHT_BITS - width :] = stored.reshape(*packed.shape[:-1], length, width)
-    return np.packbits(fields, axis=-1)[..., 0]
-
-
-def signed(fields: UInt8Array, width: int) -> Int8Array:
-    """Unsigned fields of `width` bits read as two's complement."""
-    low = WEIGHT_BITS - width
-    return (fields << low).view(np.int8) >> low
-
-
-def group_psums(values: NDArray[np.integer], activations: Int8Array) -> Int32Array:
-    """Integer products (rows, K / 32) of weights (rows, K) and activations (K,): a PSUM for each group.
-
-    A PSUM ends with the group, as the next one has another scale. It is at most 32 * 2^14 = 2^19, so int32 is exact.
-    """
-    psums: Int32Array = np.einsum("rgk,gk->rg", _in_groups(values), _in_groups(activations), dtype=np.int32)
-    return psums
-
-
-def sliced_psums(slices: Slices, activations: Int8Array) -> tuple[Int32Array, Int32Array]:
-    """PSUMs (rows, K / 32) of the MSB and of the LSB slice, both on the 8-bit grid; their sum is the INT8 product.
-
-    The two are computed apart, where HB and EXT bring the slices, and only they are exchanged, not weights (5.2).
-    """
-    return group_psums(truncated(slices), activations), group_psums(slices.lsb, activations)
-
-
-def matvec(psums: Int32Array, scales: Float16Array) -> Float64Array:
-    """Products (rows,) of the quantized weights and the integer activations: PSUMs of the groups times their scales."""
-    product: Float64Array = (psums * scales.astype(np.float64)).sum(axis=-1)
-    return product
 
 
 def _left_aligned(slices: Slices, wired: int) -> Int16Array:
