@@ -253,6 +253,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def _hand_over(self, sink: Sink | None, release: Release, outputs: list[EngineCoreOutput]) -> None:
         if sink is not None:
             sink(outputs)
+            self._note_delay(release.device, release.at_s)
         else:
             self._outputs.put(EngineCoreOutputs(release.device, outputs), release.at_s)
 
@@ -260,7 +261,8 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def kv_usage(self) -> float:
         """The share of all devices' KV caches that is in use, 0 to 1."""
         held = sum(node.device_limits.kv_capacity_tokens for node in self.devices.up)
-        return min(1.0, sum(self._kv_tokens[node.index] for node in self.devices.up) / held) if held else 0.0
+        busy = {flight.device for flight in self.flights}
+        return min(1.0, sum(self._kv_tokens[device] for device in busy) / held) if held else 0.0
 
     def _note_delay(self, device: int, at_s: float) -> None:
         self._observer.on_delivery(device, self.clock.late(at_s))

@@ -1,0 +1,199 @@
+"""Does vLLM's own front end, unmodified, take the emulated devices for its engine?"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import httpx
+import msgspec
+import openai
+import pytest
+import zmq
+import zmq.asyncio
+from vllm.v1.engine import EngineCoreOutputs, EngineCoreReadyResponse, UtilityOutput
+from vllm.v1.engine.utils import EngineHandshakeMetadata, EngineZmqAddresses
+from vllm.v1.serial_utils import MsgpackDecoder
+
+from serving.edge.engine_sockets import IDENTITY, ApiServer, shake_hands
+from serving.edge.front_end import answered
+from serving.edge.preflight import free_port
+from serving.process.server_process import Child, server
+from serving.scenario.scenario import BUNDLED
+
+MODEL, NAME = BUNDLED / "foreserve-tiny", "theirs"
+START_S, ENDED_S = 120.0, 30.0
+READY = EngineCoreReadyResponse(
+    max_model_len=64,
+    num_gpu_blocks=4,
+    block_size=16,
+    dp_stats_address=None,
+    dtype="float32",
+    vllm_version="any",
+    world_size=1,
+    data_parallel_size=1,
+    tensor_parallel_size=1,
+    pipeline_parallel_size=1,
+    decode_context_parallel_size=1,
+    data_parallel_rank=0,
+    max_num_seqs=1,
+    max_num_batched_tokens=1,
+    instance_id="i",
+    supports_lora=False,
+    max_loras=0,
+)
+
+
+def bound(
+    context: zmq.asyncio.Context, kind: int, address: str = "tcp://127.0.0.1:*"
+) -> tuple[zmq.asyncio.Socket, str]:
+    socket = context.socket(kind)
+    socket.setsockopt(zmq.LINGER, 0)
+    socket.bind(address)
+    return socket, bytes(socket.getsockopt(zmq.LAST_ENDPOINT)).decode().rstrip("\0")
+
+
+async def greeted(greeting: zmq.asyncio.Socket) -> dict[str, object]:
+    identity, said = await greeting.recv_multipart()
+    assert identity == IDENTITY
+    words: dict[str, object] = msgspec.msgpack.decode(said)
+    return words
+
+
+def test_an_engine_greets_each_front_end_once_and_serves_all_of_its_servers() -> None:
+    async def main() -> None:
+        context = zmq.asyncio.Context()
+        first, address = bound(context, zmq.ROUTER)
+        joining = asyncio.create_task(shake_hands(address, READY))
+        assert (await greeted(first))["status"] == "HELLO"
+        # It ends without an answer, and another one takes its place.
+        first.close()
+        await asyncio.sleep(0.2)
+        second, _ = bound(context, zmq.ROUTER, address)
+        assert await greeted(second) == {"status": "HELLO", "local": False, "headless": True}
+        inputs, outputs = (
+            zip(*(bound(context, kind) for _ in range(2)), strict=True) for kind in (zmq.ROUTER, zmq.PULL)
+        )
+        (requests, to), (answers, back) = inputs, outputs
+        where = EngineHandshakeMetadata(EngineZmqAddresses(inputs=list(to), outputs=list(back)), {})
+        await second.send_multipart([IDENTITY, msgspec.msgpack.encode(where)])
+        assert (await greeted(second))["status"] == "READY"
+        servers = await joining
+        seen = list[tuple[ApiServer, list[bytes]]]()
+        for each, socket in zip(servers, requests, strict=True):
+            identity, ready = await socket.recv_multipart()
+            assert (
+                identity == IDENTITY
+                and msgspec.msgpack.decode(ready)["max_model_len"] == asdict(READY)["max_model_len"]
+            )
+            each.listen(lambda server, frames: seen.append((server, frames)))
+            for number in range(3):
+                await socket.send_multipart([IDENTITY, b"\x01", bytes([number])])
+        while len(seen) < 6:
+            await asyncio.sleep(0.01)
+        assert [frames for server, frames in seen if server is servers[1]] == [[b"\x01", bytes([n])] for n in range(3)]
+        for each, socket in zip(servers, answers, strict=True):
+            each.send(EngineCoreOutputs(utility_output=answered(7, "get_supported_tasks")))
+            each.send(EngineCoreOutputs(utility_output=answered(8, "profile")))
+            known, unknown = [MsgpackDecoder(EngineCoreOutputs).decode(await socket.recv_multipart()) for _ in range(2)]
+            assert isinstance(known.utility_output, UtilityOutput) and known.utility_output.failure_message is None
+            assert "'profile'" in unknown.utility_output.failure_message
+        requests[0].close()
+        await asyncio.wait_for(servers[0].gone(), ENDED_S)
+        for each in servers:
+            each.close()
+        context.destroy(0)
+
+    asyncio.run(asyncio.wait_for(main(), ENDED_S))
+
+
+def vllm_serve(port: int, handshake: int, log: Path) -> "subprocess.Popen[bytes]":
+    """vLLM's own server, as its users start it, without an engine of its own."""
+    command = [str(Path(sys.executable).with_name("vllm")), "serve", str(MODEL), "--served-model-name", NAME]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", "2048"]
+    command += ["--data-parallel-size", "1", "--data-parallel-size-local", "0"]
+    command += ["--data-parallel-address", "127.0.0.1", "--data-parallel-rpc-port", str(handshake)]
+    with log.open("wb") as file:
+        return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+
+
+def port() -> int:
+    with free_port("127.0.0.1", 0, "port") as sock:
+        return int(sock.getsockname()[1])
+
+
+def until_up(url: str, process: "subprocess.Popen[bytes]") -> None:
+    end_s = time.monotonic() + START_S
+    while time.monotonic() < end_s and process.poll() is None:
+        try:
+            if httpx.get(f"{url}/health").status_code == 200:
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.2)
+    raise AssertionError(f"vLLM's front end is not up: {process.poll()}")
+
+
+@pytest.fixture
+def joined(tmp_path: Path) -> Iterator[tuple[Child, str, "subprocess.Popen[bytes]", list[str]]]:
+    """A server of ours, vLLM's front end before it, and how to start the latter again."""
+    ports = port(), port()
+    options = ("--token-model", "foreserve-tiny", "--front-end", f"tcp://127.0.0.1:{ports[1]}", "--speed", "0.25")
+    front = vllm_serve(*ports, tmp_path / "first")
+    fronts = [front]
+    try:
+        with server(*options, quiet=True, log=tmp_path / "ours") as child:
+            url = f"http://127.0.0.1:{ports[0]}"
+            until_up(url, front)
+
+            def again() -> str:
+                fronts.append(vllm_serve(*ports, tmp_path / "second"))
+                until_up(url, fronts[-1])
+                return url
+
+            yield child, url, front, again  # type: ignore[misc]
+    finally:
+        for each in fronts:
+            if each.poll() is None:
+                os.killpg(each.pid, signal.SIGKILL)
+
+
+def ask(url: str, model: str) -> str:
+    """A seeded stream."""
+    client = openai.OpenAI(base_url=f"{url}/v1", api_key="-")
+    chunks = client.completions.create(model=model, prompt="Hello", max_tokens=40, seed=5, stream=True)
+    return "".join(chunk.choices[0].text for chunk in chunks if chunk.choices)
+
+
+def running(child: Child) -> float:
+    told = httpx.get(f"{child.http_url}/metrics").text.splitlines()
+    return sum(float(line.split()[-1]) for line in told if line.startswith("vllm:num_requests_running{"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_an_unmodified_vllm_serves_what_our_own_edge_does_and_may_come_back(joined: tuple) -> None:  # type: ignore[type-arg]
+    child, url, front, again = joined
+    ours = openai.OpenAI(base_url=f"{child.http_url}/v1", api_key="-").models.list().data[0].id
+    text = ask(child.http_url, ours)
+    assert ask(url, NAME) == text and len(text) > 20
+    metrics = httpx.get(f"{url}/metrics").text
+    assert 'vllm:generation_tokens_total{engine="0",model_name="theirs"} 40.0' in metrics
+    assert 'vllm:prompt_tokens_total{engine="0",model_name="theirs"}' in metrics
+    body = {"model": NAME, "prompt": "Hello", "max_tokens": 2000, "ignore_eos": True, "stream": True}
+    with httpx.stream("POST", f"{url}/v1/completions", json=body, timeout=60) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        assert running(child) == 1
+        os.killpg(front.pid, signal.SIGKILL)
+    end_s = time.monotonic() + ENDED_S
+    while running(child) and time.monotonic() < end_s:
+        time.sleep(0.2)
+    assert running(child) == 0, "nobody reads that any more"
+    assert ask(child.http_url, ours) == text, "our own edge serves on"
+    assert ask(again(), NAME) == text
