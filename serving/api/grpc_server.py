@@ -9,13 +9,13 @@ from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
-from serving.api.grpc_admin import AdminServicer
-from serving.api.grpc_bounds import CallBounds, channel_options
-from serving.api.grpc_health import PartsHealth
-from serving.api.grpc_openai import OpenAIServicer
-from serving.api.grpc_vllm import EngineServicer
-from serving.api.guards.grpc_guard import GrpcGuard
-from serving.api.guards.grpc_malformed import MalformedRequests
+from serving.api.grpc.admin_service import AdminServicer
+from serving.api.grpc.bounds import CallBounds, channel_options
+from serving.api.grpc.guard import GrpcGuard
+from serving.api.grpc.health_service import PartsHealth
+from serving.api.grpc.malformed import MalformedRequests
+from serving.api.grpc.openai_service import OpenAIServicer
+from serving.api.grpc.vllm_service import EngineServicer
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc, openai_pb2, openai_pb2_grpc
 from serving.edge.preflight import Bringup
 from serving.security.tls import Tls

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from serving.api.guards.grpc_guard import PUBLIC
+from serving.api.grpc.guard import PUBLIC
 from serving.cli.main import make_parser
 from serving.cli.scenario_arguments import scenario_of
 from serving.cluster.placement import HOSTING, NODES
@@ -309,7 +309,7 @@ def test_what_the_image_copies_is_there_and_in_the_context() -> None:
 @pytest.mark.parametrize("path", ["tests/conftest.py", ".git/config", ".venv/bin/python", "tools/protos.py", "x.toml"])
 def test_nothing_else_is_in_the_context(path: str) -> None:
     assert ignored(path)
-    assert ignored("serving/api/__pycache__/grpc_guard.pyc") and not ignored("serving/api/guards/grpc_guard.py")
+    assert ignored("serving/api/__pycache__/wire.pyc") and not ignored("serving/api/grpc/guard.py")
 
 
 def test_the_image_serves_as_nobody_and_ends_on_sigterm() -> None:

@@ -1,8 +1,8 @@
-"""The commands: a file each, with `add`, which adds its arguments, and what it runs. Whatever is heavy is imported when
-a command runs."""
+"""The commands, a module each: `add(commands)` declares its arguments and sets what runs it. `lab/` holds those that
+train and measure the bundled models. Import heavy libraries in `run`, so that `foreserve --help` stays quick."""
 
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from types import ModuleType
 
 FIRST = ("serve", "load", "demo", "study", "parity", "top", "call")
@@ -10,10 +10,11 @@ FIRST = ("serve", "load", "demo", "study", "parity", "top", "call")
 
 
 def found() -> list[ModuleType]:
-    """Return the module of each command, in the order of `foreserve --help`."""
-    names = sorted((module.name for module in iter_modules(__path__)), key=_place)
-    return [import_module(f"{__name__}.{name}") for name in names]
+    """Return the module of each command, those of `lab/` included, in the order of `foreserve --help`."""
+    names = [module.name for module in walk_packages(__path__, f"{__name__}.") if not module.ispkg]
+    return [import_module(name) for name in sorted(names, key=_place)]
 
 
-def _place(name: str) -> tuple[int, str]:
+def _place(path: str) -> tuple[int, str]:
+    name = path.rpartition(".")[2]
     return FIRST.index(name) if name in FIRST else len(FIRST), name

@@ -13,7 +13,7 @@ import pytest
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from serving.api.guards.grpc_guard import CLIENTS, PUBLIC, need_of
+from serving.api.grpc.guard import CLIENTS, PUBLIC, need_of
 from serving.process.server_process import Child
 from tests.conftest import SECRET
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from smg_grpc_servicer.vllm.warmup import EngineWire, WarmupRequest
 
-from serving.api.grpc_vllm import HonouringEngine
+from serving.api.grpc.vllm_service import HonouringEngine
 
 
 class Engine:

@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import pytest
 
-from serving.api.grpc_bounds import MOST_METADATA_BYTES, CallBounds, channel_options
+from serving.api.grpc.bounds import MOST_METADATA_BYTES, CallBounds, channel_options
 from serving.scenario.bound_options import BoundOptions
 
 BOUNDS = BoundOptions(max_request_bytes=100_000, max_connections=2, request_timeout_s=0.5, stall_timeout_s=0.5)

@@ -13,7 +13,7 @@ from vllm.entrypoints.serve.exception_handling.error_response import create_erro
 from vllm.entrypoints.serve.exception_handling.handlers.validation import clean_loc_for_param
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from serving.api.codec import NotFinite, TooMany
+from serving.api.grpc.codec import NotFinite, TooMany
 from serving.call import current_call
 
 Code = grpc.StatusCode

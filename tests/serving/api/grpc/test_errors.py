@@ -11,9 +11,9 @@ from vllm.entrypoints.serve.engine.protocol import ErrorInfo, ErrorResponse
 from vllm.exceptions import MaxQueuedTokensError, QueueOverflowError, VLLMValidationError
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from serving.api.grpc_openai import OpenAIServicer
-from serving.api.guards.grpc_guard import GrpcGuard
-from serving.api.guards.grpc_malformed import MalformedRequests
+from serving.api.grpc.guard import GrpcGuard
+from serving.api.grpc.malformed import MalformedRequests
+from serving.api.grpc.openai_service import OpenAIServicer
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
 from serving.security.access import Access

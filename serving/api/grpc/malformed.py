@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
-from serving.api.grpc_errors import StatusRefusal, refuse
+from serving.api.grpc.errors import StatusRefusal, refuse
 
 
 class MalformedRequests(grpc.aio.ServerInterceptor):

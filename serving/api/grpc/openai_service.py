@@ -17,8 +17,8 @@ from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionReque
 from vllm.entrypoints.openai.completion.protocol import CompletionRequest
 from vllm.entrypoints.serve.engine.protocol import ErrorInfo, ErrorResponse
 
-from serving.api.codec import event_json, reply, request_json
-from serving.api.grpc_errors import BadRequest, StatusRefusal, refusal_of, refusal_told, refuse
+from serving.api.grpc.codec import event_json, reply, request_json
+from serving.api.grpc.errors import BadRequest, StatusRefusal, refusal_of, refusal_told, refuse
 from serving.api.guards.json_text import MOST_OBJECTS, count_objects
 from serving.api.guards.validation_guard import validated
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb

@@ -6,8 +6,8 @@ from typing import Any
 import grpc
 from google.protobuf.message import Message
 
-from serving.api.codec import M, reply
-from serving.api.grpc_errors import BadRequest, StatusRefusal, refuse
+from serving.api.grpc.codec import M, reply
+from serving.api.grpc.errors import BadRequest, StatusRefusal, refuse
 from serving.api.pb.foreserve.v1 import admin_pb2 as pb
 from serving.api.pb.foreserve.v1 import admin_pb2_grpc
 from serving.edge.device_admin import Admin

@@ -3,7 +3,7 @@ import math
 import pytest
 from google.protobuf import json_format
 
-from serving.api.codec import MOST_VALUES, NotFinite, TooMany, event_json, reply, request_json
+from serving.api.grpc.codec import MOST_VALUES, NotFinite, TooMany, event_json, reply, request_json
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 
 CHAT = {
