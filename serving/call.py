@@ -1,4 +1,4 @@
-"""The call that the current task serves: stamped once, at the edge, before anything is done with it."""
+"""The call that the current task serves, stamped once at the edge, before anything else is done with it."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +10,7 @@ from serving.clock import WallClock
 
 
 class Wire(Protocol):
-    """Writes parts of a response's body past the application."""
+    """Writes parts of a response's body to its connection, past the application."""
 
     def writer(self, head: str, tail: str) -> Callable[[str], bool]: ...
 
@@ -20,16 +20,15 @@ Headers = Iterable[tuple[str | bytes, str | bytes]]
 
 @dataclass(slots=True)
 class Call:
-    """An HTTP request or a gRPC call: what it brings, and what its answer is to say in headers of its own.
+    """An HTTP request or a gRPC call: what it brings, and what its answer must carry.
 
-    `headers` are those of HTTP, or gRPC's metadata, with names in lower case. `body` has what wishes it says in fields
-    of its own. `answer` are headers of its response, `counted` are the tokens that limits have charged it for, and
-    `admitted` is what was taken on for it, by vLLM's request id. `at_end` is called when the task that serves it ends.
-    `route` is the path, or the gRPC method in full, that was called; `status` is how it was answered, as HTTP (a
-    number) or gRPC (a name) says it, where we have seen it: of gRPC only what is no success. `refusal` says why it was
-    turned away, if it was. `wire` writes to its connection past the application, where that can be.
-    `recorded` tells whether its text was made before (None: that is to be decided), and `needs_model` that it
-    can't be: so it is, until its words have been read.
+    `headers` are HTTP's, or gRPC's metadata, with names in lower case. `body` holds our own fields of the request's
+    body. `answer` are headers for the response, `counted` the tokens that rate limits charged, and `admitted` the
+    reservations by vLLM's request id. `at_end` is called when the task that serves the call ends. `route` is the path,
+    or the full gRPC method; `status` the answer's status as HTTP (a number) or gRPC (a name) says it, where we have
+    seen it: of gRPC only failures. `refusal` is the reason of a refusal, if there was one. `wire` writes to the
+    connection past the application, where that is possible. `recorded` tells whether the text was recorded before
+    (None: undecided), `needs_model` that it can't be; so it is until the request's fields have been read.
     """
 
     arrival_s: float
@@ -48,11 +47,11 @@ class Call:
     at_end: list[Callable[[], None]] = field(default_factory=list)
 
     def header(self, wanted: str) -> str:
-        """The value of a header; empty if there is none."""
+        """Return the value of a header; "" if there is none."""
         return next((text(value) for name, value in self.headers if text(name) == wanted), "")
 
     def end(self, _task: object) -> None:
-        """It has been answered, or broken off."""
+        """End the call: it has been answered, or broken off."""
         while self.at_end:
             self.at_end.pop()()
 
@@ -61,7 +60,7 @@ _call: ContextVar[Call | None] = ContextVar("call", default=None)
 
 
 def stamp(clock: WallClock, headers: Headers = (), route: str = "") -> Call:
-    """A call has come in, to the current task."""
+    """Make a call that arrives now the current task's; return it."""
     call = Call(clock.now(), headers, route=route)
     _call.set(call)
     if task := asyncio.current_task():
@@ -70,16 +69,16 @@ def stamp(clock: WallClock, headers: Headers = (), route: str = "") -> Call:
 
 
 def current_call() -> Call | None:
-    """The call that the current task serves; None for a way in that does not stamp."""
+    """Return the current task's call; None where the entry point stamps none."""
     return _call.get()
 
 
 def arrival_s(clock: WallClock) -> float:
-    """The emulated instant at which it came; now, for a way in that does not stamp."""
+    """Return the emulated instant at which the current call arrived; now, where there is no call."""
     call = _call.get()
     return clock.now() if call is None else call.arrival_s
 
 
 def text(raw: str | bytes) -> str:
-    """A header's name or value; HTTP has bytes, gRPC has both."""
+    """Decode a header's name or value: HTTP has bytes, gRPC both."""
     return raw if isinstance(raw, str) else raw.decode("latin-1")

@@ -1,4 +1,4 @@
-"""A request as the edge keeps it, from its arrival until its client has all of it."""
+"""A request as the edge tracks it, from its arrival until its client has all of it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from serving.types import NEVER, Chunk, Request
 
 @dataclass(slots=True)
 class Flight:
-    """What is known of a request in flight; enough to begin it again on another instance of any actor.
+    """A request in flight: all that is needed to begin it again on another instance of any actor.
 
-    `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the class of
-    the request, or is ""; `n` is how many sequences its client asked for at once. `opened` tells that a device has had
-    a buffer for its tokens, `place` where it was sent last: the device, and the state of its link then. `call` is the
-    one that brought it, `classified_s` from when until when its topic was asked for, `recorded` its whole answer
-    where that was recorded before and vLLM makes none, and `finish` why it ended, once it has. `sink` gets vLLM's
-    outputs, if the request came from a front end in another process. Instants are emulated.
+    `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the request's
+    class, or is ""; `n` is the number of sequences that its client asked for at once. `opened` tells that a device has
+    had a buffer for its tokens; `place` is the device it was sent to last, and the state of its link then. `call`
+    brought the request; `classified_s` are the begin and end of finding its topic; `recorded` is its whole answer where
+    vLLM makes none; `finish` is why it ended. `sink` gets vLLM's outputs of a request from a front end in another
+    process. Instants are emulated.
     """
 
     core_request: object
@@ -42,29 +42,30 @@ class Flight:
 
     @property
     def resumed(self) -> Request:
-        """The request as a scheduler that has never seen it must take it: with what its client has already."""
+        """Return the request for a scheduler that has never seen it, with the tokens its client has already."""
         return msgspec.structs.replace(self.request, released=len(self.tokens), kv_lost=self.kv_lost)
 
     @property
     def ttft_s(self) -> float:
-        """Time to the first token, endless if there is none."""
+        """Seconds from arrival to the first token; endless without one."""
         return NEVER if self.first_s is None else self.first_s - self.request.arrival_s
 
     @property
     def tpot_s(self) -> float:
-        """Time per output token after the first; 0 if there is none."""
+        """Mean seconds per output token after the first; 0 without one."""
         later = len(self.tokens) - 1
         return (self.last_s - self.first_s) / later if self.first_s is not None and later > 0 else 0.0
 
     def move(self, device: int) -> None:
-        """Go on with another device, which must compute again what the last one held."""
+        """Continue on another device, which must recompute the lost KV cache."""
         self.device = device
         self.kv_lost = True
 
     def take(self, tokens: list[int], at_s: float) -> float | None:
-        """Take note of a release; the time since the one before it, None for the first.
+        """Record released tokens; return the seconds since the release before, None for the first.
 
-        A device that takes over from one that is lost may give an instant that was before its last one."""
+        A device that replaces a lost one may report an instant before the last.
+        """
         at_s = max(at_s, self.last_s)
         gap = None if self.first_s is None else at_s - self.last_s
         if self.first_s is None:
@@ -76,9 +77,9 @@ class Flight:
 
 
 def unseen(flights: dict[str, Flight], chunks: list[Chunk]) -> list[tuple[Flight, Chunk]]:
-    """The chunks that clients have not seen: a device that came back may send again what they have.
+    """Return the chunks with tokens that clients lack, each with its flight: a device that came back may resend others.
 
-    There may be several of one request, after one another: tokens that were overdue.
+    Several chunks may be of one request, in order: tokens that were overdue.
     """
     news: list[tuple[Flight, Chunk]] = []
     expected: dict[str, int] = {}

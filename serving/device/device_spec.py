@@ -1,4 +1,4 @@
-"""What is emulated, as a scenario names it: small enough to be sent to an actor, which loads it."""
+"""A device to emulate, by names: small enough to send to an actor, which loads it."""
 
 from collections.abc import Sequence
 from math import isclose
@@ -29,9 +29,9 @@ SHORT, LONG = 256, 1024
 
 
 class DeviceLimits(NamedTuple):
-    """What the others need to know of a device: how many tokens its KV cache holds, and how many may be spilled; what
-    its LPDDR delivers when nothing throttles it; the seconds in which it decodes a token of a lone request; those of
-    any prompt, and of each token of it; and how deep it can draft."""
+    """A device's figures for admission and scheduling: tokens that its KV cache holds, tokens that may be spilled
+    beside it, the longest context, LPDDR bandwidth when nothing throttles it (bytes/s), seconds per decoded token of a
+    lone request, prefill seconds of a prompt (`prefill_base_s` + tokens x `prefill_token_s`), and the deepest draft."""
 
     kv_capacity_tokens: int
     spill_tokens: int
@@ -44,10 +44,12 @@ class DeviceLimits(NamedTuple):
 
 
 class DeviceSpec(NamedTuple):
-    """A system, its hardware and model, by the names of their files; a draft scheme (or ""), where its acceptance comes
-    from, when it drafts, how experts are placed in HB, whose routers say by topic which are used, in which tier the KV
-    cache lies, and what its cache follows if it is real. `sharers` devices, this one included, have its LPDDR between
-    them.
+    """A device to emulate.
+
+    `system`, `hardware`, `model` and `draft` (or "") name files. `acceptance` says where acceptance rates come from,
+    `switching` when to draft, `placement` how experts are placed in HB by the topics that `token_model`'s routers know,
+    and `kv_tier` where the KV cache lies. With a `trace`, HB follows actual expert routes. `sharers` devices, this one
+    included, share its LPDDR.
     """
 
     system: str
@@ -65,7 +67,7 @@ class DeviceSpec(NamedTuple):
 
     @staticmethod
     def of(scenario: Scenario, member: Member) -> "DeviceSpec":
-        """What a scenario makes of one of its devices."""
+        """Return the spec of a scenario's `member`."""
         names = (member.system, member.hardware, scenario.model)
         return DeviceSpec(
             *names,
@@ -81,28 +83,28 @@ class DeviceSpec(NamedTuple):
 
     @property
     def member(self) -> Member:
-        """What it is, beside the model."""
+        """The system, hardware and draft, as a scenario's fleet names them."""
         return Member(self.system, self.hardware, self.draft)
 
     def in_condition(self, condition: Condition) -> "DeviceSpec":
-        """The same in another condition."""
+        """Return the same device in another condition."""
         trace = self.trace._replace(condition=condition) if self.trace else None
         return self._replace(condition=condition, trace=trace)
 
     def load(self) -> StepOptions:
-        """The device, and the ways in which it carries steps out. Raises UsageError."""
+        """Load the device and its step options. Raise UsageError."""
         device = load_device(self.system, self.hardware, self.model, self.draft or None, self.condition)
         if self.placement != LRU:
             know_topics(device, self._usage())
         return StepOptions(device, self.acceptance)
 
     def pricer(self, model: StepModel) -> Modelled:
-        """Prices what `model`, which has been loaded from this, says. Raises UsageError."""
+        """Return the pricer of steps by `model`, loaded from this spec. Raise UsageError."""
         modes = self.switching.modes(self.load())
         return Modelled(model, modes, None if self.placement == LRU else Placing(model, self._usage(), self.placement))
 
     def device_limits(self, step_options: StepOptions) -> DeviceLimits:
-        """What the others need to know of it, by its device model. Raises UsageError."""
+        """Return the device's limits, by its device model. Raise UsageError if the KV cache has no room."""
         device = step_options.device
         plan = StepPlan.of((1, TYPICAL_CONTEXT))
         fastest = max(
@@ -130,14 +132,14 @@ class DeviceSpec(NamedTuple):
 
 
 def prefill_pace(device: RooflineDevice) -> tuple[float, float]:
-    """Seconds of a prompt by itself: those of any, and those of each token."""
+    """Return the prefill seconds of a prompt by itself: those that any takes, and those of each token."""
     short_s, long_s = (float(device.probe(StepPlan.of((tokens, 0))).latency_s[0]) for tokens in (SHORT, LONG))
     token_s = max(0.0, (long_s - short_s) / (LONG - SHORT))
     return max(0.0, short_s - SHORT * token_s), token_s
 
 
 def check_shared(rates: Sequence[float], sharers: int) -> None:
-    """Raises `FleetError` if devices that share an LPDDR tier are not made for the same one: `rates` by device."""
+    """Raise `FleetError` if devices that share an LPDDR tier differ in its bandwidth: `rates` in bytes/s, by device."""
     for index, rate in enumerate(rates):
         first = index - index % sharers
         if not isclose(rate, rates[first]):

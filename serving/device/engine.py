@@ -1,6 +1,6 @@
-"""An emulated device's steps: plan, price and make them. It knows no actors, and no time but its own.
+"""An emulated device: plans, prices and makes its steps in emulated time, without actors or a clock of its own.
 
-Who drives it knows more: `serving.device.live_driver` by a clock, `serving.simulation.node` by a heap of events.
+Two drivers run it: `serving.device.live_driver` by the wall clock, `serving.simulation.node` by a heap of events.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ class Planner(Protocol):
 
 
 class Buffers(Protocol):
-    """Has the tokens ready: `token_buffer.TokenBuffer`, or `token_counter.TokenCounter` where nobody reads them."""
+    """Holds the tokens of requests: `token_buffer.TokenBuffer`, or `token_counter.TokenCounter` in virtual time."""
 
     def push(self, chunks: list[Chunk]) -> list[Chunk]: ...
 
@@ -42,11 +42,10 @@ class ExternalTier(Protocol):
 
 @dataclass(slots=True)
 class Engine:
-    """One emulated device. `sink` takes its releases; the steps of a plan are made through `PendingSteps`.
+    """One emulated device. `sink` receives its releases; `PendingSteps` makes the steps of a plan.
 
-    `at_s` is where its emulated time has got to: the sum of modelled latencies, and of waits for arrivals and stalls.
-    `lease_s` is for how long of it a lease of the tier holds. It stands still from the end of the step at hand until
-    `stalled_until_s`.
+    `at_s` is the device's emulated time: the sum of modelled latencies, waits for arrivals, and stalls. A lease of the
+    tier's bandwidth lasts `lease_s`. The device stands still from the end of the current step until `stalled_until_s`.
     """
 
     device: int
@@ -68,7 +67,8 @@ class Engine:
     _finished: deque[str] = field(default_factory=deque)
 
     def push(self, chunks: list[Chunk], now_s: float) -> bool:
-        """Take in tokens from the source, from any thread. Overdue ones leave at once; tell whether there were any."""
+        """Buffer tokens from the source (any thread may call this) and release overdue ones at once. Return whether
+        there were any."""
         overdue = self.tokens.push(chunks)
         if overdue:
             self._finish(overdue)
@@ -76,7 +76,7 @@ class Engine:
         return bool(overdue)
 
     def plan(self, now_s: float) -> Batch:
-        """Compose the batch that begins where the device is, with what has arrived by `now_s`."""
+        """Compose the batch that begins at `at_s`, from requests that have arrived by `now_s`. Rest if it is empty."""
         batch = self.planner.plan(self.at_s, now_s, self._last_s, self.done())
         if batch.ids:
             self.at_s = batch.start_s
@@ -85,38 +85,38 @@ class Engine:
         return batch
 
     def done(self) -> Done:
-        """Tell, once, what was done of the last batch."""
+        """Return and reset the progress of the last batch."""
         finished = [self._finished.popleft() for _ in range(len(self._finished))]
         done = Done(self._steps, self._accepted, finished)
         self._steps, self._accepted = 0, []
         return done
 
     def price(self, batch: Batch) -> Iterator[Priced]:
-        """Price the steps of a batch that begins here, one after the other."""
+        """Yield the prices of the batch's steps, from the first on, under a new bandwidth lease."""
         return self.pricer.price(batch, self._lease())
 
     def again(self, priced: Priced) -> StepCost:
-        """Price the step at hand in the condition that the device has now."""
+        """Reprice the current step in the device's present condition."""
         return self.pricer.again(priced, self._steps, self.tier.rate(self.device))
 
     def holds_s(self, batch: Batch) -> float:
-        """The instant from which on a batch must be planned anew."""
+        """Return the instant from which the batch must be planned anew: its own limit, or the end of the lease."""
         return min(batch.until_s, self._lease_ends_s)
 
     @property
     def ended(self) -> bool:
-        """Tell whether a request has ended since the plan."""
+        """Tell whether a request has ended since the last plan."""
         return bool(self._finished)
 
     def rest(self) -> None:
-        """Have nothing to do: the tier's other devices may have what this one had."""
+        """Release the bandwidth lease while idle."""
         if self._leased_at_s is not None:
             self.tier.release(self.device, self._traffic)
             self._traffic, self._leased_at_s = 0.0, None
 
     def make(self, batch: Batch, priced: Priced, ends_s: list[float], first: bool, late_real_s: float = 0.0) -> int:
-        """Make the next steps of a batch: one, or as many that cost alike (`priced.run`) as there are ends. `first` are
-        those that the plan began with. Return how many tokens were not there."""
+        """Make the batch's next steps, one for each instant of `ends_s`; several only where `priced.run` has their
+        costs. `first`: they begin the plan, so its own counts go into their record. Return the number of underruns."""
         start_s, steps, self.at_s = self.at_s, len(ends_s), ends_s[-1]
         if steps > 1:
             assert priced.run is not None
@@ -178,7 +178,7 @@ class Engine:
 
 
 def _emitted(batch: Batch, priced: Priced, steps: int) -> dict[str, int]:
-    """How many tokens so many steps give each sequence that emits any."""
+    """Return the tokens that `steps` steps give each sequence that emits any, by request id."""
     if priced.accepted:
         parts = zip(batch.ids, priced.accepted, batch.emits, strict=True)
         return {id: 1 + more for id, more, emits in parts if emits}

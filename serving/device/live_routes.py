@@ -1,4 +1,4 @@
-"""What the token model's routers choose, as it arrives with its tokens."""
+"""Live expert routes: the token model's, mapped to the emulated model's experts as tokens arrive."""
 
 import numpy as np
 
@@ -14,10 +14,10 @@ PATIENCE = 0.5  # of the time that a step is expected to take
 
 
 class LiveRoutes:
-    """`Choices` of a server's token model, in the words of the emulated one."""
+    """The `Choices` of a live server: routes come with the tokens in its buffer; missing ones are guessed."""
 
     def __init__(self, trace: TracedDevice, tokens: TokenBuffer, speed: float) -> None:
-        """`speed`: emulated seconds per real one. Raises DeviceError for a token model that does not route."""
+        """`speed` is in emulated seconds per real second. Raise DeviceError if the token model has no experts."""
         self._format = format_of(trace.token_model)
         self._tokens, self._speed = tokens, speed
         self._last: dict[str, IntArray] = {}
@@ -26,11 +26,11 @@ class LiveRoutes:
         self._as_target = RouteMap(self._format.routers, Routers(model.expert_layers, model.experts, model.top_k))
 
     def emulate(self, trace: TracedDevice) -> None:
-        """Wait as long as a device in another condition has time."""
+        """Take expected step times, which bound the wait for routes, from the device in `trace`'s condition."""
         self._expected = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
 
     def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
-        """See `Choices`."""
+        """Return the routes of the batch's new tokens [tokens, layers, top_k], and how many of them were guessed."""
         self._last = {id: self._last[id] for id in batch.ids if id in self._last}
         coming = self._tokens.coming(batch.ids, self._patience_s(new, context))
         cuts, unrouted = [], 0
@@ -44,15 +44,16 @@ class LiveRoutes:
         return self._as_target(np.concatenate(cuts)), unrouted
 
     def _patience_s(self, new: IntArray, context: IntArray) -> float:
-        """Real seconds that a step with a prompt may wait for its routes: vLLM begins with it just as the device does,
-        and is done sooner. The step's end is not put off by that; what decodes was made ahead, or is late anyway."""
+        """Return the real seconds that a step with a prompt may wait for its routes; 0 for one that only decodes. vLLM
+        starts on the prompt when the device does and finishes sooner, so the wait does not put off the step's end."""
         if new.max() == 1:
             return 0.0
         expected = self._expected.probe(StepPlan(new, context)).latency_s[0]
         return float(expected) * PATIENCE / self._speed
 
     def _known(self, chunk: Chunk | None, count: int, start: int) -> IntArray:
-        """What is known of `count` tokens from position `start` on, from the chunk that they lead to: its last ones."""
+        """Return the routes known of the `count` tokens from position `start` on: the last of them, as their chunk has
+        them."""
         routers = self._format.routers
         none = np.empty((0, routers.layers, routers.top_k), dtype=np.int64)
         if chunk is None or chunk.routes is None:
@@ -66,7 +67,7 @@ class LiveRoutes:
         return rows[start : start + count] if chunk.first == 0 else rows[-count:]
 
     def _guess(self, id: str, count: int) -> IntArray:
-        """Where the token source is behind: as the sequence chose last; or all experts in turn, as a prompt does."""
+        """Guess the routes of `count` tokens: the sequence's last ones, or for a new sequence all experts in turn."""
         layers, experts, top_k = self._format.routers
         if id in self._last:
             return np.repeat(self._last[id], count, axis=0)

@@ -18,8 +18,8 @@ LEASE_S = 0.05
 
 @dataclass(slots=True)
 class TierDraw:
-    """A device that draws: the bandwidth it was granted last, and its duty. One that has just begun counts as drawing
-    always, until it is known better."""
+    """One device's draw: the bandwidth granted last (bytes/s), and its duty, the share of time in which it draws. A new
+    device starts with a duty of 1."""
 
     granted_bytes_per_s: float
     duty: float = 1.0
@@ -27,15 +27,15 @@ class TierDraw:
 
 @dataclass(slots=True)
 class Lpddr:
-    """An LPDDR tier of `bytes_per_s`, granted in fair shares."""
+    """An LPDDR tier of `bytes_per_s`, shared fairly among the devices that draw on it."""
 
     bytes_per_s: float
     traffic_bytes: dict[int, float] = field(default_factory=dict)
     _draws: dict[int, TierDraw] = field(default_factory=dict)
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
-        """Bytes per second that `device` may draw from now on; `traffic_bytes` is what it drew in the emulated
-        `elapsed_s` since it last asked."""
+        """Count the `traffic_bytes` that `device` drew in the last `elapsed_s` emulated seconds; return the bytes per
+        second that it may draw from now on."""
         self._count(device, traffic_bytes)
         draw = self._draws.setdefault(device, TierDraw(self.bytes_per_s))
         if elapsed_s > 0:
@@ -44,16 +44,16 @@ class Lpddr:
         return draw.granted_bytes_per_s
 
     def rate(self, device: int) -> float:
-        """Bytes per second that `device` was granted last."""
+        """Return the bytes per second granted to `device` last. Raise KeyError if it holds no lease."""
         return self._draws[device].granted_bytes_per_s
 
     def release(self, device: int, traffic_bytes: float) -> None:
-        """`device`, which drew `traffic_bytes` since it last asked, has nothing to do now and draws nothing."""
+        """Count the last `traffic_bytes` of `device`, which is now idle, and end its lease."""
         self._count(device, traffic_bytes)
         self._draws.pop(device, None)
 
     def share(self, device: int) -> float:
-        """Bytes per second that `device` has while it draws."""
+        """Return the bytes per second that `device` has while it draws."""
         return self.bytes_per_s / (1.0 + sum(draw.duty for other, draw in self._draws.items() if other != device))
 
     def _count(self, device: int, traffic_bytes: float) -> None:

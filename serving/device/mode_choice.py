@@ -1,4 +1,4 @@
-"""How a device comes to its mode: a scenario's choice, made good with what its device model says."""
+"""Makes the mode policy of a device from a scenario's choice and the device model."""
 
 from typing import NamedTuple
 
@@ -15,8 +15,9 @@ BATCHES = range(1, 65)
 
 
 class Switching(NamedTuple):
-    """A mode policy by name; `tau`, or 0 for the smallest batch from which on speculating is faster; the `depth` of
-    drafts: "" as calibrated, a number, or "auto", by cost; and the objective of what is chosen by cost."""
+    """A scenario's choice of mode: the policy by name; `tau`, the batch from which to speculate (0: the smallest where
+    it is faster); `depth` of drafts ("": calibrated, a number, or "auto": by cost); the `objective` of choices by
+    cost."""
 
     mode: str
     tau: int
@@ -24,7 +25,8 @@ class Switching(NamedTuple):
     objective: str
 
     def modes(self, step_options: StepOptions) -> Modes:
-        """The policy for a device. UsageError for a depth that its draft can't have, or a mode that needs a draft."""
+        """Return the policy for a device. Raise UsageError for a depth its draft lacks, or a mode that needs a
+        draft."""
         if not step_options.calibrated:
             if self.mode == "fixed-sd":
                 raise UsageError("`mode` is 'fixed-sd', and there is no draft: name one that the system has (`draft`).")
@@ -45,8 +47,8 @@ class Switching(NamedTuple):
 
 
 def faster_from(step_options: StepOptions, depths: tuple[int, ...]) -> int:
-    """tau: the smallest batch that speculates faster than it decodes plainly, as all larger ones then do; at the 1k
-    context of ELMoE-3D's Table 3. One more than `BATCHES` has if none does."""
+    """Return tau: the smallest batch from which on speculation is faster than plain decoding, at the 1k context of
+    ELMoE-3D's Table 3; one more than the largest of `BATCHES` if there is none."""
     tau = BATCHES.stop
     for batch in reversed(BATCHES):
         plain, *drafting = step_options.price(batch_plan(batch), depths=(PLAIN, *depths))

@@ -1,4 +1,4 @@
-"""What the steps of a batch cost, as the device model expects it."""
+"""Prices the steps of a batch by the device model, and chooses the mode of each."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,12 +16,14 @@ from serving.types import Batch
 
 
 class Priced(NamedTuple):
-    """A step's cost, and of how many of its tokens the experts had to be guessed. If `drafts` sequences draft, to a
-    `depth`, how many drafts of each sequence of the batch are `accepted`, and (`accepted_by`) how many of those that
-    draft had so many accepted. `reason`: why it is in this mode. `swaps` is 1 if HB was given other experts first,
-    and `moved_s` are the seconds of the cost in which these, or keys and values, are moved. `run` are the costs of all
-    steps of the batch, this one first, where nothing but time tells them apart. `plan` is what was priced: the batch as
-    its first step found it, or as this one did."""
+    """A step's price.
+
+    `unrouted` counts tokens whose experts had to be guessed. `drafts` sequences draft to a `depth`; `accepted[i]` of
+    sequence i's drafts are accepted, and `accepted_by[k]` sequences have k accepted. `reason` says why the step is in
+    its mode. `swaps` is 1 if HB was given other experts first; `moved_s` is the part of the latency spent moving
+    experts, or keys and values. `run` holds the costs of all steps of the batch, this one first, where they differ by
+    context alone. `plan` is what was priced.
+    """
 
     cost: StepCost
     unrouted: int = 0
@@ -36,26 +38,26 @@ class Priced(NamedTuple):
     plan: StepPlan | None = None
 
     def after(self, moved: StepCost) -> "Priced":
-        """The same, once something was moved between the tiers."""
+        """Return the price of the same step preceded by the transfer `moved` between the tiers."""
         return self._replace(cost=moved.plus(self.cost), moved_s=self.moved_s + moved.latency_s, run=None)
 
 
 class Pricer(Protocol):
-    """Prices the steps of a batch, one after the other; whoever takes a price carries that step out."""
+    """Prices the steps of a batch, one after the other; the caller carries out each step that it takes from `price`."""
 
     def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]: ...
 
     def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
-        """What a step that was priced, after so many of its batch, would cost on the device as it is now, but for what
-        is moved between the tiers before it."""
+        """Return the present cost of a step priced earlier, `steps` steps into its batch, without the transfers before
+        it."""
         ...
 
 
 class Modelled:
-    """Costs that the device model expects, each step in the mode that is chosen for it."""
+    """Prices steps by the device model, each in the mode that `modes` chooses."""
 
     def __init__(self, model: StepModel, modes: Modes, placing: Placing | None = None) -> None:
-        """`placing`: whose experts HB holds, if not what was used last."""
+        """With `placing`, HB holds the experts that it chooses; otherwise those used last."""
         self._model, self._modes, self._placing = model, modes, placing
         self._depth = PLAIN
 

@@ -1,11 +1,11 @@
-"""A step under way: what of it is done, at what cost, and what is left of it, at the pace that the device has now."""
+"""A step under way, repriced at each change of the device's condition: the part done keeps its cost."""
 
 from device_model.step import StepCost
 from serving.device.pricing import Priced
 
 
 class StepUnderway:
-    """A step that began at an instant. When the device's condition changes, what is done stays as it is."""
+    """A step that began at `start_s`. Changes affect only the part of it that is left."""
 
     def __init__(self, start_s: float, priced: Priced) -> None:
         self._start_s, self._priced = start_s, priced
@@ -15,11 +15,12 @@ class StepUnderway:
 
     @property
     def end_s(self) -> float:
-        """When it ends, if nothing changes any more."""
+        """The instant at which the step ends if the condition does not change again."""
         return self._at_s + self._left * self._cost.latency_s
 
     def change(self, at_s: float, cost: StepCost) -> None:
-        """From an instant on a step like this one costs that, but for what it moves between the tiers."""
+        """From `at_s` on, charge the rest of the step at the pace of `cost`, the price of a whole step in the new
+        condition without transfers between the tiers."""
         first, moved_s = self._priced.cost.latency_s, self._priced.moved_s
         share = min(self._left, max(0.0, (at_s - self._at_s) / self._cost.latency_s))
         part = self._cost.times(share)
@@ -30,7 +31,7 @@ class StepUnderway:
 
     @property
     def priced(self) -> Priced:
-        """All of it, as it came to be."""
+        """The whole step's price: its parts' energy and seconds added up, its traffic and lookups counted once."""
         if self._done is None:
             return self._priced
         latency_s = self.end_s - self._start_s

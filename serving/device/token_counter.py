@@ -1,4 +1,4 @@
-"""Tokens that nobody reads: requests have as many as they may have, and all of them are there at once."""
+"""Token buffer for virtual time: counts tokens, stores none."""
 
 from serving.types import Batch, Chunk
 
@@ -6,9 +6,9 @@ LENGTH = 1  # vLLM's number for a request that ended because it had all its toke
 
 
 class TokenCounter:
-    """Stands in for a device's buffers (`token_buffer`) in virtual time, and tells of first and last tokens only.
+    """Stand in for a device's `TokenBuffer` in virtual time; report chunks only at a request's first and last token.
 
-    `given` is what was taken last, by request.
+    `given` maps request ids to the tokens taken last.
     """
 
     def __init__(self) -> None:
@@ -21,17 +21,17 @@ class TokenCounter:
         self._left = 0
 
     def begin(self, batch: Batch) -> None:
-        """A batch is to be carried out: it says how many tokens its requests had, and how many are to come."""
+        """Begin a batch, which says how many tokens each request has had and how many are to come."""
         self._batch, self._had = batch, 0
         self._fresh, self._left = 0 in batch.released, min(batch.remaining)
 
     def push(self, chunks: list[Chunk]) -> list[Chunk]:
-        """Nothing comes in."""
+        """Ignore the chunks: no source sends tokens in virtual time. Return none as overdue."""
         return []
 
     def take(self, wanted: dict[str, int]) -> tuple[list[Chunk], int]:
-        """The next tokens of each request, as many as are `wanted`, or up to its last. Of those there are chunks that
-        have a request's first or last token, with ranges for tokens. There are no underruns."""
+        """Take the next `wanted[id]` tokens of each request, or all it has left. Return the chunks that contain a
+        request's first or last token (a range stands for the token ids), and 0 underruns."""
         self.given = wanted
         most = max(wanted.values(), default=0)
         chunks = self._edges(wanted) if self._fresh or self._left - self._had <= most else []
@@ -51,5 +51,5 @@ class TokenCounter:
         return chunks
 
     def owed(self) -> int:
-        """Nothing."""
+        """Return 0: no token is ever overdue."""
         return 0

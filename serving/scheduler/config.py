@@ -1,4 +1,4 @@
-"""How a device's scheduler goes about it: its limits, and which policies it follows."""
+"""A scheduler's configuration: the limits of its device, and the names of its policies."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -24,9 +24,9 @@ NO_FAIRNESS, BY_TOKENS = FAIRNESS = ("none", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a device takes on: sequences and tokens in one step, and tokens in its KV cache, in blocks.
+    """A device's capacity: sequences and tokens of one step, and tokens of the KV cache, in blocks.
 
-    `spill_tokens`: room beside the KV cache for what is spilled.
+    `spill_tokens`: room beside the KV cache for spilled tokens.
     """
 
     max_num_seqs: int
@@ -58,11 +58,11 @@ class SchedulerRules:
     prefill_token_s: float = 0.0
 
     def queue(self) -> WaitingQueue:
-        """An empty queue of the batching policy, fair between keys if that is wanted."""
+        """Return an empty queue of the batching policy, fair between keys if `fair` says so."""
         return FairQueue(self._queue) if self.fairness == BY_TOKENS else self._queue()
 
     def prefill_s(self, tokens: int) -> float:
-        """Seconds that the device takes for a prompt of so many tokens."""
+        """Return the emulated seconds that the device takes for a prompt of `tokens` tokens."""
         return self.prefill_base_s + tokens * self.prefill_token_s
 
     def _queue(self) -> WaitingQueue:

@@ -1,8 +1,7 @@
-"""Sequences that decode in step: each of their steps gives each of them a token.
+"""Decode group: sequences that decode in lockstep, each step giving each of them a token.
 
-So one count says how far all of them have got. What they take of the KV cache, who ends next and what a batch of them
-looks like follow from it, and a plan takes time with those that come, leave or need a block, not with all that run.
-A member's own fields stand still meanwhile; they are right again once it has left.
+One count of steps stands for the progress of all, so a plan costs time by the sequences that join, leave or need a
+block, not by all that run. A member's own fields are stale until it leaves.
 """
 
 import heapq
@@ -15,9 +14,9 @@ from serving.types import Request
 
 
 class DecodeGroup:
-    """Members, in the order in which they were let in, and their number of steps, `count`, since this began.
+    """Members in order of admission, and `count`, the steps made since the group began.
 
-    With `lead` tokens of the KV cache ahead of what it has computed, a member has room for its next step.
+    With `lead` tokens of the KV cache beyond what it has computed, a member has room for its next step.
     """
 
     def __init__(self, block_tokens: int, ahead: int) -> None:
@@ -46,7 +45,7 @@ class DecodeGroup:
         return len(self.members)
 
     def join(self, sequence: Sequence) -> None:
-        """One more, which was let in after all others, and has one token to compute."""
+        """Add a sequence, admitted after all members, with one token to compute."""
         count = self.count
         self._tidy()
         sequence.since = count
@@ -63,7 +62,7 @@ class DecodeGroup:
         self._lasts.append(last)
 
     def leave(self, sequence: Sequence) -> None:
-        """One less; its fields are right again."""
+        """Remove a member and bring its fields up to date."""
         level = sequence.computed + self._lead - sequence.since
         del self.members[sequence.id]
         self._classes[level % self._block] -= 1
@@ -76,7 +75,7 @@ class DecodeGroup:
         self._stale = True
 
     def part(self) -> dict[str, Sequence]:
-        """All leave."""
+        """Remove all members and return them by id, in order of admission."""
         members = dict(self.members)
         for sequence in members.values():
             self.leave(sequence)
@@ -84,7 +83,7 @@ class DecodeGroup:
         return members
 
     def ended(self) -> Iterable[Sequence]:
-        """Those that have all their tokens, in the order in which they were let in. They are members still."""
+        """Return the members that have all their tokens, in order of admission, without removing them."""
         ended = []
         while self._ends and self._ends[0][0] <= self.count:
             last = heapq.heappop(self._ends)
@@ -94,68 +93,68 @@ class DecodeGroup:
 
     @property
     def left(self) -> int:
-        """Steps until the first member ends; there must be one."""
+        """Return the steps until the first member ends. The group must not be empty."""
         while not self._holds(self._ends[0]):
             heapq.heappop(self._ends)
         return self._ends[0][0] - self.count
 
     def _holds(self, last: tuple[int, int, Sequence]) -> bool:
-        """Tell whether an entry is of a member as it was let in last."""
+        """Tell whether an entry belongs to a present member's last admission."""
         _, order, sequence = last
         return self.members.get(sequence.id) is sequence and sequence.order == order
 
     @property
     def decoded(self) -> bool:
-        """Tell whether any member has had more than its first token since it was let in."""
+        """Tell whether a member has had more than its first token since its admission."""
         return any(each.decoded or each.since < self.count for each in self.members.values())
 
     def wanted(self) -> int:
-        """Blocks that members lack for their next step."""
+        """Return the number of KV blocks that members lack for their next step."""
         whole, rest = divmod(self.count - self._given, self._block)
         short = sum([self._classes[-at % self._block] for at in range(self.count - rest + 1, self.count + 1)])
         return whole * len(self.members) + short - sum(self._more.values())
 
     def give(self) -> None:
-        """They have them now."""
+        """Record that members now hold the wanted blocks."""
         self._given = self.count
         self._more.clear()
 
     @property
     def least_in_hand(self) -> int:
-        """Tokens that a member has room for in any case, once what was wanted was given."""
+        """Return the KV tokens that every member has room for once the wanted blocks are given."""
         return self._lead + 1
 
     @property
     def in_hand(self) -> int:
-        """Tokens that each member has room for then."""
+        """Return the KV tokens that each member has room for once the wanted blocks are given."""
         size = self._block
         fewest = next(place for place in range(size, 0, -1) if self._classes[(place - 1 - self.count) % size])
         return size - (fewest - 1) + self._lead
 
     def ids(self) -> list[str]:
-        """Of the members; not to be written to."""
+        """Return the members' ids. Do not modify the list."""
         self._tidy()
         return self._ids
 
     def requests(self) -> list[Request]:
-        """Of the members; not to be written to."""
+        """Return the members' requests. Do not modify the list."""
         self._tidy()
         return self._requests
 
     def context(self) -> list[int]:
-        """Tokens in the KV cache."""
+        """Return each member's tokens in the KV cache."""
         self._tidy()
         count = self.count
         return [each + count for each in self._context]
 
     def released(self) -> list[int]:
-        """Tokens that members have had."""
+        """Return the tokens that each member has had."""
         self._tidy()
         count = self.count
         return [each + count for each in self._released]
 
     def remaining(self) -> list[int]:
-        """Tokens that members may yet have."""
+        """Return the tokens that each member may yet have."""
         self._tidy()
         count = self.count
         return [each - count for each in self._lasts]
@@ -172,5 +171,5 @@ class DecodeGroup:
 
 
 def _hold(held: HeldBlocks, blocks: int) -> None:
-    """What it has been given among the others is its own."""
+    """Give a sequence `blocks` blocks of its own, which the group has taken for it."""
     held.own = blocks - len(held.shared)

@@ -1,8 +1,8 @@
-"""The emulated KV cache as blocks: who holds how many, and which whole blocks of prompts lie there to be shared.
+"""The emulated KV cache as counts of blocks: how many each sequence holds, and which prompt blocks can be shared.
 
 Blocks of one size, as in vLLM: a block is its sequence's own until its tokens are all computed; then, if it is a whole
-block of a prompt, others that begin alike may use it. What nobody uses stays until its room is wanted, the least
-recently used first, and of one prompt its end before its beginning. Only numbers: nothing is stored here.
+block of a prompt, others that begin alike may share it. An unused block stays until its room is wanted: the least
+recently used goes first, and of one prompt the end before the beginning. Nothing is stored but numbers.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Hash = int
 
 @dataclass(slots=True)
 class HeldBlocks:
-    """What one sequence holds: blocks that others may share, from its first token on, and blocks of its own."""
+    """One sequence's blocks: those that it shares, from its first token on, and those of its own."""
 
     shared: list[Hash] = field(default_factory=list)
     own: int = 0
@@ -35,7 +35,7 @@ class KvCache:
         self._idle: dict[Hash, None] = {}
 
     def resize(self, capacity_tokens: int) -> None:
-        """Have another capacity; with less than is used, `free` is negative until sequences have left."""
+        """Set the capacity in tokens. Below what is in use, `free` is negative until sequences leave."""
         self.capacity = capacity_tokens // self.block_tokens
 
     @property
@@ -45,19 +45,19 @@ class KvCache:
 
     @property
     def free(self) -> int:
-        """Blocks that a sequence may have."""
+        """Blocks that a sequence may take."""
         return self.capacity - self.used
 
     def spare(self, sequences: int) -> int:
-        """Tokens that each of so many sequences may have of what is free."""
+        """Return the free tokens that each of `sequences` sequences may take."""
         return self.free // max(1, sequences) * self.block_tokens
 
     def blocks(self, tokens: int) -> int:
-        """Blocks that so many tokens of a sequence take."""
+        """Return the blocks that `tokens` tokens of a sequence take."""
         return -(-tokens // self.block_tokens)
 
     def known(self, hashes: Sequence[Hash]) -> int:
-        """How many of a prompt's first blocks lie here."""
+        """Return how many of a prompt's first blocks are in the cache."""
         count = 0
         for each in hashes:
             if each not in self._users:
@@ -66,17 +66,18 @@ class KvCache:
         return count
 
     def needed(self, tokens: int, hashes: Sequence[Hash] = ()) -> int:
-        """Free blocks that a new sequence of so many tokens takes, of which those of `hashes` are here already."""
+        """Return the free blocks that a new sequence of `tokens` tokens takes, its first blocks `hashes` being
+        cached."""
         return self.blocks(tokens) - len(hashes) + sum(each in self._idle for each in hashes)
 
     def share(self, hashes: Sequence[Hash]) -> HeldBlocks:
-        """A sequence begins with blocks that are known."""
+        """Return the holding of a new sequence that shares the cached blocks `hashes`."""
         for each in hashes:
             self._use(each)
         return HeldBlocks(list(hashes))
 
     def grow(self, held: HeldBlocks, tokens: int) -> None:
-        """Give a sequence the blocks of its own that so many tokens take; what is idle makes room."""
+        """Give a sequence blocks of its own for `tokens` tokens, evicting idle ones."""
         more = self.blocks(tokens) - held.blocks
         if more > 0:
             held.own += more
@@ -84,12 +85,12 @@ class KvCache:
             self._evict()
 
     def take(self, blocks: int) -> None:
-        """Sequences of which each will say itself what it holds are given so many blocks of their own."""
+        """Take `blocks` blocks for sequences that will each record what they hold later."""
         self._own += blocks
         self._evict()
 
     def publish(self, held: HeldBlocks, hashes: Sequence[Hash], tokens: int) -> None:
-        """`tokens` of a sequence are computed: of its prompt, whole blocks, named by `hashes`, may now be shared."""
+        """Share the whole blocks `hashes` of a prompt of which `tokens` tokens are computed."""
         whole = min(len(hashes), tokens // self.block_tokens)
         for each in hashes[len(held.shared) : whole]:
             held.own -= 1
@@ -101,7 +102,7 @@ class KvCache:
                 self._users[each] = 1
 
     def release(self, held: HeldBlocks) -> None:
-        """A sequence has left."""
+        """Take back what a sequence held when it leaves."""
         self._own -= held.own
         for each in reversed(held.shared):
             self._users[each] -= 1

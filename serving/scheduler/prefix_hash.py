@@ -1,4 +1,4 @@
-"""What prompts have in common, as hashes of the whole blocks that they begin with."""
+"""Prefix hashes: name the whole blocks that prompts begin with, so that equal prefixes are found."""
 
 from collections.abc import Sequence
 from hashlib import blake2b

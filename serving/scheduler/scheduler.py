@@ -1,4 +1,4 @@
-"""Continuous batching: which sequences the device's next step computes, and how much of each."""
+"""Continuous batching: chooses the sequences of a device's next step, and how much of each to compute."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,8 +14,8 @@ from serving.types import NEVER, Batch, Done, Request
 
 
 class Scheduler:
-    """Decides by `rules` within `limits`. `plan` is the whole conversation: the device tells what it did since, and is
-    told what to do next."""
+    """Plans by `rules` within `limits`. Each `plan` takes what the device did since the last one, and returns a
+    batch."""
 
     def __init__(self, limits: Limits, rules: SchedulerRules | None = None) -> None:
         self.limits, self.rules = limits, rules or SchedulerRules()
@@ -38,7 +38,7 @@ class Scheduler:
         self._order = self._spilled = 0
 
     def submit(self, request: Request, in_time: bool = False) -> None:
-        """Take a request on, of which the news may be late if they are not surely `in_time`."""
+        """Queue a request. Unless `in_time`, the news of it may be late: then a step that it missed is counted."""
         self._waiting[request.id] = Sequence.of(request)
         self._coming.push(request)
         if not in_time:
@@ -46,11 +46,11 @@ class Scheduler:
 
     @property
     def full(self) -> bool:
-        """Tell whether as many run as may."""
+        """Tell whether `max_num_seqs` sequences run."""
         return len(self.running) >= self.limits.max_num_seqs
 
     def abort(self, request_id: str) -> None:
-        """Forget a request; one that is unknown was finished already."""
+        """Drop a request; ignore an unknown one, which has finished already."""
         if sequence := self.running.get(request_id):
             self._leave(sequence)
         elif sequence := self._waiting.pop(request_id, None):
@@ -58,14 +58,13 @@ class Scheduler:
             (self._coming if sequence.request in self._coming else self._queue).remove(sequence.request)
 
     def limit(self, limits: Limits) -> None:
-        """Have other limits from the next step on; those whom the KV cache has no room for are preempted."""
+        """Set the limits from the next step on; sequences beyond the KV cache's new room are preempted."""
         self.limits = limits
         self.kv.resize(limits.kv_capacity_tokens)
 
     def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
-        """The batch from emulated instant `at_s` on, after what was `done` of the last one, whose last step began at
-        `last_s`. `now_s` is the clock's reading: an idle device may begin at an arrival between `at_s` and `now_s`.
-        """
+        """Return the batch from `at_s` on, given what was `done` since; the last step began at `last_s`. An idle device
+        may begin at an arrival up to `now_s`, the clock's reading."""
         self._advance(done)
         if not self.running and not len(self._queue) and (first := self._coming.due(now_s)):
             at_s = max(at_s, first.arrival_s)
@@ -75,7 +74,7 @@ class Scheduler:
         return self._batch
 
     def give_up(self, done: Done) -> dict[str, int]:
-        """Nothing more is planned, after what was `done` of the last batch: how many tokens each request has had."""
+        """Stop planning, after what was `done` of the last batch; return how many tokens each request has had."""
         self._advance(done)
         self._part()
         there = (*self.running.values(), *self._waiting.values())
@@ -83,7 +82,7 @@ class Scheduler:
 
     @property
     def kv_tokens(self) -> int:
-        """Tokens that the blocks in use have room for."""
+        """Tokens that the KV cache's used blocks have room for."""
         return self.kv.used * self.kv.block_tokens
 
     def _arrive(self, at_s: float) -> None:
@@ -115,7 +114,7 @@ class Scheduler:
             self._leave(sequence)
 
     def _advance_each(self, ids: list[str], batch: Batch, done: Done) -> None:
-        """The last of a batch, each by what it computed."""
+        """Advance the batch's sequences `ids`, its last ones, each by what it computed."""
         first = len(batch.ids) - len(ids)
         accepted = done.accepted or [0] * len(ids)
         for id, new, emits, more in zip(ids, batch.new_tokens[first:], batch.emits[first:], accepted, strict=True):
@@ -133,7 +132,7 @@ class Scheduler:
             self.kv.publish(sequence.held, sequence.request.blocks, sequence.computed)
 
     def _gather(self) -> None:
-        """Have those go on together that decode, as far as nobody who does not was let in before them."""
+        """Move sequences that decode to the group, up to the first admitted one that still prefills."""
         for sequence in list(self._apart.values()):
             if not sequence.decodes:
                 break
@@ -141,12 +140,12 @@ class Scheduler:
             self._together.join(sequence)
 
     def _part(self) -> None:
-        """Have all go on alone."""
+        """Dissolve the group."""
         if len(self._together):
             self._apart = self._together.part() | self._apart
 
     def _compose(self, at_s: float) -> Step:
-        """The next step, by the prefill policy."""
+        """Compose the next step by the prefill policy."""
         most = self.limits.max_num_batched_tokens
         step = Step(most, min(most, self.rules.prefill_chunk or most))
         if self.rules.prefill == MIXED:
@@ -161,11 +160,11 @@ class Scheduler:
         return step
 
     def _decoded(self) -> bool:
-        """Tell whether any that runs has had more than its first token since it was let in."""
+        """Tell whether a running sequence has had more than its first token since its admission."""
         return self._together.decoded or any(sequence.decoded for sequence in self._apart.values())
 
     def _go_on_all(self, step: Step) -> None:
-        """All that run already."""
+        """Continue all running sequences."""
         together, kv = self._together, self.kv
         if members := len(together):
             wanted = together.wanted()
@@ -178,7 +177,7 @@ class Scheduler:
         self._go_on(step, list(self._apart.values()))
 
     def _go_on(self, step: Step, sequences: Iterable[Sequence]) -> None:
-        """Of those that go on alone some, in the order in which they were let in, as far as there is room for them."""
+        """Continue `sequences` outside the group, in order of admission, as far as there is room."""
         ahead = self.rules.lookahead
         for sequence in sequences:
             left, wanted = sequence.length - sequence.computed, sequence.computed + 1 + ahead
@@ -191,8 +190,7 @@ class Scheduler:
                 step.take(sequence.id, new, sequence.decodes)
 
     def _find_room(self, sequence: Sequence, tokens: int, step: Step) -> bool:
-        """Give a sequence room for so many tokens, if need be at the expense of others; False if it must leave itself.
-        One that is alone has it in any case."""
+        """Make KV room for `tokens`, preempting others; False if it was preempted itself. A lone sequence gets it."""
         blocks, kv = self.kv.blocks(tokens), self.kv
         while sequence.id in self.running and len(self.running) > 1 and blocks - sequence.held.blocks > max(kv.free, 0):
             self._preempt(step)
@@ -206,14 +204,14 @@ class Scheduler:
         sequence.room = sequence.held.blocks * self.kv.block_tokens
 
     def _admit(self, at_s: float, step: Step) -> None:
-        """Those that wait, in the order of the batching policy, up to the first that there is no room for."""
+        """Admit waiting requests in the batching policy's order, up to the first without room."""
         while not step.preemptions and len(self.running) < self.limits.max_num_seqs:
             request = self._queue.first(at_s, self._topics)
             if request is None or not self._begin(self._waiting[request.id], step):
                 break
 
     def _begin(self, sequence: Sequence, step: Step) -> bool:
-        """Let one in, if the whole of it fits, not just its next chunk: else it would be thrown out again half-way."""
+        """Admit a sequence if all of it fits, not only its next chunk: it would be preempted half-way otherwise."""
         request, size = sequence.request, self.kv.block_tokens
         # Of a prompt that is known to its end, the last token is computed all the same: it brings the next one.
         whole = request.blocks[: (sequence.length - 1) // size] if self.rules.prefix_caching else []
@@ -259,7 +257,7 @@ class Scheduler:
         sequence.room = 0
 
     def _preempt(self, step: Step) -> None:
-        """Back to the queue with the least urgent of those that are not in this step yet, and of these the last."""
+        """Requeue the least urgent sequence outside this step, and of several the one admitted last."""
         candidates = [each for id, each in self._apart.items() if id not in step.new_tokens]
         if not step.together:
             candidates += self._together.members.values()
@@ -276,7 +274,7 @@ class Scheduler:
         step.preemptions += 1
 
     def _count_slips(self, started: list[str], last_s: float) -> int:
-        """Arrivals that would have made the step before this one, had the news of them been here in time."""
+        """Count arrivals that missed the step before this one only because the news of them came late."""
         fresh, self._fresh = self._fresh, set()
         return sum(self.running[id].request.arrival_s <= last_s for id in started if id in fresh)
 

@@ -1,4 +1,4 @@
-"""A request in the scheduler's hands."""
+"""A request as the scheduler tracks it."""
 
 from dataclasses import dataclass, field
 
@@ -32,14 +32,14 @@ class Sequence:
 
     @staticmethod
     def of(request: Request) -> "Sequence":
-        """A request that waits. One that was begun before goes on where it was, its KV cache intact if not lost."""
+        """Return a waiting sequence. A request begun elsewhere resumes, with the KV cache it still has."""
         length = request.prompt_tokens + request.released
         kept = length - 1 if request.released and not request.kv_lost else 0
         return Sequence(request.id, request, request.released, length, request.max_tokens - request.released, kept=kept)
 
     @property
     def left(self) -> int:
-        """Tokens that are to be computed before it can have another: one, if it decodes."""
+        """Return the tokens to compute before the next one comes out: one, if it decodes."""
         return self.length - self.computed
 
     @property
@@ -47,7 +47,7 @@ class Sequence:
         return self.length - self.computed == 1 and self.computed > 0
 
     def advance(self, new: int, emitted: int) -> None:
-        """`new` of its tokens were computed, and `emitted` came out."""
+        """Add `new` computed tokens and `emitted` released ones."""
         if self.length - self.computed == 1:
             self.decoded += emitted
         self.computed += new

@@ -1,4 +1,4 @@
-"""A step while the scheduler composes it."""
+"""A step while the scheduler composes it: token grants, and the columns of the batch made of it."""
 
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ MAX_HORIZON = 256
 
 @dataclass(slots=True)
 class Step:
-    """Tokens by sequence, who began, and what is left to give out. Those that decode in lockstep are in it `together`,
-    ahead of all others, or not at all."""
+    """New tokens by sequence id, admissions, and the tokens left to grant. The first `together` sequences are the whole
+    decode group, or none of it."""
 
     tokens: int
     prompt_tokens: int
@@ -27,11 +27,11 @@ class Step:
     cached: int = 0
 
     def grant(self, wanted: int, decodes: bool) -> int:
-        """How many of the tokens that a sequence would compute it may."""
+        """Return how many of the `wanted` tokens a sequence may compute; 0 if none."""
         return min(wanted, self.tokens) if decodes else min(wanted, self.tokens, self.prompt_tokens)
 
     def take(self, id: str, new: int, decodes: bool) -> None:
-        """A sequence computes `new` tokens."""
+        """Let a sequence compute `new` tokens."""
         self.new_tokens[id] = new
         self.tokens -= new
         self.prompt_tokens -= 0 if decodes else new
@@ -43,7 +43,7 @@ Columns = tuple[
 
 
 def columns(at_s: float, step: Step, together: DecodeGroup, alone: Many[Sequence]) -> Columns:
-    """What a batch says of each sequence of a step that begins at `at_s`, those that decode in lockstep first."""
+    """Return the batch's columns, one entry a sequence, decode group first, for a step that begins at `at_s`."""
     if not step.together:
         together = NOBODY
     new = list(step.new_tokens.values())
@@ -63,8 +63,8 @@ def columns(at_s: float, step: Step, together: DecodeGroup, alone: Many[Sequence
 
 
 def horizon(step: Step, together: DecodeGroup, alone: Many[Sequence], running: int, spare: int) -> int:
-    """Steps for which a step holds: 1 unless it has all that are `running` and all decode, else until the first ends or
-    the KV cache is full, of which each may have `spare` tokens beside those that it has."""
+    """Return the number of steps for which a step holds: 1 unless all `running` sequences decode in it; else until the
+    first of them ends or has used up the `spare` KV tokens that each may still get."""
     if not 0 < running <= step.together + len(alone) or any(each.length - each.computed != 1 for each in alone):
         return 1
     steps = min([MAX_HORIZON, *[min(each.remaining, each.room - each.computed + spare) for each in alone]])

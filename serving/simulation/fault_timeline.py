@@ -1,4 +1,4 @@
-"""When faults of a scenario begin and end, in order of time."""
+"""Fault timeline: the begins and ends of a scenario's faults, in order of time."""
 
 import heapq
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from serving.types import NEVER
 
 
 class Coming(NamedTuple):
-    """An event of a fault, which is known by its place in the scenario."""
+    """A fault's event; `id` is the fault's place in the scenario."""
 
     id: int
     fault: Fault
@@ -18,10 +18,10 @@ class Coming(NamedTuple):
 
 
 class FaultTimeline:
-    """Events of all faults on `devices` devices. Those of faults at random never end."""
+    """Events of all faults on `devices` devices. Random faults never run out of events."""
 
     def __init__(self, scenario: Scenario, devices: int) -> None:
-        """Raises TermError for what is no fault."""
+        """Raise TermError if a fault of the scenario is invalid."""
         faults = [parse_fault(text, "An entry of `faults`") for text in scenario.faults]
         streams = [_of_fault(id, fault, range(devices), scenario.seed) for id, fault in enumerate(faults)]
         self._coming = heapq.merge(*streams, key=lambda each: (each.event.at_s, each.event.begins, each.id))
@@ -29,11 +29,11 @@ class FaultTimeline:
 
     @property
     def next_s(self) -> float:
-        """When the next event comes."""
+        """The instant of the next event."""
         return self._next.event.at_s if self._next is not None else NEVER
 
     def take(self) -> Coming:
-        """The next event comes."""
+        """Remove and return the next event."""
         assert self._next is not None
         taken, self._next = self._next, next(self._coming, None)
         return taken

@@ -1,7 +1,7 @@
-"""Devices in virtual time: the same scheduler, pricer and loop as in a server, without clients, actors or text.
+"""A device in virtual time: the same scheduler, pricer and engine as in a server, without clients, actors or text.
 
-Requests have as many tokens as they may have. Whoever gives them to devices (`simulator`) does so in the order
-of their arrival, each at the instant at which the devices have come to it.
+Requests have as many tokens as they may have. The caller (`simulator`) submits them in order of arrival, each once the
+devices have come to that instant.
 """
 
 from collections.abc import Callable
@@ -30,9 +30,11 @@ request's tokens, or one for each."""
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a request: instants in emulated seconds. Its tokens are in the device's `timeline`, where that is
-    kept: it has entries from `begins` to `ends`; those that it had on a device that was lost came at `before_s`. One
-    that was turned away has a reason why, `refused`, and no instants."""
+    """The result of one request; instants in emulated seconds.
+
+    Its tokens are entries `begins` to `ends` of the device's `timeline`, if that is kept; `before_s` are the instants
+    of those from a device that was lost. A refused request has the reason, `refused`, and no instants.
+    """
 
     request: Request
     device: int
@@ -48,7 +50,7 @@ class Outcome:
 
     @property
     def tokens_s(self) -> list[float]:
-        """The instant of each token, where they are kept: if nobody listens instead."""
+        """The instant of each token. Only where the timeline is kept, that is without a listener."""
         assert self.timeline is not None, "a listener hears of requests and steps, not of tokens"
         instants = list(self.before_s)
         for given, ends_s in self.timeline[self.begins : self.ends]:
@@ -62,37 +64,39 @@ class Outcome:
 
     @property
     def tpot_s(self) -> float:
-        """Mean time from one token to the next; 0 for a single one, endless if there is none."""
+        """Mean seconds from one token to the next: 0 for a single token, endless if the request was refused."""
         if self.refused:
             return NEVER
         return (self.last_s - self.first_s) / max(1, self.tokens - 1)
 
     @property
     def good(self) -> bool:
-        """Tell whether it was served as its SLO class promises."""
+        """Tell whether the request met its SLO class."""
         return not self.refused and self.ttft_s <= self.request.ttft_s and self.tpot_s <= self.request.tpot_s
 
 
 class Listener:
-    """Hears what comes of a run as it comes, so that none of it need be kept: steps in a device's order, requests in
-    the order of their ends on it. Devices take turns; theirs may come a little before what another did earlier.
-    Does nothing about it; made to be extended."""
+    """Receives steps and requests as a run makes them, so that none need be kept. Subclass it; its methods do nothing.
+
+    Each device reports steps in order, and requests in order of their ends; devices take turns, so one may report an
+    instant a little before the last one of another.
+    """
 
     def stepped(self, record: StepRecord) -> None:
-        """A device made a step, or some at once."""
+        """Called after a device made a step, or several equal ones at once."""
 
     def ended(self, outcome: Outcome) -> None:
-        """A request has all its tokens, or was turned away."""
+        """Called when a request has all its tokens, or was refused."""
 
     def lost(self, device: int, at_s: float) -> None:
-        """A device is gone."""
+        """Called when a device is lost."""
 
     def back(self, device: int, at_s: float) -> None:
-        """A device that was lost is there again."""
+        """Called when a lost device returns."""
 
 
 class VirtualNode:
-    """A device with its scheduler."""
+    """A device with its scheduler, driven by its own due instants."""
 
     def __init__(  # noqa: PLR0913  # a device is made of these
         self,
@@ -106,9 +110,9 @@ class VirtualNode:
         on_release: Callable[[Release], None] = lambda release: None,
         on_end: Callable[[float, Request], None] = lambda at_s, request: None,
     ) -> None:
-        """One that `leaps` makes equal steps at once, with the same instants, and their figures in one record. Without
-        a `listener` all steps are kept as `records`, and the instants of all tokens. Whoever is responsible for several
-        devices hears of each release, and of each request that ends, and when."""
+        """With `leaps`, make equal steps at once: same instants, one record for all. Without a `listener`, keep all
+        steps as `records`, and the instants of all tokens. `on_release` hears of each release, `on_end` of each
+        request's end."""
         self._on_end, self._on_release = on_end, on_release
         self.index = index
         # Of those that have not ended.
@@ -133,14 +137,14 @@ class VirtualNode:
         self.due = IDLE
 
     def submit(self, request: Request) -> Outcome:
-        """A request arrives at this device; what becomes of it is told in what this returns."""
+        """Queue a request that arrives; return its outcome, which fills up as the run goes on."""
         outcome = Outcome(request, self.index, self._timeline)
         self._take(request, outcome, request.arrival_s)
         return outcome
 
     def resume(self, outcome: Outcome, released: int, at_s: float) -> Request:
-        """A request that was begun on a device that is lost goes on here, with so many tokens that it has had; as this
-        device's scheduler takes it."""
+        """Continue here a request begun on a lost device, with `released` tokens; return it as the scheduler takes
+        it."""
         outcome.before_s = tuple(outcome.tokens_s) if self._timeline is not None else ()
         outcome.device, outcome.timeline = self.index, self._timeline
         resumed = msgspec.structs.replace(outcome.request, released=released, kv_lost=True)
@@ -148,7 +152,7 @@ class VirtualNode:
         return resumed
 
     def lose(self, at_s: float) -> list[tuple[Outcome, int]]:
-        """This device is gone, with all that it held: the requests that it had, with how many tokens each has had."""
+        """Lose the device at `at_s`; return its unfinished outcomes, each with its number of released tokens."""
         if self._pending is not None and self.due[1] == ENDS:
             self._pending.lose(at_s)
         self._pending, self.due = None, IDLE
@@ -159,7 +163,7 @@ class VirtualNode:
         return [(outcome, released[id]) for id, outcome in self.outcomes.items()]
 
     def begin_again(self, gone: "VirtualNode", at_s: float) -> None:
-        """Stand, from an instant on, for a device that was lost; what that one did is told here."""
+        """Replace the lost device `gone` from `at_s` on, and take over its records."""
         self.engine.at_s = at_s
         self.records = gone.records
 
@@ -173,7 +177,7 @@ class VirtualNode:
             self._change(at_s)
 
     def degrade(self, at_s: float, pricer: Pricer, limits: Limits) -> None:
-        """Be another device from an instant on: what is left of the step at hand is made at that one's pace."""
+        """Take another condition's `pricer` and `limits` from `at_s` on; the rest of the current step is repriced."""
         self.engine.pricer = pricer
         self.scheduler.limit(limits)
         if self._pending is not None and self.due[1] == ENDS:
@@ -181,17 +185,17 @@ class VirtualNode:
         self._change(at_s)
 
     def stall(self, at_s: float, until_s: float) -> None:
-        """Stand still from the end of the step at hand until an instant."""
+        """Stand still from the end of the current step until `until_s`."""
         self.engine.stalled_until_s = until_s
         self._change(at_s)
 
     @property
     def busy(self) -> bool:
-        """Tell whether there are requests that have not ended."""
+        """Tell whether any request has not ended."""
         return self._left > 0
 
     def proceed(self) -> None:
-        """Do what is due."""
+        """Do what is due next."""
         due_s, what = self.due
         if what == ENDS:
             self._make()
@@ -199,7 +203,7 @@ class VirtualNode:
             self._begin(due_s)
 
     def run(self, until_s: float) -> None:
-        """Do all that is due before requests that arrive at an instant; or, without one, all that there is to do."""
+        """Do all that is due before requests that arrive at `until_s`; by default, until nothing is left."""
         while self.due < (until_s, ARRIVES):
             self.proceed()
 
@@ -212,7 +216,7 @@ class VirtualNode:
             self._pending, self.due = None, IDLE
 
     def _begin(self, now_s: float) -> None:
-        """Go on with the plan, or make another."""
+        """Continue the plan, or make another."""
         if self._pending is None or not self._pending.go_on():
             self._pending = None
             self._plan(now_s)
@@ -234,7 +238,7 @@ class VirtualNode:
             self._pending = PendingSteps(engine, batch, self._leaps)
 
     def _change(self, at_s: float) -> None:
-        """Plan anew from an instant on, or once the step then under way has ended."""
+        """Plan anew at `at_s`, or once the step then under way has ended."""
         if self._pending is not None and self.due[1] == ENDS:
             self._pending.cut(at_s)
             self.due = self._pending.end_s, ENDS
@@ -254,7 +258,7 @@ class VirtualNode:
             (self._listener.stepped if self._listener else self.records.append)(release.record)
 
     def _note_edge(self, chunk: Chunk, ends_s: list[float]) -> None:
-        """The first or the last token of a request."""
+        """Record the first or last token of a request."""
         outcome, entries = self.outcomes[chunk.request_id], len(self._timeline or ())
         if not outcome.tokens:
             outcome.first_s, outcome.begins = ends_s[0], entries - 1

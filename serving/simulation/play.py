@@ -1,5 +1,5 @@
-"""A workload in virtual time: what follows other requests (turns of sessions, users of a closed loop) comes when these
-have ended, on the emulated clock.
+"""Play a workload in virtual time. Requests that follow others (turns of sessions, users of a closed loop) arrive when
+these have ended, by the emulated clock.
 
     outcomes, records = play(load_workload(Path("examples/workloads/chat-day.toml"), requests=200), Scenario(devices=2))
 """
@@ -22,10 +22,10 @@ from serving.workload.virtual import request_of
 def play(
     workload: Workload, scenario: Scenario, leaps: bool = True, listener: Listener | None = None
 ) -> tuple[list[Outcome], list[StepRecord]]:
-    """What becomes of a workload's requests, by arrival, and all steps by device; nothing, if a `listener` hears of it
-    as it comes. `leaps` as of `Simulator`.
+    """Play a workload on a scenario. Return the outcomes by arrival and the steps by device; both empty if a `listener`
+    receives them. `leaps` as in `Simulator`.
 
-    Raises `WorkloadError`, and what `Simulator` raises.
+    Raise `WorkloadError`, and what `Simulator` raises.
     """
     return play_from(Source(workload), workload, scenario, leaps, listener)
 
@@ -33,7 +33,7 @@ def play(
 def play_from(
     source: Source, workload: Workload, scenario: Scenario, leaps: bool = True, listener: Listener | None = None
 ) -> tuple[list[Outcome], list[StepRecord]]:
-    """The same of a `source` that makes another thing of the workload."""
+    """Play a workload as `play` does, taking its requests from `source`."""
     classes = parse_classes(scenario.slo_classes, "`slo_classes`")
     asked = set(classes) if workload.trace is not None else set(workload.slo.names)
     simulated = Simulator(scenario, leaps, listener, forecasts(scenario, classes, asked))
@@ -44,7 +44,7 @@ def play_from(
 
 
 class Play:
-    """One run: what is to arrive, and what is under way."""
+    """One run: the requests to come, and those under way."""
 
     def __init__(
         self, source: Source, simulated: Simulator, classes: dict[str, SloClass], block_tokens: int, keep: bool
@@ -59,7 +59,7 @@ class Play:
         self._keep = keep
 
     def run(self) -> tuple[list[Outcome], list[StepRecord]]:
-        """To the end."""
+        """Run to the end; return outcomes by arrival and steps by device."""
         while True:
             due_s = self._due_s
             ended = self._simulated.next_end(due_s)
@@ -73,7 +73,7 @@ class Play:
 
     @property
     def _due_s(self) -> float:
-        """When the next request arrives, of those that are known."""
+        """The arrival of the next request known; endless if there is none."""
         following_s = self._following[0][0] if self._following else NEVER
         return min(following_s, self._next.arrival_s if self._next is not None else NEVER)
 
@@ -95,7 +95,7 @@ class Play:
             self._under_way[request.id] = ask
 
     def _follow(self, ask: Ask, at_s: float) -> None:
-        """A request has ended: what comes because of it is to come."""
+        """Schedule the requests that follow one that ended at `at_s`."""
         follower = self._source.next_after(ask, at_s)
         if follower is not None:
             heapq.heappush(self._following, (follower.arrival_s, follower.session, follower.turn, follower))

@@ -1,7 +1,7 @@
-"""What the token model's routers chose, recorded once, for virtual time: requests of each topic, one after the other.
+"""Recorded expert routes for virtual time: the token model's, one topic's requests after another's.
 
-`foreserve locality --record FILE` makes a recording. A request reads it from a place that its seed says, on the tape of
-its topic, from its first token to its last; beyond the end it goes on at the beginning.
+`foreserve locality --record FILE` makes a recording. A request reads its topic's tape from a place that its seed gives,
+token by token; at the tape's end it goes on at the beginning.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,15 +28,16 @@ Ids = NDArray[np.integer]
 
 
 class Tape(NamedTuple):
-    """`routes` [tokens, layers, top_k] of all topics one after the other; of each topic where it begins, and how many
-    tokens it has. The topic "" has all of them."""
+    """`routes` [tokens, layers, top_k] of all topics in a row, and of each topic its first token and its number of
+    tokens. The topic "" spans all."""
 
     routes: Ids
     places: dict[str, tuple[int, int]]
 
 
 def record(requests: Sequence[tuple[str, IntArray]], path: Path) -> None:
-    """Write the routes of requests, each with its topic. Ids take a byte each, or two where there are more than 256."""
+    """Write (topic, routes [tokens, layers, top_k]) of requests to `path`; an expert id takes a byte, or two beyond 256
+    experts."""
     topics = list(dict.fromkeys(topic for topic, _ in requests))
     of_topic = [np.concatenate([routes for each, routes in requests if each == topic]) for topic in topics]
     routes = np.concatenate(of_topic)
@@ -46,7 +47,7 @@ def record(requests: Sequence[tuple[str, IntArray]], path: Path) -> None:
 
 
 def read(path: Path, routers: Routers) -> Tape:
-    """A recording of a model with such `routers`. Raises UsageError, which says how to make one."""
+    """Read a recording made with `routers`. Raise UsageError, which says how to make one."""
     how = f"make it: foreserve locality --token-model {path.parent} --record {path}"
     try:
         with np.load(path, allow_pickle=False) as found:
@@ -62,10 +63,10 @@ def read(path: Path, routers: Routers) -> Tape:
 
 
 class RecordedRoutes:
-    """`Choices` of a recording, in the words of the emulated model."""
+    """The `Choices` of a recording, mapped to the emulated model's experts."""
 
     def __init__(self, trace: TracedDevice) -> None:
-        """Raises UsageError if there is no recording of its token model."""
+        """Raise UsageError if the token model has no recording."""
         model = load_setup(trace.hardware, trace.model).model
         self._routes, self._places = _as_target(
             trace.token_model, Routers(model.expert_layers, model.experts, model.top_k)
@@ -76,10 +77,10 @@ class RecordedRoutes:
         self._starts = self._lengths = self._begin = np.empty(0, dtype=np.int64)
 
     def emulate(self, trace: TracedDevice) -> None:
-        """Routers choose as they did."""
+        """Ignore the device's condition: recorded routes do not depend on it."""
 
     def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
-        """See `Choices`; none is a guess."""
+        """Return the routes of the batch's new tokens [tokens, layers, top_k]; none of them is guessed."""
         if batch is not self._batch:
             places = [self._places.get(topic, self._places[""]) for topic in batch.topics or [""] * len(batch.ids)]
             self._batch = batch
@@ -95,7 +96,7 @@ class RecordedRoutes:
 
 @lru_cache(maxsize=4)
 def _as_target(token_model: str, target: Routers) -> tuple[Checked, Mapping[str, tuple[int, int]]]:
-    """A recording, once for all devices: what stands for it in the emulated model."""
+    """Load a recording, once for all devices, and its mapping to the emulated model's experts."""
     routers = format_of(token_model).routers
     tape = read(Path(token_model) / FILE, routers)
     routes = RouteMap(routers, target)(tape.routes.astype(np.int64))

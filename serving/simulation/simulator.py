@@ -1,9 +1,9 @@
-"""A scenario in virtual time: its devices and their schedulers, the router, LPDDR tiers and faults, in one process.
+"""Simulate a scenario in virtual time: devices, schedulers, router, LPDDR tiers and faults, in one process.
 
-    outcomes, records = Simulated(Scenario(devices=2)).serve(requests)
+    outcomes, records = Simulator(Scenario(devices=2)).serve(requests)
 
-Engine, schedulers, policies, prices, router, faults and the edge's judgement are those of a server. There are no
-clients, actors or texts: requests have as many tokens as they may have.
+Engine, schedulers, policies, prices, router, faults and admission are the code of a server. There are no clients,
+actors or texts: requests have as many tokens as they may have.
 """
 
 import heapq
@@ -33,35 +33,35 @@ from serving.types import NEVER, Request, StepRecord
 
 @dataclass(slots=True)
 class Throttled:
-    """An LPDDR tier as one device sees it, which can draw the share `left` of what it is granted."""
+    """An LPDDR tier as a degraded device sees it: a share `left` of what the tier grants."""
 
     tier: Lpddr
     left: float = 1.0
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
-        """As of `Lpddr`."""
+        """Return the throttled bandwidth of a lease, in bytes/s."""
         return self.tier.lease(device, traffic_bytes, elapsed_s) * self.left
 
     def rate(self, device: int) -> float:
-        """As of `Lpddr`."""
+        """Return the throttled bandwidth granted last, in bytes/s."""
         return self.tier.rate(device) * self.left
 
     def release(self, device: int, traffic_bytes: float) -> None:
-        """As of `Lpddr`."""
+        """End the device's lease."""
         self.tier.release(device, traffic_bytes)
 
 
 class Simulator:
-    """The devices of a scenario, at emulated instant 0."""
+    """The devices of a scenario, beginning at emulated instant 0."""
 
     def __init__(
         self, scenario: Scenario, leaps: bool = True, listener: Listener | None = None, forecasts: bool = False
     ) -> None:
-        """With `leaps` equal steps are made at once. A `listener` hears of steps and requests, which then are not kept.
-        With `forecasts` a request is turned away if its first token would come later than its class promises; as each
-        step tells more of that, none are made at once then.
+        """With `leaps`, make equal steps at once. A `listener` receives steps and requests, which are then not kept.
+        With `forecasts`, refuse a request whose first token would come later than its class promises; steps are then
+        made one by one, since each improves the forecast.
 
-        Raises DeviceError, FleetError, TermError or ScenarioError.
+        Raise DeviceError, FleetError, TermError or ScenarioError.
         """
         self._scenario, self._listener, self._leaps = scenario, listener, leaps and not forecasts
         fleet = load_fleet(scenario)
@@ -82,7 +82,7 @@ class Simulator:
         self._lost: set[int] = set()
 
     def serve(self, requests: Iterable[Request]) -> tuple[list[Outcome], list[StepRecord]]:
-        """Serve requests, ordered by arrival; what became of each, in their order, and all steps by device."""
+        """Serve requests, ordered by arrival; return their outcomes in that order, and all steps by device."""
         outcomes = []
         for request in requests:
             self._advance(request.arrival_s)
@@ -91,7 +91,7 @@ class Simulator:
         return outcomes, [record for node in self.nodes for record in node.records]
 
     def submit(self, request: Request) -> Outcome:
-        """A request arrives, now; what becomes of it."""
+        """Submit a request at its arrival, which devices have come to; return its outcome."""
         at_s = request.arrival_s
         if reason := self._edge.refusal(request, at_s):
             refused = Outcome(request, NOWHERE, [], refused=str(reason))
@@ -106,19 +106,19 @@ class Simulator:
         return outcome
 
     def home(self, request: Request) -> int | None:
-        """The device that a request names; none does, here."""
+        """Return None: no request names a device in virtual time."""
         return None
 
     def next_end(self, until_s: float) -> tuple[float, Request] | None:
-        """Go on until a request ends, and no later than requests arrive at an instant; which, and when. None if none
-        ends by then."""
+        """Run until a request ends, or up to arrivals at `until_s`. Return the end's instant and the request, or
+        None."""
         while not self._ended:
             if not self._proceed(until_s):
                 return None
         return self._ended.popleft()
 
     def _join(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> VirtualNode:
-        """A device is there, with nothing in it."""
+        """Add an empty device."""
         limits, rules = limits_of(self._scenario, device_limits), rules_of(self._scenario, device_limits)
         pricer, tier = self._pricer(spec), self._tiers[index]
         told = self._edge.released, partial(self._end, index)
@@ -135,19 +135,19 @@ class Simulator:
         return spec.pricer(self._load(spec))
 
     def _load(self, spec: DeviceSpec) -> StepOptions:
-        """What prices its steps: one for all devices that are alike, as it remembers nothing but its answers."""
+        """Load a device's step options, once for all equal devices: they cache prices and keep no other state."""
         if spec not in self._step_options:
             self._step_options[spec] = spec.load()
         return self._step_options[spec]
 
     def _advance(self, until_s: float) -> None:
-        """Have all happen that does before requests arrive at an instant."""
+        """Run all that happens before requests arrive at `until_s`."""
         while self._proceed(until_s):
             pass
         self._ended.clear()
 
     def _proceed(self, until_s: float) -> bool:
-        """Have the next thing happen, if it does before requests arrive at an instant; whether it did."""
+        """Run the next event before arrivals at `until_s`; return whether there was one."""
         coming = self._coming
         while coming and coming[0][:2] != self.nodes[coming[0][2]].due:
             heapq.heappop(coming)  # it was put off, or is done
@@ -165,7 +165,7 @@ class Simulator:
         return True
 
     def _await(self, node: VirtualNode) -> None:
-        """What a device does next is to happen in its turn."""
+        """Enter a device's next event in the heap."""
         if node.due[0] < NEVER:
             heapq.heappush(self._coming, (*node.due, node.index))
 
@@ -175,7 +175,7 @@ class Simulator:
         self._ended.append((at_s, request))
 
     def _happen(self, id: int, fault: Fault, event: FaultEvent) -> None:
-        """A fault begins, if it can, or ends, if it had begun."""
+        """Begin a fault, if it can begin, or end one that has begun."""
         index, at_s = event.device, event.at_s
         if event.begins and can_begin(fault, index in self._lost, not self._router.others_open(index)):
             self._active.begin(id, fault, event, at_s)
@@ -191,7 +191,7 @@ class Simulator:
             self._await(self.nodes[index])
 
     def _degrade(self, index: int, at_s: float) -> None:
-        """Put a device into the condition that it is in, if it is there."""
+        """Put a device that is present into the condition that its faults leave it in."""
         if index in self._lost:
             return
         spec = self._specs[index].in_condition(self._active.condition(index))
@@ -210,7 +210,7 @@ class Simulator:
         self._edge.serves(index, spec, limits)
 
     def _lose(self, index: int, at_s: float) -> None:
-        """A device is gone, and its requests go on elsewhere."""
+        """Lose a device, and resume its requests elsewhere."""
         self._lost.add(index)
         if self._listener:
             self._listener.lost(index, at_s)
@@ -223,7 +223,7 @@ class Simulator:
             self._await(node)
 
     def _revive(self, index: int, at_s: float) -> None:
-        """A device that was lost is there again, with nothing in it."""
+        """Return a lost device, empty."""
         self._lost.remove(index)
         spec = self._specs[index].in_condition(self._active.condition(index))
         gone = self.nodes[index]

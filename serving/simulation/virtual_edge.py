@@ -1,4 +1,4 @@
-"""The edge of a scenario in virtual time: who is turned away, by the rules of a server's edge."""
+"""Admission in virtual time: refuses requests by the rules of a server's edge."""
 
 from serving.admission.expected_device import expect
 from serving.admission.refusals import Reason
@@ -11,17 +11,17 @@ from serving.types import NEVER, Release, Request
 
 
 class VirtualEdge:
-    """Judges requests. It is told of requests, releases and devices in the order in which they come."""
+    """Judges requests. Report requests, releases and devices to it in the order in which they come."""
 
     def __init__(self, scenario: Scenario, context: int, forecasts: bool) -> None:
-        """A request may have `context` tokens, prompt and output. One that `forecasts` turns away who would wait for
+        """`context` limits a request's tokens, prompt and output. With `forecasts`, refuse whoever would wait for
         longer than its SLO class promises."""
         self._keys, self._forecasts = scenario.api_keys, forecasts
         self._rules = AdmissionRules.of(scenario, context, forecasts)
         self._in_flight = 0
 
     def refusal(self, request: Request, now_s: float) -> Reason | None:
-        """Why a request that arrives now is turned away; None if it is taken on, and charged for then."""
+        """Return why a request that arrives at `now_s` is refused; charge its key and return None if it is admitted."""
         # Without keys of its own a server knows all clients as one.
         key = request.key if request.key in self._keys else ""
         asked = Asked(request.prompt_tokens, request.max_tokens, key=key, ttft_s=request.ttft_s)
@@ -29,31 +29,31 @@ class VirtualEdge:
         return refusal.reason if refusal else None
 
     def submitted(self, device: int, request: Request, now_s: float) -> None:
-        """A request that was taken on goes to a device."""
+        """Record that an admitted request goes to a device."""
         self._in_flight += 1
         self.moved(device, request, now_s)
 
     def moved(self, device: int, request: Request, now_s: float) -> None:
-        """A request goes on at another device, with the tokens that it has had."""
+        """Record that a request continues at another device, with the tokens that it has had."""
         if self._forecasts:
             self._rules.forecast.on_submit(device, request, now_s)
 
     def released(self, release: Release) -> None:
-        """A device released what a step of it gave, or (without forecasts) several."""
+        """Record a release of one step, or (without forecasts) of several."""
         if self._forecasts:
             self._rules.forecast.on_release(release.chunks, release.record)
 
     def ended(self) -> None:
-        """A request has all its tokens."""
+        """Record that a request has all its tokens."""
         self._in_flight -= 1
 
     def serves(self, device: int, spec: DeviceSpec, limits: Limits) -> None:
-        """A device takes requests, or is in another condition."""
+        """Record that a device takes requests, or has changed its condition."""
         if self._forecasts:
             expect(self._rules.forecast, device, spec, limits)
 
     def closes(self, device: int) -> None:
-        """A device takes no more requests."""
+        """Record that a device takes no more requests."""
         self._rules.forecast.close(device)
 
 

@@ -1,4 +1,4 @@
-"""A study: what is run, what is varied, and the question that is asked of it."""
+"""A study: its scenario, what it varies, and its question."""
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from serving.workload.table import Table
 
 
 class Finding(NamedTuple):
-    """What came of a point: its figures, or why there are none."""
+    """A point's result: its figures, or the error why there are none."""
 
     point: Point
     row: Row
@@ -25,27 +25,27 @@ Inquiry = Generator[list[Point], list[Finding], Row | None]
 
 
 class Question(Protocol):
-    """What a study asks."""
+    """A study's question: the points to run, and the answers made of their findings."""
 
     @classmethod
     def of(cls, table: Table, targets: Targets) -> Self:
-        """As a study's file says it."""
+        """Parse the question's table from a study's file. Raise `StudyError`."""
         ...
 
     def check(self, study: "Study", table: Table) -> None:
-        """Raises `StudyError` if a study cannot be asked this."""
+        """Raise `StudyError` if `study` cannot be asked this question."""
         ...
 
     def inquiries(self, study: "Study") -> list[Inquiry]:
-        """All of them; they do not depend on each other."""
+        """Return all inquiries; they are independent of each other."""
         ...
 
     def expected(self, study: "Study") -> int:
-        """About how many points it takes."""
+        """Estimate the number of points that all inquiries take."""
         ...
 
     def answers(self, study: "Study", answers: list[Row], findings: list[Finding]) -> list[Row]:
-        """The study's answers, of those of its inquiries and of all that was found."""
+        """Return the study's answers, a row each, from those of its inquiries and all findings."""
         ...
 
 

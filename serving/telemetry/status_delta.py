@@ -1,4 +1,4 @@
-"""What went on between two looks at a status, per emulated second."""
+"""Status deltas: the rates of each device between two statuses, per emulated second."""
 
 from typing import NamedTuple
 
@@ -6,8 +6,8 @@ from serving.telemetry.status import DeviceNow, SloNow, Status
 
 
 class Beat(NamedTuple):
-    """A device between two looks: tokens per second, joules per token, the share of its steps that speculated, and of
-    its drafts that were accepted (None: it had none)."""
+    """A device's rates between two statuses: tokens per second, joules per token, share of steps that speculated, and
+    share of drafts accepted (None where there was nothing to divide by)."""
 
     tokens_per_s: float
     j_per_token: float | None
@@ -16,14 +16,14 @@ class Beat(NamedTuple):
 
 
 class Pulse:
-    """Remembers the last status. The first beat is of all the time before."""
+    """Keeps the last status. The first delta covers all time before."""
 
     def __init__(self) -> None:
         self._last: Status | None = None
         self._last_devices: dict[int, DeviceNow] = {}
 
     def beat(self, status: Status) -> dict[int, Beat]:
-        """By device, since this was called last."""
+        """Return each device's rates, by its index, since the last call."""
         since_s = status.emulated_s - (self._last.emulated_s if self._last else 0.0)
         beats = {now.index: _beat(now, self._last_devices.get(now.index), since_s) for now in status.devices}
         self._last, self._last_devices = status, {now.index: now for now in status.devices}
@@ -31,7 +31,7 @@ class Pulse:
 
 
 def attained(slo: SloNow) -> float | None:
-    """The share of a class' requests, those turned away among them, that had what they were promised."""
+    """Return the share of a class's requests, refused ones included, that met its promise; None without requests."""
     offered = slo.met + slo.missed + slo.rejected
     return slo.met / offered if offered else None
 

@@ -1,7 +1,7 @@
-"""What a study can ask. A question makes inquiries; each asks for points, some at a time, until it has its answer.
+"""The questions of a study. A question makes inquiries, each of which asks for points until it has its answer.
 
-An inquiry is a generator: it yields points, is sent what came of them (in their order), and returns its answer, a row.
-So what is asked next may follow from what was found, and many inquiries can be under way at once.
+An inquiry is a generator: it yields lists of points, is sent their findings in the same order, and returns its answer,
+a row. So what is asked next may depend on what was found, and inquiries run concurrently.
 """
 
 from collections.abc import Iterator
@@ -16,19 +16,19 @@ from serving.workload.table import Table
 
 
 class EveryPoint:
-    """What questions have in common that ask for each combination once, with each seed."""
+    """Base of questions that run each combination once with each seed."""
 
     __slots__ = ()
 
     def check(self, study: Study, table: Table) -> None:
-        """Each study can be asked for all of it."""
+        """Accept any study."""
 
     def inquiries(self, study: Study) -> list[Inquiry]:
-        """One for each point."""
+        """Return one inquiry for each point."""
         return [_ask(point) for settings in settings_of(study) for point in points_of(study, settings)]
 
     def expected(self, study: Study) -> int:
-        """All of them."""
+        """Return the number of points."""
         return len(self.inquiries(study))
 
 
@@ -38,7 +38,7 @@ def _ask(point: Point) -> Inquiry:
 
 
 def settings_of(study: Study) -> Iterator[Settings]:
-    """Each variant in each place on the axes."""
+    """Yield the settings of each variant at each place on the axes."""
     variants: list[Settings] = [{VARIANT: name} for name in study.variants] or [{}]
     for variant in variants:
         for place in combinations(study.axes):
@@ -46,7 +46,7 @@ def settings_of(study: Study) -> Iterator[Settings]:
 
 
 def by_settings(findings: list[Finding]) -> list[tuple[Settings, list[Finding]]]:
-    """What was found, the runs of several seeds together; without what failed."""
+    """Group findings by settings, seeds together; leave out failed points."""
     groups: dict[str, tuple[Settings, list[Finding]]] = {}
     for finding in findings:
         if not finding.error:
@@ -56,17 +56,17 @@ def by_settings(findings: list[Finding]) -> list[tuple[Settings, list[Finding]]]
 
 
 def pooled(findings: list[Finding], name: str) -> float:
-    """A figure of the runs of several seeds: its mean, by the requests that are judged."""
+    """Return the mean of figure `name` over seeds, weighted by the number of judged requests."""
     weights = [finding.row["judged"] or 1 for finding in findings]
     total: float = sum(finding.row[name] * weight for finding, weight in zip(findings, weights, strict=True))
     return total / sum(weights)
 
 
 def first_error(findings: list[Finding]) -> str:
-    """Why there is no answer; "" if there may be one."""
+    """Return the first finding's error; "" if none failed."""
     return next((finding.error for finding in findings if finding.error), "")
 
 
 def row_of(settings: Settings, **figures: Any) -> Row:
-    """An answer."""
+    """Return an answer's row: the settings, then `figures`."""
     return dict(settings) | figures

@@ -1,9 +1,9 @@
-"""Capacity: for each combination, the highest load at which so many requests are still served as promised.
+"""Capacity: for each combination, the highest load at which the wanted share of requests still meets its targets.
 
-The load is doubled (or halved) until it is known within a factor of two, and then halved in between, by factors, down
-to the `tolerance`. Attainment need not fall all the way: a device that goes over to speculation may serve more users
-better. So a load that misses the target by little is doubled on, up to twice; if a higher one holds, that counts, and
-the answer says that a lower one does not.
+The load is doubled (or halved) until it is bracketed within a factor of two, and then bisected geometrically down to
+the `tolerance`. Attainment need not fall all the way: a device that goes over to speculation may serve more users
+better. So a load that misses the target by little is doubled again, up to twice; if a higher one holds, that counts,
+and the answer says that a lower one does not.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ DIP, NOT_FAR = 2, 0.6
 
 
 class Tried(NamedTuple):
-    """A load (of a closed loop: so many users), whether it holds, and what came of it with each seed."""
+    """A load that was tried (of a closed loop: a number of users), whether it holds, and its findings, one a seed."""
 
     load: float
     holds: bool
@@ -46,8 +46,8 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """`attainment` of the requests are to be served as promised; loads from `least` to `most` times that of the
-    workload are tried, beginning with the workload's own."""
+    """Find the highest load at which the share `attainment` of requests meets its targets, from `least` to `most` times
+    the workload's own, which is tried first."""
 
     attainment: float
     tolerance: float
@@ -56,7 +56,7 @@ class Capacity:
 
     @classmethod
     def of(cls, table: Table, targets: Targets) -> Self:
-        """See `Question`."""
+        """Parse the question's table. Raise `StudyError`."""
         below = table.table("capacity") or table.below("capacity", {})
         found = cls(
             below.number("attainment", SHARE, targets.share),
@@ -70,24 +70,24 @@ class Capacity:
         return found
 
     def check(self, study: Study, table: Table) -> None:
-        """See `Question`."""
+        """Raise `StudyError` if the study cannot be asked for its capacity."""
         if LOAD in study.axes or any(LOAD in settings for settings in study.variants.values()):
             raise table.error("question", "is 'capacity', which looks for the load itself: it can be no axis.")
 
     def inquiries(self, study: Study) -> list[Inquiry]:
-        """One for each combination."""
+        """Return one inquiry for each combination."""
         return [self._climb(study, settings) for settings in settings_of(study)]
 
     def expected(self, study: Study) -> int:
-        """A guess."""
+        """Estimate the number of points."""
         return USUAL * len(list(settings_of(study))) * max(1, len(study.seeds))
 
     def answers(self, study: Study, answers: list[Row], findings: list[Finding]) -> list[Row]:
-        """Those of the inquiries."""
+        """Return the inquiries' answers."""
         return answers
 
     def _climb(self, study: Study, settings: Settings) -> Inquiry:
-        """Up as long as it holds, and on beyond a fall that may be a dip; else down; then in between."""
+        """Raise the load while it holds, and past a fall that may be a dip; otherwise lower it; then bisect."""
         tried: list[Tried] = []
         load: float | None = min(max(1.0, self.least), self.most)
         while load is not None:
@@ -106,7 +106,7 @@ class Capacity:
         return self._answer(settings, tried)
 
     def _next(self, tried: list["Tried"]) -> float | None:
-        """The load to try; None if the highest that holds is known well enough."""
+        """Return the load to try next; None once the highest load that holds is known to the tolerance."""
         below, above = _edge(tried)
         highest = max(tried)
         if highest.holds or self._may_be_a_dip(tried):
@@ -117,8 +117,8 @@ class Capacity:
         return None if above.load / below.load <= 1 + self.tolerance else sqrt(below.load * above.load)
 
     def _may_be_a_dip(self, tried: list["Tried"]) -> bool:
-        """Tell whether the highest loads that were tried fail, but not by far, and not twice: where a device changes
-        its mode, more load can be served better."""
+        """Tell whether the highest load failed by little, and not twice in a row: a device that changes its mode may
+        serve more load better."""
         failed = list(takewhile(lambda each: not each.holds, sorted(tried, reverse=True)))
         return len(failed) <= DIP and failed[0].attainment >= self.attainment * NOT_FAR
 
@@ -135,19 +135,19 @@ class Capacity:
 
 
 def _edge(tried: list["Tried"]) -> tuple["Tried | None", "Tried | None"]:
-    """The highest load that holds, and the lowest above it that does not."""
+    """Return the highest load that holds, and the lowest failed one above it."""
     below = max((each for each in tried if each.holds), default=None)
     above = min((each for each in tried if below is None or each.load > below.load), default=None)
     return below, above
 
 
 def _is_as_much(before: "Tried", now: "Tried") -> bool:
-    """Tell whether twice the load brought no more requests a second."""
+    """Tell whether doubling the load brought no more requests per second."""
     return before.holds and now.load > before.load and _offered(now.findings) < SAME * _offered(before.findings)
 
 
 def users_of(point: Point) -> int | None:
-    """How many users a closed loop has at a point's load; None of an open one."""
+    """Return the users of a closed loop at a point's load; None for an open loop."""
     arrivals = point.workload_made().arrivals
     return arrivals.users if isinstance(arrivals, Closed) else None
 
@@ -157,6 +157,6 @@ def _offered(findings: list[Finding]) -> float:
 
 
 def _limit(findings: list[Finding]) -> str:
-    """Which of the targets a load that does not hold misses more often."""
+    """Name the target that a load's requests miss more often."""
     ttft, tpot = pooled(findings, "ttft_attainment"), pooled(findings, "tpot_attainment")
     return "TTFT" if ttft < tpot else "TPOT" if tpot < ttft else "TTFT and TPOT"

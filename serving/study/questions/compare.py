@@ -1,4 +1,4 @@
-"""Compare: each variant beside a baseline, under the same requests, in each place on the axes."""
+"""Compare: each variant against a baseline, under the same requests, at each place on the axes."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -18,13 +18,13 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class Compare(EveryPoint):
-    """Against the variant `baseline`; as it stands, the first."""
+    """Compare variants with the variant `baseline` (default: the first)."""
 
     baseline: str
 
     @classmethod
     def of(cls, table: Table, targets: Targets) -> Self:
-        """See `Question`."""
+        """Parse the question's table. Raise `StudyError`."""
         names: dict[str, Any] = table.values.get("variants", {})
         if not isinstance(names, dict) or len(names) < 2:
             raise table.error("variants", "has fewer than two tables: `compare` compares variants.")
@@ -34,8 +34,8 @@ class Compare(EveryPoint):
         return found
 
     def answers(self, study: Study, answers: list[Row], findings: list[Finding]) -> list[Row]:
-        """Each variant in each place, with each figure as so many times the baseline's; with several seeds also
-        between which multiples it lies from seed to seed."""
+        """Return each variant's figures at each place as multiples of the baseline's; with several seeds, also the
+        least and the greatest multiple."""
         groups = {_place(settings): group for settings, group in by_settings(findings)}
         rows = []
         for settings, group in by_settings(findings):

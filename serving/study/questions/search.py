@@ -1,7 +1,7 @@
-"""Search: the best place on the axes under constraints, without trying all. Optuna's TPE sampler says where to look.
+"""Search: the best place on the axes under constraints, without trying all, by Optuna's TPE sampler.
 
-It is asked for a few places at a time, always as many, so that what is found does not depend on how many cores there
-are. If the axes have no more places than `trials`, all of them are tried.
+The sampler proposes a fixed number of places at a time, so results do not depend on the number of cores. If the axes
+have no more places than `trials`, all of them are tried.
 """
 
 import re
@@ -33,21 +33,21 @@ CONSTRAINT = re.compile(r"\s*(\w+)\s*(<=|>=)\s*([-+.\deE]+)\s*")
 
 
 class Constraint(NamedTuple):
-    """A figure is at most (`sign` 1) or at least (-1) so much."""
+    """A bound on a figure: at most `bound` (`sign` 1) or at least (-1)."""
 
     name: str
     sign: int
     bound: float
 
     def broken_by(self, figures: Row) -> float:
-        """By how much, relative to the bound; 0 or less if it is kept."""
+        """Return the violation relative to the bound; 0 or less if the constraint is kept."""
         value: float = figures[self.name]
         return self.sign * (value - self.bound) / (abs(self.bound) or 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The most (`sign` -1) or the least (1) of a `figure` among places that keep the `constraints`."""
+    """Maximise (`sign` -1) or minimise (1) a `figure` among places that keep the `constraints`."""
 
     figure: str
     sign: int
@@ -57,7 +57,7 @@ class Search:
 
     @classmethod
     def of(cls, table: Table, targets: Targets) -> Self:
-        """See `Question`."""
+        """Parse the question's table. Raise `StudyError`."""
         below = table.table("search")
         if below is None:
             raise table.wrong("search", None, "a table with `maximise` or `minimise`")
@@ -76,21 +76,22 @@ class Search:
         return found
 
     def check(self, study: "Study", table: Table) -> None:
-        """See `Question`."""
+        """Raise `StudyError` if the study cannot be searched."""
         if not study.axes and len(study.variants) < 2:
             raise table.error("axes", "is empty: there is nothing to search.")
 
     def inquiries(self, study: "Study") -> list[Inquiry]:
-        """A single one."""
+        """Return the only inquiry."""
         return [self._everywhere(study) if self._few(study) else self._look(study)]
 
     def expected(self, study: "Study") -> int:
-        """At most."""
+        """Return the greatest number of points that the search may run."""
         places = len(list(settings_of(study))) if self._few(study) else self.trials
         return places * max(1, len(study.seeds))
 
     def answers(self, study: "Study", answers: list[Row], findings: list[Finding]) -> list[Row]:
-        """The best place; or that none keeps the constraints, with the one that breaks them least."""
+        """Return the best place that keeps the constraints; if none does, the one that breaks them least, and say
+        so."""
         return answers
 
     def _few(self, study: "Study") -> bool:
@@ -180,7 +181,7 @@ def _space(study: "Study") -> Axes:
 
 
 def _fresh(optimiser: "optuna.Study", space: Axes, known: list[Settings]) -> tuple["optuna.Trial", Settings]:
-    """A place that was not tried before: what it is would be known already. There must be one."""
+    """Return a trial of a place that was not tried before. There must be one."""
     import optuna
 
     for _ in range(PATIENCE):
@@ -198,7 +199,7 @@ def _fresh(optimiser: "optuna.Study", space: Axes, known: list[Settings]) -> tup
 
 
 def _choose(trial: "optuna.Trial", space: Axes) -> Settings:
-    """A place. Of numbers in order it is known that neighbours are alike."""
+    """Return a trial's place. Ordered numbers are sampled as integers, so that neighbours count as alike."""
     place: Settings = {}
     for name, values in space.items():
         if all(type(value) in (int, float) for value in values) and values == sorted(values):

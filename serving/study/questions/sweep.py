@@ -1,4 +1,4 @@
-"""Sweep: what comes of each combination. The answers are the best of those that keep their targets."""
+"""Sweep: run every combination; answer with the best of those that meet their targets."""
 
 from typing import Self
 
@@ -13,15 +13,16 @@ SHOWN = ("attainment", "goodput_per_s", "ttft_p99_s", "tpot_p99_s", "tokens_per_
 
 
 class Sweep(EveryPoint):
-    """Each combination once, with each seed."""
+    """Run each combination once with each seed."""
 
     @classmethod
     def of(cls, table: Table, targets: Targets) -> Self:
-        """There is nothing to say."""
+        """Return the question; its table has no keys."""
         return cls()
 
     def answers(self, study: Study, answers: list[Row], findings: list[Finding]) -> list[Row]:
-        """Of the combinations that keep the targets, the one with the most goodput, and with the least energy."""
+        """Among combinations that meet the targets, return the one with the most goodput and the one with the least
+        energy."""
         kept = [
             (settings, {name: pooled(group, name) for name in SHOWN})
             for settings, group in by_settings(findings)
