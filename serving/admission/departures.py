@@ -1,4 +1,4 @@
-"""How soon a place in the queue is free, told from the pace at which requests have left."""
+"""Queue departures: estimate when a place in a full queue is free, from the pace at which requests have left."""
 
 from collections import deque
 
@@ -7,23 +7,23 @@ DEPARTURES = 32
 
 
 class Departures:
-    """The last requests that have left. Instants are emulated."""
+    """The instants (emulated) at which the last requests left the queue."""
 
     def __init__(self, places: int) -> None:
-        """The queue has `places`."""
+        """`places`: the queue's capacity."""
         self._places = places
         self._seen_s: deque[float] = deque(maxlen=DEPARTURES)
         self._promised_s = 0.0
 
     def note(self, now_s: float) -> None:
-        """A request has left."""
+        """Record that a request left at `now_s`."""
         self._seen_s.append(now_s)
 
     def promise_s(self, now_s: float) -> float:
-        """Seconds until a place should be free for who asks now.
+        """Return the seconds until a place should be free for a request refused at `now_s`.
 
-        Each is told a later moment than the last one, or all would come back at once, to no purpose; but none a later
-        one than that by which all places will have changed hands.
+        Each promise is later than the last one, so that not all come back at once; none is later than the time by which
+        all places will have changed hands.
         """
         seen_s = self._seen_s
         pace_s = (seen_s[-1] - seen_s[0]) / (len(seen_s) - 1) if len(seen_s) > 1 else 0.0

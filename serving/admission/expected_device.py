@@ -1,4 +1,4 @@
-"""What the forecast is told of a device: how fast it is, and how much it takes on."""
+"""Tells the forecast about a device: its pace, and its limits."""
 
 from functools import cache
 
@@ -9,7 +9,7 @@ from serving.scheduler.config import Limits
 
 
 def expect(forecast: Forecast, index: int, spec: DeviceSpec, limits: Limits) -> None:
-    """A device serves, at the pace that it now has."""
+    """Add a serving device to the forecast, or set the pace of one it knows."""
     seqs, tokens = limits.max_num_seqs, limits.max_num_batched_tokens
     pace = _pace_of(spec, seqs, tokens)
     if index in forecast.devices:
@@ -20,5 +20,5 @@ def expect(forecast: Forecast, index: int, spec: DeviceSpec, limits: Limits) -> 
 
 @cache
 def _pace_of(spec: DeviceSpec, max_num_seqs: int, max_num_batched_tokens: int) -> Pace:
-    """The same for all devices of a kind, and it takes a hundred probes."""
+    """Return the pace of all devices of a kind: cached, as it takes a hundred probes."""
     return Pace(spec.load().device, max_num_seqs, max_num_batched_tokens)

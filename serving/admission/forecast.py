@@ -1,8 +1,8 @@
-"""When a device would have a request's first token, before it is asked: from what is known of it at the edge.
+"""Forecast of a request's first token on a device, from what the edge knows, without asking the device.
 
-Meant for first come, first served, with prompts in chunks beside the sequences that decode, and right on average: what
-other policies put first, what a prefix cache spares and when a sequence stops of itself, nobody knows before. An answer
-takes some ten microseconds however many requests wait: sums are kept, not made; only the batch is looked through.
+It models first come, first served, with prompts in chunks beside the sequences that decode, and aims to be right on
+average: other policies' order, prefix cache hits and early stops are not known beforehand. A prediction takes some ten
+microseconds however many requests wait: sums are kept up to date, and only the batch is looked through.
 """
 
 from bisect import bisect_left, insort
@@ -66,13 +66,13 @@ class DeviceQueue:
     length: float = 1.0
 
     def begin(self, at_s: float) -> None:
-        """The step after the one that ended at `at_s` is under way."""
+        """Begin the step after the one that ended at `at_s`."""
         self.beside, self.finished = len(self.ends), 0
         self.under_way = min(self._room(), self.prompts - self.computed) if self.beside < self.slots else 0
         self.end_s = at_s + self._step_s(self.under_way)
 
     def learn(self, record: StepRecord) -> None:
-        """A step was made: how far it got with prompts, and how long it took against what was expected of it."""
+        """Learn from a step made: prompt progress, and its duration against the expected one."""
         prefilled = max(0, record.new_tokens - self.beside)
         expected = self.pace.step_s(prefilled, self.beside, self._mean_context())
         if expected > 0:
@@ -87,7 +87,7 @@ class DeviceQueue:
         self.computed = min(max(0, self.computed + prefilled - self.finished), self.prompts)
 
     def ttft_s(self, prompt_tokens: int, now_s: float) -> float:
-        """Seconds from `now_s` to the first token of a prompt that comes behind all others."""
+        """Return the seconds from `now_s` to the first token of a prompt queued behind all others."""
         ahead = self.prompts - self.computed
         if not self.ends and not ahead:
             return self._chunks_s(prompt_tokens)
@@ -96,7 +96,8 @@ class DeviceQueue:
         return left_s + self._after_s(ahead, prompt_tokens)
 
     def _after_s(self, ahead: int, prompt_tokens: int) -> float:
-        """The same from the end of the step under way, with `ahead` tokens of other prompts to be computed."""
+        """Return the seconds from the end of the current step to that first token, with `ahead` prompt tokens of others
+        to compute."""
         departures = self._departures(prompt_tokens)
         if departures <= 0 or not self.ends:
             return self._chunks_s(ahead + prompt_tokens)
@@ -131,13 +132,13 @@ class DeviceQueue:
         return steps, max(1.0, min(departures, apart + alone))
 
     def _departures(self, prompt_tokens: int) -> int:
-        """How many must leave before a place and room in the KV cache are free for one more."""
+        """Return how many sequences must leave before one more has a place and room in the KV cache."""
         over = self.context + self.prompts + prompt_tokens - self.kv_tokens
         for_room = ceil(over / max(1.0, self._mean_context())) if over > 0 else 0
         return max(self.waiting + len(self.ends) + 1 - self.slots, for_room)
 
     def _chunks_s(self, prompt_tokens: float) -> float:
-        """So many tokens of prompts, in steps as full as they may be."""
+        """Return the seconds that `prompt_tokens` take, in steps as full as they may be."""
         room = self._room()
         full, rest = divmod(prompt_tokens, room)
         return full * self._step_s(room) + (self._step_s(rest) if rest else 0.0)
@@ -160,8 +161,8 @@ class DeviceQueue:
 
 
 class Forecast:
-    """What all devices have to do. It is told of requests, first tokens, ends and steps in the order in which they
-    come, and of a step after what came out of it."""
+    """The queues of all devices. Report requests, first tokens, ends and steps in order, and a step after its
+    release."""
 
     def __init__(self) -> None:
         self._queues: dict[int, DeviceQueue] = {}
@@ -169,12 +170,12 @@ class Forecast:
         self._loads: dict[str, ForecastRequest] = {}
 
     def add(self, device: int, queue: DeviceQueue) -> None:
-        """A device is there, or there again, with nothing to do."""
+        """Add a device, or one that returned, with nothing to do."""
         self._queues[device] = queue
         self._open.add(device)
 
     def close(self, device: int) -> None:
-        """A device takes no more requests."""
+        """Stop forecasting for a device that takes no more requests."""
         self._open.discard(device)
 
     def predict_ttft_s(self, device: int, prompt_tokens: int, now_s: float) -> float:
@@ -182,11 +183,12 @@ class Forecast:
         return self._queues[device].ttft_s(prompt_tokens, now_s)
 
     def best(self, devices: Iterable[int], prompt_tokens: int, now_s: float) -> tuple[float, int]:
-        """The soonest that any of the devices would have it, and which."""
+        """Return the shortest time to first token (s) among `devices`, and the device."""
         return min((self.predict_ttft_s(device, prompt_tokens, now_s), device) for device in devices)
 
     def token_rate(self, device: int, sequences: int) -> float:
-        """Tokens per emulated second that each of so many sequences gets from a device, as its steps are now."""
+        """Return the tokens per emulated second that each of `sequences` sequences gets from a device at its present
+        pace."""
         queue = self._queues.get(device)
         if queue is None:
             return 0.0
@@ -195,7 +197,7 @@ class Forecast:
         return queue.gain / step_s if step_s > 0 else 0.0
 
     def set_pace(self, device: int, pace: Pace) -> None:
-        """A device has become another one: slower, or as it was."""
+        """Set the pace of a device whose condition has changed."""
         queue = self._queues[device]
         queue.pace, queue.slower, queue.beside_s = pace, [1.0, 1.0], None
 
@@ -205,7 +207,7 @@ class Forecast:
         return sorted(self._open)
 
     def on_submit(self, device: int, request: Request, now_s: float) -> None:
-        """A request went to a device, with a part of its tokens already if it was begun elsewhere, or moved there."""
+        """Queue a request at a device; one begun elsewhere, or moved there, has part of its tokens already."""
         self._forget(request.id)
         queue, load = self._queues[device], ForecastRequest(device, request.prompt_tokens, request.max_tokens)
         self._loads[request.id] = load
@@ -219,7 +221,7 @@ class Forecast:
             queue.begin(now_s)
 
     def on_first_token(self, request_id: str, released: int = 1) -> None:
-        """A request has its first token, or already more of them."""
+        """Record a request's first token, or its first `released` ones."""
         load = self._loads.get(request_id)
         if load is None or load.end is not None:
             return
@@ -235,14 +237,14 @@ class Forecast:
         queue.beside_s = None
 
     def on_finish(self, request_id: str, made: int) -> None:
-        """A request is over, with `made` tokens; one that is unknown was never here."""
+        """Remove a request, which ended with `made` tokens; ignore an unknown one."""
         load = self._forget(request_id)
         if load is not None and load.end is not None:
             queue = self._queues[load.device]
             queue.length += REQUESTS * (made / load.max_tokens - queue.length)
 
     def on_release(self, chunks: Iterable[Chunk], record: StepRecord | None) -> None:
-        """A device released tokens, those of a step if there is a record."""
+        """Record a device's released tokens: those of a step, if there is a record."""
         for chunk in chunks:
             if chunk.first == 0:
                 self.on_first_token(chunk.request_id)
@@ -273,7 +275,7 @@ class Forecast:
         return load
 
     def on_step(self, record: StepRecord) -> None:
-        """A device made a step, and what came out of it has been told."""
+        """Record a step of a device, after its release."""
         queue = self._queues[record.device]
         queue.learn(record)
         queue.begin(record.start_s + record.latency_s)

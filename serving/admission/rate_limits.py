@@ -1,4 +1,4 @@
-"""What each API key may ask for in a minute, and what responses say of it."""
+"""Rate limits: an API key's requests and tokens per minute, and the response headers that report them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from serving.security.api_keys import digest
 
 
 class KeyNames:
-    """The API keys, each known by its place among them; a name that says nothing of the key itself."""
+    """The API keys, each named by its place in the list, which reveals nothing of the key."""
 
     def __init__(self, digests: Sequence[bytes]) -> None:
         self._names = {each: str(place) for place, each in enumerate(digests)}
 
     def name_of(self, call: Call) -> str:
-        """Whose call it is; "" where no keys are asked for. Whether the key is right has been seen to before."""
+        """Return the name of a call's key, which has been checked before; "" where no keys are required."""
         if not self._names:
             return ""
         return self._names.get(digest(call.header("authorization").partition(" ")[2]), "")
@@ -24,20 +24,20 @@ class KeyNames:
 
 @dataclass(slots=True)
 class RateLimits:
-    """The buckets of one key; None where there is no limit."""
+    """The token buckets of one key; None where there is no limit."""
 
     requests: TokenBucket | None
     tokens: TokenBucket | None
 
     @staticmethod
     def of(requests_per_min: int, tokens_per_min: int) -> "RateLimits":
-        """Full buckets, of a minute's worth each; 0 is no limit."""
+        """Return full buckets of a minute's worth each; 0 means no limit."""
         sizes = (requests_per_min, tokens_per_min)
         return RateLimits(*(TokenBucket.per_minute(size) if size else None for size in sizes))
 
     def wait(self, request: bool, tokens: int, now_s: float) -> tuple[float, Reason, str]:
-        """Seconds until `tokens`, and a request if it is to be counted, are allowed; which limit is in the way, as
-        metrics name it, and in words."""
+        """Return the seconds until `tokens` (and a request, if `request`) are allowed, the reason for metrics, and the
+        limit in words."""
         waits = [(0.0, Reason.TOKENS, "")]
         if self.tokens is not None:
             wait_s = self.tokens.wait_s(tokens, now_s)
@@ -48,14 +48,14 @@ class RateLimits:
         return max(waits)
 
     def charge(self, request: bool, tokens: int, now_s: float) -> None:
-        """Take what `wait` has allowed."""
+        """Charge what `wait` has allowed."""
         if self.tokens is not None:
             self.tokens.take(tokens, now_s)
         if self.requests is not None and request:
             self.requests.take(1, now_s)
 
     def headers(self, now_s: float, speed: float) -> dict[str, str]:
-        """OpenAI's own response headers: `reset` is the (real) time until the bucket is full."""
+        """Return OpenAI's rate limit headers; `reset` is the real time until the bucket is full."""
         said = {}
         for name, bucket in (("requests", self.requests), ("tokens", self.tokens)):
             if bucket is not None:

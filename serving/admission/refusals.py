@@ -1,4 +1,4 @@
-"""Why a request is not taken on: a reason for metrics, and a sentence for whoever asked."""
+"""Refusals: why a request is not admitted, as a reason for metrics and a sentence for the client."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from serving.types import NEVER
 
 
 class Reason(StrEnum):
-    """Why, in the words of metrics and studies."""
+    """Reasons of refusals, in the words of metrics and studies."""
 
     QUEUE = "max_num_queued_reqs"
     TTFT = "ttft"
@@ -34,7 +34,7 @@ class Refusal(NamedTuple):
 
 
 class BadWish(Exception):
-    """A request option that means nothing: `field` is that of the body, or the header."""
+    """An invalid request option: `field` is the body's field, or the header."""
 
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(f"`{field}` {sentence}")

@@ -1,8 +1,8 @@
-"""What a request asks for beside its text: an SLO class, targets, a priority, a topic.
+"""Request options: the SLO class, targets, priority and topic that a request asks for beside its text.
 
-Each may be said in three ways, by the same names: as a header (gRPC: metadata) `x-foreserve-slo`, as a field `slo` of
-the body (`extra_body` of the openai client), or in the body's `vllm_xargs`, where vLLM takes extra arguments. A field
-of the body wins over `vllm_xargs`, and that over a header; a target or priority wins over what the class says.
+Each can be given in three ways under the same name: a header (gRPC: metadata) `x-foreserve-slo`, a field `slo` of the
+body (`extra_body` of the openai client), or an entry of the body's `vllm_xargs`, where vLLM takes extra arguments. A
+field of the body wins over `vllm_xargs`, and that over a header; a target or priority wins over its class's.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,7 +20,7 @@ Said = dict[str, tuple[str, Any]]
 
 
 class OptionReader:
-    """Reads the options of requests, by the classes and topics that there are."""
+    """Reads the options of requests, given the SLO classes and topics."""
 
     def __init__(self, classes: Mapping[str, SloClass], default: str, topics: Collection[str]) -> None:
         """`default` is the class of requests that name none; "" for none."""
@@ -29,8 +29,8 @@ class OptionReader:
         self._topics = topics
 
     def read(self, asked: Asked, headers: Headers, extra_args: Mapping[str, Any], body: Mapping[str, Any]) -> Asked:
-        """Return what is asked with its options, and with what its class says where they do not: `slo` and `topic` are
-        "" if nothing does. Raises `BadWish`."""
+        """Return `asked` with its options; its class fills in what they leave out, and `slo` and `topic` are "" where
+        nothing is said. Raise `BadWish`."""
         said = _in_headers(headers)
         said |= {name: (f"vllm_xargs.{name}", extra_args[name]) for name in FIELDS if name in extra_args}
         said |= {name: (name, body[name]) for name in FIELDS if body.get(name) is not None}
@@ -87,7 +87,7 @@ def _priority(said: Said, default: int) -> int:
 
 
 def _whole(value: Any) -> int | None:
-    """None for what is no whole number; not by way of a float, which has 53 bits."""
+    """Parse a whole number; None if it is none. Not by way of a float, which has only 53 bits."""
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -96,7 +96,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _number(value: Any) -> float:
-    """NaN for what is none."""
+    """Parse a number; NaN if it is none."""
     try:
         return float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):

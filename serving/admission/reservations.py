@@ -1,7 +1,7 @@
-"""Requests that are taken on and not in flight yet: of many that come together, each sees those before it.
+"""Reservations of requests that are admitted and not in flight yet, so that of many at once each sees those before it.
 
-A request is judged once its prompt is tokens, and before a response has begun, so that one that is turned away gets a
-status even if it asked for a stream. What it will take up is set aside at once, until it is in flight.
+A request is judged once its prompt is tokenized, and before its response begins, so that a refused stream still gets a
+status. What it will take up is reserved at once, until it is in flight.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ from serving.types import Request
 
 @dataclass(slots=True)
 class Admitted:
-    """A request that was taken on. `aside` is the name under which the forecast knows of it until it has `begun`;
-    `places` in the queue are set aside for what is to come."""
+    """An admitted request. The forecast knows it by the name `aside` until it has `begun`; `places` in the queue are
+    reserved for its sequences still to come."""
 
     asked: Asked
     aside: str = ""
@@ -34,7 +34,7 @@ UNASKED = Admitted(Asked(0, 0), begun=True)
 
 @dataclass(slots=True)
 class Admission:
-    """Takes requests on by the rules. `set_aside` are places in the queue of those that are not in flight yet."""
+    """Admits requests by the rules. `set_aside` counts the places reserved for requests not yet in flight."""
 
     reader: OptionReader
     keys: KeyNames
@@ -46,7 +46,7 @@ class Admission:
     def admit(
         self, call: Call, id: str, asked: Asked, extra_args: Mapping[str, Any], in_flight: int
     ) -> Admitted | Refusal:
-        """Take a request of a call on, by vLLM's id of it, or say why not. Raises `BadWish`."""
+        """Admit a call's request, `id` being vLLM's, or return its refusal. Raise `BadWish`."""
         asked, now_s = self.reader.read(asked, call.headers, extra_args, call.body), self.clock.now()
         key, waited_s = self.keys.name_of(call), now_s - call.arrival_s
         asked = asked._replace(key=key, waited_s=waited_s, charged=call.counted)
@@ -65,27 +65,27 @@ class Admission:
         return admitted
 
     def judge_places(self, n: int, in_flight: int) -> Refusal | None:
-        """Refuse `n` sequences that the queue has no room for."""
+        """Return a refusal if the queue has no room for `n` sequences."""
         return self.rules.judge_places(n, in_flight + self.set_aside, self.clock.now())
 
     def begin(self, admitted: Admitted) -> None:
-        """A sequence of a request is about to be in flight; whoever sends it there tells the forecast so."""
+        """Convert a sequence's reservation: it is about to be in flight. The caller reports it to the forecast."""
         self._free(admitted, min(1, admitted.places))
         if not admitted.begun:
             admitted.begun = True
             self.rules.forecast.on_finish(admitted.aside, 0)
 
     def end(self, request: Request, made: int) -> None:
-        """A sequence has ended with `made` tokens: it is charged for no more than those."""
+        """End a sequence that made `made` tokens: refund what its key was charged beyond those."""
         self.rules.forecast.on_finish(request.id, made)
         self.rules.give_back(request.key, request.max_tokens - made)
 
     def drop(self, admitted: Admitted, tokens: int) -> None:
-        """A sequence was about to be in flight, and never was: it is not charged for what it would have generated."""
+        """Refund a sequence that was to be in flight and never was."""
         self.rules.give_back(admitted.asked.key, tokens)
 
     def _settle(self, admitted: Admitted) -> None:
-        """A call has ended: what was set aside for it and never begun is free again."""
+        """Free what an ended call reserved and never began."""
         self._free(admitted, admitted.places)
         if not admitted.begun:
             self.begin(admitted)

@@ -1,7 +1,7 @@
-"""Which requests are taken on: the rules of a server's edge, and of virtual time.
+"""Admission rules, shared by a server's edge and virtual time.
 
-In this order: the context, the places in the queue, the limits of the key, and (where it is asked for) when the first
-token would come. Nothing here knows a clock: instants are emulated, and told.
+They are checked in this order: the context, the places in the queue, the limits of the key, and (if wanted) the
+forecast first token. The rules know no clock: instants are emulated, and passed in.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,11 @@ from serving.types import NEVER
 
 
 class Asked(NamedTuple):
-    """What a request would take up: `n` sequences of at most `max_tokens` each, on `device` if it is named.
+    """What a request would take up: `n` sequences of at most `max_tokens` each, on `device` if it names one.
 
-    `slo`, `ttft_s`, `tpot_s`, `priority` and `topic` are its options (`request_options`), with what its SLO class says
-    where it does not; `waited_s` of them have gone by. `charged` are the tokens that the key was charged for other
-    prompts of the same call, which then is no request more.
+    `slo`, `ttft_s`, `tpot_s`, `priority` and `topic` are its options (`request_options`), completed by its SLO class;
+    `waited_s` have passed since it arrived. `charged` counts the tokens that the key was charged for other prompts of
+    the same call, which then counts as no further request.
     """
 
     prompt_tokens: int
@@ -40,14 +40,14 @@ class Asked(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """What it is charged for: its prompt, and all that it may generate."""
+        """The tokens that the key is charged for: the prompt, and all that the request may generate."""
         return self.prompt_tokens + self.n * self.max_tokens
 
 
 @dataclass(slots=True)
 class AdmissionRules:
-    """Judges requests. `limits` makes the limits of a key that was not seen before; without `early_rejection` nobody is
-    turned away because of what is forecast. Without a `context` somebody else sees to that."""
+    """Judges requests. `limits` makes the limits of a key not seen before. Without `early_rejection` no request is
+    refused because of its forecast; without a `context` its length is not checked."""
 
     context: int | None
     max_queue: int
@@ -59,13 +59,14 @@ class AdmissionRules:
 
     @classmethod
     def of(cls, scenario: Scenario, context: int | None, early_rejection: bool) -> "AdmissionRules":
-        """A scenario's, for requests of at most `context` tokens, prompt and output."""
+        """Return a scenario's rules for requests of at most `context` tokens, prompt and output."""
         limits = partial(RateLimits.of, scenario.key_requests_per_min, scenario.key_tokens_per_min)
         departures = Departures(scenario.max_queue)
         return cls(context, scenario.max_queue, limits, Forecast(), early_rejection, departures)
 
     def judge(self, asked: Asked, taken: int, now_s: float) -> Refusal | None:
-        """Refuse a request that comes when so many places are `taken`, or take it on, and charge its key."""
+        """Return the refusal of a request that arrives when `taken` places are in use, or charge its key and return
+        None."""
         refusal = (
             self._judge_context(asked)
             or self.judge_places(asked.n, taken, now_s)
@@ -77,7 +78,7 @@ class AdmissionRules:
         return refusal
 
     def judge_places(self, n: int, taken: int, now_s: float) -> Refusal | None:
-        """Refuse a request of `n` sequences for which the queue has no room."""
+        """Return a refusal if the queue has no room for `n` sequences."""
         if n > self.max_queue:
             sentence = f"`n` is {n}, and the queue has {self.max_queue} places: ask for fewer."
             return Refusal(Reason.TOO_MANY, sentence, field="n")
@@ -87,7 +88,7 @@ class AdmissionRules:
         return None
 
     def soonest(self, asked: Asked, now_s: float) -> tuple[float, int]:
-        """In how many seconds a request's first token is forecast, and on which device."""
+        """Return the forecast seconds to the request's first token, and the device."""
         devices = self.forecast.devices
         # A device that is not there is for vLLM to complain about.
         if asked.device is not None and asked.device in devices:
@@ -95,11 +96,11 @@ class AdmissionRules:
         return self.forecast.best(devices, asked.prompt_tokens, now_s)
 
     def limits_of(self, key: str) -> RateLimits:
-        """The limits of a key, which may be ""."""
+        """Return the limits of a key, which may be ""."""
         return self._by_key.get(key) or self._by_key.setdefault(key, self.limits())
 
     def give_back(self, key: str, tokens: int) -> None:
-        """A key was charged for tokens that nobody generated."""
+        """Refund tokens that a key was charged for and nobody generated."""
         if (limits := self._by_key.get(key)) and limits.tokens is not None:
             limits.tokens.give_back(tokens)
 

@@ -1,4 +1,4 @@
-"""How long a device's steps take, from a few probes of its model made beforehand: a forecast has no time for more."""
+"""Step times: a device's seconds per step, interpolated from a few probes of its model made beforehand."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ CONTEXTS = (1, 256, 1024, 4096, 16384, 65536, 262144)
 
 
 class Curve(NamedTuple):
-    """A function of one number, linear between the points at which it is known, and on beyond them."""
+    """A piecewise linear function through known points, extended beyond them."""
 
     at: Sequence[float]
     values: Sequence[float]
 
     def __call__(self, x: float) -> float:
-        """The value at `x`."""
+        """Return the value at `x`."""
         right = min(max(bisect_right(self.at, x), 1), len(self.at) - 1)
         left = right - 1
         slope = (self.values[right] - self.values[left]) / (self.at[right] - self.at[left])
@@ -36,7 +36,8 @@ class Pace:
         self._decode = [Curve(contexts, [_probe(device, *[(1, c)] * b) for c in contexts]) for b in self._batches]
 
     def decode_s(self, decoding: float, context: float) -> float:
-        """A step in which `decoding` sequences, with `context` tokens each on average, compute a token each."""
+        """Return the seconds of a step in which `decoding` sequences of `context` tokens on average decode one token
+        each."""
         if decoding <= 0:
             return 0.0
         right = min(max(bisect_right(self._batches, decoding), 1), len(self._batches) - 1)
@@ -45,19 +46,19 @@ class Pace:
         return (1 - share) * self._decode[right - 1](context) + share * self._decode[right](context)
 
     def step_s(self, prompt_tokens: float, decoding: float, context: float) -> float:
-        """A step that also computes `prompt_tokens`: all its tokens go through the weights as those of a prompt do, and
-        the decoding ones read their contexts besides."""
+        """Return the seconds of a step that also computes `prompt_tokens`: all its tokens go through the weights as a
+        prompt's do, and the decoding ones read their contexts besides."""
         if prompt_tokens <= 0:
             return self.decode_s(decoding, context)
         return self.prefill_s(prompt_tokens + decoding) + self.reading_s(decoding, context)
 
     def reading_s(self, decoding: float, context: float) -> float:
-        """What reading their contexts adds to a step."""
+        """Return the seconds that reading the contexts adds to a step."""
         return self.decode_s(decoding, context) - self.decode_s(decoding, 1)
 
 
 def doubling(last: int) -> list[int]:
-    """1, 2, 4, ... and `last`; at least two numbers."""
+    """Return 1, 2, 4, ... and `last`; at least two numbers."""
     return [*(1 << i for i in range(max(last - 1, 1).bit_length())), max(last, 2)]
 
 

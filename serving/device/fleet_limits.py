@@ -1,4 +1,4 @@
-"""The devices of a scenario, each loaded, and what all of them together can hold and can suffer."""
+"""Loads the devices of a scenario, and checks what they can hold together and which faults they can suffer."""
 
 from collections.abc import Iterable
 
@@ -10,13 +10,13 @@ from serving.scenario.scenario import Scenario
 
 
 def context_held(scenario: Scenario, fleet: Iterable[tuple[DeviceSpec, DeviceLimits]]) -> int:
-    """How many tokens a request may have, prompt and output, on any device."""
+    """Return the tokens that a request may have, prompt and output, on any device."""
     held = (min(device_limits.max_context_tokens, device_limits.kv_capacity_tokens) for _, device_limits in fleet)
     return min(scenario.max_model_len, *held)
 
 
 def load_fleet(scenario: Scenario) -> list[tuple[DeviceSpec, DeviceLimits]]:
-    """What each device is, and what is to be known of it. Raises DeviceError, or FleetError."""
+    """Return each device's spec and limits. Raise DeviceError or FleetError."""
     known: dict[DeviceSpec, DeviceLimits] = {}
     fleet = [DeviceSpec.of(scenario, member) for member in scenario.members]
     for spec in fleet:
@@ -31,7 +31,7 @@ def load_fleet(scenario: Scenario) -> list[tuple[DeviceSpec, DeviceLimits]]:
 
 
 def check_faults(scenario: Scenario, fleet: list[DeviceSpec]) -> None:
-    """Raises TermError, DeviceError or FleetError for faults that could never come."""
+    """Raise TermError, DeviceError or FleetError for faults that could never happen."""
     for text in scenario.faults:
         fault = parse_fault(text, "An entry of `faults`")
         if fault.device is not None and fault.device >= len(fleet):

@@ -1,4 +1,4 @@
-"""Drives an engine by a clock: wait for the end of each step, then release its tokens."""
+"""Drives an engine by a clock: waits for the end of each step, then releases its tokens."""
 
 from serving.clock import Clock
 from serving.device.engine import Engine
@@ -11,7 +11,7 @@ MAX_OWED = 64
 
 
 class LiveDriver:
-    """Runs a device's steps when their time has come. Call `cycle` in a loop; the rest is for other threads."""
+    """Runs a device's steps in real time. Call `cycle` in a loop; other threads may call the rest."""
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self.engine = engine
@@ -20,25 +20,25 @@ class LiveDriver:
         self._changed_s: float | None = None
 
     def poke(self) -> None:
-        """Tell of a change of the batch: the next step is planned anew."""
+        """Report a change of the batch: the next step is planned anew."""
         self._news = True
         self._clock.signal()
 
     def stall(self, until_s: float) -> None:
-        """Stand still from the end of the step at hand until an emulated instant. Said once more it can be later, or
-        sooner: one that is over ends the stall."""
+        """Stand still from the end of the current step until `until_s`. A later call may move that instant; one in the
+        past ends the stall."""
         self.engine.stalled_until_s = until_s
         self.poke()
 
     def change(self) -> None:
-        """Go on in another condition, which the pricer and the tier know of already. What is left of the step at hand
-        is made at the new pace."""
+        """Take up a new condition, which the pricer and the tier know already: the rest of the current step is
+        repriced."""
         self._changed_s = self._clock.now()
         self._clock.interrupt()
         self.poke()
 
     def push(self, chunks: list[Chunk]) -> None:
-        """Take in tokens from the source; overdue ones leave at once."""
+        """Buffer tokens from the source; release overdue ones at once."""
         if self.engine.push(chunks, self._clock.now()):
             self._clock.signal()
 

@@ -1,4 +1,4 @@
-"""What an operator can do with devices while they serve, behind the admin API of either protocol."""
+"""The operator's actions on devices while they serve, behind the admin API of either protocol."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,18 +16,18 @@ from serving.usage_error import UsageError
 
 
 class Admin:
-    """Answers in plain dictionaries, with the fields of `protos/foreserve/v1/admin.proto`. Raises `Refused`."""
+    """Answers in plain dictionaries with the fields of `protos/foreserve/v1/admin.proto`. Raises `Refused`."""
 
     def __init__(self, devices: Devices, injector: Injector) -> None:
         self._devices = devices
         self._injector = injector
 
     def list_devices(self) -> dict[str, Any]:
-        """All devices, those that are gone too."""
+        """Return all devices, lost ones included."""
         return {"devices": [self._device(node) for node in self._devices.nodes.values()]}
 
     async def add_devices(self, text: str) -> dict[str, Any]:
-        """More devices, written as an entry of a scenario's `fleet`; those that were added."""
+        """Add devices, written as an entry of a scenario's `fleet`; return them."""
         scenario = self._devices.cluster.scenario
         try:
             members = scenario.members_of(text, "`device`")
@@ -39,15 +39,15 @@ class Admin:
         return {"devices": [self._device(node) for node in added]}
 
     async def drain_device(self, index: int) -> dict[str, Any]:
-        """Send a device nothing more; it ends with its last request."""
+        """Send a device nothing more; it leaves with its last request."""
         return self._device(self._devices.drain(index))
 
     def list_faults(self) -> dict[str, Any]:
-        """The faults that are, or are to come."""
+        """Return the present and the coming faults."""
         return {"faults": [self._fault(injected) for injected in self._injector.faults.values()]}
 
     async def inject_fault(self, text: str) -> dict[str, Any]:
-        """A fault, written as an entry of a scenario's `faults`, counted from now on."""
+        """Add a fault, written as an entry of a scenario's `faults`, with times counted from now; return it."""
         try:
             fault = parse_fault(text, "`fault`")
         except TermError as error:
@@ -57,7 +57,7 @@ class Admin:
         return self._fault(await self._injector.inject(fault))
 
     async def clear_fault(self, id: int) -> dict[str, Any]:
-        """End a fault; what it was."""
+        """End a fault; return it."""
         return self._fault(await self._injector.clear(id))
 
     def _fault(self, injected: Injected) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Admin:
 
 
 def check_names(wanted: list[DeviceSpec], text: str) -> None:
-    """Raises `Malformed` if there is nothing by the names that devices are wanted by."""
+    """Raise `Malformed` if a device names a system, hardware, model or draft that does not exist."""
     for spec in set(wanted):
         try:
             spec.load()
@@ -87,7 +87,7 @@ def check_names(wanted: list[DeviceSpec], text: str) -> None:
 
 
 def check_possible(broken: Iterable[DeviceSpec], text: str) -> None:
-    """Raises `Malformed` if devices could not be what a fault would make of them, whatever else is or is not broken."""
+    """Raise `Malformed` if a fault could leave a device in no valid condition, whatever else is broken."""
     for spec in broken:
         try:
             spec.load()

@@ -1,4 +1,4 @@
-"""A crowd of new requests at the event loop, on which others' tokens go out."""
+"""Intake: admits a crowd of new requests to the event loop a few at a time, so that others' tokens go out."""
 
 import asyncio
 from functools import partial
@@ -13,22 +13,21 @@ PATIENCE_S = 0.05
 
 
 class Intake:
-    """Takes requests in a few at a time, in the order in which they came. They have arrived all the same: a call is
-    stamped before."""
+    """Takes in a few requests at a time, in order. Their arrival is unaffected: a call is stamped before."""
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(PLACES)
         self._inside: set[int] = set()
 
     async def enter(self, call: Call) -> None:
-        """Wait for a place, which the call has until it is in flight or has ended, or for `PATIENCE_S`."""
+        """Wait, at most `PATIENCE_S`, for a place; the call keeps it until it is in flight or has ended."""
         await self._places.acquire()
         self._inside.add(id(call))
         call.at_end.append(partial(self.leave, call))
         asyncio.get_running_loop().call_later(PATIENCE_S, self.leave, call)
 
     def leave(self, call: Call) -> None:
-        """Give a call's place back, if it has one still."""
+        """Give back a call's place, if it has one."""
         if id(call) in self._inside:
             self._inside.remove(id(call))
             self._places.release()

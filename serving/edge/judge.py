@@ -1,4 +1,4 @@
-"""The edge's judge, made from a scenario, and what keeps it in step with requests and devices."""
+"""The edge's admission, made from a scenario, and the follower that keeps its forecast up to date."""
 
 from collections.abc import Sequence
 
@@ -19,8 +19,7 @@ from serving.types import StepRecord
 
 
 def admission_of(scenario: Scenario, keys: Sequence[bytes], clock: WallClock) -> Admission:
-    """Who is admitted, by the scenario's rules, and by what the devices are forecast to do; `keys` are the digests of
-    those that limits are of."""
+    """Return a scenario's admission; `keys` are the digests of the API keys that limits apply to."""
     return Admission(
         OptionReader(parse_classes(scenario.slo_classes, "`slo_classes`"), scenario.default_slo, NAMES),
         KeyNames(keys),
@@ -31,7 +30,7 @@ def admission_of(scenario: Scenario, keys: Sequence[bytes], clock: WallClock) ->
 
 
 class Follower(Observer):
-    """Tells the judge of requests that are taken on, and its forecast of what devices do."""
+    """Reports admitted requests to the admission, and device events to its forecast."""
 
     def __init__(self, admission: Admission, cluster: Cluster) -> None:
         self._admission, self._cluster = admission, cluster
@@ -55,7 +54,7 @@ class Follower(Observer):
         self._departures.note(self._admission.clock.now())
 
     def on_change(self, node: Node) -> None:
-        """Only a device that serves is forecast for."""
+        """Forecast for a device only while it serves."""
         if node.state is State.SERVING:
             expect(self._forecast, node.index, node.spec, self._cluster.limits(node.device_limits))
         else:

@@ -1,4 +1,4 @@
-"""What the command line says of how an emulation is observed, and what comes of it."""
+"""Observation options: logs and traces that the command line asks for, and the observers that write them."""
 
 import argparse
 import contextlib
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `foreserve serve`."""
+    """Add the observation options of `foreserve serve`."""
     parser.add_argument(
         "--step-log",
         type=Path,
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Observing:
-    """What is to be seen of an emulation beside its metrics."""
+    """The observation of an emulation beside its metrics."""
 
     step_log: StepLog | None = None
     otlp: Otlp | None = None
@@ -56,7 +56,7 @@ class Observing:
     flight_log: FlightLog | None = None
 
     def observers(self, nodes: Iterable[Node], clock: WallClock, model: str) -> list[Observer]:
-        """Those that are to hear of what happens to devices, and to requests for a model of that name."""
+        """Return the observers of devices and of requests for the model named `model`."""
         from serving.telemetry.tracing.device_log import DeviceLog
         from serving.telemetry.tracing.request_log import log_request
         from serving.telemetry.tracing.stories import Stories
@@ -74,7 +74,7 @@ class Observing:
 
 
 def observe(args: argparse.Namespace, stack: contextlib.ExitStack) -> Observing:
-    """What these arguments ask for, open for as long as the stack lasts. Raises `ScenarioError`."""
+    """Open what the arguments ask for until `stack` closes. Raise `ScenarioError`."""
     start_logging(args.log_format, args.log_level)
     otlp = Otlp(args.otlp_traces_endpoint) if args.otlp_traces_endpoint else None
     step_log = stack.enter_context(StepLog(args.step_log)) if args.step_log else None

@@ -1,4 +1,4 @@
-"""What a release brings, as vLLM's output processor takes it."""
+"""Converts a release's chunks into outputs for vLLM's output processor."""
 
 import logging
 from collections.abc import Iterable
@@ -13,8 +13,8 @@ log = logging.getLogger("foreserve")
 
 
 def outputs_of(chunks: Iterable[Chunk]) -> list[EngineCoreOutput]:
-    """The tokens that a step gave a request are one output, as those that vLLM itself speculates: one by one they would
-    cost the front end as much each, and who comes last in a release would wait for all of it."""
+    """Return the chunks as outputs, one for all tokens that a step gave a request, as with vLLM's own speculation:
+    separate outputs would cost the front end as much each, and delay the last of a release."""
     outputs = []
     for _, group in groupby(chunks, key=lambda chunk: (chunk.request_id, chunk.extra is None)):
         outputs += _together(list(group))
@@ -22,7 +22,7 @@ def outputs_of(chunks: Iterable[Chunk]) -> list[EngineCoreOutput]:
 
 
 def _together(chunks: list[Chunk]) -> list[EngineCoreOutput]:
-    """Those of one request, and all plain or none: what vLLM said beside the tokens comes with each."""
+    """Merge the plain chunks of one request into one output; chunks with more from vLLM stay apart."""
     last = chunks[-1]
     if last.extra is not None:
         return [_opened(chunk) for chunk in chunks]
@@ -32,7 +32,7 @@ def _together(chunks: list[Chunk]) -> list[EngineCoreOutput]:
 
 
 def _opened(chunk: Chunk) -> EngineCoreOutput:
-    """What vLLM said; its tokens alone if that can't be read, as they are not to be lost with it."""
+    """Decode vLLM's output; if it can't be decoded, return its tokens alone rather than lose them."""
     try:
         return unpack(chunk)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""A stream of text alone: what its tokens bring between the first and the last goes past vLLM's front end.
+"""Plain stream: carries a text-only stream's tokens past vLLM's front end, between the first and the last.
 
 vLLM builds objects for each token, wakes a task that hands them through its application, and takes a tenth of a
-millisecond for that. Here the text goes from the release straight to where it is written.
+millisecond for that. Here the text goes from the release straight to the connection.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ Write = Callable[[str], bool]
 
 
 class PlainStream:
-    """The text of one request, on its way: written at once while its client keeps up, and kept otherwise.
+    """The text of one request: written at once while its client keeps up, and kept otherwise.
 
     `tokens` are those that went past vLLM.
     """
@@ -25,7 +25,7 @@ class PlainStream:
         self._ended = False
 
     def put(self, text: str, tokens: Sequence[int]) -> None:
-        """A release has brought tokens, and their text: "" if they are a part of a character."""
+        """Add a release's tokens and their text; "" if they are a part of a character."""
         self.tokens += tokens
         if self._write is None or not self._write(text):
             self._write = None
@@ -33,15 +33,16 @@ class PlainStream:
             self._news.set()
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """End the stream."""
         self._ended, self._write = True, None
         self._news.set()
 
     async def kept(self, write: Write | None) -> str | None:
-        """Return the text that was kept, once there is some; None at the end.
+        """Wait for kept text and return it; None at the end.
 
-        While there is none, text is written by `write`, if that is not None. So whoever calls this must have written
-        all that it returned before."""
+        While there is none, text is written by `write`, unless that is None: so write all that was returned before
+        calling this again.
+        """
         if not self._kept and not self._ended:
             self._news.clear()
             self._write = write

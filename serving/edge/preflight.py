@@ -1,4 +1,4 @@
-"""What is known before anything is started: a wrong scenario fails here, within a second."""
+"""Preflight: checks a scenario before anything is started, so that a wrong one fails within a second."""
 
 import errno
 import socket
@@ -21,8 +21,8 @@ from serving.usage_error import UsageError
 
 @dataclass(slots=True)
 class Bringup:
-    """A scenario that can be: its devices, the context that all of them can hold, who is let in (the keys themselves
-    are in it no more), and the HTTP port, taken; and what is to be seen of it."""
+    """A checked scenario, without its keys: its devices, the context that all of them can hold, who is let in, the
+    bound HTTP port, and what is observed."""
 
     scenario: Scenario
     fleet: list[tuple[DeviceSpec, DeviceLimits]]
@@ -35,7 +35,7 @@ class Bringup:
 
 
 def prepare(scenario: Scenario) -> Bringup:
-    """Check a scenario, take its HTTP port and its keys, which no process that we start is to have; raises
+    """Check a scenario, bind its HTTP port and take its keys, which child processes must not see. Raise
     `ScenarioError`."""
     access, tls = Access.of(scenario), Tls.of(scenario)
     try:
@@ -52,7 +52,7 @@ def prepare(scenario: Scenario) -> Bringup:
 
 
 def answers_of(scenario: Scenario) -> Answers | None:
-    """The recorded answers that a scenario may give; None if it gives none. Raises UsageError."""
+    """Return the recorded answers that a scenario may give, or None. Raise UsageError."""
     beside = Path(scenario.token_model) / FILE
     path = Path(scenario.recording) if scenario.recording else beside
     if scenario.text == VLLM_TEXT or (scenario.text == AUTO_TEXT and not scenario.recording and not beside.is_file()):
@@ -66,12 +66,13 @@ def answers_of(scenario: Scenario) -> Answers | None:
 
 
 def without_keys(scenario: Scenario) -> Scenario:
-    """The same, with no key, nor where one is."""
+    """Return the scenario without its keys and the files they are in."""
     return replace(scenario, api_keys=(), api_key_file="", admin_keys=(), admin_key_file="")
 
 
 def free_port(host: str, port: int, key: str) -> socket.socket:
-    """A socket bound to a port; raises `ScenarioError` if another program has it, or the host is not this machine."""
+    """Return a socket bound to `port`. Raise `ScenarioError` if another program has it, or the host is not this
+    machine."""
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

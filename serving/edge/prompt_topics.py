@@ -1,4 +1,4 @@
-"""The topic of a prompt that comes as tokens: for requests whose clients do not say, where a policy wants to know."""
+"""Classifies tokenized prompts whose clients name no topic, where a policy needs one."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ ENDS = 128
 
 
 class PromptTopics:
-    """Asks the classifier, in its own thread."""
+    """Asks the classifier, which runs in a thread of its own."""
 
     def __init__(self, service: TopicService, decode: Callable[[list[int]], str]) -> None:
-        """`decode` makes text of a token model's tokens."""
+        """`decode` turns the token model's ids into text."""
         self._service, self._decode = service, decode
 
     async def of(self, tokens: Sequence[int]) -> str:
-        """The topic of a prompt; "" if it can't be said, which is no reason to turn a request away."""
+        """Return the topic of a prompt; "" if classification fails, which refuses no request."""
         cut = list(tokens) if len(tokens) <= 2 * ENDS else [*tokens[:ENDS], *tokens[-ENDS:]]
         try:
             return (await self._service.classify(self._decode(cut))).name
@@ -29,12 +29,12 @@ class PromptTopics:
             return ""
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         await self._service.close()
 
 
 def open_topics(tokenizer: Any) -> PromptTopics:
-    """The classifier, for prompts of a tokenizer (`PreTrainedTokenizer`), in the running loop. Raises SpecError."""
+    """Start the classifier for prompts of a tokenizer (`PreTrainedTokenizer`) in the running loop. Raise SpecError."""
     from serving.topics.classifier import Classifier
 
     return PromptTopics(

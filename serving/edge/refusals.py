@@ -1,4 +1,4 @@
-"""Refusals as vLLM's servers know them: the only place where their exceptions are made of ours."""
+"""Converts refusals into vLLM's exceptions: the only place where those are made."""
 
 from http import HTTPStatus
 from math import ceil
@@ -15,7 +15,7 @@ EXACT = (Reason.REQUESTS, Reason.TOKENS)
 
 
 class Overflow(QueueOverflowError):  # type: ignore[misc]
-    """Not now: 429, or RESOURCE_EXHAUSTED. vLLM's own says 503; clients of OpenAI's API back off at 429."""
+    """Refused for now: 429, or RESOURCE_EXHAUSTED. vLLM's own says 503; clients of OpenAI's API back off at 429."""
 
     def __init__(self, refusal: Refusal, speed: float) -> None:
         wait_s = refusal.wait_s / speed
@@ -26,16 +26,16 @@ class Overflow(QueueOverflowError):  # type: ignore[misc]
 
 
 class GivenUp(GracefulHTTPError):  # type: ignore[misc]
-    """Taken on, and failed: 500, or INTERNAL. vLLM's own says "Internal server error" and no more."""
+    """Admitted, and failed: 500, or INTERNAL. vLLM's own says "Internal server error" and no more."""
 
     def __init__(self, why: int | str | None) -> None:
-        """Where vLLM itself has given up, it says a number, or nothing."""
+        """`why`: vLLM's number or sentence, or None."""
         sentence = why if isinstance(why, str) else "The token source could make no more tokens of this request."
         super().__init__(sentence, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 class Invalid(VLLMValidationError):  # type: ignore[misc]
-    """Not now and not later: 400, or INVALID_ARGUMENT, with the name of the field."""
+    """Refused for good: 400, or INVALID_ARGUMENT, with the name of the field."""
 
     def __str__(self) -> str:
         # vLLM's own adds the parameter, which the sentence names already.
@@ -43,13 +43,13 @@ class Invalid(VLLMValidationError):  # type: ignore[misc]
 
     @classmethod
     def of(cls, refusal: Refusal | BadWish) -> "Invalid":
-        """A request that admission never takes on."""
+        """Return the exception of a request that can never be admitted."""
         sentence = refusal.sentence if isinstance(refusal, Refusal) else str(refusal)
         return cls(sentence, parameter=refusal.field)
 
 
 def exception_of(refusal: Refusal, speed: float) -> Overflow | Invalid:
-    """A refusal at an emulator of this speed, as vLLM's servers take it."""
+    """Return a refusal's exception; `speed` converts its wait into real seconds."""
     return Invalid.of(refusal) if refusal.wait_s == NEVER else Overflow(refusal, speed)
 
 

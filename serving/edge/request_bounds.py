@@ -1,7 +1,7 @@
-"""Bounds of one request: what the token source may be given of it.
+"""Bounds of one request: what the token source may be given.
 
-vLLM checks ids against the vocabulary, and most numbers. Here is refused what it would take and what could then raise,
-or stall other requests, in the source: text that no encoding carries, keys that are ours alone, lists without end.
+vLLM checks ids against the vocabulary, and most numbers. Refused here is what it would accept and what could then
+raise, or stall other requests, in the source: text that no encoding carries, keys that are ours alone, endless lists.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,14 +60,14 @@ INTEGERS = ("top_k", "max_tokens", "min_tokens", "logprobs", "prompt_logprobs", 
 
 
 class OutOfBounds(Invalid):
-    """A request that nobody may ask for, with the name of the field."""
+    """A request beyond the bounds, with the name of the field."""
 
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(f"`{field}` {sentence}", parameter=field)
 
 
 def check_body(body: Any, places: int) -> None:
-    """Raise `OutOfBounds` for a body that is too much to even look at; `places` are those of the queue."""
+    """Raise `OutOfBounds` for a body too large to parse further; `places` is the queue's capacity."""
     if not isinstance(body, dict):
         return
     for field in OBJECTS:
@@ -85,7 +85,7 @@ def check_body(body: Any, places: int) -> None:
 
 
 def check_request(request_id: str, params: SamplingParams, cache_salt: str | None = None) -> None:
-    """Raises `OutOfBounds`."""
+    """Raise `OutOfBounds` for sampling parameters beyond the bounds."""
     _check_length("request_id", request_id, MOST_ID_CHARS)
     _check_length("cache_salt", cache_salt or "", MOST_SALT_CHARS)
     _check_extra_args(params.extra_args or {})
@@ -103,7 +103,7 @@ def check_request(request_id: str, params: SamplingParams, cache_salt: str | Non
 
 
 def check_prompt_logprobs(tokens: int, params: SamplingParams) -> None:
-    """Raise `OutOfBounds` for log probabilities of a prompt of so many tokens, if they are too many."""
+    """Raise `OutOfBounds` for too many log probabilities of a prompt of `tokens` tokens."""
     if params.prompt_logprobs is not None:
         wanted = tokens * (1 + abs(params.prompt_logprobs))
         if wanted > MOST_PROMPT_LOGPROBS:
@@ -115,13 +115,13 @@ def check_prompt_logprobs(tokens: int, params: SamplingParams) -> None:
 
 
 def check_text(field: str, said: Any) -> None:
-    """Raises `OutOfBounds` for a string, anywhere in `said`, that UTF-8 cannot carry."""
+    """Raise `OutOfBounds` for a string, anywhere in `said`, that UTF-8 cannot carry."""
     if (path := unencodable(said)) is not None:
         raise OutOfBounds(".".join([field, *path]), NO_CHARACTER)
 
 
 def unencodable(said: Any) -> list[str] | None:
-    """Where in a JSON value a string is that UTF-8 cannot carry; None if there is none."""
+    """Return the path to a string in a JSON value that UTF-8 cannot carry; None if there is none."""
     pending: list[tuple[Path, Any]] = [(None, said)]
     while pending:
         path, value = pending.pop()

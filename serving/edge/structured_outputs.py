@@ -1,4 +1,4 @@
-"""Requests whose output must follow a grammar: checked off the event loop, and told if it cannot be followed."""
+"""Structured outputs: checks a request's grammar off the event loop, and reports one that can't be followed."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -15,7 +15,8 @@ UNFOLLOWED = "cannot be followed: the grammar that it makes leaves no token to c
 
 
 async def process(engine: Any, request_id: str, prompt: Any, params: Any, said: dict[str, Any]) -> EngineCoreRequest:
-    """A request as `AsyncLLM.add_request` takes it, checked in a thread: parsing a schema takes up to half a second."""
+    """Return the request as `AsyncLLM.add_request` takes it, checked in a thread: parsing a schema takes up to half a
+    second."""
     told = {name: said[name] for name in PROCESSED if name in said}
     tasks = await engine.get_supported_tasks()
     make = engine.input_processor.process_inputs_async
@@ -24,7 +25,7 @@ async def process(engine: Any, request_id: str, prompt: Any, params: Any, said: 
 
 
 async def followed(outputs: Any) -> AsyncIterator[Any]:
-    """The outputs of such a request. If the token source gives up on it, it was the grammar: the client's error."""
+    """Yield a structured request's outputs. If the token source gives up, blame the grammar: the client's error."""
     async with aclosing(outputs):
         try:
             async for output in outputs:

@@ -1,4 +1,4 @@
-"""Whether vLLM makes the text of a request now, or it gets text that was recorded before."""
+"""Text choice: decides whether vLLM makes a request's text now, or the request gets recorded text."""
 
 import time
 from collections.abc import Callable
@@ -31,16 +31,16 @@ NEUTRAL = {
 
 
 class TextChoice(Observer):
-    """Chooses for each call, when it is admitted; hears how many streams the source has, and whether it keeps up."""
+    """Chooses for each call at its admission, by the source's number of streams and whether it keeps up."""
 
     def __init__(self, text: str, answers: Answers | None, load: SourceLoad) -> None:
-        """`text`: as the scenario's key; `answers`: recorded ones, if any are to be given."""
+        """`text`: the scenario's key; `answers`: the recorded ones, if any may be given."""
         self._text, self._answers, self._load = text, answers, load
         self._device: dict[str, int] = {}
 
     def choose(self, params: SamplingParams, cost: tuple[float, float] | None) -> bool:
-        """Tell whether the current call's text is recorded, and have its answer say so. `cost`: how long the source's
-        steps take, if it has said so."""
+        """Decide, and record in the call, whether its text is recorded; return that. `cost`: the fit of the source's
+        step times, if it has reported one."""
         call = current_call()
         if call is None:
             return False
@@ -58,7 +58,7 @@ class TextChoice(Observer):
         return self._load.behind(time.monotonic())
 
     def answer(self, request: Request, params: SamplingParams) -> list[Chunk]:
-        """Return the whole text of a request of which `choose` has said that it is recorded."""
+        """Return the whole recorded text of a request for which `choose` returned True."""
         assert self._answers is not None
         limits = Limits(params.min_tokens, params.ignore_eos, set(params.stop_token_ids or ()))
         return self._answers.answer(request, limits)
@@ -88,11 +88,11 @@ def needs_model(params: SamplingParams) -> bool:
 
 
 def rate_of(token_rate: Callable[[int, int], float], speed: float) -> Callable[[int, int], float]:
-    """Return the rate of tokens by device and streams in real seconds, of one in emulated ones."""
+    """Return `token_rate`, by device and streams, in tokens per real second."""
     return lambda device, streams: speed * token_rate(device, streams)
 
 
 def asks_model(request: Any) -> bool:
-    """Tell whether a request of vLLM's servers says, in words that its sampling does not know of, that it needs the
-    model itself: tools, or its prompt read aloud."""
+    """Tell whether a request to vLLM's servers needs the model itself in ways that its sampling parameters don't show:
+    tools, or its prompt echoed."""
     return bool(getattr(request, "tools", None) or getattr(request, "echo", False))

@@ -1,18 +1,18 @@
-"""A crowd at the event loop, which has others to serve as well."""
+"""Turnstile: spreads a crowd of tasks over turns of the event loop."""
 
 import asyncio
 
 
 class Turnstile:
-    """Lets tasks in one at a time, each in a turn of the event loop of its own.
+    """Admits one task per turn of the event loop.
 
-    The prompts of one call, or the calls of a crowd, then keep others' tokens waiting for one of them, and not for all.
+    The prompts of one call, or the calls of a crowd, then delay others' tokens by one of them, and not by all.
     """
 
     def __init__(self) -> None:
         self._gate = asyncio.Lock()
 
     async def enter(self) -> None:
-        """Wait for a turn; what follows, up to the next await, is it."""
+        """Wait for a turn, which lasts until the caller's next await."""
         async with self._gate:
             await asyncio.sleep(0)

@@ -39,7 +39,7 @@ def variants_of(table: Table) -> dict[str, Settings]:
 
 
 def combinations(axes: Axes) -> Iterator[Settings]:
-    """All of them, the last axis fastest."""
+    """Yield all combinations of the axes' values, the last axis fastest."""
     for values in product(*axes.values()):
         yield dict(zip(axes, values, strict=True))
 

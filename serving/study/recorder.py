@@ -99,14 +99,14 @@ class Recorder(Listener):
         self._gone.append((device, at_s, NEVER))
 
     def back(self, device: int, at_s: float) -> None:
-        """It is there again."""
+        """Record that a device is back."""
         self._gone = [
             (index, since_s, at_s if index == device and until_s == NEVER else until_s)
             for index, since_s, until_s in self._gone
         ]
 
     def there_s(self, device: int) -> float:
-        """Of the whole run, how long a device was there."""
+        """Return the seconds of the run in which a device was present."""
         gone_s = [min(until_s, self.last_s) - since_s for index, since_s, until_s in self._gone if index == device]
         return self.last_s - sum(max(0.0, each) for each in gone_s)
 

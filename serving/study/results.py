@@ -1,4 +1,4 @@
-"""What came of a study, as data frames, and as the files of its folder."""
+"""The results of a study, as data frames and as the files of its folder."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -51,7 +51,7 @@ class Results:
 
     @cached_property
     def points(self) -> "pd.DataFrame":
-        """One row a point: what tells it from the others, and what came of it (`serving.study.summary.COLUMNS`)."""
+        """One row a point: its settings and figures (`serving.study.summary.COLUMNS`)."""
         import pandas as pd
 
         return pd.DataFrame([point_row(finding) for finding in self.findings if not finding.error])
@@ -64,6 +64,6 @@ class Results:
 
     @cached_property
     def timeline(self) -> "pd.DataFrame":
-        """What the devices did over time, in each point (`serving.study.timeline`)."""
+        """One row a bin of time and device, for each point (`serving.study.timeline`)."""
         frame: pd.DataFrame = pq.read_table(self.folder / "timeline.parquet").to_pandas()
         return frame

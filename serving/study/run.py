@@ -1,4 +1,4 @@
-"""One scenario under one workload, in virtual time: what came of it as numbers and tables."""
+"""Runs one scenario under one workload in virtual time, and returns figures and tables."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +25,7 @@ OWN = Targets(own=True)
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a run: `summary` has its figures (`serving.study.summary.COLUMNS`), `requests_file` one row a
+    """The results of a run: `summary` has its figures (`serving.study.summary.COLUMNS`), `requests_file` one row a
     request as Parquet."""
 
     summary: Row
@@ -40,7 +40,7 @@ class Run:
 
     @cached_property
     def timeline(self) -> "pd.DataFrame":
-        """What the devices did in each of up to 256 spans of time (`serving.study.timeline`)."""
+        """One row for each of up to 256 bins of time and device (`serving.study.timeline`)."""
         import pandas as pd
 
         return pd.DataFrame(self.bins)
@@ -72,7 +72,7 @@ def simulate(
 
 
 def _static_w(scenario: Scenario) -> list[float]:
-    """What each device draws whatever it does."""
+    """Return the static power of each device, in watts."""
     watts: dict[Any, float] = {}
     for member in scenario.members:
         if member not in watts:

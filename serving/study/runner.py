@@ -20,7 +20,7 @@ ENOUGH = 4  # Points, the first of which wait for workers that are only starting
 
 @dataclass(slots=True)
 class StudyProgress:
-    """How far a study is. `expected` is a guess where what is asked next follows from what was found."""
+    """A study's progress. `expected` is a guess where later points depend on earlier findings."""
 
     expected: int
     done: int = 0
@@ -118,7 +118,7 @@ class Conductor:
 
     @property
     def findings(self) -> list[Finding]:
-        """What was found, in the order in which inquiries asked for it, whatever was made first."""
+        """All findings, in the order in which inquiries asked for them."""
         # The same run may have several names, and each of them is looked for.
         asked = {(key, str(point)): point for points in self._asked for key, point in points}
         return [self._known[key]._replace(point=point) for (key, _), point in asked.items()]

@@ -71,7 +71,7 @@ def load_study(path: Path, requests: int | None = None) -> Study:
 
 
 def _check_settings(study: Study, table: Table) -> None:
-    """Raises `StudyError` if something is said twice."""
+    """Raise `StudyError` if a setting is given twice."""
     for variant, settings in study.variants.items():
         for name in settings:
             if name in study.axes:
@@ -83,8 +83,8 @@ def _check_settings(study: Study, table: Table) -> None:
 
 
 def _check_workloads(study: Study) -> None:
-    """Raises `WorkloadError` for a workload that no run could have, so that it is told before any other is made: that
-    of the file, with each value of each axis, and of each variant, by itself."""
+    """Raise `WorkloadError` for a workload that no run could have, before any run: the file's own, with each value of
+    each axis, and of each variant."""
     alone = [{name: value} for name, values in study.axes.items() for value in values if name.startswith(WORKLOAD)]
     for settings in (*([] if study.variants or alone else [{}]), *alone, *({VARIANT: name} for name in study.variants)):
         point_of(study, settings, None).workload_made()

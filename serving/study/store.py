@@ -39,7 +39,7 @@ class Store:
     """The folder of one study."""
 
     def __init__(self, folder: Path, study: Study) -> None:
-        """Raises UsageError if it can't be made."""
+        """Make the folder. Raise UsageError if that fails."""
         make_folder("--out", folder / "points")
         self.folder = folder
         (folder / "study.toml").write_text(study.text, encoding="utf-8")
@@ -65,7 +65,7 @@ class Store:
         os.replace(unfinished, path)
 
     def write_tables(self, findings: list[Finding], answers: list[Row]) -> list[Path]:
-        """All tables; their paths."""
+        """Write all tables; return their paths."""
         rows = [point_row(finding) for finding in findings]
         paths = [self.folder / name for name in ("points.csv", "answers.csv", "points.parquet")]
         paths += [self.folder / name for name in ("requests.parquet", "timeline.parquet")]
@@ -94,7 +94,8 @@ def point_row(finding: Finding) -> Row:
 
 
 def about(study: Study) -> dict[str, Any]:
-    """What makes a study repeatable: the scenario as it stands, the workload, and the versions of what ran it."""
+    """Return what makes a study repeatable: the scenario as it stands, the workload, and the versions of what ran
+    it."""
     return {
         "name": study.name,
         "title": study.title,
@@ -120,7 +121,7 @@ def _uniform(rows: list[Row]) -> list[Row]:
 
 
 def _concatenate(tables: Iterator[tuple[str, pa.Table]], path: Path) -> None:
-    """One table of many, each with its point's key, without having them all in memory."""
+    """Concatenate tables, each with its point's key, without having them all in memory."""
     path.unlink(missing_ok=True)
     writer: pq.ParquetWriter | None = None
     for key, each in tables:

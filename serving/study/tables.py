@@ -22,7 +22,7 @@ class Rows:
         self._rows: list[tuple[Any, ...]] = []
 
     def add(self, row: tuple[Any, ...]) -> None:
-        """One more, in the order of the columns."""
+        """Add a row, in the order of the columns."""
         self._rows.append(row)
         if len(self._rows) >= ROWS:
             self._write()
@@ -42,7 +42,7 @@ class Rows:
 
 
 def column(file: bytes, name: str) -> Any:
-    """One column of a Parquet file, as a numpy array."""
+    """Return one column of a Parquet file as a numpy array."""
     return pq.read_table(io.BytesIO(file), columns=[name])[name].to_numpy()
 
 

@@ -1,4 +1,4 @@
-"""What a study asks of each request: a time to the first token, a time per output token, and of how many."""
+"""A study's targets: a time to first token, a time per output token, and the share of requests to meet them."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What the devices did over time, in a few hundred bins whatever the length of a run."""
+"""Timeline of a run's devices, in a few hundred bins whatever its length."""
 
 from typing import Any
 

@@ -17,11 +17,9 @@ NAME = "x-request-id"
 
 
 class FlightRecord(msgspec.Struct, frozen=True):
-    """What became of a request that has ended. Instants are emulated; None is never.
-
-    `name` is its client's for it (the header `X-Request-Id`), or "". `place` is how many were sent to devices before
-    it. It began at `started_s`, and had `tokens` from `first_s` to `last_s`, until it ended for the reason `finish`.
-    """
+    """The log entry of a request that ended. Instants are emulated; None means never. `name` is its client's (the
+    header `X-Request-Id`), or "". `place` counts the requests sent to devices before it. It began at `started_s`, had
+    `tokens` from `first_s` to `last_s`, and ended for the reason `finish`."""
 
     request: Request
     name: str
@@ -57,7 +55,7 @@ OWN = [name for name in FlightRecord.__struct_fields__ if name != "request"]
 
 
 def record_of(flight: Flight, place: int) -> FlightRecord:
-    """What there is to say of a request that has ended."""
+    """Return the log entry of a request that ended."""
     return FlightRecord(
         request=flight.request,
         name=flight.call.header(NAME) if flight.call else "",

@@ -21,7 +21,7 @@ class LogFile:
     """Unbuffered, so that whoever reads along sees what has been."""
 
     def __init__(self, path: Path, option: str) -> None:
-        """Raises `ScenarioError`, which names the option that asked for it, if it can't be had."""
+        """Open the file. Raise `ScenarioError`, which names the `option` that asked for it, if that fails."""
         self._path, self._option = path, option
         try:
             self._file = path.open("wb", buffering=0)
@@ -30,7 +30,7 @@ class LogFile:
             raise ScenarioError(f"{option} {path} cannot be written: {why}.") from error
 
     def write(self, line: bytes) -> None:
-        """One more line, if there is room for it."""
+        """Write a line, unless the buffer is full."""
         if self._file.closed:
             return
         written = 0
@@ -46,6 +46,6 @@ class LogFile:
             self.close()
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Write what is left and close the file."""
         with contextlib.suppress(OSError):
             self._file.close()

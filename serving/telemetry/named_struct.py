@@ -1,4 +1,4 @@
-"""What flows between processes as arrays, written to files as objects with names."""
+"""Makes structs with named fields of those that flow between processes as arrays, for files."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 def named_struct(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
-    """The same fields as `kind` has, known by their names: JSON that is something else is refused."""
+    """Return a struct with the fields of `kind`, encoded by name; decoding refuses JSON that differs."""
     return msgspec.defstruct(kind.__name__, [_named(field) for field in msgspec.structs.fields(kind)])
 
 

@@ -1,6 +1,6 @@
-"""How an emulation is right now, small enough to be asked for each second: what `foreserve top` and /ui show.
+"""An emulation's status, small enough to be polled each second: `foreserve top` and /ui show it.
 
-Counts are since the start; whoever asks twice has rates (`serving.telemetry.status_delta`).
+Counts are totals since the start; two statuses give rates (`serving.telemetry.status_delta`).
 """
 
 import msgspec
@@ -48,14 +48,14 @@ class SloNow(msgspec.Struct, frozen=True):
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """Of the last requests that ended, in emulated seconds; None before the first."""
+    """Latencies of the last requests that ended, in emulated seconds; None before the first."""
 
     p50_s: float | None
     p99_s: float | None
 
 
 class Status(msgspec.Struct, frozen=True):
-    """All of it. `emulated_s` is how long it has been up; `waiting` are requests by topic."""
+    """An emulation's status. `emulated_s` is its uptime; `waiting` counts requests by topic."""
 
     about: dict[str, str]
     emulated_s: float

@@ -68,7 +68,7 @@ class StepLines:
 
 
 def writer_to(path: Path) -> Writer:
-    """What writes the kind of file that its name asks for. Raises `ScenarioError`."""
+    """Return the writer for the kind of file that `path` is named as. Raise `ScenarioError`."""
     if path.suffix != PARQUET:
         return StepLines(path)
     from serving.telemetry.step_table import StepTable

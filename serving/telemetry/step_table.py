@@ -45,7 +45,7 @@ class StepTable:
         self._writing: Future[None] | None = None
 
     def write(self, record: StepRecord) -> None:
-        """One step."""
+        """Add a step."""
         if self._over:
             return
         self._waiting.append(record)
@@ -53,7 +53,7 @@ class StepTable:
             self._hand_over()
 
     def close(self) -> None:
-        """Nothing more comes: the file can be read from now on."""
+        """Finish the file, which can be read from then on."""
         if self._waiting and not self._over:
             self._hand_over()
         try:

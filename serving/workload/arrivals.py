@@ -21,7 +21,7 @@ class Rate(Protocol):
     """Requests per second over time."""
 
     def when(self, count: Values) -> Values:
-        """The instants by which so many arrivals are expected; infinite for those that never are."""
+        """Return the instants by which `count` arrivals are expected; infinite for those that never are."""
         ...
 
     def scaled(self, factor: float) -> "Rate":
@@ -42,7 +42,7 @@ class OpenLoop:
         return replace(self, rate=self.rate.scaled(factor))
 
     def times(self, rng: np.random.Generator) -> Iterator[Values]:
-        """Ascending instants, in chunks of CHUNK; the last one is shorter, if there is one."""
+        """Yield ascending instants in chunks of CHUNK; the last one is shorter, if there is one."""
         count, last_s, even = 0.0, 0.0, np.arange(CHUNK, dtype=np.float64)
         while True:
             # Even arrivals begin at 0, others a gap after it.

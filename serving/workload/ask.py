@@ -1,5 +1,4 @@
-"""What comes out of a workload: one request, as numbers. Its prompt is made of segments, so that who shares what with
-whom is known without any text."""
+"""A workload's request as numbers. Its prompt is made of segments, so that shared prefixes are known without text."""
 
 from collections.abc import Sequence
 
@@ -45,7 +44,7 @@ class Ask(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def prompt_tokens(self) -> int:
-        """How long the prompt is: all of its segments."""
+        """The prompt's length in tokens: the sum of its segments."""
         return sum(segment.tokens for segment in self.prompt)
 
 

@@ -23,17 +23,17 @@ class Distribution:
     high: float = float("inf")
 
     def draw(self, rng: np.random.Generator, count: int) -> Values:
-        """So many values."""
+        """Return `count` values."""
         return np.clip(self.sample(rng, count), self.low, self.high)
 
     def whole(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-        """So many whole numbers of at least 1 (and at most MOST, which is more than anything can hold)."""
+        """Return `count` whole numbers from 1 to MOST, which is more than anything can hold."""
         values: NDArray[np.int64] = np.clip(np.rint(self.draw(rng, count)), 1, MOST).astype(np.int64)
         return values
 
 
 def always(value: float) -> Distribution:
-    """The same value every time."""
+    """Return a distribution of a single value."""
     return Distribution(lambda rng, count: np.full(count, value))
 
 

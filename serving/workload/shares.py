@@ -1,4 +1,4 @@
-"""Who or what a request is of, by shares: of topics, SLO classes and API keys. Shares may drift over time."""
+"""Shares of topics, SLO classes and API keys among requests; they may drift over time."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

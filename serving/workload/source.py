@@ -47,8 +47,8 @@ class Source:
         return self._users() if isinstance(self._workload.arrivals, Closed) else self._arriving()
 
     def next_after(self, ended: Ask, at_s: float) -> Ask | None:
-        """What comes because a request ended (or failed) at `at_s`: the session's next turn, or in a closed loop the
-        next session of its user. It arrives at `at_s` or later."""
+        """Return the request that follows one that ended (or failed) at `at_s`: the session's next turn, or in a closed
+        loop the user's next session; None if there is none. It arrives at `at_s` or later."""
         session = self._open.pop(ended.session, None)
         if session is not None:
             return self._timely(session.turns[session.turn].think_s + at_s, session)

@@ -34,7 +34,8 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What arrives when, as what. No `arrivals`: when the trace says. `prompt` is what a user says in one turn."""
+    """A workload: arrivals, and what requests are like. Without `arrivals` a trace says when. `prompt` is a user's text
+    in one turn."""
 
     arrivals: OpenLoop | Closed | None
     prompt: Distribution
@@ -58,7 +59,7 @@ class Workload:
         return finite or steps or self.requests is not None or self.duration_s is not None
 
     def at_load(self, factor: float) -> "Workload":
-        """The same with so many times as many requests a second, or in a closed loop users."""
+        """Return the workload with its request rate (in a closed loop: its users) multiplied by `factor`."""
         if self.arrivals is not None:
             return replace(self, arrivals=self.arrivals.at_load(factor))
         assert self.trace is not None

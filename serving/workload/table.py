@@ -128,19 +128,19 @@ class Table:
         return self.error(key, f"is {value!r}: it must be {allowed}.")
 
     def error(self, key: str, sentence: str) -> ValueError:
-        """An error about a key: the rest of a sentence that begins with its name."""
+        """Return an error about a key; `sentence` goes on after the key's name."""
         return self.failure(f"{self.where(key)}: `{self._name(key)}` {sentence}")
 
     def _name(self, *key: str) -> str:
         return ".".join(str(part) for part in (*self._keys, *key) if part and isinstance(part, str))
 
     def where(self, key: str) -> str:
-        """The file, and the line on which a key is set."""
+        """Return the file and the line on which a key is set."""
         return f"{self.path}, line {line_of((*self._keys, key), self.text)}"
 
 
 def line_of(keys: Keys, text: str) -> int:
-    """The line on which a key is set; else that of the nearest table around it, or the first."""
+    """Return the line on which a key is set; else that of the nearest table around it, or the first."""
     words = tuple(key for key in keys if isinstance(key, str))
     place = next((key for key in keys if isinstance(key, int)), 0)
     best, found, seen = 0, 1, -1

@@ -36,5 +36,5 @@ def request_of(ask: Ask, classes: Mapping[str, SloClass], block_tokens: int) -> 
 
 
 def seed_of(ask: Ask) -> int:
-    """What is left to chance in serving it follows from this number, live and in virtual time."""
+    """Return the seed of all that chance decides about serving a request, live and in virtual time."""
     return named(ask.id) >> 64 - SEED_BITS

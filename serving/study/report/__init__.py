@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def write_report(results: "Results") -> None:
-    """As one page. The same results make the same page, to the byte."""
+    """Write the report as one page. Equal results make an equal page, to the byte."""
     # Matplotlib is loaded by those who draw.
     from serving.study.report.page import page
 

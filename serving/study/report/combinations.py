@@ -1,4 +1,4 @@
-"""What a report shows: combinations of settings, each at one load or at several, in runs of one seed or of several."""
+"""Combinations of settings as a report shows them: each at one load or several, in runs of one seed or several."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,8 +18,8 @@ MOST = 6
 
 
 class Look(NamedTuple):
-    """How a combination looks in all pictures. Colours are Okabe and Ito's, which the colour-blind can tell apart;
-    lines and markers differ too, for those who print in grey."""
+    """A combination's looks in all pictures. Colours are Okabe and Ito's, which the colour-blind can tell apart; lines
+    and markers differ too, for those who print in grey."""
 
     colour: str
     marker: str
@@ -54,7 +54,7 @@ class At:
 
     @property
     def load_label(self) -> str:
-        """The same in words; "" if all points have one load."""
+        """Return the load in words; "" if all points have one load."""
         return ", ".join(setting(name, value) for name, value in self.load)
 
 
@@ -74,7 +74,7 @@ class Combination:
 
 
 def combinations_of(findings: list[Finding]) -> list[Combination]:
-    """All that have a point, in the order of the study."""
+    """Return all combinations that have a point, in the order of the study."""
     groups: dict[str, list[At]] = {}
     for settings, group in by_settings(findings):
         groups.setdefault(repr(_beside_load(settings)), []).append(At(settings, group))
@@ -106,5 +106,5 @@ def _differs(name: str, all_of: list[Settings]) -> bool:
 
 
 def _label(settings: Settings, names: list[str]) -> str:
-    """What tells it from the others."""
+    """Return the settings that tell a combination from the others."""
     return ", ".join(setting(name, settings[name]) for name in names if name in settings) or "the scenario"

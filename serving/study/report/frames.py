@@ -35,7 +35,7 @@ def bins_of(folder: Path, finding: Finding, most: int) -> Columns:
 
 
 def devices_of(finding: Finding) -> int:
-    """How many there are."""
+    """Return the number of a point's devices."""
     return len(Scenario(**finding.point.scenario).members)
 
 

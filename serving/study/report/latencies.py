@@ -1,4 +1,4 @@
-"""How TTFT and TPOT are distributed over the requests, beside what is asked of them."""
+"""Pictures of the distribution of TTFT and TPOT over requests, beside their targets."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ NAMES = {"ttft_s": "time to first token (TTFT)", "tpot_s": "time per output toke
 
 
 def latencies_picture(teller: AnswerView, chosen: list[Chosen]) -> Picture | None:
-    """None if there are no requests to judge."""
+    """Draw the distributions; None if there are no requests to judge."""
     samples = [_samples(teller, each) for each in chosen]
     if not any(len(each["ttft_s"]) for each in samples):
         return None

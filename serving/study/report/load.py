@@ -17,7 +17,7 @@ TITLE = "SLO attainment and goodput against load"
 
 
 def load_picture(teller: AnswerView) -> Picture | None:
-    """None if nothing was tried at several loads."""
+    """Draw figures over load; None if nothing was tried at several loads."""
     shown = [each for each in teller.shown if each.has_loads]
     if not shown:
         return None

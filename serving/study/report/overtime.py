@@ -1,4 +1,4 @@
-"""What the devices did over time: in which mode, with which batch, and how often experts lay in HB."""
+"""Pictures of the devices over time: modes, batch sizes, and hits of experts in HB."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ UNITS = ((7200.0, "h", 3600.0), (600.0, "min", 60.0), (0.0, "s", 1.0))
 
 
 def modes_picture(teller: AnswerView, chosen: list[Chosen]) -> Picture | None:
-    """How device time was spent; None if nothing was run."""
+    """Draw how device time was spent; None if nothing was run."""
     chosen = teller.few(chosen, MOST)
     if not chosen:
         return None
@@ -72,12 +72,12 @@ def _batch(bins: Columns) -> Any:
 
 
 def _over(above: Any, below: Any) -> Any:
-    """Nothing where there was nothing."""
+    """Divide bin by bin; NaN where there was nothing."""
     return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
 
 
 def _whose(teller: AnswerView, chosen: list[Chosen]) -> str:
-    """Which runs are shown: of several seeds, one."""
+    """Return in words the run that is shown: one of several seeds'."""
     seed = chosen[0].at.findings[0].point.seed
     return teller.note(chosen, f"with seed {seed}" if len(teller.study.seeds) > 1 else "")
 

@@ -40,7 +40,7 @@ MOST_FAILED = 20
 
 
 def page(results: Results) -> str:
-    """All of it."""
+    """Return the page as HTML."""
     teller = TELLERS[type(results.study.question)](results, combinations_of(results.findings))
     sections = {
         "title": escape(results.study.title),
@@ -69,7 +69,7 @@ def _pictures(teller: AnswerView) -> Iterator[Picture]:
 
 
 def _failed(results: Results) -> str:
-    """What could not be made, where nobody overlooks it."""
+    """Return a list of failed points as HTML, placed where nobody overlooks it."""
     if not results.failed:
         return ""
     lines = [f"<li><b>{escape(str(point))}</b>: {escape(error)}</li>" for point, error in results.failed[:MOST_FAILED]]

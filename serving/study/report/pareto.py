@@ -31,7 +31,7 @@ class PlotPlace(NamedTuple):
 
 
 def pareto_picture(teller: AnswerView) -> Picture | None:
-    """None if there are fewer than two points."""
+    """Draw the Pareto front; None if there are fewer than two points."""
     places = [PlotPlace(each, at, at[X], at[Y]) for each in [*teller.others, *teller.shown] for at in each.ats]
     places = [each for each in places if each.x > 0 and each.y > 0]
     if len(places) < 2:
@@ -54,7 +54,7 @@ def pareto_picture(teller: AnswerView) -> Picture | None:
 
 
 def front_of(places: list[PlotPlace]) -> list[PlotPlace]:
-    """Those that no other beats in both, from the least energy."""
+    """Return the places that no other beats in both, by rising energy."""
     front: list[PlotPlace] = []
     for each in sorted(places, key=lambda place: (place.x, place.y)):
         if not front or each.y < front[-1].y:

@@ -1,4 +1,4 @@
-"""All that it takes to run the study again: its file, what it comes to, and the versions of what ran it."""
+"""Repeating a study: its file, its settings, and the versions of what ran it."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from serving.study.store import about
 
 
 def repeat(results: Results) -> str:
-    """As HTML."""
+    """Return the section as HTML."""
     study = results.study
     told = about(study)
     # A report is passed on: no key goes with it that a scenario may have.

@@ -31,7 +31,7 @@ LESS_IS_BETTER = ("ttft_m", "ttft_p", "tpot_m", "tpot_p", "e2e_", "queue_", "itl
 
 
 class Scale(NamedTuple):
-    """How the values of a figure are written."""
+    """The unit and format of a figure's values."""
 
     unit: str
     factor: float
@@ -48,7 +48,7 @@ class Scale(NamedTuple):
 
 
 def words(name: str) -> str:
-    """What a figure is called."""
+    """Return a figure's name in words."""
     if name in WORDS:
         return WORDS[name]
     first, *others = name.removesuffix("_s").split("_")
@@ -61,7 +61,7 @@ def less_is_better(name: str) -> bool:
 
 
 def scale(name: str, values: Iterable[float | None]) -> Scale:
-    """One unit for all values of a figure, small enough for the largest of them to be told from 0."""
+    """Return one unit for all values of a figure, small enough for the largest to be told from 0."""
     known = [abs(value) for value in values if value is not None and isfinite(value) and value]
     most = max(known, default=1.0)
     unit, factor = _unit(name, most)
@@ -97,7 +97,7 @@ def share(value: float) -> str:
 
 
 def times(value: float) -> str:
-    """So many times another: near 1, thousandths count."""
+    """Format a multiple: near 1, thousandths count."""
     return f"{value:.3f}" if value < 10 else f"{value:.0f}"
 
 

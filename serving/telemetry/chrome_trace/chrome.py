@@ -35,7 +35,7 @@ def counter(pid: int, name: str, at_ns: int, value: float) -> Event:
 
 
 def names(pid: int, process: str, threads: Mapping[int, str]) -> list[Event]:
-    """What a process and its threads are called; they are shown in this order."""
+    """Return the events that name a process and its threads, in the order of display."""
     told: list[Event] = [
         {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": process}},
         {"ph": "M", "name": "process_sort_index", "pid": pid, "args": {"sort_index": pid}},

@@ -49,7 +49,7 @@ class StepRun:
 
 @dataclass(slots=True)
 class DeviceTrack:
-    """What is to be remembered of a device from one step to the next."""
+    """A device's state from one step to the next."""
 
     index: int
     run: StepRun | None = None
@@ -63,11 +63,11 @@ class DeviceTrack:
         return self.index + 1
 
     def track(self, name: str) -> tuple[int, int]:
-        """One of its tracks."""
+        """Return the process and thread id of a named track."""
         return self.pid, self.pid * 10 + TRACKS.index(name)
 
     def step(self, record: StepRecord) -> Iterator[Event]:
-        """One more step."""
+        """Yield the events of one more step."""
         start_ns, end_ns = _ns(record.start_s), _ns(record.start_s + record.latency_s)
         idle = start_ns - self.end_ns > SAME_NS
         # What a float has lost must not make steps overlap.
@@ -81,7 +81,7 @@ class DeviceTrack:
         self.mode, self.end_ns = record.mode, end_ns
 
     def end(self) -> Iterator[Event]:
-        """There are no more steps."""
+        """Yield the closing events."""
         yield from self._idle()
         yield from self._close_run()
 

@@ -26,8 +26,7 @@ from serving.types import Dropped, StepRecord
 
 
 class Served(NamedTuple):
-    """What is served: the model's name, its context in tokens, how many tokens a block of the KV cache has, and the SLO
-    classes."""
+    """The served model's name, context (tokens), KV block size (tokens) and SLO classes."""
 
     model: str
     max_model_len: int
@@ -36,7 +35,7 @@ class Served(NamedTuple):
 
 
 class Metrics(Observer):
-    """All of them, behind the events that they are made from."""
+    """All metrics, updated by events of requests, steps and devices."""
 
     def __init__(self, registry: CollectorRegistry, served: Served, clock: WallClock | VirtualClock) -> None:
         self._registry, self._block_tokens, self.now = registry, served.block_tokens, clock.now
@@ -57,12 +56,12 @@ class Metrics(Observer):
         self._kv_capacity_tokens: dict[int, int] = {}
 
     def energy_j(self, device: int) -> float:
-        """All that a device has drawn: in steps, and between them."""
+        """Return all joules that a device has drawn, in steps and between them."""
         steps = sum(joules for labels, joules in self.steps.energy.values.items() if labels[0] == str(device))
         return steps + self.devices.idle_j(device)
 
     def set_info(self, **labels: str) -> None:
-        """What is emulated, and how fast."""
+        """Set the info metric: the devices emulated, and the speed."""
         info = Levels(self._registry, "foreserve_info", "What this emulator emulates.", list(labels))
         info.values[tuple(labels.values())] = 1
         self.about = labels
@@ -121,7 +120,7 @@ class Metrics(Observer):
         self._look(record.device)
 
     def _look(self, device: int) -> None:
-        """See whether a device has anything left to do."""
+        """Update whether a device has work left."""
         if not self._in_flight.on(device):
             self.on_idle(device)
 

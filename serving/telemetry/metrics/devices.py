@@ -1,4 +1,4 @@
-"""How the emulated devices are: their state, memory and power, what is broken, and how often an actor came back."""
+"""Device metrics: state, memory, power, faults, and restarts of actors."""
 
 from collections.abc import Callable
 from functools import cache
@@ -23,7 +23,7 @@ OF_ALL, OF_A_DEVICE = ("edge", "device model"), ("device", "scheduler", "lpddr")
 
 @cache
 def _device_of(spec: DeviceSpec) -> RooflineDevice:
-    """The same for all devices of a kind."""
+    """Load a device, once for all of its kind."""
     return spec.load().device
 
 
@@ -149,7 +149,7 @@ class DeviceMetrics:
         self.restarts.values[(actor,)] += 1
 
     def idle_j(self, index: int) -> float:
-        """What a device has drawn between steps."""
+        """Return the joules that a device has drawn between steps."""
         return self._idle_energy()[(str(index),)]
 
     def power_w(self, index: int) -> float:
@@ -167,13 +167,13 @@ class DeviceMetrics:
         return self._windows[index].ext_bytes_per_s(self._until_s(index)) / self.models[index].ext.bytes_per_s
 
     def used_bytes(self, index: int) -> dict[tuple[str, str], float]:
-        """What a device's memory holds, by tier and kind."""
+        """Return the bytes that a device's memory holds, by tier and kind."""
         last = self._last.get(index)
         used = self.models[index].placement.used(last.kv_tokens if last else 0)
         return dict.fromkeys(used, 0.0) if index in self._off else used
 
     def _until_s(self, index: int) -> float:
-        """Where its last second ends: a step that is under way is not known yet, and is no pause."""
+        """Return the end of a device's accounted time: a step under way is unknown, and no pause."""
         return 0.0 if self._works(index) else self._now()
 
     def _works(self, index: int) -> bool:

@@ -33,7 +33,7 @@ class Family(Metric):
 
     @property
     def samples(self) -> list[Sample]:  # type: ignore[override]  # what the library has as a list, and fills
-        """As the library has them."""
+        """Return the family's samples, as the library has them."""
         return self._full().samples
 
     @samples.setter
@@ -116,7 +116,7 @@ class Levels(_Values):
 
 
 class Tally:
-    """How many values there were up to each bound, and their sum."""
+    """A histogram's counts up to each bound, and the sum of its values."""
 
     __slots__ = ("_bounds", "counts", "sum")
 
@@ -191,5 +191,5 @@ def escaped(value: str) -> str:
 
 
 def _written(bound: float) -> str:
-    """As the library writes the bounds of its own."""
+    """Format a bound as the library does."""
     return str(floatToGoString(bound))  # type: ignore[no-untyped-call]

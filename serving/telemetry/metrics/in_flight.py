@@ -16,11 +16,11 @@ class InFlight:
 
     @property
     def flights(self) -> Collection[Flight]:
-        """All of them."""
+        """All requests in flight."""
         return self._flights.values()
 
     def on(self, device: int) -> int:
-        """How many requests a device has."""
+        """Return the number of a device's requests."""
         return self._counts[device]
 
     def put(self, flight: Flight) -> None:

@@ -1,6 +1,6 @@
-"""What clients see, under vLLM's names, labels and buckets (theirs kept, finer ones added), in emulated seconds.
+"""Request metrics as clients see them, under vLLM's names, labels and buckets (finer ones added), in emulated seconds.
 
-So vLLM's dashboards work, and whoever picks endpoints by vLLM's metrics. `engine` is the device's index.
+So vLLM's dashboards work, and so does whatever picks endpoints by vLLM's metrics. `engine` is the device's index.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ def finer(family: str) -> list[float]:
 
 
 class DeviceLoad(NamedTuple):
-    """How many requests of a device run, and how many wait."""
+    """The numbers of a device's running and waiting requests."""
 
     running: int
     waiting: int
@@ -122,9 +122,8 @@ class RequestMetrics:
         self.on_idle(device)
 
     def loads(self) -> dict[int, DeviceLoad]:
-        """How many requests of each device run, and how many wait: those that have not begun, or were thrown out.
-
-        Those in flight are counted: a device that stands still makes no step that could tell."""
+        """Return the running and waiting (not begun, or preempted) requests of each device. They are counted from those
+        in flight: a device that stands still makes no step that could tell."""
         unbegun = Counter(flight.device for flight in self._in_flight.flights if flight.started_s is None)
         loads = {}
         for device in self._labels:
@@ -201,7 +200,7 @@ class RequestMetrics:
         self.cached_sources.values[(*labels, DEVICE_CACHE)] += cached
 
     def _count_positions(self, labels: Labels, accepted_by: list[int]) -> None:
-        """Of each position in the draft: how many sequences had it accepted, and with it all before."""
+        """Count, for each draft position, the sequences that had it and all positions before accepted."""
         left = sum(accepted_by)
         for position, had_no_more in enumerate(accepted_by[:-1]):
             left -= had_no_more

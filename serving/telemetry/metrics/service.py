@@ -1,4 +1,4 @@
-"""What clients were promised, and whether they got it: SLO attainment and goodput, queues and rejections by class."""
+"""Service metrics by SLO class: attainment, goodput, queues and rejections."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping

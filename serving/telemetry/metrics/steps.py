@@ -1,4 +1,4 @@
-"""What the steps of devices come to: time, energy, traffic, drafts, and how well the host keeps their pace."""
+"""Step metrics: time, energy, traffic, drafts, and how well the host keeps the devices' pace."""
 
 from prometheus_client import CollectorRegistry
 

@@ -1,7 +1,4 @@
-"""What spans say: OpenTelemetry's attributes for generative AI, then vLLM's own for its spans, then `foreserve...`.
-
-Seconds are emulated.
-"""
+"""Span attributes: OpenTelemetry's for generative AI, vLLM's own, and `foreserve...`. Seconds are emulated."""
 
 from typing import Any
 
@@ -15,7 +12,7 @@ Value = str | bool | int | float | list[str]
 
 
 def of_operation(operation: str, model: str, speed: float) -> dict[str, Value]:
-    """What every request is."""
+    """Return the attributes that every request has."""
     return {
         "gen_ai.operation.name": operation,
         "gen_ai.provider.name": PROVIDER,
@@ -25,7 +22,7 @@ def of_operation(operation: str, model: str, speed: float) -> dict[str, Value]:
 
 
 def of_call(call: Call | None) -> dict[str, Value]:
-    """How it was called, and answered."""
+    """Return the attributes of a call: its protocol, route and status."""
     if call is None:
         return {}
     service, _, method = call.route.strip("/").partition("/")
@@ -40,7 +37,7 @@ def of_call(call: Call | None) -> dict[str, Value]:
 
 
 def of_request(story: Story) -> dict[str, Value]:
-    """What was asked for."""
+    """Return the attributes of what a request asked for."""
     core: Any = story.courses[0].flight.core_request
     request, params = story.courses[0].flight.request, core.sampling_params
     said: dict[str, Value] = {
@@ -69,7 +66,7 @@ def _prompts(story: Story) -> dict[str, int]:
 
 
 def of_response(story: Story, model: str) -> dict[str, Value]:
-    """What came of it."""
+    """Return the attributes of a request's response."""
     courses = story.courses
     made = sum(len(course.flight.tokens) for course in courses)
     asked = sum(_prompts(story).values())
@@ -95,7 +92,7 @@ def of_response(story: Story, model: str) -> dict[str, Value]:
 
 
 def of_phases(course: Course) -> dict[str, Value]:
-    """How long each phase of a request took."""
+    """Return the duration of each phase of a request."""
     flight = course.flight
     if flight.first_s is None:
         return {}
@@ -113,7 +110,7 @@ def of_phases(course: Course) -> dict[str, Value]:
 
 
 def of_steps(stretch: Stretch) -> dict[str, Value]:
-    """What steps in a row came to."""
+    """Return the totals of a stretch of steps."""
     said: dict[str, Value] = {
         "foreserve.steps": stretch.steps,
         "foreserve.tokens": stretch.tokens,

@@ -1,4 +1,4 @@
-"""What went wrong with a call, if anything did: in a word that programs count by, and in a sentence."""
+"""Failures of calls: a word for programs to count by, and a sentence."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ class Failure(NamedTuple):
 
 
 def failure_of(story: Story) -> Failure | None:
-    """What went wrong; None if nothing did."""
+    """Return a call's failure, or None."""
     call, finishes = story.call, {course.flight.finish for course in story.courses if course.failed}
     if call is not None and call.refusal is not None:
         return Failure(getattr(call.refusal, "reason", "refused"), str(call.refusal))

@@ -77,7 +77,7 @@ class Otlp:
 
 
 def exporter(protocol: str, endpoint: str) -> "SpanExporter":
-    """What speaks a protocol. A URL of HTTP that has no path gets the usual one."""
+    """Return the exporter of a protocol. An HTTP URL without a path gets the usual one."""
     if protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 
@@ -88,7 +88,7 @@ def exporter(protocol: str, endpoint: str) -> "SpanExporter":
 
 
 def resource() -> Any:
-    """Who sends the traces: `foreserve`, unless the environment has another name for it."""
+    """Return the resource that sends the traces: `foreserve`, unless the environment names another."""
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 
     said = Resource.create()

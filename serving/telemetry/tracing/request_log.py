@@ -30,7 +30,7 @@ def log_request(story: Story) -> None:
 
 
 def of_course(course: Course) -> dict[str, Any]:
-    """What there is to say of a text; seconds are emulated."""
+    """Return a sequence's log fields; seconds are emulated."""
     flight, request = course.flight, course.flight.request
     core: Any = flight.core_request
     started_s = flight.started_s

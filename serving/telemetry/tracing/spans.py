@@ -22,7 +22,7 @@ from serving.telemetry.tracing.story import SEVERAL, Course, Story, Stretch
 
 @dataclass(slots=True)
 class Span:
-    """Something that took from `start_s` to `end_s`; `error` says what went wrong in it, if anything did."""
+    """A span from `start_s` to `end_s`; `error` is its failure, if any."""
 
     name: str
     start_s: float
@@ -52,7 +52,7 @@ def span_of(story: Story, model: str, speed: float) -> Span:
 
 
 def operation_of(route: str) -> str:
-    """What a call is, by the path or gRPC method."""
+    """Return the operation of a call, by its path or gRPC method."""
     chats = "chat" in route.lower() or route.endswith(("/responses", "/messages"))
     return "chat" if chats else "text_completion"
 
@@ -62,7 +62,7 @@ def _began(story: Story) -> float:
 
 
 def _sequence(index: int, course: Course) -> Span:
-    """One of several that a call has asked for."""
+    """Return the span of one of several sequences that a call asked for."""
     span = Span(f"sequence {index}", course.flight.request.arrival_s, course.over_s)
     span.attributes = {
         "gen_ai.response.finish_reasons": [course.flight.finish],
@@ -75,7 +75,7 @@ def _sequence(index: int, course: Course) -> Span:
 
 
 def _fill(span: Span, course: Course) -> None:
-    """What a request went through, and how long that took."""
+    """Add the phases of a request and their durations."""
     span.attributes["foreserve.device"] = course.flight.device
     span.attributes |= of_phases(course)
     span.events = list(course.events)

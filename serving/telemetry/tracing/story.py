@@ -1,4 +1,4 @@
-"""What became of a call and of its requests, step by step, as far as the edge has heard of it.
+"""The story of a call and its requests, step by step, as the edge hears of it.
 
 A step names no requests. One that was on time brought each decoding sequence of its batch a token, so those that got
 one were in it; of one that had underruns, all sequences that its device had begun are taken to have been. The prompt of
@@ -43,7 +43,7 @@ class Stretch:
     folded: int = 0
 
     def add(self, record: StepRecord, tokens: int) -> None:
-        """One more step, which gave the request so many tokens."""
+        """Add a step, which gave the request `tokens` tokens."""
         self.end_s = record.start_s + record.latency_s
         self.steps += 1
         self.tokens += tokens
@@ -55,7 +55,7 @@ class Stretch:
 
 @dataclass(slots=True)
 class Course:
-    """What became of a request: a sequence, of which a call may have several."""
+    """The course of one sequence, of which a call may have several."""
 
     flight: Flight
     prefill: Stretch | None = None
@@ -85,7 +85,7 @@ class Course:
             self.stretches[-1].tokens += tokens
 
     def note(self, at_s: float, what: str, **more: str | int | bool) -> None:
-        """Something happened to it."""
+        """Record an event of the sequence."""
         if len(self.events) < MAX_EVENTS:
             self.events.append((at_s, what, more))
 

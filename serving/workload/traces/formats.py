@@ -1,4 +1,4 @@
-"""Which trace is of which format, and what reads it."""
+"""The formats of traces, and their readers."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ ENOUGH = 1 << 16  # Letters of a file by which its format is known.
 
 
 class TraceOptions(NamedTuple):
-    """What a table `trace` may say of its file: the tokens of a block of `hash_ids`, and what counts those of texts."""
+    """Options of a table `trace`: the tokens of a block of `hash_ids`, and what counts the tokens of texts."""
 
     block_tokens: int
     tokenizer: Path | None
@@ -48,7 +48,7 @@ class TraceReader:
 
 
 def reader(table: Table) -> TraceReader:
-    """What reads the file that a table `trace` names."""
+    """Return the reader of the file that a table `trace` names."""
     path = table.file("file")
     kind = table.word("format", ("auto", *FORMATS), "auto")
     if kind == "auto":
@@ -93,7 +93,7 @@ def _of_object(line: str) -> str:
 
 
 def check_time(found: TraceReader, row: TraceRow) -> None:
-    """Raises `WorkloadError` if a row has no time."""
+    """Raise `WorkloadError` if a row has no time."""
     if row.at_s != row.at_s:
         sentence = f"there is no time (format {found.format}), so no window, and only another kind of `arrivals`."
         raise bad(found.path, row.line, sentence)

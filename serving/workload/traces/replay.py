@@ -89,7 +89,7 @@ class Trace:
 
 
 def trace(table: Table) -> Trace:
-    """What a table `trace` describes."""
+    """Parse a table `trace`."""
     from_s = table.number("from_s", AT_LEAST_0, 0.0)
     later = AllowedNumber(f"a number above `from_s`, {from_s:g}", lambda value: value > from_s)
     found = Trace(

@@ -1,4 +1,4 @@
-"""What the readers of traces have in common: the row that they make, and how they read lines, numbers and columns."""
+"""Common parts of the trace readers: the row that they make, and how they read lines, numbers and columns."""
 
 import csv
 import json

@@ -32,12 +32,12 @@ class AnswerView:
 
     @property
     def asked(self) -> str:
-        """The question, in a sentence."""
+        """Return the question in a sentence."""
         raise NotImplementedError
 
     @property
     def answer(self) -> str:
-        """The answers, as HTML."""
+        """Return the answers as HTML."""
         raise NotImplementedError
 
     @property
@@ -54,7 +54,7 @@ class AnswerView:
 
     @property
     def why(self) -> str:
-        """At which load combinations are looked at more closely; "" if there is one load."""
+        """Return in words the load at which combinations are looked at more closely; "" if there is one load."""
         common = self._common()
         if not common or len(common) == 1:
             return ""
@@ -69,7 +69,7 @@ class AnswerView:
         return at["attainment"] >= self.share
 
     def rank(self, combination: Combination) -> Any:
-        """The less, the sooner a combination is shown where there is no room for all."""
+        """Sort key: the least is shown first where there is no room for all."""
         kept = [at["goodput_per_s"] for at in combination.ats if self.keeps(at)]
         return -max(kept, default=0.0), -max(at["attainment"] for at in combination.ats)
 

@@ -20,7 +20,7 @@ LIMITS = ("TTFT", "TPOT")
 
 
 def bars_picture(held: list[Row]) -> Picture:
-    """Of the answers that hold any load."""
+    """Draw the answers that hold any load."""
     rows = held[:MOST_BARS]
     hatched = " Hatched: not all of it was found, and it is at least so much." if not all(map(_is_found, rows)) else ""
     left = f" The first {len(rows)} of {len(held)}." if len(held) > len(rows) else ""

@@ -14,11 +14,11 @@ from serving.study.summary import Row
 
 
 class CapacityTeller(AnswerView):
-    """See `AnswerView`."""
+    """The view of `capacity`: combinations by the load that they hold."""
 
     @property
     def asked(self) -> str:
-        """See `AnswerView`."""
+        """Return the question in words."""
         of = varied(list(self.study.axes) + [VARIANT] * bool(self.study.variants))
         each = f", for each combination of {of}" if of else ""
         return f"Capacity: the highest load at which {share(self.share)} of the requests {self._within}{each}."
@@ -29,22 +29,22 @@ class CapacityTeller(AnswerView):
 
     @property
     def share(self) -> float:
-        """See `AnswerView`."""
+        """Return the share of requests that must meet the targets."""
         assert isinstance(self.study.question, Capacity)
         return self.study.question.attainment
 
     @property
     def why(self) -> str:
-        """See `AnswerView`."""
+        """Return in words the load at which combinations are looked at more closely."""
         return "each at the highest load that it holds"
 
     def rank(self, combination: Combination) -> Any:
-        """See `AnswerView`: the one that holds most comes first."""
+        """Sort key: the combination that holds most comes first."""
         at = self._held(combination)
         return -at["offered_per_s"] if at else 0.0
 
     def choose(self) -> list[Chosen]:
-        """See `AnswerView`: each at what it holds."""
+        """Return the combinations to show, each at the load that it holds."""
         held = [(each, self._held(each)) for each in self.shown]
         return [Chosen(each, at) for each, at in held if at]
 
@@ -54,7 +54,7 @@ class CapacityTeller(AnswerView):
 
     @property
     def answer(self) -> str:
-        """See `AnswerView`."""
+        """Return the answer as HTML."""
         rows = self.results.answer_rows
         names = dict.fromkeys(name for row in rows for name in row if name not in (*FIGURES, "limit", "error"))
         shown = points_table(rows, [*names, *FIGURES, "limit", "error"])

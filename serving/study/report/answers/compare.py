@@ -14,7 +14,7 @@ from serving.study.summary import Row
 
 
 class CompareTeller(AnswerView):
-    """See `AnswerView`."""
+    """The view of `compare`: variants side by side."""
 
     @property
     def _baseline(self) -> str:
@@ -23,20 +23,20 @@ class CompareTeller(AnswerView):
 
     @property
     def asked(self) -> str:
-        """See `AnswerView`."""
+        """Return the question in words."""
         others = listed(name for name in self.study.variants if name != self._baseline)
         seeds = f", with seeds {listed(map(str, self.study.seeds))}" if self.study.seeds else ""
         return f"Compare: {others} beside {self._baseline}, under the same requests{seeds}."
 
     def rank(self, combination: Combination) -> Any:
-        """See `AnswerView`: all variants of a place, before those of the next."""
+        """Sort key: all variants of a place, before those of the next."""
         places = [place(each.settings) for each in self.combinations]
         order = [each.settings for each in self.combinations]
         return places.index(place(combination.settings)), order.index(combination.settings)
 
     @property
     def answer(self) -> str:
-        """See `AnswerView`."""
+        """Return the answer as HTML."""
         rows = self.results.answer_rows
         if not any(row[VARIANT] != self._baseline for row in rows):
             return "<p>Nothing can be compared: points that it takes have failed.</p>"

@@ -17,7 +17,7 @@ APART = 0.6
 
 
 def ratios_picture(rows: list[Row], baseline: str, variants: list[str], seeds: bool) -> Picture:
-    """Of the answers; with several `seeds` each has a least and a most."""
+    """Draw the answers' ratios; with several `seeds` each has a least and a most."""
     places: dict[str, list[Row]] = {}
     for row in rows:
         if row[VARIANT] != baseline:
@@ -40,12 +40,12 @@ def ratios_picture(rows: list[Row], baseline: str, variants: list[str], seeds: b
 
 
 def settings_of(row: Row) -> Row:
-    """What an answer is about, without its figures."""
+    """Return an answer's settings, without its figures."""
     return {name: value for name, value in row.items() if name.partition(" ")[0] not in FIGURES}
 
 
 def place(settings: Row) -> str:
-    """Where it lies on the axes, whatever the variant."""
+    """Return the place of settings on the axes, without the variant."""
     return repr(sorted((name, value) for name, value in settings.items() if name != VARIANT))
 
 

@@ -17,7 +17,7 @@ BEST = 4
 
 
 class SearchTeller(AnswerView):
-    """See `AnswerView`."""
+    """The view of `search`: the best places."""
 
     @property
     def _search(self) -> Search:
@@ -30,14 +30,14 @@ class SearchTeller(AnswerView):
 
     @property
     def asked(self) -> str:
-        """See `AnswerView`."""
+        """Return the question in words."""
         what = "most" if self._search.sign < 0 else "least"
         bounds = f" with {self.promise}" if self._search.constraints else ""
         return f"Search: the {what} {words(self._search.figure)}{bounds}, over {varied(self._names)}."
 
     @property
     def promise(self) -> str:
-        """See `AnswerView`."""
+        """Return the constraints in words."""
         bounds = [
             f"{words(name)} {'≤' if sign > 0 else '≥'} {bound(name, limit)}"
             for name, sign, limit in self._search.constraints
@@ -46,11 +46,11 @@ class SearchTeller(AnswerView):
 
     @property
     def why(self) -> str:
-        """See `AnswerView`: each is shown where it is best."""
+        """Return in words why each combination is looked at where it is best."""
         return ""
 
     def keeps(self, at: At) -> bool:
-        """See `AnswerView`: whether all constraints are."""
+        """Tell whether all constraints are kept."""
         return self._broken(at) == 0
 
     def _broken(self, at: At) -> float:
@@ -60,17 +60,17 @@ class SearchTeller(AnswerView):
         return self._broken(at), self._search.sign * at[self._search.figure]
 
     def rank(self, combination: Combination) -> Any:
-        """See `AnswerView`: by the best of its places."""
+        """Sort key: a combination's best place."""
         return min(map(self._order, combination.ats))
 
     def choose(self) -> list[Chosen]:
-        """See `AnswerView`: a few, each where it is best."""
+        """Return a few combinations, each where it is best."""
         best = sorted(map(self.rank, self.shown))[:BEST]
         return [Chosen(each, min(each.ats, key=self._order)) for each in self.shown if self.rank(each) in best]
 
     @property
     def answer(self) -> str:
-        """See `AnswerView`."""
+        """Return the answer as HTML."""
         rows = self.results.answer_rows
         row: Row = rows[0] if rows else {"error": "nothing was tried."}
         if row.get("error"):

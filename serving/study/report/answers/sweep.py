@@ -7,18 +7,18 @@ from serving.study.report.markup import paragraph, points_table
 
 
 class SweepTeller(AnswerView):
-    """See `AnswerView`."""
+    """The view of `sweep`: the best of all combinations."""
 
     @property
     def asked(self) -> str:
-        """See `AnswerView`."""
+        """Return the question in words."""
         of = varied(list(self.study.axes) + [VARIANT] * bool(self.study.variants))
         each = f"what comes of each combination of {of}" if of else "what comes of the scenario as it stands"
         return f"Sweep: {each}, and which of them keep their targets: {self.promise}."
 
     @property
     def answer(self) -> str:
-        """See `AnswerView`."""
+        """Return the answer as HTML."""
         rows = self.results.answer_rows
         if not rows:
             return paragraph(f"No combination keeps the targets: {self.promise}.")

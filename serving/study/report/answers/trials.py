@@ -29,7 +29,7 @@ class Trial(NamedTuple):
 
 
 def trials_picture(name: str, trials: list[Trial], axes: list[str]) -> Picture:
-    """Of a search for a figure by its name over these axes."""
+    """Draw a search's trials for the figure `name` over the axes."""
     of, called = scale(name, [trial.value for trial in trials]), words(name)
     title = f"{called[0].upper()}{called[1:]} of the places that were tried"
     label = f"{called}, {of.unit}" if of.unit else called
