@@ -33,9 +33,12 @@ class Refusal(NamedTuple):
     slo: str = ""
 
 
-class BadWish(Exception):
+class InvalidOption(Exception):
     """An invalid request option: `field` is the body's field, or the header."""
 
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(f"`{field}` {sentence}")
         self.field = field
+
+
+BadWish = InvalidOption  # the name that `serving.edge.engine_core` still imports

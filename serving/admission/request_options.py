@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 from math import isfinite
 from typing import Any
 
-from serving.admission.refusals import BadWish
-from serving.admission.rules import Asked
+from serving.admission.refusals import InvalidOption
+from serving.admission.rules import AdmissionRequest
 from serving.call import Headers, text
 from serving.scenario.slo import LEAST_PRIORITY, MOST_PRIORITY, SloClass
 
@@ -28,9 +28,11 @@ class OptionReader:
         self._default = default
         self._topics = topics
 
-    def read(self, asked: Asked, headers: Headers, extra_args: Mapping[str, Any], body: Mapping[str, Any]) -> Asked:
+    def read(
+        self, asked: AdmissionRequest, headers: Headers, extra_args: Mapping[str, Any], body: Mapping[str, Any]
+    ) -> AdmissionRequest:
         """Return `asked` with its options; its class fills in what they leave out, and `slo` and `topic` are "" where
-        nothing is said. Raise `BadWish`."""
+        nothing is said. Raise `InvalidOption`."""
         said = _in_headers(headers)
         said |= {name: (f"vllm_xargs.{name}", extra_args[name]) for name in FIELDS if name in extra_args}
         said |= {name: (name, body[name]) for name in FIELDS if body.get(name) is not None}
@@ -52,7 +54,7 @@ def _in_headers(headers: Headers) -> Said:
             field = name.removeprefix(PREFIX).replace("-", "_")
             if field not in FIELDS:
                 allowed = ", ".join(PREFIX + known.replace("_", "-") for known in FIELDS)
-                raise BadWish(name, f"is no header that foreserve knows; allowed are {allowed}.")
+                raise InvalidOption(name, f"is no header that foreserve knows; allowed are {allowed}.")
             said[field] = (name, text(value).strip())
     return said
 
@@ -62,7 +64,7 @@ def _one_of(said: Said, field: str, allowed: Collection[str], default: str) -> s
         return default
     name, value = said[field]
     if not isinstance(value, str) or not value or value not in allowed:
-        raise BadWish(name, f"is {_shown(value)}: allowed is {', '.join(filter(None, allowed)) or 'none'}.")
+        raise InvalidOption(name, f"is {_shown(value)}: allowed is {', '.join(filter(None, allowed)) or 'none'}.")
     return value
 
 
@@ -72,7 +74,7 @@ def _seconds(said: Said, field: str, default: float) -> float:
     name, value = said[field]
     number = _number(value)
     if not (isfinite(number) and number > 0):
-        raise BadWish(name, f"is {_shown(value)}: it must be a number of milliseconds above 0.")
+        raise InvalidOption(name, f"is {_shown(value)}: it must be a number of milliseconds above 0.")
     return number / 1000
 
 
@@ -82,7 +84,9 @@ def _priority(said: Said, default: int) -> int:
     name, value = said["priority"]
     number = _whole(value)
     if number is None or not LEAST_PRIORITY <= number <= MOST_PRIORITY:
-        raise BadWish(name, f"is {_shown(value)}: it must be a whole number of 64 bits (a lower one is served sooner).")
+        raise InvalidOption(
+            name, f"is {_shown(value)}: it must be a whole number of 64 bits (a lower one is served sooner)."
+        )
     return number
 
 

@@ -11,24 +11,24 @@ from typing import Any
 from serving.admission.rate_limits import KeyNames
 from serving.admission.refusals import Refusal
 from serving.admission.request_options import OptionReader
-from serving.admission.rules import AdmissionRules, Asked
+from serving.admission.rules import AdmissionRequest, AdmissionRules
 from serving.call import Call
 from serving.clock import WallClock
 from serving.types import Request
 
 
 @dataclass(slots=True)
-class Admitted:
+class Reservation:
     """An admitted request. The forecast knows it by the name `aside` until it has `begun`; `places` in the queue are
     reserved for its sequences still to come."""
 
-    asked: Asked
+    asked: AdmissionRequest
     aside: str = ""
     begun: bool = False
     places: int = 0
 
 
-UNASKED = Admitted(Asked(0, 0), begun=True)
+UNASKED = Reservation(AdmissionRequest(0, 0), begun=True)
 """What is said of a request that no call has asked for."""
 
 
@@ -44,9 +44,9 @@ class Admission:
     _asides: int = 0
 
     def admit(
-        self, call: Call, id: str, asked: Asked, extra_args: Mapping[str, Any], in_flight: int
-    ) -> Admitted | Refusal:
-        """Admit a call's request, `id` being vLLM's, or return its refusal. Raise `BadWish`."""
+        self, call: Call, id: str, asked: AdmissionRequest, extra_args: Mapping[str, Any], in_flight: int
+    ) -> Reservation | Refusal:
+        """Admit a call's request, `id` being vLLM's, or return its refusal. Raise `InvalidOption`."""
         asked, now_s = self.reader.read(asked, call.headers, extra_args, call.body), self.clock.now()
         key, waited_s = self.keys.name_of(call), now_s - call.arrival_s
         asked = asked._replace(key=key, waited_s=waited_s, charged=call.counted)
@@ -56,7 +56,7 @@ class Admission:
             return refusal._replace(slo=asked.slo)
         call.counted += asked.tokens
         self._asides += 1
-        admitted = call.admitted[id] = Admitted(asked, f"aside-{self._asides}", places=asked.n)
+        admitted = call.admitted[id] = Reservation(asked, f"aside-{self._asides}", places=asked.n)
         self.set_aside += asked.n
         _, device = self.rules.soonest(asked, now_s)
         aside = Request(admitted.aside, now_s, asked.prompt_tokens, asked.max_tokens)
@@ -68,7 +68,7 @@ class Admission:
         """Return a refusal if the queue has no room for `n` sequences."""
         return self.rules.judge_places(n, in_flight + self.set_aside, self.clock.now())
 
-    def begin(self, admitted: Admitted) -> None:
+    def begin(self, admitted: Reservation) -> None:
         """Convert a sequence's reservation: it is about to be in flight. The caller reports it to the forecast."""
         self._free(admitted, min(1, admitted.places))
         if not admitted.begun:
@@ -80,17 +80,17 @@ class Admission:
         self.rules.forecast.on_finish(request.id, made)
         self.rules.give_back(request.key, request.max_tokens - made)
 
-    def drop(self, admitted: Admitted, tokens: int) -> None:
+    def drop(self, admitted: Reservation, tokens: int) -> None:
         """Refund a sequence that was to be in flight and never was."""
         self.rules.give_back(admitted.asked.key, tokens)
 
-    def _settle(self, admitted: Admitted) -> None:
+    def _settle(self, admitted: Reservation) -> None:
         """Free what an ended call reserved and never began."""
         self._free(admitted, admitted.places)
         if not admitted.begun:
             self.begin(admitted)
             self.rules.give_back(admitted.asked.key, admitted.asked.tokens)
 
-    def _free(self, admitted: Admitted, places: int) -> None:
+    def _free(self, admitted: Reservation, places: int) -> None:
         admitted.places -= places
         self.set_aside -= places

@@ -17,7 +17,7 @@ from serving.scenario.scenario import Scenario
 from serving.types import NEVER
 
 
-class Asked(NamedTuple):
+class AdmissionRequest(NamedTuple):
     """What a request would take up: `n` sequences of at most `max_tokens` each, on `device` if it names one.
 
     `slo`, `ttft_s`, `tpot_s`, `priority` and `topic` are its options (`request_options`), completed by its SLO class;
@@ -64,7 +64,7 @@ class AdmissionRules:
         departures = Departures(scenario.max_queue)
         return cls(context, scenario.max_queue, limits, Forecast(), early_rejection, departures)
 
-    def judge(self, asked: Asked, taken: int, now_s: float) -> Refusal | None:
+    def judge(self, asked: AdmissionRequest, taken: int, now_s: float) -> Refusal | None:
         """Return the refusal of a request that arrives when `taken` places are in use, or charge its key and return
         None."""
         refusal = (
@@ -87,7 +87,7 @@ class AdmissionRules:
             return Refusal(Reason.QUEUE, sentence, self.departures.promise_s(now_s))
         return None
 
-    def soonest(self, asked: Asked, now_s: float) -> tuple[float, int]:
+    def soonest(self, asked: AdmissionRequest, now_s: float) -> tuple[float, int]:
         """Return the forecast seconds to the request's first token, and the device."""
         devices = self.forecast.devices
         # A device that is not there is for vLLM to complain about.
@@ -104,14 +104,14 @@ class AdmissionRules:
         if (limits := self._by_key.get(key)) and limits.tokens is not None:
             limits.tokens.give_back(tokens)
 
-    def _judge_context(self, asked: Asked) -> Refusal | None:
+    def _judge_context(self, asked: AdmissionRequest) -> Refusal | None:
         tokens = asked.prompt_tokens + asked.max_tokens
         if self.context is None or tokens <= self.context:
             return None
         sentence = f"Prompt and `max_tokens` are {tokens} tokens, and the context has room for {self.context}."
         return Refusal(Reason.TOO_LONG, sentence, field="max_tokens")
 
-    def _judge_limits(self, asked: Asked, now_s: float) -> Refusal | None:
+    def _judge_limits(self, asked: AdmissionRequest, now_s: float) -> Refusal | None:
         limits, tokens = self.limits_of(asked.key), asked.charged + asked.tokens
         if limits.tokens is not None and tokens > limits.tokens.burst:
             sentence = (
@@ -125,7 +125,7 @@ class AdmissionRules:
             return Refusal(reason, f"The key has reached its limit of {limit} a minute.", wait_s)
         return None
 
-    def _judge_forecast(self, asked: Asked, now_s: float) -> Refusal | None:
+    def _judge_forecast(self, asked: AdmissionRequest, now_s: float) -> Refusal | None:
         if not self.early_rejection or asked.ttft_s == NEVER:
             return None
         predicted_s = asked.waited_s + self.soonest(asked, now_s)[0]

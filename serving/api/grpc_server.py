@@ -17,7 +17,7 @@ from serving.api.grpc.malformed import MalformedRequests
 from serving.api.grpc.openai_service import OpenAIServicer
 from serving.api.grpc.vllm_service import EngineServicer
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc, openai_pb2, openai_pb2_grpc
-from serving.edge.preflight import Bringup
+from serving.edge.preflight import PreparedScenario
 from serving.security.tls import Tls
 
 SERVICES = (
@@ -40,7 +40,7 @@ OPTIONS = [
 ]
 
 
-async def start_grpc(engine: Any, state: Any, bringup: Bringup) -> tuple[grpc.aio.Server, int]:
+async def start_grpc(engine: Any, state: Any, bringup: PreparedScenario) -> tuple[grpc.aio.Server, int]:
     """A started server, and its port: any free one if `grpc_port` is 0.
 
     `engine` is a `PacedEngine`, `state` what vLLM's `init_app_state` has filled. Raises `OSError` if the port is taken.

@@ -21,7 +21,7 @@ from serving.api.listening import Listening
 from serving.api.plain_streams import stream_chat_plainly, stream_completions_plainly
 from serving.api.text_fingerprint import tell_source
 from serving.edge.async_llm import PacedEngine
-from serving.edge.preflight import Bringup
+from serving.edge.preflight import PreparedScenario
 
 # Longer than clients keep a connection that they may use again (httpx, and so the openai client, for 5 s): else one is
 # closed now and then in the moment in which a request is sent through it.
@@ -80,7 +80,7 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
 class HttpServer:
     """Uvicorn on a socket that is bound already, without signal handlers of its own."""
 
-    def __init__(self, app: FastAPI, engine: PacedEngine, bringup: Bringup) -> None:
+    def __init__(self, app: FastAPI, engine: PacedEngine, bringup: PreparedScenario) -> None:
         bounds = bringup.scenario
         context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
         guarded = BodyGuard(IntakeGuard(app, engine), bounds, context, places)
@@ -117,7 +117,7 @@ class HttpServer:
             await asyncio.gather(self._task, return_exceptions=True)
 
 
-def _tls_of(bringup: Bringup) -> Any:
+def _tls_of(bringup: PreparedScenario) -> Any:
     """What makes uvicorn's context; None without TLS."""
     tls = bringup.tls
     return None if tls is None else lambda _config, _default: tls.http_context()

@@ -18,7 +18,7 @@ from serving.cluster import cluster
 from serving.cluster.ray_session import is_joined, ray_session
 from serving.cluster.source_manager import SourceManager
 from serving.cluster.supervision.ray_watch import RayLost, on_loss, ray_processes, watch_ray
-from serving.edge.preflight import Bringup
+from serving.edge.preflight import PreparedScenario
 from serving.process.ending import until_told
 from serving.process.process_priority import become_urgent, may_be_realtime, settle
 from serving.scenario.faults import parse_fault
@@ -56,7 +56,7 @@ class Serving:
 
 
 @contextlib.asynccontextmanager
-async def serving(bringup: Bringup, say: Say) -> AsyncIterator[Serving]:
+async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]:
     """An emulation, up for as long as the context lasts."""
     began = time.monotonic()
     scenario = bringup.scenario
@@ -115,7 +115,7 @@ def front_end_of(scenario: Scenario, engine: "PacedEngine") -> "contextlib.Abstr
 
 
 async def build_engine(
-    bringup: Bringup, flags: list[str], source: SourceManager, folder: Path
+    bringup: PreparedScenario, flags: list[str], source: SourceManager, folder: Path
 ) -> "tuple[PacedEngine, PacedCore, Metrics]":
     """The engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
     from serving.cluster.dispatcher import Emulation
@@ -146,7 +146,7 @@ async def build_engine(
 
 
 async def make_ready(
-    bringup: Bringup, engine: "PacedEngine", core: "PacedCore", metrics: "Metrics", flags: list[str]
+    bringup: PreparedScenario, engine: "PacedEngine", core: "PacedCore", metrics: "Metrics", flags: list[str]
 ) -> "FastAPI":
     """vLLM's application, with everything below it connected and warm, and nothing of that in the metrics."""
     from prometheus_client import REGISTRY
@@ -175,7 +175,7 @@ async def make_ready(
     return app
 
 
-def metrics_of(bringup: Bringup, clock: WallClock) -> "Metrics":
+def metrics_of(bringup: PreparedScenario, clock: WallClock) -> "Metrics":
     """The metrics of an emulation."""
     from prometheus_client import REGISTRY
 
@@ -205,7 +205,7 @@ def joined(names: Iterable[str]) -> str:
 
 
 async def open_edge(
-    stack: contextlib.AsyncExitStack, bringup: Bringup, engine: "PacedEngine", app: "FastAPI"
+    stack: contextlib.AsyncExitStack, bringup: PreparedScenario, engine: "PacedEngine", app: "FastAPI"
 ) -> tuple[int, int]:
     """The gRPC and HTTP servers; their ports."""
     from serving.api.grpc_server import start_grpc
@@ -220,7 +220,7 @@ async def open_edge(
     return grpc_port, bringup.sock.getsockname()[1]
 
 
-async def serve(bringup: Bringup, ready: Path | None, discovery_file: Path | None = None) -> None:
+async def serve(bringup: PreparedScenario, ready: Path | None, discovery_file: Path | None = None) -> None:
     """`foreserve serve`: up until interrupted."""
     scenario = bringup.scenario
     for sentence in concerns(bringup.access, scenario.host, encrypted=scenario.encrypted):

@@ -10,7 +10,7 @@ from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scenario.scenario_file import load_scenario, located
 
 if TYPE_CHECKING:
-    from serving.edge.preflight import Bringup
+    from serving.edge.preflight import PreparedScenario
 
 
 def add_scenario(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def scenario_of(args: argparse.Namespace) -> Scenario:
     return scenario.with_options({key: tuple(v) if type(v) is list else v for key, v in options.items()})
 
 
-def prepare_of(args: argparse.Namespace) -> "Bringup":
+def prepare_of(args: argparse.Namespace) -> "PreparedScenario":
     """What is to be brought up; raises `ScenarioError`, which names the file if there is one."""
     from serving.edge.preflight import prepare
 

@@ -11,9 +11,9 @@ from device_model.experts.topic_usage import TopicUsage, read_usage
 from device_model.load import know_topics, load_device
 from device_model.step import StepPlan
 from serving.device.mode_choice import Switching
-from serving.device.pricing import Modelled
+from serving.device.pricing import ModelPricer
 from serving.device.traced_pricing import TracedDevice
-from serving.policies.placement import LRU, Placing
+from serving.policies.placement import LRU, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
 from serving.scenario.fleet import FleetError, Member
 from serving.scenario.scenario import Scenario
@@ -98,10 +98,12 @@ class DeviceSpec(NamedTuple):
             know_topics(device, self._usage())
         return StepOptions(device, self.acceptance)
 
-    def pricer(self, model: StepModel) -> Modelled:
+    def pricer(self, model: StepModel) -> ModelPricer:
         """Return the pricer of steps by `model`, loaded from this spec. Raise UsageError."""
         modes = self.switching.modes(self.load())
-        return Modelled(model, modes, None if self.placement == LRU else Placing(model, self._usage(), self.placement))
+        return ModelPricer(
+            model, modes, None if self.placement == LRU else ExpertPlacement(model, self._usage(), self.placement)
+        )
 
     def device_limits(self, step_options: StepOptions) -> DeviceLimits:
         """Return the device's limits, by its device model. Raise UsageError if the KV cache has no room."""
@@ -110,7 +112,7 @@ class DeviceSpec(NamedTuple):
         fastest = max(
             option.tokens_per_s for option in step_options.price(plan, depths=sorted({PLAIN, step_options.calibrated}))
         )
-        base_s, token_s = prefill_pace(device)
+        base_s, token_s = prefill_pace_s(device)
         most, spill = device.kv_capacity_among(self.sharers), 0
         if self.kv_tier == "hb":
             most, spill = device.kv_capacity_in_hb_tokens, most - device.kv_capacity_in_hb_tokens
@@ -131,7 +133,7 @@ class DeviceSpec(NamedTuple):
         return read_usage(Path(self.token_model) / USAGE)
 
 
-def prefill_pace(device: RooflineDevice) -> tuple[float, float]:
+def prefill_pace_s(device: RooflineDevice) -> tuple[float, float]:
     """Return the prefill seconds of a prompt by itself: those that any takes, and those of each token."""
     short_s, long_s = (float(device.probe(StepPlan.of((tokens, 0))).latency_s[0]) for tokens in (SHORT, LONG))
     token_s = max(0.0, (long_s - short_s) / (LONG - SHORT))

@@ -10,7 +10,7 @@ import numpy as np
 from device_model.speculation import draws_at, sample_accepted
 from device_model.step import StepCost, StepCosts, StepPlan
 from serving.policies.modes import Modes
-from serving.policies.placement import PlacedPlan, Placing
+from serving.policies.placement import ExpertPlacement, PlacedPlan
 from serving.policies.step_options import PLAIN, StepModel, StepOption
 from serving.types import Batch
 
@@ -53,10 +53,10 @@ class Pricer(Protocol):
         ...
 
 
-class Modelled:
+class ModelPricer:
     """Prices steps by the device model, each in the mode that `modes` chooses."""
 
-    def __init__(self, model: StepModel, modes: Modes, placing: Placing | None = None) -> None:
+    def __init__(self, model: StepModel, modes: Modes, placing: ExpertPlacement | None = None) -> None:
         """With `placing`, HB holds the experts that it chooses; otherwise those used last."""
         self._model, self._modes, self._placing = model, modes, placing
         self._depth = PLAIN

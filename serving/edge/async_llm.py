@@ -17,7 +17,7 @@ from vllm.utils.collection_utils import as_list
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.input_processor import InputProcessor
 
-from serving.admission.rules import Asked
+from serving.admission.rules import AdmissionRequest
 from serving.call import Call, Headers, current_call, stamp
 from serving.edge import structured_outputs
 from serving.edge.apart_outputs import ApartOutputs
@@ -90,7 +90,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         if ids is not None and isinstance(sampling_params, SamplingParams):
             limit = max(1, self.model_config.max_model_len - len(ids))
             most = limit if sampling_params.max_tokens is None else sampling_params.max_tokens
-            asked = Asked(len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
+            asked = AdmissionRequest(len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
             in_flight = self.get_num_unfinished_requests()
             self.engine_core.admit(request_id, asked, sampling_params.extra_args, rest.get("priority", 0), in_flight)
             self.engine_core.choose_text(sampling_params)

@@ -14,8 +14,8 @@ from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreReques
 from vllm.v1.engine.core_client import EngineCoreClient
 
 from serving.admission.refusals import BadWish, Refusal
-from serving.admission.reservations import UNASKED, Admission, Admitted
-from serving.admission.rules import Asked
+from serving.admission.reservations import UNASKED, Admission, Reservation
+from serving.admission.rules import AdmissionRequest
 from serving.call import Call, arrival_s, current_call
 from serving.cluster.dispatcher import Dispatcher, Emulation
 from serving.cluster.fault_injector import Injector
@@ -113,7 +113,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         if flight.call is not None:
             self.intake.leave(flight.call)
 
-    async def _topic(self, request: EngineCoreRequest, admitted: Admitted) -> tuple[str, tuple[float, float] | None]:
+    async def _topic(self, request: EngineCoreRequest, admitted: Reservation) -> tuple[str, tuple[float, float] | None]:
         """What a request is about, and from when until when that was asked for, if it was."""
         if admitted.asked.topic or self._topics is None:
             return admitted.asked.topic, None
@@ -134,8 +134,8 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._observer.on_answer(call)
 
     def admit(
-        self, id: str, asked: Asked, extra_args: dict[str, Any] | None, priority: int, in_flight: int
-    ) -> Admitted | None:
+        self, id: str, asked: AdmissionRequest, extra_args: dict[str, Any] | None, priority: int, in_flight: int
+    ) -> Reservation | None:
         """Judge a request of the current call; None if there is no call. Raises `Overflow` or `Invalid`.
 
         `priority` is what vLLM has read of it, from the body or from a header of its own; 0 says nothing. `in_flight`
@@ -178,7 +178,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
                 call.retry_after_s, call.refusal = error.retry_after_s, error
         return error
 
-    def _flight(self, request: EngineCoreRequest, admitted: Admitted, topic: str) -> Flight:
+    def _flight(self, request: EngineCoreRequest, admitted: Reservation, topic: str) -> Flight:
         params, prompt, asked = request.sampling_params, request.prompt_token_ids, admitted.asked
         described = Request(
             id=request.request_id,
@@ -196,12 +196,12 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         device = self._dispatcher.choose(described, request.data_parallel_rank)
         return Flight(request, described, device, asked.slo, asked.n)
 
-    def _admitted(self, request: EngineCoreRequest) -> Admitted:
+    def _admitted(self, request: EngineCoreRequest) -> Reservation:
         """What was said of a request when it was admitted, or is said now of one that had no tokens then."""
         call, params = current_call(), request.sampling_params
         admitted = None if call is None else call.admitted.get(request.external_req_id)
         if admitted is None:
-            asked = Asked(len(request.prompt_token_ids), params.max_tokens)
+            asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
             in_flight = len(self._dispatcher.flights)
             admitted = self.admit(request.request_id, asked, params.extra_args, request.priority, in_flight)
         if admitted is None:

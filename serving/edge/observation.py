@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Observing:
+class ObservationOptions:
     """The observation of an emulation beside its metrics."""
 
     step_log: StepLog | None = None
@@ -73,10 +73,10 @@ class Observing:
         return [*observers, Stories(clock, tell)] if tell else observers
 
 
-def observe(args: argparse.Namespace, stack: contextlib.ExitStack) -> Observing:
+def observe(args: argparse.Namespace, stack: contextlib.ExitStack) -> ObservationOptions:
     """Open what the arguments ask for until `stack` closes. Raise `ScenarioError`."""
     start_logging(args.log_format, args.log_level)
     otlp = Otlp(args.otlp_traces_endpoint) if args.otlp_traces_endpoint else None
     step_log = stack.enter_context(StepLog(args.step_log)) if args.step_log else None
     flight_log = stack.enter_context(FlightLog(args.flight_log)) if args.flight_log else None
-    return Observing(step_log, stack.enter_context(otlp) if otlp else None, args.log_requests, flight_log)
+    return ObservationOptions(step_log, stack.enter_context(otlp) if otlp else None, args.log_requests, flight_log)

@@ -8,7 +8,7 @@ from pathlib import Path
 from device_model.specs.spec import DeviceError
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
-from serving.edge.observation import Observing
+from serving.edge.observation import ObservationOptions
 from serving.recordings.answers import Answers
 from serving.recordings.recording import FILE, read
 from serving.scenario.scenario import AUTO_TEXT, VLLM_TEXT, Scenario, ScenarioError
@@ -20,7 +20,7 @@ from serving.usage_error import UsageError
 
 
 @dataclass(slots=True)
-class Bringup:
+class PreparedScenario:
     """A checked scenario, without its keys: its devices, the context that all of them can hold, who is let in, the
     bound HTTP port, and what is observed."""
 
@@ -30,11 +30,11 @@ class Bringup:
     access: Access
     tls: Tls | None
     sock: socket.socket
-    observing: Observing = field(default_factory=Observing)
+    observing: ObservationOptions = field(default_factory=ObservationOptions)
     answers: Answers | None = None
 
 
-def prepare(scenario: Scenario) -> Bringup:
+def prepare(scenario: Scenario) -> PreparedScenario:
     """Check a scenario, bind its HTTP port and take its keys, which child processes must not see. Raise
     `ScenarioError`."""
     access, tls = Access.of(scenario), Tls.of(scenario)
@@ -48,7 +48,7 @@ def prepare(scenario: Scenario) -> Bringup:
     free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
     sock = free_port(scenario.host, scenario.http_port, "http_port")
     forget()
-    return Bringup(without_keys(scenario), fleet, context, access, tls, sock, answers=answers)
+    return PreparedScenario(without_keys(scenario), fleet, context, access, tls, sock, answers=answers)
 
 
 def answers_of(scenario: Scenario) -> Answers | None:

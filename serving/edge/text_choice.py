@@ -9,7 +9,7 @@ from vllm import SamplingParams
 from serving.call import current_call
 from serving.cluster.observer import Observer
 from serving.flight import Flight
-from serving.recordings.answers import Answers, Limits
+from serving.recordings.answers import AnswerLimits, Answers
 from serving.recordings.source_load import SourceLoad
 from serving.scenario.scenario import AUTO_TEXT, RECORDED_TEXT, VLLM_TEXT
 from serving.types import Chunk, Request, StepRecord
@@ -60,7 +60,7 @@ class TextChoice(Observer):
     def answer(self, request: Request, params: SamplingParams) -> list[Chunk]:
         """Return the whole recorded text of a request for which `choose` returned True."""
         assert self._answers is not None
-        limits = Limits(params.min_tokens, params.ignore_eos, set(params.stop_token_ids or ()))
+        limits = AnswerLimits(params.min_tokens, params.ignore_eos, set(params.stop_token_ids or ()))
         return self._answers.answer(request, limits)
 
     def on_begin(self, flight: Flight) -> None:

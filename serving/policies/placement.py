@@ -25,7 +25,7 @@ class PlacedPlan(NamedTuple):
     swap: StepCost | None = None
 
 
-class Placing:
+class ExpertPlacement:
     """Places experts. It remembers what for."""
 
     def __init__(self, model: StepModel, usage: TopicUsage, policy: str) -> None:

@@ -12,7 +12,7 @@ from serving.types import Chunk, Request
 STOP, LENGTH = 0, 1
 
 
-class Limits(NamedTuple):
+class AnswerLimits(NamedTuple):
     """vLLM's limits of an answer, beside its `max_tokens`."""
 
     min_tokens: int = 0
@@ -33,7 +33,7 @@ class Answers:
         for index, topic in enumerate(recording.topics):
             self._by_topic[topic] = [spans[each] for each in np.flatnonzero(recording.topic_of == index)]
 
-    def answer(self, request: Request, limits: Limits) -> list[Chunk]:
+    def answer(self, request: Request, limits: AnswerLimits) -> list[Chunk]:
         """Return the whole answer to a request, a chunk for each token.
 
         An answer that must be longer than what was recorded goes on with the next one of its topic."""
@@ -49,7 +49,7 @@ class Answers:
         chunks[-1] = Chunk(last.request_id, last.first, last.tokens, finish, reason, None, last.routes)
         return chunks
 
-    def _places(self, request: Request, limits: Limits) -> tuple[list[int], bool]:
+    def _places(self, request: Request, limits: AnswerLimits) -> tuple[list[int], bool]:
         """Where its tokens are in the recording, and whether the last one of them ends it."""
         spans = self._by_topic.get(request.topic, self._by_topic[""])
         places: list[int] = []
@@ -77,7 +77,7 @@ class Answers:
         ]
 
 
-def stop_at(tokens: list[int], limits: Limits) -> int:
+def stop_at(tokens: list[int], limits: AnswerLimits) -> int:
     """Return after how many tokens an answer is to stop because of one of them; 0: it is not."""
     found = (at for at, token in enumerate(tokens, 1) if token in limits.stop_ids and at > limits.min_tokens)
     return next(found, 0) if limits.stop_ids else 0

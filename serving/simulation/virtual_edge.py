@@ -2,7 +2,7 @@
 
 from serving.admission.expected_device import expect
 from serving.admission.refusals import Reason
-from serving.admission.rules import AdmissionRules, Asked
+from serving.admission.rules import AdmissionRequest, AdmissionRules
 from serving.device.device_spec import DeviceSpec
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import SloClass
@@ -24,7 +24,7 @@ class VirtualEdge:
         """Return why a request that arrives at `now_s` is refused; charge its key and return None if it is admitted."""
         # Without keys of its own a server knows all clients as one.
         key = request.key if request.key in self._keys else ""
-        asked = Asked(request.prompt_tokens, request.max_tokens, key=key, ttft_s=request.ttft_s)
+        asked = AdmissionRequest(request.prompt_tokens, request.max_tokens, key=key, ttft_s=request.ttft_s)
         refusal = self._rules.judge(asked, self._in_flight, now_s)
         return refusal.reason if refusal else None
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from serving.scenario.scenario import ScenarioError
 from serving.scenario.scenario_file import scenario_value
-from serving.workload.table import COUNT, POSITIVE, Table
+from serving.workload.table import COUNT, POSITIVE, TomlTable
 
 LOAD, WORKLOAD = "load", "workload"
 Settings = dict[str, Any]
@@ -20,13 +20,13 @@ Axes = dict[str, list[Any]]
 MOST_VALUES = 10_000
 
 
-def axes_of(table: Table) -> Axes:
+def axes_of(table: TomlTable) -> Axes:
     """The values of each axis."""
     below = table.table("axes")
     return {} if below is None else {name: _values(name, *place) for name, place in _leaves(below)}
 
 
-def variants_of(table: Table) -> dict[str, Settings]:
+def variants_of(table: TomlTable) -> dict[str, Settings]:
     """The settings of each variant."""
     below = table.table("variants")
     found: dict[str, Settings] = {}
@@ -44,7 +44,7 @@ def combinations(axes: Axes) -> Iterator[Settings]:
         yield dict(zip(axes, values, strict=True))
 
 
-def _leaves(table: Table, prefix: str = "") -> Iterator[tuple[str, tuple[Table, str]]]:
+def _leaves(table: TomlTable, prefix: str = "") -> Iterator[tuple[str, tuple[TomlTable, str]]]:
     """Dotted names below a table, with where they stand. Of the workload's tables each may hold others."""
     for key, value in table.values.items():
         name = prefix + key
@@ -58,7 +58,7 @@ def _is_range(value: dict[str, Any]) -> bool:
     return "from" in value and "to" in value
 
 
-def _values(name: str, table: Table, key: str) -> list[Any]:
+def _values(name: str, table: TomlTable, key: str) -> list[Any]:
     value = table.get(key)
     if isinstance(value, dict) and _is_range(value):
         value = _range(table.below(key, value))
@@ -67,7 +67,7 @@ def _values(name: str, table: Table, key: str) -> list[Any]:
     return [_setting(name, table, key, each) for each in value]
 
 
-def _setting(name: str, table: Table, key: str, value: Any = None) -> Any:
+def _setting(name: str, table: TomlTable, key: str, value: Any = None) -> Any:
     """One value of a setting (of a variant: the one that it has), checked as far as that can be done by itself."""
     value = table.get(key) if value is None else value
     if name == LOAD:
@@ -81,7 +81,7 @@ def _setting(name: str, table: Table, key: str, value: Any = None) -> Any:
         raise table.failure(str(error) + (beside if "no key" in str(error) else "")) from error
 
 
-def _range(table: Table) -> list[Any]:
+def _range(table: TomlTable) -> list[Any]:
     """Whole numbers from one to another, or `count` numbers, evenly or (`log`) by equal factors."""
     log = table.flag("log", False)
     allowed = POSITIVE if log else None

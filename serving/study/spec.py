@@ -16,7 +16,7 @@ from serving.study.study import Question, Study
 from serving.study.targets import PRESETS, SHARE, Targets
 from serving.types import NEVER
 from serving.usage_error import UsageError
-from serving.workload.table import AT_LEAST_0, POSITIVE, WHOLE, Table
+from serving.workload.table import AT_LEAST_0, POSITIVE, WHOLE, TomlTable
 
 QUESTIONS: dict[str, type[Question]] = {"sweep": Sweep, "capacity": Capacity, "search": Search, "compare": Compare}
 
@@ -25,7 +25,7 @@ class StudyError(UsageError):
     """A study that cannot be run: one sentence that names the file, the line and what is allowed."""
 
 
-class StudyTable(Table):
+class StudyTable(TomlTable):
     """A table of a study's file."""
 
     what = "study"
@@ -70,7 +70,7 @@ def load_study(path: Path, requests: int | None = None) -> Study:
     return found
 
 
-def _check_settings(study: Study, table: Table) -> None:
+def _check_settings(study: Study, table: TomlTable) -> None:
     """Raise `StudyError` if a setting is given twice."""
     for variant, settings in study.variants.items():
         for name in settings:
@@ -90,7 +90,7 @@ def _check_workloads(study: Study) -> None:
         point_of(study, settings, None).workload_made()
 
 
-def _scenario(table: Table) -> Settings:
+def _scenario(table: TomlTable) -> Settings:
     """The scenario's keys that are not as they stand, from a table or a file of its own."""
     if isinstance(table.get("scenario"), str):
         found = load_scenario(table.file("scenario"))
@@ -99,18 +99,18 @@ def _scenario(table: Table) -> Settings:
     return {key: scenario_value(key, value, below.where(key)) for key, value in below.values.items()}
 
 
-def _workload(table: Table) -> tuple[dict[str, Any], Path, tuple[str, ...]]:
+def _workload(table: TomlTable) -> tuple[dict[str, Any], Path, tuple[str, ...]]:
     """The workload's tables, the file that they stand in, and where in it."""
     value = table.get("workload")
     if isinstance(value, str):
         path = table.file("workload")
-        return Table.load(path).values, path, ()
+        return TomlTable.load(path).values, path, ()
     if not isinstance(value, dict):
         raise table.wrong("workload", value, "a table, or the name of a file as seen from this one")
     return value, table.path, (WORKLOAD,)
 
 
-def _targets(table: Table) -> Targets:
+def _targets(table: TomlTable) -> Targets:
     """Its SLO: by the name of a preset, as a table, or (none) that of each request's class."""
     value = table.get("slo")
     if value is None:
@@ -132,14 +132,14 @@ def _targets(table: Table) -> Targets:
     return found
 
 
-def _seeds(table: Table) -> tuple[int, ...]:
+def _seeds(table: TomlTable) -> tuple[int, ...]:
     value = table.get("seeds", [])
     if not isinstance(value, list):
         raise table.wrong("seeds", value, "a list of whole numbers")
     return tuple(int(table.checked("seeds", each, WHOLE)) for each in value)
 
 
-def _words(table: Table, key: str, default: str) -> str:
+def _words(table: TomlTable, key: str, default: str) -> str:
     value = table.get(key, default)
     if not isinstance(value, str):
         raise table.wrong(key, value, "a sentence")

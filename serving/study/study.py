@@ -10,7 +10,7 @@ from serving.study.point import Point
 from serving.study.summary import Row
 from serving.study.targets import Targets
 from serving.types import NEVER
-from serving.workload.table import Table
+from serving.workload.table import TomlTable
 
 
 class Finding(NamedTuple):
@@ -28,11 +28,11 @@ class Question(Protocol):
     """A study's question: the points to run, and the answers made of their findings."""
 
     @classmethod
-    def of(cls, table: Table, targets: Targets) -> Self:
+    def of(cls, table: TomlTable, targets: Targets) -> Self:
         """Parse the question's table from a study's file. Raise `StudyError`."""
         ...
 
-    def check(self, study: "Study", table: Table) -> None:
+    def check(self, study: "Study", table: TomlTable) -> None:
         """Raise `StudyError` if `study` cannot be asked this question."""
         ...
 

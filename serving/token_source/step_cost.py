@@ -42,7 +42,7 @@ def believed() -> Sums:
 
 
 @dataclass(slots=True)
-class StepCost:
+class StepTimeFit:
     """A line through the times of steps over their sequences: least squares, with what is long ago forgotten."""
 
     _seen: Sums = field(default_factory=Sums)

@@ -19,7 +19,7 @@ from serving.token_source.forced_replay import KNOWN_TOKENS
 from serving.token_source.group_testing import Trials
 from serving.token_source.logprob_codec import pack
 from serving.token_source.scheduler import RunAheadScheduler
-from serving.token_source.step_cost import StepCost
+from serving.token_source.step_cost import StepTimeFit
 from serving.types import FAILED, Chunk
 
 log = logging.getLogger("foreserve")
@@ -75,7 +75,7 @@ class VllmSource:
         self._deliver = deliver
         self._live: dict[str, LiveRequest] = {}
         self._trials = Trials()
-        self.cost = StepCost()
+        self.cost = StepTimeFit()
         self._stepped_at_s = 0.0
         self._began_s = math.inf
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serving.workload.distributions import Distribution, always, distribution
-from serving.workload.table import AT_LEAST_0, AT_LEAST_1, POSITIVE, AllowedNumber, Table
+from serving.workload.table import AT_LEAST_0, AT_LEAST_1, POSITIVE, AllowedNumber, TomlTable
 
 Values = NDArray[np.float64]
 CHUNK = 4096
@@ -167,7 +167,7 @@ class Diurnal:
         return replace(self, mean_per_s=self.mean_per_s * factor)
 
 
-def arrivals(table: Table) -> OpenLoop | Closed | None:
+def arrivals(table: TomlTable) -> OpenLoop | Closed | None:
     """What a table `arrivals` describes; None if requests come when a trace says."""
     kind = table.word("kind", KINDS)
     found = KINDS[kind](table)
@@ -175,19 +175,19 @@ def arrivals(table: Table) -> OpenLoop | Closed | None:
     return found
 
 
-def _poisson(table: Table) -> OpenLoop:
+def _poisson(table: TomlTable) -> OpenLoop:
     return OpenLoop(Steady(table.number("rate_per_s", POSITIVE)))
 
 
-def _gamma(table: Table) -> OpenLoop:
+def _gamma(table: TomlTable) -> OpenLoop:
     return OpenLoop(Steady(table.number("rate_per_s", POSITIVE)), table.number("cv", SPREAD))
 
 
-def _constant(table: Table) -> OpenLoop:
+def _constant(table: TomlTable) -> OpenLoop:
     return OpenLoop(Steady(table.number("rate_per_s", POSITIVE)), 0.0)
 
 
-def _diurnal(table: Table) -> OpenLoop:
+def _diurnal(table: TomlTable) -> OpenLoop:
     rate = Diurnal(
         table.number("mean_per_s", POSITIVE),
         table.number("peak_to_trough", AT_LEAST_1),
@@ -197,14 +197,14 @@ def _diurnal(table: Table) -> OpenLoop:
     return OpenLoop(rate, _cv(table))
 
 
-def _ramp(table: Table) -> OpenLoop:
+def _ramp(table: TomlTable) -> OpenLoop:
     first, last = table.number("from_per_s", AT_LEAST_0), table.number("to_per_s", AT_LEAST_0)
     if first == last == 0:
         raise table.wrong("to_per_s", last, "above 0, if `from_per_s` is not")
     return OpenLoop(Ramp(first, last, table.number("over_s", POSITIVE)), _cv(table))
 
 
-def _steps(table: Table) -> OpenLoop:
+def _steps(table: TomlTable) -> OpenLoop:
     steps = table.get("steps")
     pair = "a list of [requests per second, seconds], such as [[1, 60], [10, 5]]"
     if not isinstance(steps, list) or not steps:
@@ -218,16 +218,16 @@ def _steps(table: Table) -> OpenLoop:
     return OpenLoop(Steps(np.array(per_s), np.array(for_s)), _cv(table))
 
 
-def _closed(table: Table) -> Closed:
+def _closed(table: TomlTable) -> Closed:
     think_s = distribution(table, "think_s", AT_LEAST_0, always(0.0))
     return Closed(table.whole("users"), think_s, table.number("ramp_s", AT_LEAST_0, 0.0))
 
 
-def _trace(table: Table) -> None:
+def _trace(table: TomlTable) -> None:
     return None
 
 
-KINDS: dict[str, Callable[[Table], OpenLoop | Closed | None]] = {
+KINDS: dict[str, Callable[[TomlTable], OpenLoop | Closed | None]] = {
     "poisson": _poisson,
     "gamma": _gamma,
     "constant": _constant,
@@ -239,5 +239,5 @@ KINDS: dict[str, Callable[[Table], OpenLoop | Closed | None]] = {
 }
 
 
-def _cv(table: Table) -> float:
+def _cv(table: TomlTable) -> float:
     return table.number("cv", SPREAD, 1.0)

@@ -7,7 +7,7 @@ from math import log1p, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from serving.workload.table import AT_LEAST_0, COUNT, POSITIVE, AllowedNumber, Table
+from serving.workload.table import AT_LEAST_0, COUNT, POSITIVE, AllowedNumber, TomlTable
 
 Values = NDArray[np.float64]
 MOST = 2**31
@@ -37,7 +37,7 @@ def always(value: float) -> Distribution:
     return Distribution(lambda rng, count: np.full(count, value))
 
 
-def distribution(table: Table, key: str, least: AllowedNumber, default: Distribution | None = None) -> Distribution:
+def distribution(table: TomlTable, key: str, least: AllowedNumber, default: Distribution | None = None) -> Distribution:
     """The distribution at a key: a number is that number every time. `least` is what its values may be."""
     value = table.get(key)
     if value is None and default is not None:
@@ -50,11 +50,11 @@ def distribution(table: Table, key: str, least: AllowedNumber, default: Distribu
     return found
 
 
-def _constant(table: Table, least: AllowedNumber) -> Distribution:
+def _constant(table: TomlTable, least: AllowedNumber) -> Distribution:
     return always(table.number("value", least))
 
 
-def _uniform(table: Table, least: AllowedNumber) -> Distribution:
+def _uniform(table: TomlTable, least: AllowedNumber) -> Distribution:
     low = table.number("min", least)
     high = table.number("max", _from(low))
     # Half a token more on either side, so that of whole numbers the first and the last are as likely as the others.
@@ -62,24 +62,24 @@ def _uniform(table: Table, least: AllowedNumber) -> Distribution:
     return Distribution(lambda rng, count: rng.uniform(low - edge, high + edge, count), low, high)
 
 
-def _normal(table: Table, least: AllowedNumber) -> Distribution:
+def _normal(table: TomlTable, least: AllowedNumber) -> Distribution:
     mean, cv = table.number("mean", POSITIVE), table.number("cv", AT_LEAST_0)
     return _bounded(table, lambda rng, count: rng.normal(mean, cv * mean, count))
 
 
-def _lognormal(table: Table, least: AllowedNumber) -> Distribution:
+def _lognormal(table: TomlTable, least: AllowedNumber) -> Distribution:
     mean, cv = table.number("mean", POSITIVE), table.number("cv", AT_LEAST_0)
     variance = log1p(cv * cv)
     mu, sigma = np.log(mean) - variance / 2, sqrt(variance)
     return _bounded(table, lambda rng, count: rng.lognormal(mu, sigma, count))
 
 
-def _exponential(table: Table, least: AllowedNumber) -> Distribution:
+def _exponential(table: TomlTable, least: AllowedNumber) -> Distribution:
     mean = table.number("mean", POSITIVE)
     return _bounded(table, lambda rng, count: rng.exponential(mean, count))
 
 
-def _empirical(table: Table, least: AllowedNumber) -> Distribution:
+def _empirical(table: TomlTable, least: AllowedNumber) -> Distribution:
     values = _numbers(table, "values", least)
     shares = _numbers(table, "shares", AT_LEAST_0) if "shares" in table else np.ones(len(values))
     table.get("shares")
@@ -88,7 +88,7 @@ def _empirical(table: Table, least: AllowedNumber) -> Distribution:
     return _one_of(values, shares / shares.sum())
 
 
-def _file(table: Table, least: AllowedNumber) -> Distribution:
+def _file(table: TomlTable, least: AllowedNumber) -> Distribution:
     path = table.file("file")
     try:
         values = np.loadtxt(path, dtype=np.float64, ndmin=1)
@@ -99,7 +99,7 @@ def _file(table: Table, least: AllowedNumber) -> Distribution:
     return _one_of(values, None)
 
 
-KINDS: dict[str, Callable[[Table, AllowedNumber], Distribution]] = {
+KINDS: dict[str, Callable[[TomlTable, AllowedNumber], Distribution]] = {
     "constant": _constant,
     "uniform": _uniform,
     "normal": _normal,
@@ -110,7 +110,7 @@ KINDS: dict[str, Callable[[Table, AllowedNumber], Distribution]] = {
 }
 
 
-def _bounded(table: Table, sample: Sampler) -> Distribution:
+def _bounded(table: TomlTable, sample: Sampler) -> Distribution:
     low = table.number("min", AT_LEAST_0, 0.0)
     return Distribution(sample, low, table.number("max", _from(low), float("inf")))
 
@@ -126,7 +126,7 @@ def _one_of(values: Values, shares: Values | None) -> Distribution:
     return Distribution(lambda rng, count: values[np.searchsorted(up_to, rng.random(count), side="right")])
 
 
-def _numbers(table: Table, key: str, allowed: AllowedNumber) -> Values:
+def _numbers(table: TomlTable, key: str, allowed: AllowedNumber) -> Values:
     listed = table.get(key)
     if not isinstance(listed, list) or not listed:
         raise table.wrong(key, listed, "a list of numbers")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from serving.workload.table import AT_LEAST_0, Table
+from serving.workload.table import AT_LEAST_0, TomlTable
 
 Values = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class Shares:
 NOBODY = Shares(("",), np.zeros(1), np.ones((1, 1)))
 
 
-def shares(table: Table, key: str, allowed: Collection[str] | None = None) -> Shares:
+def shares(table: TomlTable, key: str, allowed: Collection[str] | None = None) -> Shares:
     """The shares at a key: a table of them by name, or a list of such tables, each with its `at_s`. They need not add
     up to 1. `allowed` are the names that there are, if not all."""
     value = table.get(key)
@@ -60,7 +60,7 @@ def shares(table: Table, key: str, allowed: Collection[str] | None = None) -> Sh
     return _made(times, [_row(below, [name for name in below.values if name != "at_s"], allowed) for below in belows])
 
 
-def _row(table: Table, names: list[str], allowed: Collection[str] | None) -> dict[str, float]:
+def _row(table: TomlTable, names: list[str], allowed: Collection[str] | None) -> dict[str, float]:
     if allowed is not None and (unknown := [name for name in names if name not in allowed]):
         raise table.error(unknown[0], f"is none of those that there are: {', '.join(allowed)}.")
     row = {name: table.number(name, AT_LEAST_0) for name in names}

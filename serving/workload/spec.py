@@ -8,7 +8,7 @@ from serving.topics.names import NAMES
 from serving.workload.arrivals import Closed, OpenLoop, Steps, arrivals
 from serving.workload.distributions import Distribution, always, distribution
 from serving.workload.shares import NOBODY, Shares, shares
-from serving.workload.table import AT_LEAST_0, COUNT, POSITIVE, WHOLE, Table
+from serving.workload.table import AT_LEAST_0, COUNT, POSITIVE, WHOLE, TomlTable
 from serving.workload.traces.replay import Trace, trace
 
 PER = ("workload", "topic", "key")
@@ -73,7 +73,7 @@ def load_workload(
 
     Raises `WorkloadError`, which names file, line and key.
     """
-    table = Table.load(path)
+    table = TomlTable.load(path)
     given = {"seed": seed, "requests": requests, "duration_s": duration_s}
     found = replace(workload_of(table), **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
     if not found.ends:
@@ -81,7 +81,7 @@ def load_workload(
     return found
 
 
-def workload_of(table: Table) -> Workload:
+def workload_of(table: TomlTable) -> Workload:
     """The workload that a table describes, which may be one without end."""
     when = table.table("arrivals")
     if when is None:
@@ -109,7 +109,7 @@ def workload_of(table: Table) -> Workload:
     return found
 
 
-def _lengths(table: Table, replayed: bool) -> dict[str, Any]:
+def _lengths(table: TomlTable, replayed: bool) -> dict[str, Any]:
     for name in ("prompt", "output"):
         if replayed and name in table:
             raise table.error(name, "is set, and `trace` too, which says how long requests are: choose one.")
@@ -117,7 +117,7 @@ def _lengths(table: Table, replayed: bool) -> dict[str, Any]:
     return {name: distribution(table, name, COUNT, default) for name in ("prompt", "output")}
 
 
-def _sessions(table: Table, replayed: bool) -> Sessions:
+def _sessions(table: TomlTable, replayed: bool) -> Sessions:
     below = table.table("sessions") or table.below("sessions", {})
     if replayed and "turns" in below:
         raise below.error("turns", "is set, and `trace` too, which says how many turns there are: choose one.")
@@ -130,7 +130,7 @@ def _sessions(table: Table, replayed: bool) -> Sessions:
     return found
 
 
-def _system(table: Table) -> System | None:
+def _system(table: TomlTable) -> System | None:
     below = table.table("system")
     if below is None:
         return None

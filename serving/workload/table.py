@@ -30,7 +30,7 @@ WHOLE = AllowedNumber("a whole number of at least 0", lambda value: value >= 0 a
 _NOTHING = object()
 
 
-class Table:
+class TomlTable:
     """A table at `keys` of a file. What is asked for is allowed; `end` refuses everything else."""
 
     what: ClassVar[str] = "workload"

@@ -4,7 +4,7 @@ from grafana_foundation_sdk.builders import timeseries
 
 from serving.cluster.node import State
 from tools.dashboards.frame import Panels, dashboard
-from tools.dashboards.look import (
+from tools.dashboards.panels import (
     BLACK,
     BLUE,
     GREEN,

@@ -3,7 +3,7 @@
 from grafana_foundation_sdk.builders import timeseries
 
 from tools.dashboards.frame import Panels, dashboard
-from tools.dashboards.look import (
+from tools.dashboards.panels import (
     BLACK,
     BLUE,
     GREEN,

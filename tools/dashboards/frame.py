@@ -8,7 +8,7 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as model
 
-from tools.dashboards.look import BLUE, DATASOURCE, ORANGE, RED
+from tools.dashboards.panels import BLUE, DATASOURCE, ORANGE, RED
 from tools.dashboards.promql import EACH, came, select
 
 TAG = "foreserve"

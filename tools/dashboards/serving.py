@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders import timeseries
 
 from serving.admission.refusals import Reason
 from tools.dashboards.frame import Panels, dashboard
-from tools.dashboards.look import (
+from tools.dashboards.panels import (
     BLACK,
     BLUE,
     GREEN,

@@ -105,12 +105,12 @@ def _parity(args: argparse.Namespace, scenario: Scenario) -> "Parity":
 def _duration_s(args: argparse.Namespace) -> float | None:
     """For how long requests come; None: as the file says, up to the number that was asked for. Raises WorkloadError."""
     from serving.workload.spec import workload_of
-    from serving.workload.table import Table
+    from serving.workload.table import TomlTable
 
     if args.requests or args.duration:
         duration_s: float | None = args.duration
         return duration_s
-    return min(DURATION_S, workload_of(Table.load(args.workload)).duration_s or math.inf)
+    return min(DURATION_S, workload_of(TomlTable.load(args.workload)).duration_s or math.inf)
 
 
 def _told(args: argparse.Namespace, found: "Parity") -> int:

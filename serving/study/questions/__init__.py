@@ -12,7 +12,7 @@ from serving.study.point import SEED, VARIANT, Point
 from serving.study.points import points_of
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
-from serving.workload.table import Table
+from serving.workload.table import TomlTable
 
 
 class EveryPoint:
@@ -20,7 +20,7 @@ class EveryPoint:
 
     __slots__ = ()
 
-    def check(self, study: Study, table: Table) -> None:
+    def check(self, study: Study, table: TomlTable) -> None:
         """Accept any study."""
 
     def inquiries(self, study: Study) -> list[Inquiry]:

@@ -19,7 +19,7 @@ from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
 from serving.study.targets import SHARE, Targets
 from serving.workload.arrivals import Closed
-from serving.workload.table import POSITIVE, AllowedNumber, Table
+from serving.workload.table import POSITIVE, AllowedNumber, TomlTable
 
 TOLERANCE = AllowedNumber("a number from 0.001 to 1", lambda value: 0.001 <= value <= 1)
 FIGURES = (
@@ -55,7 +55,7 @@ class Capacity:
     most: float
 
     @classmethod
-    def of(cls, table: Table, targets: Targets) -> Self:
+    def of(cls, table: TomlTable, targets: Targets) -> Self:
         """Parse the question's table. Raise `StudyError`."""
         below = table.table("capacity") or table.below("capacity", {})
         found = cls(
@@ -69,7 +69,7 @@ class Capacity:
         below.end()
         return found
 
-    def check(self, study: Study, table: Table) -> None:
+    def check(self, study: Study, table: TomlTable) -> None:
         """Raise `StudyError` if the study cannot be asked for its capacity."""
         if LOAD in study.axes or any(LOAD in settings for settings in study.variants.values()):
             raise table.error("question", "is 'capacity', which looks for the load itself: it can be no axis.")

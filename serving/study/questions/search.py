@@ -16,7 +16,7 @@ from serving.study.questions import first_error, pooled, row_of, settings_of
 from serving.study.study import Finding, Inquiry
 from serving.study.summary import COLUMNS, Row
 from serving.study.targets import Targets
-from serving.workload.table import COUNT, WHOLE, Table
+from serving.workload.table import COUNT, WHOLE, TomlTable
 
 if TYPE_CHECKING:
     import optuna
@@ -56,7 +56,7 @@ class Search:
     seed: int
 
     @classmethod
-    def of(cls, table: Table, targets: Targets) -> Self:
+    def of(cls, table: TomlTable, targets: Targets) -> Self:
         """Parse the question's table. Raise `StudyError`."""
         below = table.table("search")
         if below is None:
@@ -75,7 +75,7 @@ class Search:
         below.end()
         return found
 
-    def check(self, study: "Study", table: Table) -> None:
+    def check(self, study: "Study", table: TomlTable) -> None:
         """Raise `StudyError` if the study cannot be searched."""
         if not study.axes and len(study.variants) < 2:
             raise table.error("axes", "is empty: there is nothing to search.")
@@ -152,7 +152,7 @@ class Search:
         return row_of(place, kept=rank((place, group))[0] == 0, tried=len(places), **found)
 
 
-def _constraints(table: Table) -> tuple[Constraint, ...]:
+def _constraints(table: TomlTable) -> tuple[Constraint, ...]:
     texts = table.get("where", [])
     wrong = table.wrong(
         "where", texts, 'a list of bounds such as "tpot_p99_s <= 0.05"; figures are the columns of points'

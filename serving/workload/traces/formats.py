@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from serving.workload.table import COUNT, Table
+from serving.workload.table import COUNT, TomlTable
 from serving.workload.traces import azure, bailian, burstgpt, mooncake, plain, sharegpt
 from serving.workload.traces.rows import TraceRow, bad, unreadable
 from serving.workload.traces.rows import plain as plainly
@@ -47,7 +47,7 @@ class TraceReader:
     read: Callable[[], Iterator[TraceRow]]
 
 
-def reader(table: Table) -> TraceReader:
+def reader(table: TomlTable) -> TraceReader:
     """Return the reader of the file that a table `trace` names."""
     path = table.file("file")
     kind = table.word("format", ("auto", *FORMATS), "auto")

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 
 from msgspec.structs import replace
 
-from serving.workload.table import AT_LEAST_0, COUNT, POSITIVE, AllowedNumber, Table, WorkloadError
+from serving.workload.table import AT_LEAST_0, COUNT, POSITIVE, AllowedNumber, TomlTable, WorkloadError
 from serving.workload.traces.formats import TraceReader, check_time, reader
 from serving.workload.traces.rows import TraceRow, bad
 
@@ -88,7 +88,7 @@ class Trace:
         return WorkloadError(f"The trace {self.source.path} ({self.source.format}) has no requests{window}.")
 
 
-def trace(table: Table) -> Trace:
+def trace(table: TomlTable) -> Trace:
     """Parse a table `trace`."""
     from_s = table.number("from_s", AT_LEAST_0, 0.0)
     later = AllowedNumber(f"a number above `from_s`, {from_s:g}", lambda value: value > from_s)

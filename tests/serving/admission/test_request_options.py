@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.admission.refusals import BadWish
+from serving.admission.refusals import InvalidOption
 from serving.admission.request_options import FIELDS, OptionReader
-from serving.admission.rules import Asked
+from serving.admission.rules import AdmissionRequest
 from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
 from serving.types import NEVER
 
@@ -16,14 +16,16 @@ READER = OptionReader(parse_classes(DEFAULT_CLASSES, "`c`"), "", ("law", "maths"
 ASKED = {"slo": "interactive", "ttft_ms": 300, "tpot_ms": 12.5, "priority": 7, "topic": "law"}
 
 
-def read(said: Any, extra_args: dict[str, Any], body: dict[str, Any], reader: OptionReader = READER) -> Asked:
+def read(
+    said: Any, extra_args: dict[str, Any], body: dict[str, Any], reader: OptionReader = READER
+) -> AdmissionRequest:
     """What a request of one token, and one more, asks for."""
-    return reader.read(Asked(1, 1), said, extra_args, body)
+    return reader.read(AdmissionRequest(1, 1), said, extra_args, body)
 
 
-def options(slo: str = "", ttft_s: float = NEVER, tpot_s: float = NEVER, priority: int = 0) -> Asked:
+def options(slo: str = "", ttft_s: float = NEVER, tpot_s: float = NEVER, priority: int = 0) -> AdmissionRequest:
     """It, with these options."""
-    return Asked(1, 1, slo=slo, ttft_s=ttft_s, tpot_s=tpot_s, priority=priority)
+    return AdmissionRequest(1, 1, slo=slo, ttft_s=ttft_s, tpot_s=tpot_s, priority=priority)
 
 
 def headers(fields: dict[str, Any]) -> list[tuple[bytes, bytes]]:
@@ -87,16 +89,18 @@ def test_a_wrong_wish_is_refused_by_name(field: str, value: Any, said: str) -> N
         ("vllm_xargs.", [], {field: value}, {}),
     ]
     for prefix, *given_ in places:
-        with pytest.raises(BadWish) as caught:
+        with pytest.raises(InvalidOption) as caught:
             read(*given_)
         assert str(caught.value).startswith(f"`{prefix}{field}` is ") and said in str(caught.value)
         assert caught.value.field == prefix + field
         assert len(str(caught.value)) < 250
     if not isinstance(value, bool):
-        with pytest.raises(BadWish, match=f"`x-foreserve-{field.replace('_', '-')}`"):
+        with pytest.raises(InvalidOption, match=f"`x-foreserve-{field.replace('_', '-')}`"):
             read(headers({field: value}), {}, {})
 
 
 def test_a_header_that_nobody_knows_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(BadWish, match=r"`x-foreserve-tfft-ms` is no header .* x-foreserve-slo, x-foreserve-ttft-ms"):
+    with pytest.raises(
+        InvalidOption, match=r"`x-foreserve-tfft-ms` is no header .* x-foreserve-slo, x-foreserve-ttft-ms"
+    ):
         read([("x-foreserve-tfft-ms", "5")], {}, {})

@@ -6,10 +6,10 @@ import pytest
 
 from serving.admission.departures import Departures
 from serving.admission.rate_limits import KeyNames, RateLimits
-from serving.admission.refusals import BadWish, Reason, Refusal
+from serving.admission.refusals import InvalidOption, Reason, Refusal
 from serving.admission.request_options import OptionReader
-from serving.admission.reservations import Admission, Admitted
-from serving.admission.rules import AdmissionRules, Asked
+from serving.admission.reservations import Admission, Reservation
+from serving.admission.rules import AdmissionRequest, AdmissionRules
 from serving.call import Call
 from serving.clock import WallClock
 from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
@@ -38,14 +38,14 @@ def admission(requests_per_min: int = 0, tokens_per_min: int = 0, early_rejectio
     )
 
 
-def taken_on(judge: Admission, call: Call, id: str, asked: Asked) -> Admitted:
+def taken_on(judge: Admission, call: Call, id: str, asked: AdmissionRequest) -> Reservation:
     """A request that is to be admitted."""
     admitted = judge.admit(call, id, asked, {}, 0)
-    assert isinstance(admitted, Admitted), admitted
+    assert isinstance(admitted, Reservation), admitted
     return admitted
 
 
-def refused(judge: Admission, call: Call, id: str, asked: Asked) -> Refusal:
+def refused(judge: Admission, call: Call, id: str, asked: AdmissionRequest) -> Refusal:
     """Why one that is not to be admitted is not."""
     refusal = judge.admit(call, id, asked, {}, 0)
     assert isinstance(refusal, Refusal)
@@ -57,7 +57,7 @@ def call(key: str = "alpha", **headers: str) -> Call:
     return Call(0.0, [("authorization", f"Bearer {key}"), *pairs])
 
 
-def begin(judge: Admission, admitted: Admitted, id: str) -> Request:
+def begin(judge: Admission, admitted: Reservation, id: str) -> Request:
     """What the engine core does with each sequence of a request that was admitted."""
     judge.begin(admitted)
     request = Request(id, 0.0, admitted.asked.prompt_tokens, admitted.asked.max_tokens, key=admitted.asked.key)
@@ -67,29 +67,32 @@ def begin(judge: Admission, admitted: Admitted, id: str) -> Request:
 
 def test_a_key_is_known_by_its_place_and_never_by_itself() -> None:
     judge = admission()
-    assert [taken_on(judge, call(key), "a", Asked(9, 9)).asked.key for key in ("alpha", "beta")] == ["0", "1"]
+    assert [taken_on(judge, call(key), "a", AdmissionRequest(9, 9)).asked.key for key in ("alpha", "beta")] == [
+        "0",
+        "1",
+    ]
 
 
 def test_tokens_are_charged_at_admission_and_given_back_if_they_are_not_generated() -> None:
     judge = admission(tokens_per_min=1000)
-    admitted = taken_on(judge, first := call(), "a", Asked(100, 400, n=2))
+    admitted = taken_on(judge, first := call(), "a", AdmissionRequest(100, 400, n=2))
     assert first.answer["x-ratelimit-limit-tokens"] == "1000"
     assert int(first.answer["x-ratelimit-remaining-tokens"]) in range(100, 105)
-    refusal = refused(judge, call(), "b", Asked(100, 400))
+    refusal = refused(judge, call(), "b", AdmissionRequest(100, 400))
     # 400 are missing, and 1000 come in an emulated minute.
     assert refusal.wait_s == pytest.approx(400 / 1000 * 60, rel=0.05)
     assert refusal.reason is Reason.TOKENS
     for sequence in ("a-0", "a-1"):
         judge.end(begin(judge, admitted, sequence), made=10)
-    taken_on(judge, again := call(), "b", Asked(100, 400))
+    taken_on(judge, again := call(), "b", AdmissionRequest(100, 400))
     assert int(again.answer["x-ratelimit-remaining-tokens"]) in range(380, 386)
 
 
 def test_another_key_has_limits_of_its_own() -> None:
     judge = admission(requests_per_min=1)
-    taken_on(judge, call("alpha"), "a", Asked(9, 9))
-    taken_on(judge, call("beta"), "a", Asked(9, 9))
-    refusal = refused(judge, call("alpha"), "b", Asked(9, 9))
+    taken_on(judge, call("alpha"), "a", AdmissionRequest(9, 9))
+    taken_on(judge, call("beta"), "a", AdmissionRequest(9, 9))
+    refusal = refused(judge, call("alpha"), "b", AdmissionRequest(9, 9))
     assert "limit of 1 requests a minute" in refusal.sentence
     assert refusal.wait_s == pytest.approx(60, rel=0.05)
 
@@ -98,53 +101,53 @@ def test_several_prompts_of_one_call_are_one_request() -> None:
     judge = admission(requests_per_min=1)
     one = call()
     for prompt in ("a-0", "a-1"):
-        taken_on(judge, one, prompt, Asked(9, 9))
+        taken_on(judge, one, prompt, AdmissionRequest(9, 9))
     assert one.answer["x-ratelimit-remaining-requests"] == "0"
 
 
 def test_what_no_retry_will_help_is_refused_for_good() -> None:
     judge = admission(tokens_per_min=1000)
-    refusal = refused(judge, call(), "a", Asked(101, 500, n=2))
+    refusal = refused(judge, call(), "a", AdmissionRequest(101, 500, n=2))
     assert refusal.wait_s == NEVER and refusal.field == "max_tokens"
     assert "1101 tokens" in refusal.sentence and "no more than 1000 a minute" in refusal.sentence
-    taken_on(judge, one := call(), "a-0", Asked(100, 500))
-    assert "1200 tokens" in refused(judge, one, "a-1", Asked(100, 500)).sentence
+    taken_on(judge, one := call(), "a-0", AdmissionRequest(100, 500))
+    assert "1200 tokens" in refused(judge, one, "a-1", AdmissionRequest(100, 500)).sentence
     one.end(None)
-    taken_on(judge, call(), "a", Asked(100, 900))
+    taken_on(judge, call(), "a", AdmissionRequest(100, 900))
 
 
 def test_a_call_that_ends_before_its_request_has_begun_leaves_nothing_behind() -> None:
     judge = admission(tokens_per_min=1000)
     idle_s = judge.rules.forecast.predict_ttft_s(0, 50, 0.0)
     for _ in range(3):
-        taken_on(judge, one := call(), "a", Asked(100, 900))
+        taken_on(judge, one := call(), "a", AdmissionRequest(100, 900))
         assert judge.rules.forecast.predict_ttft_s(0, 50, 0.0) > idle_s
         one.end(None)
     assert judge.rules.forecast.predict_ttft_s(0, 50, 0.0) == idle_s
-    taken_on(judge, call(), "b", Asked(100, 900))
+    taken_on(judge, call(), "b", AdmissionRequest(100, 900))
 
 
 def test_many_at_once_see_those_before_them() -> None:
     judge = admission()
-    said = [judge.admit(call(ttft_ms="2000"), str(n), Asked(200, 20), {}, 0) for n in range(50)]
-    taken = [isinstance(each, Admitted) for each in said]
+    said = [judge.admit(call(ttft_ms="2000"), str(n), AdmissionRequest(200, 20), {}, 0) for n in range(50)]
+    taken = [isinstance(each, Reservation) for each in said]
     assert 2 <= sum(taken) <= 20 and taken == sorted(taken, reverse=True)
     assert isinstance(said[-1], Refusal) and said[-1].reason is Reason.TTFT and 0 < said[-1].wait_s < NEVER
-    taken_on(judge, call(slo="batch"), "patient", Asked(200, 20))
-    taken_on(judge, call(), "indifferent", Asked(200, 20))
+    taken_on(judge, call(slo="batch"), "patient", AdmissionRequest(200, 20))
+    taken_on(judge, call(), "indifferent", AdmissionRequest(200, 20))
 
 
 def test_early_rejection_can_be_switched_off() -> None:
-    assert "asked for within 1 ms" in refused(admission(), call(ttft_ms="1"), "a", Asked(200, 20)).sentence
-    taken_on(admission(early_rejection=False), call(ttft_ms="1"), "a", Asked(200, 20))
+    assert "asked for within 1 ms" in refused(admission(), call(ttft_ms="1"), "a", AdmissionRequest(200, 20)).sentence
+    taken_on(admission(early_rejection=False), call(ttft_ms="1"), "a", AdmissionRequest(200, 20))
 
 
 def test_who_is_refused_for_one_reason_is_not_charged_for_another() -> None:
     judge = admission(requests_per_min=1, tokens_per_min=1000)
-    refused(judge, call(ttft_ms="1"), "a", Asked(100, 800))
-    with pytest.raises(BadWish):
-        judge.admit(call(slo="gold"), "a", Asked(100, 800), {}, 0)
-    taken_on(judge, call(), "a", Asked(100, 800))
+    refused(judge, call(ttft_ms="1"), "a", AdmissionRequest(100, 800))
+    with pytest.raises(InvalidOption):
+        judge.admit(call(slo="gold"), "a", AdmissionRequest(100, 800), {}, 0)
+    taken_on(judge, call(), "a", AdmissionRequest(100, 800))
 
 
 def test_the_queue_has_so_many_places_and_says_when_one_is_free() -> None:

@@ -12,7 +12,7 @@ from serving.clock import Clock, VirtualClock, WallClock
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import Lpddr
-from serving.device.pricing import Modelled
+from serving.device.pricing import ModelPricer
 from serving.device.token_buffer import TokenBuffer
 from serving.policies.modes import Modes
 from serving.policies.step_options import StepOptions
@@ -45,7 +45,7 @@ class Bench:
         engine = Engine(
             device=0,
             planner=self.scheduler,
-            pricer=Modelled(StepOptions(DEVICE), Modes.of("fixed-ar", ())),
+            pricer=ModelPricer(StepOptions(DEVICE), Modes.of("fixed-ar", ())),
             tier=Lpddr(DEVICE.ext_bytes_per_s),
             tokens=self.tokens,
             sink=self.releases.append,

@@ -9,7 +9,7 @@ from serving.clock import VirtualClock
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import LEASE_S, Lpddr
-from serving.device.pricing import Modelled
+from serving.device.pricing import ModelPricer
 from serving.device.token_buffer import TokenBuffer
 from serving.policies.modes import Modes
 from serving.policies.step_options import StepOptions
@@ -94,7 +94,7 @@ class Sharer:
         engine = Engine(
             index,
             scheduler,
-            Modelled(StepOptions(DEVICE), Modes.of("fixed-ar", ())),
+            ModelPricer(StepOptions(DEVICE), Modes.of("fixed-ar", ())),
             tier,
             tokens,
             self.releases.append,

@@ -17,7 +17,7 @@ from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.live_routes import LiveRoutes
 from serving.device.lpddr import Lpddr
-from serving.device.pricing import Modelled
+from serving.device.pricing import ModelPricer
 from serving.device.token_buffer import TokenBuffer
 from serving.device.traced_pricing import Traced, TracedDevice, check_trace
 from serving.policies.modes import Modes
@@ -169,7 +169,7 @@ def test_expected_and_traced_steps_agree_on_what_has_nothing_to_do_with_experts(
     tokens = source(a=[rows(0)])
     one = batch(["a"], [1], [3000])
     traced = next(traced_by(TRACE, tokens, 1.0).price(one, FULL_SPEED)).cost
-    expected = next(Modelled(StepOptions(DEVICE), Modes.of("fixed-ar", ())).price(one, FULL_SPEED)).cost
+    expected = next(ModelPricer(StepOptions(DEVICE), Modes.of("fixed-ar", ())).price(one, FULL_SPEED)).cost
     assert traced.expert_lookups == pytest.approx(expected.expert_lookups)
     moved = [sum(cost.traffic) for cost in (traced, expected)]
     assert moved[0] == pytest.approx(moved[1], rel=0.5)
@@ -210,8 +210,8 @@ def step_options(draft: str = "elastic") -> StepOptions:
     return StepOptions(load_device(*TRACE[:3], draft))
 
 
-def speculating(of: StepOptions) -> Modelled:
-    return Modelled(of, Modes.of("fixed-sd", (of.calibrated,)))
+def speculating(of: StepOptions) -> ModelPricer:
+    return ModelPricer(of, Modes.of("fixed-sd", (of.calibrated,)))
 
 
 def drafting(ids: list[str], new: list[int], remaining: int = 100, seed: int = 5) -> Batch:
@@ -288,7 +288,7 @@ def test_where_nothing_decodes_there_is_only_the_plain_way():
 
 
 def test_what_is_spilled_or_fetched_takes_its_time_and_energy_before_the_step() -> None:
-    pricer = Modelled(step_options(), Modes.of("fixed-ar", ()))
+    pricer = ModelPricer(step_options(), Modes.of("fixed-ar", ()))
     plain = drafting(["a"], [1])
     moving = msgspec.structs.replace(plain, spilled_tokens=3000, fetched_tokens=1000)
     alone, *rest = pricer.price(plain, FULL_SPEED)

@@ -7,9 +7,9 @@ from device_model.experts.topic_usage import read_usage
 from device_model.load import know_topics, load_device
 from device_model.specs.spec import DeviceError
 from serving.device.device_spec import USAGE, DeviceSpec
-from serving.device.pricing import Modelled
+from serving.device.pricing import ModelPricer
 from serving.policies.modes import Modes
-from serving.policies.placement import HOT, TOPIC, Placing
+from serving.policies.placement import HOT, TOPIC, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepOptions
 from serving.scenario.fleet import Member
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario
@@ -31,7 +31,7 @@ def batch(*topics: str, remaining: int = 200, prompt: int = 1) -> Batch:
 
 
 def test_experts_follow_a_batch_of_another_topic_if_it_has_enough_to_say() -> None:
-    placing = Placing(WAYS, TABLE, TOPIC)
+    placing = ExpertPlacement(WAYS, TABLE, TOPIC)
     first = placing.place(batch("legal", "legal"), PLAIN, FULL_SPEED)
     assert first.swap is not None and first.plan.placed is not None
     assert placing.place(batch("legal", "legal"), PLAIN, FULL_SPEED).swap is None
@@ -43,13 +43,13 @@ def test_experts_follow_a_batch_of_another_topic_if_it_has_enough_to_say() -> No
 
 
 def test_a_prompt_beside_them_does_not_hide_what_those_who_decode_gain() -> None:
-    placing = Placing(WAYS, TABLE, TOPIC)
+    placing = ExpertPlacement(WAYS, TABLE, TOPIC)
     placing.place(batch("legal"), PLAIN, FULL_SPEED)
     assert placing.place(batch("cs", "cs", "cs", "cs", prompt=500), PLAIN, FULL_SPEED).swap is not None
 
 
 def test_what_all_topics_use_most_is_placed_once() -> None:
-    placing = Placing(WAYS, TABLE, HOT)
+    placing = ExpertPlacement(WAYS, TABLE, HOT)
     first = placing.place(batch("legal"), PLAIN, FULL_SPEED)
     assert first.swap is not None
     assert len(set(first.plan.placed or ())) == 1
@@ -57,7 +57,7 @@ def test_what_all_topics_use_most_is_placed_once() -> None:
 
 
 def test_a_swap_is_paid_for_in_the_first_step() -> None:
-    pricer = Modelled(WAYS, Modes.of("fixed-ar", ()), Placing(WAYS, TABLE, TOPIC))
+    pricer = ModelPricer(WAYS, Modes.of("fixed-ar", ()), ExpertPlacement(WAYS, TABLE, TOPIC))
     swapping, again = (next(pricer.price(batch("legal"), FULL_SPEED)) for _ in range(2))
     assert (swapping.swaps, again.swaps) == (1, 0)
     moved = swapping.cost.traffic.ext_bytes - again.cost.traffic.ext_bytes

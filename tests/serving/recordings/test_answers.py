@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.recordings.answers import LENGTH, STOP, Answers, Limits
+from serving.recordings.answers import LENGTH, STOP, AnswerLimits, Answers
 from serving.recordings.recording import FILE, RecordedAnswer, Recording, read, tokenizer_of, write
 from serving.scenario.scenario import BUNDLED_MODEL
 from serving.types import Chunk, Request
@@ -54,26 +54,26 @@ def test_a_recording_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_an_answer_is_whole_and_of_its_topic(answers: Answers) -> None:
-    chunks = answers.answer(asked("math", 7, 100), Limits())
+    chunks = answers.answer(asked("math", 7, 100), AnswerLimits())
     assert tokens_of(chunks) == [31, 32, 33, END]
     assert [chunk.first for chunk in chunks] == [0, 1, 2, 3]
     assert [chunk.finish for chunk in chunks] == [None, None, None, STOP]
-    assert tokens_of(answers.answer(asked("law", 1, 100), Limits())) == [14, 15, END]
+    assert tokens_of(answers.answer(asked("law", 1, 100), AnswerLimits())) == [14, 15, END]
 
 
 def test_who_wants_more_gets_the_next_answer_without_the_end_between(answers: Answers) -> None:
-    chunks = answers.answer(asked("law", 0, 7), Limits(ignore_eos=True))
+    chunks = answers.answer(asked("law", 0, 7), AnswerLimits(ignore_eos=True))
     assert tokens_of(chunks) == [11, 12, 13, 14, 15, 16, 17]
     assert chunks[-1].finish == LENGTH
-    chunks = answers.answer(asked("law", 0, 100), Limits(min_tokens=4))
+    chunks = answers.answer(asked("law", 0, 100), AnswerLimits(min_tokens=4))
     assert tokens_of(chunks) == [11, 12, 13, 14, 15, END]
     assert chunks[-1].finish == STOP
 
 
 def test_it_stops_at_a_token_that_is_named_and_not_too_soon(answers: Answers) -> None:
-    chunks = answers.answer(asked("law", 0, 100), Limits(stop_ids=[13, 12]))
+    chunks = answers.answer(asked("law", 0, 100), AnswerLimits(stop_ids=[13, 12]))
     assert (tokens_of(chunks), chunks[-1].finish, chunks[-1].stop_reason) == ([11, 12], STOP, 12)
-    chunks = answers.answer(asked("law", 0, 100), Limits(min_tokens=2, stop_ids=[13, 12]))
+    chunks = answers.answer(asked("law", 0, 100), AnswerLimits(min_tokens=2, stop_ids=[13, 12]))
     assert tokens_of(chunks) == [11, 12, 13]
 
 
@@ -89,7 +89,7 @@ def test_it_stops_at_a_token_that_is_named_and_not_too_soon(answers: Answers) ->
 def test_no_answer_breaks_its_limits(  # one for each limit
     answers: Answers, topic: str, seed: int, prompt: int, most: int, least: int, ignore: bool, stop: set[int]
 ) -> None:
-    request, limits = asked(topic, seed, most, prompt), Limits(min(least, most), ignore, stop)
+    request, limits = asked(topic, seed, most, prompt), AnswerLimits(min(least, most), ignore, stop)
     chunks = answers.answer(request, limits)
     tokens = tokens_of(chunks)
     assert 1 <= len(tokens) <= most

@@ -8,7 +8,7 @@ import pytest
 from device_model.load import load_device
 from serving.cli.main import make_parser
 from serving.device.lpddr import Lpddr
-from serving.device.pricing import Modelled
+from serving.device.pricing import ModelPricer
 from serving.policies.modes import Modes
 from serving.policies.step_options import StepOptions
 from serving.reports import policy_comparison
@@ -78,7 +78,7 @@ def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
     nodes = [
         VirtualNode(
             i,
-            Modelled(step_options, Modes.of("fixed-ar", ())),
+            ModelPricer(step_options, Modes.of("fixed-ar", ())),
             Lpddr(step_options.device.ext_bytes_per_s),
             limits,
             SchedulerRules(),
@@ -94,7 +94,7 @@ def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
     [alone] = [
         VirtualNode(
             0,
-            Modelled(step_options, Modes.of("fixed-ar", ())),
+            ModelPricer(step_options, Modes.of("fixed-ar", ())),
             Lpddr(step_options.device.ext_bytes_per_s),
             limits,
             SchedulerRules(),

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.token_source.step_cost import StepCost
+from serving.token_source.step_cost import StepTimeFit
 
 
 def test_a_line_is_found() -> None:
-    cost = StepCost()
+    cost = StepTimeFit()
     for number in range(2000):
         rows = 1 + number % 64
         cost.learn(rows, 0.010 + 0.001 * rows)
@@ -18,7 +18,7 @@ def test_a_line_is_found() -> None:
 
 
 def test_steps_of_one_sequence_do_not_make_it_dear() -> None:
-    cost = StepCost()
+    cost = StepTimeFit()
     for _ in range(1000):
         cost.learn(1, 0.004)
     step_s, each_s = cost.line
@@ -27,7 +27,7 @@ def test_steps_of_one_sequence_do_not_make_it_dear() -> None:
 
 @given(steps=st.lists(st.tuples(st.integers(1, 512), st.floats(0, 5)), max_size=50))
 def test_no_time_is_negative(steps: list[tuple[int, float]]) -> None:
-    cost = StepCost()
+    cost = StepTimeFit()
     for rows, seconds in steps:
         cost.learn(rows, seconds)
     assert min(cost.line) >= 0

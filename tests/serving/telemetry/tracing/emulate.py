@@ -10,7 +10,7 @@ from serving.cluster.observer import Observer
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import Lpddr
-from serving.device.pricing import Modelled
+from serving.device.pricing import ModelPricer
 from serving.device.token_buffer import TokenBuffer
 from serving.flight import Flight, unseen
 from serving.policies.modes import Modes
@@ -44,7 +44,7 @@ class Edge:
         engine = Engine(
             device=0,
             planner=self.scheduler,
-            pricer=Modelled(
+            pricer=ModelPricer(
                 step_options, Modes.of(mode, () if mode == "fixed-ar" else (step_options.calibrated,), tau=2)
             ),
             tier=Lpddr(DEVICE.ext_bytes_per_s),
