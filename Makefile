@@ -60,7 +60,7 @@ model: $(STAMP)
 protos: $(STAMP)
 	$(VENV)/bin/python tools/protos.py
 
-# Generated from serving/dashboards and committed; a test checks that they match.
+# Generated from tools/dashboards and committed; a test checks that they match.
 dashboards: $(STAMP)
 	$(VENV)/bin/python -m tools.dashboards deploy/grafana/dashboards
 

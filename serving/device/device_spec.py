@@ -92,14 +92,14 @@ class DeviceSpec(NamedTuple):
         return self._replace(condition=condition, trace=trace)
 
     def load(self) -> StepOptions:
-        """Load the device and its step options. Raise UsageError."""
+        """Load the device and its step options. Raise DeviceError."""
         device = load_device(self.system, self.hardware, self.model, self.draft or None, self.condition)
         if self.placement != LRU:
             know_topics(device, self._usage())
         return StepOptions(device, self.acceptance)
 
     def pricer(self, model: StepModel) -> ModelPricer:
-        """Return the pricer of steps by `model`, loaded from this spec. Raise UsageError."""
+        """Return the pricer of steps by `model`, loaded from this spec. Raise DeviceError or UsageError."""
         modes = self.switching.modes(self.load())
         return ModelPricer(
             model, modes, None if self.placement == LRU else ExpertPlacement(model, self._usage(), self.placement)

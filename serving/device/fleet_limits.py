@@ -16,7 +16,7 @@ def context_held(scenario: Scenario, fleet: Iterable[tuple[DeviceSpec, DeviceLim
 
 
 def load_fleet(scenario: Scenario) -> list[tuple[DeviceSpec, DeviceLimits]]:
-    """Return each device's spec and limits. Raise DeviceError or FleetError."""
+    """Return each device's spec and limits. Raise DeviceError or UsageError."""
     known: dict[DeviceSpec, DeviceLimits] = {}
     fleet = [DeviceSpec.of(scenario, member) for member in scenario.members]
     for spec in fleet:

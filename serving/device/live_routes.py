@@ -17,7 +17,7 @@ class LiveRoutes:
     """The `Choices` of a live server: routes come with the tokens in its buffer; missing ones are guessed."""
 
     def __init__(self, trace: TracedDevice, tokens: TokenBuffer, speed: float) -> None:
-        """`speed` is in emulated seconds per real second. Raise DeviceError if the token model has no experts."""
+        """`speed` is in emulated seconds per real second. Raise UsageError if the token model has no experts."""
         self._format = format_of(trace.token_model)
         self._tokens, self._speed = tokens, speed
         self._last: dict[str, IntArray] = {}

@@ -34,7 +34,7 @@ class PromptTopics:
 
 
 def open_topics(tokenizer: Any) -> PromptTopics:
-    """Start the classifier for prompts of a tokenizer (`PreTrainedTokenizer`) in the running loop. Raise SpecError."""
+    """Start the classifier for prompts of a tokenizer (`PreTrainedTokenizer`) in the running loop."""
     from serving.topics.classifier import Classifier
 
     return PromptTopics(

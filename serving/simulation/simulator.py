@@ -61,7 +61,7 @@ class Simulator:
         With `forecasts`, refuse a request whose first token would come later than its class promises; steps are then
         made one by one, since each improves the forecast.
 
-        Raise DeviceError, FleetError, TermError or ScenarioError.
+        Raise DeviceError or UsageError.
         """
         self._scenario, self._listener, self._leaps = scenario, listener, leaps and not forecasts
         fleet = load_fleet(scenario)

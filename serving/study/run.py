@@ -60,7 +60,7 @@ def simulate(
         run = simulate(Scenario(devices=2), load_workload(Path("examples/workloads/burst.toml")))
         run.summary["ttft_p99_s"], run.requests.head()
 
-    Raises `WorkloadError`, `ScenarioError`, and DeviceError, FleetError or TermError for what no device can be.
+    Raise UsageError for a wrong scenario or workload, DeviceError for a device that can't be.
     """
     recorder = Recorder(targets, from_s, to_s)
     began = perf_counter()

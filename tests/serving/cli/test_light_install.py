@@ -23,30 +23,98 @@ sys.meta_path.insert(0, Hidden())
 """
 
 
-def foreserve(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+# Runs each of the commands given, and prints its exit code and its output. A study's points are made here.
+EACH = """
+import contextlib, io, json, sys
+from serving.cli.main import main
+from serving.study import runner, workers
+
+class Here:
+    busy, has_room, cores = False, True, 1
+
+    def __init__(self, cores):
+        pass
+
+    def give(self, point):
+        self.point, self.busy, self.has_room = point, True, False
+
+    def take(self, timeout_s):
+        self.busy, self.has_room = False, True
+        packed, error = workers._make(self.point)
+        return workers.Made(self.point, workers.unpack(packed) if packed else None, error)
+
+    def close(self):
+        pass
+
+runner.Workers = Here
+ends = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["foreserve", *arguments]
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with contextlib.redirect_stdout(output):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    output.flush()
+    ends.append((code, output.buffer.getvalue().decode()))
+assert not {"vllm", "torch", "transformers", "fastapi"} & set(sys.modules)
+print(json.dumps(ends))
+"""
+STUDY = """
+question = "sweep"
+title = "As small as can be"
+[axes]
+devices = [1, 2]
+[workload]
+requests = 20
+prompt = 60
+output = 20
+[workload.arrivals]
+kind = "poisson"
+rate_per_s = 2.0
+"""
+
+
+def python(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     (folder / "sitecustomize.py").write_text(HIDE)
     environment = os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
-    command = [sys.executable, "-m", "serving.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120, env=environment)
+
+
+def foreserve(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return python(folder, "-m", "serving.cli", *arguments)
 
 
 @pytest.mark.parametrize("command", [["serve"], ["bench", "--quick"], ["train-topics"], ["train-bundled"]])
 def test_what_needs_more_says_what_to_install(tmp_path: Path, command: list[str]) -> None:
     told = foreserve(tmp_path, *command)
     assert told.returncode == 2 and "Traceback" not in told.stderr
-    assert f"`foreserve {command[0]}` needs" in told.stderr and "foreserve[cpu]" in told.stderr
+    assert f"`foreserve {command[0]}` needs" in told.stderr and "`make venv`" in told.stderr
 
 
-def test_the_device_model_needs_neither(tmp_path: Path) -> None:
-    told = foreserve(tmp_path, "validate", "--json")
+def test_the_others_need_neither(tmp_path: Path) -> None:
+    """All in one process, which takes as long as one command; points of a study in that one too, without Ray."""
+    study = tmp_path / "tiny.toml"
+    study.write_text(STUDY, encoding="utf-8")
+    given = [
+        ["study", str(study), "--requests", "5", "--json", "--out", str(tmp_path / "out")],
+        ["validate", "--json"],
+        ["classify", "--json", str(ROOT / "tests/serving/topics/blind.tsv")],
+        ["explain"],
+        ["policies", "--help"],
+        ["load", "--help"],
+    ]
+    told = python(tmp_path, "-c", EACH, json.dumps(given))
     assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout)
-
-
-def test_neither_do_topics(tmp_path: Path) -> None:
-    told = foreserve(tmp_path, "classify", "--json", str(ROOT / "tests/serving/topics/blind.tsv"))
-    assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout)["accuracy"] > 0.9
+    ends = json.loads(told.stdout)
+    assert [code for code, _ in ends] == [0] * len(given), told.stderr
+    answered, validated, classified, explained, policies, load = (output for _, output in ends)
+    assert len(json.loads(answered)["points"]) == 2 and (tmp_path / "out/report.html").exists()
+    assert json.loads(validated)
+    assert json.loads(classified)["accuracy"] > 0.9
+    assert "Step: " in explained
+    assert "--requests" in policies and "--workload" in load
 
 
 @pytest.mark.slow
