@@ -52,7 +52,7 @@ class WallClock:
         return (time.monotonic() - self._origin) * self.speed
 
     def late(self, at_s: float) -> float:
-        """How many real seconds emulated instant `at_s` is past; negative while it is to come."""
+        """Return the real seconds since emulated instant `at_s`; negative while it is to come."""
         return time.monotonic() - self._origin - at_s / self.speed
 
     def unix_ns(self, at_s: float) -> int:

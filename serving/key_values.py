@@ -1,4 +1,4 @@
-"""What a scenario says in one string: `name: key=value, key=value`, as its SLO classes do."""
+"""Parses strings of the form `name: key=value, key=value`, such as a scenario's SLO classes."""
 
 from collections.abc import Mapping
 from math import isfinite

@@ -105,8 +105,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True):
-    """What came of a batch: how many of its steps were made, how many drafts of each sequence were `accepted` in them
-    (nothing if none were drafted), and which requests `finished` with the last."""
+    """The progress of a batch: the number of its steps made, how many drafts of each sequence were `accepted` in them
+    (empty if none were drafted), and the requests that `finished` with the last."""
 
     steps: int = 0
     accepted: list[int] = []

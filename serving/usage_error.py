@@ -1,4 +1,4 @@
-"""What a user asked for and can't have."""
+"""The error of a wrong request by a user."""
 
 
 class UsageError(ValueError):

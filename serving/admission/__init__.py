@@ -1,1 +1,1 @@
-"""Who is taken on, for whom, and what those are told who are not."""
+"""Admission: judges requests, reserves what they will take up, and refuses with a reason."""

@@ -34,7 +34,7 @@ class ForecastRequest:
 
 @dataclass(slots=True)
 class DeviceQueue:
-    """What one device has to do. `steps` are counted in tokens that they give each sequence, accepted drafts included.
+    """One device's queue of work. `steps` are counted in tokens that they give each sequence, accepted drafts included.
 
     `waiting` requests have no first token; they have `prompts` tokens of prompt, of which `computed` are done and
     `under_way` in the step that ends at `end_s`, and `wanted` tokens to come. The others decode: `ends` are the steps

@@ -18,7 +18,7 @@ from serving.types import NEVER
 
 
 class AdmissionRequest(NamedTuple):
-    """What a request would take up: `n` sequences of at most `max_tokens` each, on `device` if it names one.
+    """A request to be judged: `n` sequences of at most `max_tokens` each, on `device` if it names one.
 
     `slo`, `ttft_s`, `tpot_s`, `priority` and `topic` are its options (`request_options`), completed by its SLO class;
     `waited_s` have passed since it arrived. `charged` counts the tokens that the key was charged for other prompts of

@@ -58,7 +58,7 @@ def said(body: bytes, field: str) -> str:
 
 
 async def answer(call: Callable[[T], Awaitable[dict[str, Any]]], argument: T) -> dict[str, Any]:
-    """What a call of the admin's comes to, or why it was refused."""
+    """Return the answer to an admin call. Raise HTTPException with its refusal."""
     try:
         return await call(argument)
     except Refused as refused:

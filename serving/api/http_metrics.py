@@ -42,7 +42,7 @@ def in_text(family: Metric) -> bytes:
 
 
 def written(registry: CollectorRegistry) -> bytes:
-    """All of a registry, at once."""
+    """Return all of a registry at once, as text."""
     return b"".join(in_text(family) for family in registry.collect())
 
 

@@ -118,6 +118,6 @@ class HttpServer:
 
 
 def _tls_of(bringup: PreparedScenario) -> Any:
-    """What makes uvicorn's context; None without TLS."""
+    """Return the factory of uvicorn's TLS context; None without TLS."""
     tls = bringup.tls
     return None if tls is None else lambda _config, _default: tls.http_context()

@@ -1,4 +1,4 @@
-"""vLLM's serving objects, with an ear for what requests say in fields that vLLM does not know, and drops."""
+"""Wraps vLLM's serving objects to read request options in fields that vLLM drops."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from serving.edge.text_choice import asks_model
 
 
 class Listening:
-    """One of vLLM's serving objects for chat or completions; what requests wish for in their body goes to the call."""
+    """Wraps a serving object of vLLM's for chat or completions; copies a body's options to the call."""
 
     def __init__(self, serving: Any) -> None:
         self._serving = serving

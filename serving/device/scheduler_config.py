@@ -6,7 +6,7 @@ from serving.scheduler.config import Limits, SchedulerRules
 
 
 def limits_of(scenario: Scenario, device_limits: DeviceLimits) -> Limits:
-    """What a device takes on."""
+    """Return the scheduler's limits for a device of a scenario."""
     return Limits(
         scenario.max_num_seqs,
         scenario.max_num_batched_tokens,

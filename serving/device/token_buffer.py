@@ -90,7 +90,8 @@ class TokenBuffer:
         return chunks, missing
 
     def coming(self, request_ids: list[str], timeout_s: float = 0.0) -> list[Chunk | None]:
-        """What `take` would give of each request; None where it is not here, nor comes within `timeout_s` real ones."""
+        """Return the chunk that `take` would give of each request; None where it does not come within `timeout_s` real
+        seconds."""
         with self._lock:
             if timeout_s > 0:
                 self._lock.wait_for(lambda: all(self._heads(request_ids)), timeout_s)

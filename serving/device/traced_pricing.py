@@ -18,8 +18,8 @@ from serving.types import Batch
 
 
 class TracedDevice(NamedTuple):
-    """What to trace: the emulated device, by the names of its files, the model whose routers it follows, and the
-    condition that it is in."""
+    """A device to trace: its system, hardware and model by name, the token model whose routers it follows, and its
+    condition."""
 
     system: str
     hardware: str
@@ -49,7 +49,7 @@ class Traced:
     """
 
     def __init__(self, trace: TracedDevice, choices: Choices) -> None:
-        """Raises DeviceError as `check_trace`."""
+        """Raise DeviceError as `check_trace` does."""
         self._device, _ = check_trace(trace)
         self._choices = choices
         self._trace = trace
@@ -65,7 +65,7 @@ class Traced:
         self._choices.emulate(trace)
 
     def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
-        """See `Pricer`."""
+        """Yield the price of each step by the actual routes of its tokens: experts not in HB are read from EXT."""
         new = np.array(batch.new_tokens, dtype=np.int64)
         context = np.array(batch.context, dtype=np.int64)
         for _ in range(batch.horizon):
@@ -78,7 +78,8 @@ class Traced:
             context = context + new
 
     def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
-        """As much slower than it was as a step is whose routes are not known: what this one missed is in HB by now."""
+        """Return the present cost of a step priced earlier, scaled as a step with unknown routes would be: the experts
+        that it missed are in HB by now."""
         assert priced.plan is not None and self._then is not None
         plan = replace(priced.plan, routes=None)
         then_s, now_s = _expected_s(plan, *self._then), _expected_s(plan, self._trace, ext_bytes_per_s)

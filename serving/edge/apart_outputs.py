@@ -21,7 +21,7 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """As in `OutputProcessor`."""
+        """Take the arguments of `OutputProcessor`."""
         super().__init__(*args, **kwargs)
         self._plain: dict[str, PlainStream] = {}
 

@@ -50,7 +50,8 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self._turnstile = Turnstile()
 
     async def abort(self, request_id: str | Iterable[str], internal: bool = False) -> None:
-        """As in `AsyncLLM`; but counted as aborted, where the output handler's own aborts are stop strings."""
+        """Abort requests as `AsyncLLM` does, and count them as aborted; the output handler's own aborts are stop
+        strings."""
         ids = (request_id,) if isinstance(request_id, str) else as_list(request_id)
         self.engine_core.cancel(self.output_processor.abort_requests(ids, internal))
 
@@ -59,7 +60,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         await self.abort(list(self.output_processor.request_states), internal=True)
 
     async def add_request(self, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
-        """As in `AsyncLLM`, for text generation."""
+        """Add a request as `AsyncLLM` does, for text generation only."""
         if not isinstance(params, SamplingParams):
             raise VLLMClientError("foreserve emulates text generation only: no pooling, scoring or embedding requests.")
         check_request(request_id, params, cache_salt_of(prompt))
@@ -71,7 +72,8 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         return await super().add_request(request_id, prompt, params, *args, **kwargs)
 
     async def _add_request(self, request: Any, *args: Any, **kwargs: Any) -> None:
-        """As in `AsyncLLM`, which forgets none but what has been answered: also who is gone before it is in flight."""
+        """Add a request as `AsyncLLM` does, and forget one whose client left before it was in flight, which `AsyncLLM`
+        would keep."""
         try:
             await super()._add_request(request, *args, **kwargs)
         except BaseException:
@@ -79,9 +81,9 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
             raise
 
     def generate(self, prompt: Any, sampling_params: SamplingParams, request_id: str, **rest: Any) -> Any:
-        """As in `AsyncLLM`; but whoever is not admitted is told so at once, before a response has begun.
+        """Generate as `AsyncLLM` does, but refuse a request before its response begins.
 
-        Text that is still to be tokenized (vLLM's gRPC service takes it) is judged when it is.
+        Text not tokenized yet (vLLM's gRPC service takes it) is judged once it is.
         """
         if isinstance(sampling_params, SamplingParams):
             check_request(request_id, sampling_params, cache_salt_of(prompt))
@@ -106,13 +108,13 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
             self.engine_core.check_places(n, self.get_num_unfinished_requests())
 
     def stamp(self, headers: Headers = (), route: str = "") -> Call:
-        """A call has come in, to the current task: it arrives now, not when it is tokenized."""
+        """Make a call that arrives now, not when it is tokenized, the current task's; return it."""
         call = stamp(self.engine_core.clock, headers, route)
         call.at_end.append(lambda: self.engine_core.ended(call))
         return call
 
     def retry_after_s(self) -> float:
-        """Real seconds until a place should be free for who asks now; at least 1."""
+        """Real seconds until a place should be free for a request refused now; at least 1."""
         return float(self.engine_core.retry_after_s())
 
     def _no_profiler(self) -> None:
@@ -124,17 +126,17 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
 
 
 def renderer_of(config: VllmConfig) -> BaseRenderer:
-    """What makes tokens of prompts, and what knows the tokenizer."""
+    """Return the renderer, which tokenizes prompts and owns the tokenizer."""
     return renderer_from_config(config)
 
 
 def cache_salt_of(prompt: Any) -> str | None:
-    """What keeps a prompt's KV cache apart, if it says so."""
+    """Return a prompt's `cache_salt`, which keeps its KV cache apart; None without one."""
     return prompt.get("cache_salt") if isinstance(prompt, dict) else None
 
 
 def most_tokens_of(prompt: Any) -> int:
-    """Tokens of a prompt; of text that is not tokenized yet, as many as it has characters."""
+    """Return the tokens of a prompt; of text not tokenized yet, its number of characters as a bound."""
     if isinstance(prompt, dict):
         return len(prompt.get("prompt_token_ids") or prompt.get("prompt") or ())
     return len(prompt) if isinstance(prompt, str) else 0

@@ -1,1 +1,1 @@
-"""What is done in which order: small objects that the scheduler, the pricer and the router are given."""
+"""Policies: small objects by which the scheduler, the pricer and the router decide."""

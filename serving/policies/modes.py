@@ -20,7 +20,7 @@ WEIGH_STEPS = 64
 
 
 class Mode(Enum):
-    """What a policy allows."""
+    """The modes that a policy allows."""
 
     PLAINLY = auto()
     DRAFTING = auto()
@@ -31,14 +31,14 @@ PLAINLY, DRAFTING, EITHER = Mode
 
 
 class ModeVerdict(NamedTuple):
-    """What a policy allows, and why."""
+    """The mode that a policy allows, and the reason."""
 
     mode: Mode
     reason: str
 
 
 class Bounds(NamedTuple):
-    """What a policy may go by: `tau`, the smallest batch that speculates."""
+    """The inputs of a mode policy: `tau`, the smallest batch that speculates."""
 
     tau: int
 

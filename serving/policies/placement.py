@@ -35,7 +35,7 @@ class ExpertPlacement:
         self._judged: tuple[str, ...] = ()
 
     def place(self, batch: Batch, depth: int, ext_bytes_per_s: float) -> PlacedPlan:
-        """What HB holds while this batch is carried out, which will draft to about `depth`."""
+        """Return the batch's plan with the experts that HB holds meanwhile; it will draft to about `depth`."""
         topics = self._topics(batch)
         mix = self._usage.mix(topics) if self._follows else self._everyone
         plan = StepPlan(batch.plan.new_tokens, batch.plan.context, topics=topics, placed=self._placed)

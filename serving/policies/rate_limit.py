@@ -22,7 +22,7 @@ class TokenBucket:
         return TokenBucket(amount / MINUTE_S, amount)
 
     def level(self, now_s: float) -> float:
-        """What it holds."""
+        """Return the tokens in the bucket at `now_s`."""
         if now_s > self._at_s:
             gained = self.rate * (now_s - self._at_s)
             self._level, self._at_s = min(self.burst, self._level + gained), now_s

@@ -33,8 +33,8 @@ TOPICAL = (TOPIC_AFFINE, SCORE)
 
 @dataclass(slots=True)
 class FleetView:
-    """What a router knows of a device that takes requests: how long a token of a lone request takes there, and the
-    requests in flight on it, with the tokens of their prompts."""
+    """A router's view of a device that takes requests: seconds per token of a lone request, and the requests in flight
+    with their prompt tokens."""
 
     index: int
     token_s: float
@@ -102,7 +102,7 @@ class TopicAffine:
         return min(with_room(devices), key=lambda device: (device.index < home, device.index))
 
     def home(self, topic: str, devices: Sequence[FleetView]) -> int:
-        """Where a topic is at home: it moves when that device is gone, or has two topics more than another."""
+        """Return a topic's home device; it moves when that device is gone, or has two topics more than another."""
         others = [home for other, home in self._homes.items() if other != topic]
         counts = {device.index: others.count(device.index) for device in devices}
         home = self._homes.get(topic)

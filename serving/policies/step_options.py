@@ -23,11 +23,9 @@ PLAIN = 0
 
 
 class StepOption(NamedTuple):
-    """One way: drafting to a `depth`, or plainly (`PLAIN`).
-
-    `costs` are of the coming steps, if it is plain, else of one. `tokens` are what all sequences that decode get of the
-    first step on average; `rate` is the chance that a draft is accepted once those before it are.
-    """
+    """One way to carry out a step: drafting to a `depth`, or plainly (`PLAIN`). `costs` are those of the coming steps
+    if plain, else of one. `tokens` are the tokens that all decoding sequences get of the first step on average; `rate`
+    is the chance that a draft is accepted once those before it are."""
 
     depth: int
     costs: StepCosts
@@ -102,13 +100,13 @@ class StepOptions:
         return StepOption(depth, costs, decoding * (1.0 + mean_accepted(rate, depth)), rate)
 
     def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None = None) -> StepCost:
-        """What it costs to move the KV cache of so many tokens from EXT to HB, and from HB to EXT."""
+        """Return the cost of moving the KV cache of `to_hb` tokens from EXT to HB, and of `to_ext` from HB to EXT."""
         size = self.device.kv_bytes_per_token
         return self.device.transfer(to_hb * size, to_ext * size, ext_bytes_per_s)
 
     def swap(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None = None) -> StepCost:
-        """What it costs to have HB hold what `plan` has placed, where it held what was placed for the mix `before`.
-        ValueError for a device that knows no topics."""
+        """Return the cost of placing `plan`'s experts in HB, where those of the mix `before` were. Raise ValueError for
+        a device that knows no topics."""
         if not isinstance(self.device, TieredDevice):
             raise ValueError("Only experts in HB can be placed by topic")
         return self.device.transfer(self.device.swap(plan, before).bytes, 0.0, ext_bytes_per_s)

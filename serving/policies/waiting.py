@@ -13,11 +13,9 @@ from serving.types import NEVER, Request
 
 
 class Terms:
-    """What a policy knows beside the requests.
-
-    `patience_s`: how long one without a deadline may be passed over, in emulated seconds. `prefill_s(tokens)`: seconds
-    that the device takes for a prompt of so many, by its model. `hold_s`: see `batching/topic_aware.py`.
-    """
+    """A batching policy's parameters. `patience_s`: emulated seconds for which a request without a deadline may be
+    passed over. `prefill_s(tokens)`: seconds that the device takes for a prompt. `hold_s`: see
+    `batching/topic_aware.py`."""
 
     def __init__(
         self, patience_s: float, prefill_s: Callable[[int], float] = lambda tokens: 0.0, hold_s: float = 0.0
@@ -31,10 +29,10 @@ class Terms:
 
 
 class QueuePolicy:
-    """What a queue does unless it says otherwise: hold nobody back."""
+    """Default behaviour of a waiting queue: hold no request back."""
 
     def wakes_s(self, at_s: float) -> float:
-        """See `WaitingQueue`."""
+        """Return the instant at which a held request may begin; endless: none is held."""
         return NEVER
 
 
@@ -42,15 +40,16 @@ class WaitingQueue(Protocol):
     """Requests that have arrived and wait."""
 
     def push(self, request: Request) -> None:
-        """One more waits."""
+        """Add a request."""
         ...
 
     def remove(self, request: Request) -> None:
-        """One waits no longer: it begins, or its client has gone."""
+        """Remove a request, which begins, or whose client has gone."""
         ...
 
     def first(self, at_s: float, running: Counter[str]) -> Request | None:
-        """Who should begin at instant `at_s`, beside `running` requests of each topic; None if nobody should."""
+        """Return the request that should begin at `at_s`, beside `running` requests of each topic; None if none
+        should."""
         ...
 
     def wakes_s(self, at_s: float) -> float:
@@ -88,7 +87,7 @@ class Line:
         self._here.pop(request.id, None)
 
     def first(self) -> Request | None:
-        """Who is first in line."""
+        """Return the first request in line; None if there is none."""
         while self._heap and self._here.get(self._heap[0][3].id) != self._heap[0][2]:
             heapq.heappop(self._heap)
         return self._heap[0][3] if self._heap else None

@@ -1,4 +1,4 @@
-"""How a server comes to its end: by Ctrl-C, by whoever ends processes politely, or with the process that started it."""
+"""Ends a server: by Ctrl-C, by SIGTERM, or with the process that started it."""
 
 import asyncio
 import contextlib

@@ -84,7 +84,7 @@ def remove_named(folder: Path) -> None:
 
 
 def identity(path: str) -> str:
-    """What tells a file from another one of its name. Raises OSError if it is gone."""
+    """Return what tells a file from another one of its name. Raise OSError if it is gone."""
     found = os.stat(path)
     return f"{found.st_ino}-{found.st_mtime_ns}"
 

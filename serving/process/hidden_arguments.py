@@ -13,7 +13,7 @@ MASK = "*"
 
 
 def secrets_in(arguments: list[str]) -> dict[int, int]:
-    """Where keys are among arguments, and at which character of the argument they begin."""
+    """Return the indices of arguments that have keys, with the character at which each key begins."""
     found = {}
     for place, argument in enumerate(arguments):
         option, equals, _ = argument.partition("=")

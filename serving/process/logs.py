@@ -17,10 +17,8 @@ FIELDS = "foreserve_fields"
 
 
 def start_logging(form: str, level: str) -> None:
-    """What is logged from now on goes to stderr in a `form`: ours from `level` on, of others from warnings on.
-
-    To be called before vLLM is imported, which would otherwise set up a log of its own.
-    """
+    """Log to stderr in a `form`: our lines from `level` on, others' from warnings on. Call it before importing vLLM,
+    which would set up a log of its own."""
     handler = Stderr(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -56,12 +54,13 @@ class Stderr(logging.StreamHandler[TextIO]):
 
 
 def fields(**said: Any) -> dict[str, Any]:
-    """What a line says beside its sentence. By a name of its own, as Ray and vLLM give each record things of theirs."""
+    """Return `extra` for a log line's fields, under a name of their own, as Ray and vLLM add attributes to each
+    record."""
     return {FIELDS: said}
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What was said so, but for what is nothing, or is a number that JSON has no word for."""
+    """Return a log record's fields, without empty ones and numbers that JSON can't write."""
     return {name: value for name, value in getattr(record, FIELDS, {}).items() if _is_told(value)}
 
 

@@ -1,4 +1,4 @@
-"""Who gets the processor first, on a machine with fewer cores than there is to do: devices, then edge, then tokens."""
+"""Process priorities on a machine with too few cores: devices first, then the edge, then the token source."""
 
 import contextlib
 import gc

@@ -1,4 +1,4 @@
-"""What goes on while something runs: one live line on a terminal, a line every few seconds elsewhere."""
+"""Progress while something runs: one live line on a terminal, a line every few seconds elsewhere."""
 
 import sys
 from types import TracebackType
@@ -9,7 +9,7 @@ ERASE = "\r\x1b[K"
 
 
 class Shown(Protocol):
-    """How far something is after `elapsed_s` real seconds; `str` says it."""
+    """A progress after `elapsed_s` real seconds; `str` renders it."""
 
     @property
     def elapsed_s(self) -> float: ...

@@ -31,7 +31,7 @@ class FolderGuard:
     """The process that tidies up after this one. One that is killed is replaced."""
 
     def __init__(self, folder: Path, shared: bool = False) -> None:
-        """It leaves a `shared` folder to the last process that holds it."""
+        """Leave a `shared` folder to the last process that holds it."""
         self._folder, self._shared = folder, shared
         # No event: it is set in handlers of signals too, which may come while an event is being set.
         self._over = False
@@ -69,7 +69,7 @@ class FolderGuard:
 
 @contextlib.contextmanager
 def run_folder() -> Iterator[Path]:
-    """There is one for as long as the context lasts; after it, none of the processes that were started meanwhile."""
+    """Provide a run's folder while the context lasts; end the processes started meanwhile after it."""
     sweep()
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place()))
     hold(folder)
@@ -106,7 +106,7 @@ def gone_with_run(path: Path) -> None:
 
 
 def share(folder: Path) -> None:
-    """See to the folder of a run that another host has started, as far as it is on this one."""
+    """Hold the folder of a run that another host has started, as far as it is on this one."""
     hold(folder)
     if folder not in _guards:
         _guards[folder] = FolderGuard(folder, shared=True)
@@ -135,6 +135,6 @@ def sweep() -> None:
 
 
 def place() -> Path:
-    """Where they are: among other temporary files, unless their names would be too long there."""
+    """Return the parent of run folders: the one for temporary files, unless their names would be too long there."""
     usual = Path(tempfile.gettempdir())
     return usual if len(bytes(usual / PREFIX)) + 8 <= LONGEST else Path("/tmp")

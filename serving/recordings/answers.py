@@ -1,4 +1,4 @@
-"""What a request gets of a recording: a whole answer, from its first token to its last."""
+"""Recorded answers: gives a request a whole recorded answer, from its first token to its last."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -50,7 +50,7 @@ class Answers:
         return chunks
 
     def _places(self, request: Request, limits: AnswerLimits) -> tuple[list[int], bool]:
-        """Where its tokens are in the recording, and whether the last one of them ends it."""
+        """Return the indices of a request's tokens in the recording, and whether the last one ends it."""
         spans = self._by_topic.get(request.topic, self._by_topic[""])
         places: list[int] = []
         at = request.seed
@@ -66,8 +66,8 @@ class Answers:
                 return places[: request.max_tokens], False
 
     def _routed(self, chunks: list[Chunk], places: list[int], prompt_tokens: int) -> list[Chunk]:
-        """The same with routes. Those of its prompt, which came with its first token, are those of so many tokens that
-        lie before it in the recording."""
+        """Add routes to the chunks. The prompt's, which come with its first token, are those of as many tokens before
+        it in the recording."""
         assert self._routes is not None
         prompt = np.arange(places[0] - prompt_tokens + 1, places[0] + 1) % len(self._routes)
         routes = [self._routes[prompt], *(self._routes[place : place + 1] for place in places[1:])]

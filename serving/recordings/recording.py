@@ -24,8 +24,8 @@ TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
 
 
 class RecordedAnswer(NamedTuple):
-    """One answer to be recorded: its topic, its tokens, whether it ended of itself (its last token then says so), and
-    for each token the experts [tokens, layers, top_k] that led to it, if its model has any."""
+    """An answer to record: its topic, its tokens, whether it ended of itself (its last token then says so), and for
+    each token the experts [tokens, layers, top_k] that led to it, if its model has any."""
 
     topic: str
     tokens: Sequence[int]

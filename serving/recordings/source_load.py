@@ -1,4 +1,4 @@
-"""How much of its time the token source needs for what is asked of it: whether one more stream would put it behind."""
+"""Load of the token source: the share of its time that its streams need, and whether one more would put it behind."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -25,11 +25,11 @@ class SourceLoad:
         self._step_s, self._each_s = STEP_S, EACH_S
 
     def begin(self, device: int) -> None:
-        """One stream more."""
+        """Count one more stream."""
         self._streams[device] += 1
 
     def end(self, device: int) -> None:
-        """One stream less."""
+        """Count one stream less."""
         self._streams[device] -= 1
 
     def learn(self, step_s: float, each_s: float) -> None:

@@ -1,1 +1,1 @@
-"""What the commands say of the device model and of policies: tables, pictures, sentences."""
+"""Reports on the device model and on policies: tables, pictures, sentences."""

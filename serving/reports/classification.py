@@ -45,7 +45,7 @@ def to_json(measured: Measured) -> dict[str, Any]:
 
 
 def print_tables(measured: Measured) -> None:
-    """The same for people: the confusion, and the first of the prompts that were taken for something else."""
+    """Print the confusion matrix, and the first prompts that were taken for something else."""
     console = wide_console()
     rows = []
     for row, counts in measured.confusion.items():

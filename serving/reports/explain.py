@@ -17,7 +17,7 @@ from serving.usage_error import UsageError
 
 
 class Drafts(NamedTuple):
-    """What to speculate with: a scheme, the depth if it is not the calibrated one, and whose acceptance rates."""
+    """A draft scheme, its depth if it is not the calibrated one, and the source of its acceptance rates."""
 
     scheme: str | None
     depth: int | None

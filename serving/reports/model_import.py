@@ -59,7 +59,7 @@ def _advice(name: str, figures: Figures) -> str:
 
 
 def _toml(figure: Figure) -> str:
-    """Whole numbers, fractions, words and truth values are written in TOML as in JSON."""
+    """Format a value for TOML, where numbers, words and truth values are as in JSON."""
     return json.dumps(figure.value)
 
 

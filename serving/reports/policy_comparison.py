@@ -39,7 +39,7 @@ STEPS_AT_EACH = 20
 
 
 class PolicyFigures(NamedTuple):
-    """What came of a run. Times in emulated seconds; rates and shares of all requests, `itl_p99_s` and hits of decode
+    """The figures of a run. Times in emulated seconds; rates and shares of all requests, `itl_p99_s` and hits of decode
     steps."""
 
     ttft_s: float
@@ -56,7 +56,7 @@ class PolicyFigures(NamedTuple):
 
 
 def compare(scenario: Scenario, requests: int, seed: int) -> dict[str, Any]:
-    """All figures, for tables; the scenario says which device."""
+    """Return all figures, for tables; the scenario says which device."""
     runs = []
     for kind, base, policies in kinds(dataclasses.replace(scenario, max_num_seqs=MAX_NUM_SEQS)):
         outcomes, _ = run(base, mixed(requests, seed, rate_per_s=float("inf")))
@@ -113,7 +113,7 @@ def run(scenario: Scenario, requests: list[Request]) -> tuple[list[Outcome], lis
 
 
 def figures(outcomes: list[Outcome], records: list[StepRecord]) -> PolicyFigures:
-    """What came of a run."""
+    """Return the figures of a run."""
     ttft = np.array([each.ttft_s for each in outcomes])
     gaps = [later - one for each in outcomes for one, later in pairwise(each.tokens_s) if later > one]
     decoding = [record for record in records if record.phase == "decode"]

@@ -63,7 +63,7 @@ def table(rows: list[Row]) -> str:
 
 
 def sentences(results: dict[str, Any]) -> Iterator[str]:
-    """What is asked most."""
+    """Yield the sentences that answer the usual questions."""
     for kind in ("batching", "batching, plain decoding", UNHURRIED):
         rows = by_policy(results, kind)
         gains = [

@@ -22,7 +22,7 @@ LARGE = 0.2
 
 
 class Validation:
-    """All predictions, once."""
+    """All predictions, computed once."""
 
     def __init__(self, reference: Path | None) -> None:
         cells = read_cells(reference or TABLE3)
@@ -87,7 +87,7 @@ def _in(target: str, draft: str, row: Predicted) -> bool:
 
 
 def print_tables(validation: Validation) -> None:
-    """The same for people."""
+    """Print the predictions as tables."""
     console = wide_console()
     for table in (_cells(validation), _summary(validation), _headlines(validation)):
         console.print(table)

@@ -29,7 +29,7 @@ MARKERS = "osD^"
 
 
 def draw(rows: Sequence[Predicted], sixteen: Sequence[HeadlinePoint], folder: Path) -> list[Path]:
-    """All pictures, as PNG files in `folder`; their paths."""
+    """Draw all pictures as PNG files in `folder`; return their paths."""
     make_folder("--plots", folder)
     pictures = {
         "predicted-against-published": lambda: published(rows),

@@ -1,1 +1,1 @@
-"""What a user writes, parsed once into types."""
+"""A scenario: a user's description of an emulation, parsed once into types."""

@@ -1,4 +1,4 @@
-"""Which faults are there, and what they leave of each device: decided here for devices live and in virtual time."""
+"""Active faults, and what they leave of each device: decided here for live and virtual time."""
 
 from collections.abc import Callable, Collection
 from typing import NamedTuple
@@ -58,13 +58,13 @@ class ActiveFaults:
         return self._tier(device) if fault.kind == LPDDR else (device,)
 
     def condition(self, device: int, also: Fault | None = None) -> Condition:
-        """What all that is there, and perhaps another fault, leaves of a device."""
+        """Return a device's condition under all active faults, and perhaps another one."""
         # Of one fault, however often it is there at once, only one occurrence counts.
         there = {id: active.fault for (id, _), active in self._there.items() if device in self.reached(*active[:2])}
         faults = [there[id] for id in sorted(there)]
         return condition_of([*faults, also] if also is not None else faults)
 
     def stalled_until_s(self, device: int) -> float:
-        """When the last of a device's stalls ends; 0 if there are none. Of those that come together one counts."""
+        """Return the end of a device's last stall; 0 without one. Overlapping stalls do not add up."""
         stalls = [active for active in self._there.values() if active.fault.kind == STALL and active.device == device]
         return max((active.ends_s for active in stalls), default=0.0)

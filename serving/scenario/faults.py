@@ -29,7 +29,7 @@ TERMS: dict[str, type[int] | type[float]] = {"left": float, "device": int, "at":
 
 
 class Fault(NamedTuple):
-    """What breaks: on `device`, or on each (None); `at_s` emulated seconds from when it is told, for `for_s`. With a
+    """A fault of `device`, or of each (None): `at_s` emulated seconds from when it is declared, for `for_s`. With a
     `rate_per_minute` it comes at random instead, and again once it has ended. `left` is the share that remains."""
 
     kind: str
@@ -48,7 +48,7 @@ class Fault(NamedTuple):
 
     @property
     def condition(self) -> Condition:
-        """What it leaves of a device."""
+        """Return the condition in which the fault leaves a device."""
         shares = {LPDDR: "ext_share", HB: "hb_share", CLOCK: "clock_share"}
         return Condition(**{shares[self.kind]: self.left}) if self.kind in DEGRADING else Condition()
 
@@ -104,8 +104,8 @@ def _rules(kind: str, terms: dict[str, Any]) -> list[tuple[bool, str]]:
 
 
 def events(fault: Fault, devices: Iterable[int], seed: int) -> Iterator[FaultEvent]:
-    """What comes of a fault, in order, for as long as one asks; `devices` are those that "each" means. With the same
-    seed it is always the same."""
+    """Yield a fault's events in order, without end if it is random; "each" means all of `devices`. Equal seeds give
+    equal events."""
     number = iter(range(2**62))
     streams = [
         _of_device(fault, device, lambda: next(number), random.Random(f"{seed} {device} {fault}"))
@@ -130,7 +130,7 @@ def _of_device(fault: Fault, device: int, number: Callable[[], int], rng: random
 
 
 def condition_of(active: Iterable[Fault]) -> Condition:
-    """What several faults leave of a device: their shares multiply, to no less than `LEAST_LEFT`."""
+    """Return the condition under several faults: shares multiply, to no less than `LEAST_LEFT`."""
     left = Condition()
     for fault in active:
         left = left.also(fault.condition)

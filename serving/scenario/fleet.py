@@ -21,7 +21,7 @@ class FleetError(UsageError):
 
 
 class Member(NamedTuple):
-    """What one device is, by the names of its files; `draft` is "" for plain decoding."""
+    """One device, by the names of its files; `draft` is "" for plain decoding."""
 
     system: str
     hardware: str

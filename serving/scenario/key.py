@@ -14,8 +14,9 @@ DECLARED = "key"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What is said of a key. Numbers are from `least` to `most`, or above `above`; `why` explains a bound. `one` is the
-    option that adds an entry to a list. A value that `is_file` names one, and one that `is_secret` is never shown."""
+    """The declaration of a key. Numbers are from `least` to `most`, or above `above`; `why` explains a bound. `one` is
+    the option that adds an entry to a list. A value that `is_file` names one, and one that `is_secret` is never
+    shown."""
 
     help: str
     choices: tuple[str, ...] = ()
@@ -28,7 +29,7 @@ class Key:
     is_secret: bool = False
 
     def wrong(self, value: Any) -> str:
-        """What a value must be, if it is not; "" if it is."""
+        """Return what a value must be, if it is not; "" if it is valid."""
         if self.choices:
             return "" if value in self.choices else " or ".join(self.choices)
         bound = self._bound(value) if isinstance(value, int | float) else ""
@@ -51,13 +52,13 @@ def key(default: Any, help: str, **more: Any) -> Any:
 
 
 def key_of(declared: "Field[Any]") -> Key:
-    """What is said of a field."""
+    """Return the declaration of a field."""
     found: Key = declared.metadata[DECLARED]
     return found
 
 
 def keys_of(kind: type) -> dict[str, Key]:
-    """All keys of a scenario, by name."""
+    """Return all keys of a scenario, by name."""
     return {each.name: key_of(each) for each in fields(kind)}
 
 

@@ -12,7 +12,8 @@ KEYS = ("api_keys", "api_key_file", "admin_keys", "admin_key_file")
 
 @dataclass(frozen=True, slots=True)
 class ListenOptions(BoundOptions):
-    """Where to listen, and the keys to ask for. A `Scenario` extends it, so that each field is an option as well."""
+    """Addresses to listen on, and the keys to ask for. A `Scenario` extends it, so that each field is an option as
+    well."""
 
     host: str = key("127.0.0.1", "address to listen on")
     http_port: int = key(

@@ -1,4 +1,4 @@
-"""What the commands' options have in common."""
+"""Options that several commands have."""
 
 import argparse
 

@@ -1,12 +1,12 @@
-"""What cannot be done with devices, said in a sentence to whoever asked for it."""
+"""Refusals of an operator's action on a device or fault, as a sentence."""
 
 
 class Refused(ValueError):
-    """Something that cannot be done with a device as it is; the message is a sentence."""
+    """An action that is impossible with a device as it is; the message is a sentence."""
 
 
 class Unknown(Refused):
-    """There is no such device, or fault."""
+    """An action on a device, or fault, that does not exist."""
 
 
 class Malformed(Refused):

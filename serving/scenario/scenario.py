@@ -25,7 +25,7 @@ TEXTS = AUTO_TEXT, VLLM_TEXT, RECORDED_TEXT = ("auto", "vllm", "recorded")
 
 @dataclass(frozen=True, slots=True)
 class Scenario(ListenOptions):
-    """What to emulate and how to serve it. `speed` is emulated seconds per real second."""
+    """An emulation and how to serve it. `speed` is emulated seconds per real second."""
 
     system: str = key("elmoe3d", "kind of system to emulate, a file in device_model/systems")
     hardware: str = key("elmoe3d-8gb", "its hardware, a file in device_model/specs/hardware")
@@ -181,7 +181,7 @@ class Scenario(ListenOptions):
                 raise ScenarioError(sentence)
 
     def _contradictions(self, drafting: bool) -> list[tuple[bool, str]]:
-        """What does not go together, and whether it is so here."""
+        """Return a sentence for each contradiction between keys, and whether it holds here."""
         traced, mixes = self.residency == "trace", self.placement != LRU
         return [
             (
@@ -226,7 +226,7 @@ class Scenario(ListenOptions):
 
     @property
     def members(self) -> list[Member]:
-        """What each device is."""
+        """Return the spec of each device."""
         if not self.fleet:
             return [self._made(Member(self.system, self.hardware, self.draft), "The device")] * self.devices
         try:
@@ -235,7 +235,7 @@ class Scenario(ListenOptions):
             raise ScenarioError(str(error)) from error
 
     def members_of(self, entry: str, what: str) -> list[Member]:
-        """The devices that an entry stands for, here. Raises `FleetError`, which begins with `what`."""
+        """Return the devices that a fleet entry stands for. Raise `FleetError`, which begins with `what`."""
         default = Member(self.system, self.hardware, self.draft)
         return [self._made(member, what) for member in parse_entry(entry, default, what)]
 

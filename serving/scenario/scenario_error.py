@@ -1,4 +1,4 @@
-"""What is wrong with what a user wrote."""
+"""The error of a wrong scenario."""
 
 from serving.usage_error import UsageError
 

@@ -11,10 +11,10 @@ POSITIVE = 2**63 - 1
 
 
 def block_hashes(token_ids: Sequence[int], block_tokens: int, salt: str = "") -> list[int]:
-    """One hash of 63 bits for each whole block of a prompt, of all tokens up to the block's end.
+    """Return a hash of 63 bits for each whole block of a prompt, over all tokens up to the block's end.
 
-    Prompts of one `salt` (vLLM's `cache_salt`) that begin with the same k blocks have the first k hashes in common,
-    and none after them. What is left over at the end has no hash.
+    Prompts of one `salt` (vLLM's `cache_salt`) that begin with the same k blocks share the first k hashes, and none
+    after them. Tokens beyond the last whole block have no hash.
     """
     whole = len(token_ids) // block_tokens
     tokens = np.array(token_ids[: whole * block_tokens], dtype="<i4").tobytes()

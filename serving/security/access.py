@@ -1,4 +1,4 @@
-"""Who may do what: what a call needs, and whether the key that it shows gives it. HTTP and gRPC ask the same."""
+"""Access rules: what a call needs, and whether its key gives it. HTTP and gRPC share them."""
 
 import ipaddress
 import secrets
@@ -13,7 +13,7 @@ WANTED = "send `Authorization: Bearer <key>`"
 
 
 class Need(Enum):
-    """What it takes to be let in."""
+    """The access that a call needs."""
 
     NOTHING = auto()
     API_KEY = auto()
@@ -91,7 +91,7 @@ def is_loopback(host: str) -> bool:
 
 
 def concerns(access: Access, host: str, encrypted: bool) -> list[str]:
-    """What whoever starts a server on such an address ought to know, in sentences."""
+    """Return sentences that warn whoever starts a server on such an address."""
     if access.loopback:
         return []
     found = []

@@ -23,10 +23,8 @@ log = logging.getLogger("foreserve")
 
 
 def digest(key: str) -> bytes:
-    """What is kept of a key, and made of one that is shown. All have one length, which tells nothing about the key's.
-
-    Of what is shown anything may come; a key of ours is ASCII, so nothing else has its digest.
-    """
+    """Return a key's digest, which is all that is kept of it, or of a key that is shown. All have one length, which
+    tells nothing about the key's. Anything may be shown; a key of ours is ASCII, so nothing else has its digest."""
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
 
 
@@ -71,7 +69,7 @@ def _in_environment(name: str) -> list[str]:
 
 
 def _in_file(option: str, name: str) -> list[str]:
-    """One key a line; empty lines and those that begin with # say nothing."""
+    """Read keys, one a line; skip empty lines and those that begin with #."""
     if not name:
         return []
     path = Path(name)

@@ -58,5 +58,5 @@ def add_arguments(parser: Any) -> None:
 
 
 def trust_of(args: argparse.Namespace) -> Trust:
-    """What the command line says."""
+    """Return the trust that the command line asks for."""
     return Trust(args.ca_file or "", args.client_cert or "", args.client_key or "")

@@ -38,18 +38,18 @@ class Unusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where they are, in PEM: our chain, its key, and (or "") whom clients' certificates have to be from."""
+    """The paths of our chain, its key, and (or "") the authorities of clients' certificates, all PEM."""
 
     tls_cert: str
     tls_key: str
     tls_client_ca: str
 
     def stamps(self) -> Stamps:
-        """What changes when they do; None for one that isn't there."""
+        """Return stamps that change with the files; None for a missing one."""
         return tuple(map(_stamp, (self.tls_cert, self.tls_key, self.tls_client_ca)))
 
     def read(self, option: str) -> bytes:
-        """What is in one of them. Raises `Unusable`."""
+        """Return the bytes of a file. Raise `Unusable`."""
         try:
             with open(getattr(self, option), "rb") as file:
                 return file.read()
@@ -59,14 +59,14 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the files came to: for HTTP a context, for gRPC the bytes."""
+    """What the files hold, loaded: a context for HTTP, bytes for gRPC."""
 
     context: ssl.SSLContext
     grpc: Any
 
     @staticmethod
     def of(files: Files) -> "Identity":
-        """Raises `Unusable`."""
+        """Load the files. Raise `Unusable`."""
         cert, key = files.read("tls_cert"), files.read("tls_key")
         ca = files.read("tls_client_ca") if files.tls_client_ca else None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -95,10 +95,10 @@ class ServerSide(ssl.SSLObject):
 
 
 class Tls:
-    """What servers show of themselves, and ask of clients, at this moment."""
+    """The present identity of the servers, and what they ask of clients."""
 
     def __init__(self, files: Files) -> None:
-        """Raises `ScenarioError`."""
+        """Load the files. Raise `ScenarioError`."""
         self._files = files
         self._seen = files.stamps()
         self._failing = False

@@ -68,7 +68,7 @@ def _values(name: str, table: TomlTable, key: str) -> list[Any]:
 
 
 def _setting(name: str, table: TomlTable, key: str, value: Any = None) -> Any:
-    """One value of a setting (of a variant: the one that it has), checked as far as that can be done by itself."""
+    """Parse one value of a setting (of a variant, its only one), as far as it can be checked by itself."""
     value = table.get(key) if value is None else value
     if name == LOAD:
         return table.checked(key, value, POSITIVE)
@@ -82,7 +82,8 @@ def _setting(name: str, table: TomlTable, key: str, value: Any = None) -> Any:
 
 
 def _range(table: TomlTable) -> list[Any]:
-    """Whole numbers from one to another, or `count` numbers, evenly or (`log`) by equal factors."""
+    """Parse a range: whole numbers from one to another, or `count` numbers, spaced evenly or (`log`) by equal
+    factors."""
     log = table.flag("log", False)
     allowed = POSITIVE if log else None
     ends = [table.get(key) for key in ("from", "to")]

@@ -1,8 +1,8 @@
-"""Which state of the code makes a point: a hash over all that its result follows from, and nothing else.
+"""Digest of the code that makes a point: a hash over all that its result depends on, and nothing else.
 
-That are the modules that `MAKES` imports, and what those import, without comments and docstrings; and, as names in a
-scenario find them without an import, the device model, the policies and the data beside them. What a scenario names
-besides, its token model and the files of its workload, is the point's to know (`serving.study.point`).
+It covers the modules that `MAKES` imports, and their imports, without comments and docstrings; and the device model,
+the policies and the data beside them, which a scenario finds by name without an import. A scenario's token model and
+workload files are in the point's own key (`serving.study.point`).
 """
 
 import ast
@@ -68,7 +68,8 @@ def _within(name: str, packages: tuple[str, ...]) -> bool:
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
-    """What a module imports, wherever in it; of `from package import name` both, as the name may be a module."""
+    """Yield the modules that a module imports, anywhere in it; of `from package import name` both, as the name may be a
+    module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -78,7 +79,7 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
-    """The same code; strings that stand by themselves say nothing to Python."""
+    """Return the tree without strings that stand as statements."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [each for each in node.body if not _is_string(each)]

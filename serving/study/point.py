@@ -43,7 +43,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The same for the same run by the same code, in any study: what has it was made once, and is kept."""
+        """Return the key of the point's run: equal for equal runs by equal code, in any study."""
         decides = msgspec.json.encode((self.scenario, self.workload, self.load, self.seed, self.requests, self._judged))
         return hashlib.sha256(decides + _files(self) + code_digest().encode()).hexdigest()[:16]
 

@@ -51,19 +51,19 @@ class Results:
 
     @cached_property
     def points(self) -> "pd.DataFrame":
-        """One row a point: its settings and figures (`serving.study.summary.COLUMNS`)."""
+        """Return one row a point: its settings and figures (`serving.study.summary.COLUMNS`)."""
         import pandas as pd
 
         return pd.DataFrame([point_row(finding) for finding in self.findings if not finding.error])
 
     @cached_property
     def requests(self) -> "pd.DataFrame":
-        """One row a request of each point."""
+        """Return one row a request of each point."""
         frame: pd.DataFrame = pq.read_table(self.folder / "requests.parquet").to_pandas()
         return frame
 
     @cached_property
     def timeline(self) -> "pd.DataFrame":
-        """One row a bin of time and device, for each point (`serving.study.timeline`)."""
+        """Return one row a bin of time and device, for each point (`serving.study.timeline`)."""
         frame: pd.DataFrame = pq.read_table(self.folder / "timeline.parquet").to_pandas()
         return frame

@@ -34,13 +34,13 @@ class Run:
 
     @cached_property
     def requests(self) -> "pd.DataFrame":
-        """One row a request, by the ends of requests on each device."""
+        """Return one row a request, by the ends of requests on each device."""
         frame: pd.DataFrame = table(self.requests_file).to_pandas()
         return frame
 
     @cached_property
     def timeline(self) -> "pd.DataFrame":
-        """One row for each of up to 256 bins of time and device (`serving.study.timeline`)."""
+        """Return one row for each of up to 256 bins of time and device (`serving.study.timeline`)."""
         import pandas as pd
 
         return pd.DataFrame(self.bins)

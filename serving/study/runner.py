@@ -83,7 +83,7 @@ def run_study(
 
 
 class Conductor:
-    """One study under way."""
+    """Runs a study: hands points to workers and their findings to the inquiries."""
 
     def __init__(self, store: Store, progress: StudyProgress, tell: Callable[[], None]) -> None:
         self._store, self._progress, self._tell = store, progress, tell

@@ -39,7 +39,8 @@ def table_of(rows: list[Row]) -> Table:
 
 
 def _is_shown(name: str, rows: list[Row]) -> bool:
-    """Of a comparison the multiples alone, of other tables the usual figures, and all that is not a figure."""
+    """Tell whether a column is shown: settings always; of a comparison the multiples alone, of other tables the usual
+    figures."""
     if name in HIDDEN and not any(row.get("error") for row in rows if name == "error"):
         return False
     if name.endswith(("least", "most")) and BASE in name:

@@ -26,7 +26,7 @@ class Made(NamedTuple):
 
 
 class Workers:
-    """As many at a time as there are cores, or as `cores` says."""
+    """Runs points in Ray's workers, as many at a time as there are `cores` (default: all)."""
 
     def __init__(self, cores: int | None = None) -> None:
         self._session = contextlib.ExitStack()

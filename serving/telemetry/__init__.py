@@ -1,1 +1,1 @@
-"""What is seen of an emulation: metrics, traces, logs of steps and requests, status."""
+"""Telemetry of an emulation: metrics, traces, logs of steps and requests, status."""

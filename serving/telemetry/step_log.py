@@ -101,7 +101,7 @@ def steps_of(path: Path) -> Iterator[StepRecord]:
 
 
 def _lines(path: Path, file: BinaryIO) -> Iterator[StepRecord]:
-    """Of a log that was copied while it was written, or whose disk was full, the last line may be half a one."""
+    """Yield the records of a log, except a last line cut short (copied while written, or the disk was full)."""
     decode = msgspec.json.Decoder(Line).decode
     for number, line in enumerate(file, 1):
         try:

@@ -1,5 +1,8 @@
-"""When sessions begin. In an open loop that is fixed beforehand: a process of gaps whose mean is 1 runs through a rate
-that may change over time. In a closed loop users begin one when they are done with the one before."""
+"""Arrivals: the instants at which sessions begin.
+
+In an open loop they are fixed beforehand: gaps of mean 1 run through a rate that may change over time. In a closed loop
+a user begins a session when the one before is done.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -25,7 +28,7 @@ class Rate(Protocol):
         ...
 
     def scaled(self, factor: float) -> "Rate":
-        """So many times as high, at all times."""
+        """Return the rate multiplied by `factor` at all times."""
         ...
 
 
@@ -38,7 +41,7 @@ class OpenLoop:
     cv: float = 1.0
 
     def at_load(self, factor: float) -> "OpenLoop":
-        """The same at a rate that is so many times as high."""
+        """Return the loop with its rate multiplied by `factor`."""
         return replace(self, rate=self.rate.scaled(factor))
 
     def times(self, rng: np.random.Generator) -> Iterator[Values]:
@@ -72,26 +75,26 @@ class Closed:
     ramp_s: float = 0.0
 
     def at_load(self, factor: float) -> "Closed":
-        """The same with so many times as many users, at least one."""
+        """Return the loop with `factor` times as many users, at least one."""
         return replace(self, users=max(1, round(self.users * factor)))
 
     def first_s(self) -> list[float]:
-        """When each user begins."""
+        """Return the instant at which each user begins."""
         return [self.ramp_s * user / self.users for user in range(self.users)]
 
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """The same rate all the time."""
+    """A constant rate."""
 
     per_s: float
 
     def when(self, count: Values) -> Values:
-        """See `Rate`."""
+        """Return the instants by which `count` arrivals are expected; infinite for those that never are."""
         return count / self.per_s
 
     def scaled(self, factor: float) -> "Steady":
-        """See `Rate`."""
+        """Return the rate multiplied by `factor`."""
         return Steady(self.per_s * factor)
 
 
@@ -104,7 +107,7 @@ class Ramp:
     over_s: float
 
     def when(self, count: Values) -> Values:
-        """See `Rate`."""
+        """Return the instants by which `count` arrivals are expected; infinite for those that never are."""
         slope = (self.to_per_s - self.from_per_s) / self.over_s
         on_the_way = (self.from_per_s + self.to_per_s) / 2 * self.over_s
         within = np.clip(count, 1e-300, on_the_way)
@@ -115,7 +118,7 @@ class Ramp:
         return at_s
 
     def scaled(self, factor: float) -> "Ramp":
-        """See `Rate`."""
+        """Return the rate multiplied by `factor`."""
         return replace(self, from_per_s=self.from_per_s * factor, to_per_s=self.to_per_s * factor)
 
 
@@ -127,7 +130,7 @@ class Steps:
     for_s: Values
 
     def when(self, count: Values) -> Values:
-        """See `Rate`."""
+        """Return the instants by which `count` arrivals are expected; infinite for those that never are."""
         counts = np.concatenate(([0.0], np.cumsum(self.per_s * self.for_s)))
         starts = np.concatenate(([0.0], np.cumsum(self.for_s)))[:-1]
         place = np.searchsorted(counts, count, side="right") - 1
@@ -138,7 +141,7 @@ class Steps:
         return np.where(over, np.inf, at_s)
 
     def scaled(self, factor: float) -> "Steps":
-        """See `Rate`."""
+        """Return the rate multiplied by `factor`."""
         return replace(self, per_s=self.per_s * factor)
 
 
@@ -153,7 +156,7 @@ class Diurnal:
     peak_at_s: float
 
     def when(self, count: Values) -> Values:
-        """See `Rate`."""
+        """Return the instants by which `count` arrivals are expected; infinite for those that never are."""
         swing = (self.peak_to_trough - 1) / (self.peak_to_trough + 1)
         phase = 2 * np.pi * np.linspace(0.0, 1.0, GRID + 1)
         ahead = 2 * np.pi * self.peak_at_s / self.period_s
@@ -163,12 +166,12 @@ class Diurnal:
         return at_s
 
     def scaled(self, factor: float) -> "Diurnal":
-        """See `Rate`."""
+        """Return the rate multiplied by `factor`."""
         return replace(self, mean_per_s=self.mean_per_s * factor)
 
 
 def arrivals(table: TomlTable) -> OpenLoop | Closed | None:
-    """What a table `arrivals` describes; None if requests come when a trace says."""
+    """Parse a table `arrivals`; None if requests come when a trace says."""
     kind = table.word("kind", KINDS)
     found = KINDS[kind](table)
     table.end()

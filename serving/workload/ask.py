@@ -49,8 +49,8 @@ class Ask(msgspec.Struct, frozen=True, array_like=True):
 
 
 def block_hashes(prompt: Sequence[Segment], block_tokens: int) -> list[int]:
-    """One hash of 63 bits for each whole block of a prompt, of all tokens up to the block's end, as
-    `scheduler.prefix_hash` has them of real tokens: prompts that begin alike have the first ones in common."""
+    """Return a hash of 63 bits for each whole block of a prompt, over all tokens up to its end, as
+    `scheduler.prefix_hash` does for real tokens: prompts that begin alike share the first ones."""
     hashes: list[int] = []
     before, start = 0, 0
     for segment in prompt:

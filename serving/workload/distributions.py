@@ -16,7 +16,7 @@ Sampler = Callable[[np.random.Generator, int], Values]
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """What `sample` draws, clipped to `low` and `high`."""
+    """Draws from `sample`, clipped to `low` and `high`."""
 
     sample: Sampler
     low: float = 0.0

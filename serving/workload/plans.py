@@ -17,7 +17,7 @@ LABELS = ("topics", "slo", "keys")
 
 
 class Turn(NamedTuple):
-    """What a user says and wants back in a turn, in tokens, `think_s` after the turn before has ended."""
+    """A user's turn: prompt and wanted output in tokens, `think_s` after the turn before has ended."""
 
     prompt: int
     output: int
@@ -55,7 +55,8 @@ class Columns(NamedTuple):
         return self.rows is None and len(self.turns) == len(self.prompt)
 
     def plans(self, max_tokens: int) -> Iterator[Plan]:
-        """One by one; `max_tokens` is the most that a session may come to, but for its first turn (0: any)."""
+        """Yield the plans one by one; `max_tokens` limits a session's total, except for its first turn (0: no
+        limit)."""
         flat = zip(self.prompt, self.output, self.think_s, strict=True)
         drawn = zip(*(draws.tolist() for draws in self.drawn), strict=True)
         rows = iter(self.rows or [])
@@ -114,7 +115,7 @@ def _traced(workload: Workload, seed: int) -> Iterator[tuple[Values, Columns]]:
 
 
 class _Rest:
-    """What is drawn for sessions and turns wherever their lengths come from."""
+    """Draws the parts of sessions and turns that do not depend on where their lengths come from."""
 
     def __init__(self, workload: Workload, seed: int) -> None:
         closed = None if isinstance(workload.arrivals, OpenLoop) or workload.arrivals is None else workload.arrivals

@@ -84,7 +84,7 @@ class Source:
                 return
 
     def _singly(self, at_s: Values, columns: Columns, labels: Sequence[list[str]]) -> Iterator[Ask]:
-        """What `_arriving` gives for sessions of one turn, fast."""
+        """Yield what `_arriving` yields for sessions of one turn, faster."""
         count = int(min(len(at_s), self._left))
         self._left -= count
         numbers = np.arange(columns.first, columns.first + count)
@@ -107,7 +107,7 @@ class Source:
                 return
 
     def _counted(self, plans: Iterator[Plan]) -> Iterator[Plan]:
-        """As many of them as there may be requests."""
+        """Yield plans until the number of requests is reached."""
         for plan in plans:
             if self._left < len(plan.turns):
                 plan = plan._replace(turns=plan.turns[: int(self._left)])
@@ -138,7 +138,7 @@ class Source:
 
     @property
     def _most_tokens(self) -> int:
-        """What is left for the turns of a session, of what it may have in all (0: any)."""
+        """Return the tokens left for a session's turns, of its limit (0: no limit)."""
         most, system = self._workload.sessions.max_tokens, self._workload.system
         return max(1, most - system.tokens) if most and system else most
 

@@ -16,7 +16,7 @@ class WorkloadError(UsageError):
 
 
 class AllowedNumber(NamedTuple):
-    """What a number may be, in words and as a test."""
+    """A check of a number, with the words that describe it."""
 
     words: str
     ok: Callable[[float], bool]
@@ -56,7 +56,7 @@ class TomlTable:
         return key in self.values
 
     def get(self, key: str, default: Any = None) -> Any:
-        """What the key has, whatever it is."""
+        """Return the key's value, of any kind."""
         self._known.append(key)
         return self.values.get(key, default)
 
@@ -79,7 +79,7 @@ class TomlTable:
         return float(value)
 
     def word(self, key: str, allowed: Collection[str], default: str | None = None) -> str:
-        """One of the words."""
+        """Return the key's value, one of the `allowed` words."""
         value = self.get(key, _NOTHING if default is None else default)
         if not isinstance(value, str) or value not in allowed:
             raise self.wrong(key, value, " or ".join(allowed))
@@ -114,7 +114,7 @@ class TomlTable:
         return type(self)(values, self.path, self.text, keys)
 
     def end(self) -> None:
-        """Nothing more will be asked for: what is left is a mistake."""
+        """Raise an error for keys that were never asked for."""
         for key in self.values:
             if key not in self._known:
                 place = f" in `{self._name()}`" if self._keys else ""

@@ -55,7 +55,7 @@ def said(request: Message, field: str) -> Any:
 
 
 async def answer(kind: type[M], call: Callable[[], Awaitable[dict[str, Any]]], context: Context) -> M:
-    """What a call of the admin's comes to, or why it was refused."""
+    """Return the answer to an admin call, or abort the call with its refusal."""
     try:
         return reply(kind, await call())
     except Refused as refused:

@@ -19,7 +19,7 @@ PING_EVERY_S = 60
 
 
 def channel_options(bounds: BoundOptions) -> list[tuple[str, int]]:
-    """What grpc itself bounds."""
+    """Return the options for bounds that grpc itself enforces."""
     return [
         # What is larger gets RESOURCE_EXHAUSTED before it fills the memory.
         ("grpc.max_receive_message_length", bounds.max_request_bytes),
@@ -102,7 +102,7 @@ class BoundedContext:
         return getattr(self._context, name)
 
     async def write(self, message: Any) -> None:
-        """As of the context. Raises `UnreadAnswer`."""
+        """Write a message. Raise `UnreadAnswer` if the client does not read."""
         try:
             async with asyncio.timeout(self._stall_s):
                 await self._context.write(message)

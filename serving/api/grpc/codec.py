@@ -62,7 +62,7 @@ def reply(kind: type[M], fields: dict[str, Any]) -> M:
 
 
 def event_json(event: str) -> dict[str, Any] | None:
-    """What one of vLLM's server-sent events holds; None for the one that ends the stream."""
+    """Parse one of vLLM's server-sent events; None for the one that ends the stream."""
     if event.startswith(DONE):
         return None
     fields: dict[str, Any] = _decode(event[len("data: ") :])

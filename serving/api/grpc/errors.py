@@ -63,7 +63,7 @@ class BadRequest(StatusRefusal):
         self.violations = violations
 
     def naming(self, request: dict[str, Any], prompt: str) -> "BadRequest":
-        """The same, with fields as `request` has them, where vLLM only describes them."""
+        """Return the error with fields named as in `request`, where vLLM only describes them."""
         named = {_in_request(field, what, request, prompt): what for field, what in self.violations.items()}
         return BadRequest(named, self.text)
 
@@ -122,7 +122,7 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _violations(error: ValidationError) -> dict[str, str]:
-    """What pydantic complains of, by field. Each type of a union does so: only what most of them say is kept."""
+    """Return pydantic's complaints by field. Each type of a union complains: keep what most of them say."""
     said: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for problem in error.errors(include_url=False, include_input=False):
         field = _path(problem["loc"])

@@ -1,4 +1,5 @@
-"""Whom gRPC lets in: by the metadata `authorization: Bearer <key>`, and the same rules as HTTP (`http_guard`)."""
+"""gRPC access guard: admits calls by the metadata `authorization: Bearer <key>`, and the rules of HTTP
+(`http_guard`)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -26,7 +27,7 @@ CLIENTS = {
 
 
 def need_of(method: str) -> Need:
-    """What it takes to call /SERVICE/METHOD."""
+    """Return the access that /SERVICE/METHOD needs."""
     service, _, name = method.removeprefix("/").rpartition("/")
     if service in PUBLIC:
         return Need.NOTHING

@@ -32,8 +32,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One of OpenAI's endpoints: vLLM's side of it, and the messages of ours. `put_text` puts text into a choice of a
-    chunk."""
+    """An OpenAI endpoint: vLLM's side of it, and our messages. `put_text` puts text into a choice of a chunk."""
 
     prompt: str
     request: Any

@@ -29,19 +29,19 @@ class EngineServicer(VllmEngineServicer):  # type: ignore[misc]
             yield response
 
     async def StartProfile(self, request: Any, context: Any) -> None:
-        """There is none."""
+        """Refuse: there is no profiler."""
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, NOT_A_GPU)
 
     async def StopProfile(self, request: Any, context: Any) -> None:
-        """There is none."""
+        """Refuse: there is no profiler."""
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, NOT_A_GPU)
 
     async def FlushCache(self, request: Any, context: Any) -> None:
-        """There is none of vLLM's."""
+        """Refuse: there is no cache of vLLM's."""
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, NOT_A_GPU)
 
     async def GetServerInfo(self, request: Any, context: Any) -> Any:
-        """What it is, and what it is doing, which upstream leaves out."""
+        """Return the server's identity and its load, which upstream leaves out."""
         info = await super().GetServerInfo(request, context)
         info.server_type = "vllm-grpc"
         info.active_requests = self.engine.get_num_unfinished_requests()

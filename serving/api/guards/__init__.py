@@ -1,1 +1,1 @@
-"""What stands before the application: who gets in, with what, and how much of it."""
+"""Guards before the HTTP application: access, sizes and counts of requests."""

@@ -49,7 +49,7 @@ def parse(body: bytes, most_values: int) -> Any:
 
 
 def count_objects(value: Any) -> int:
-    """How many objects it has, itself among them."""
+    """Return the number of objects in a JSON value, itself included."""
     count, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         count += sum(isinstance(each, dict) for each in level)

@@ -1,4 +1,4 @@
-"""What /v1/responses is sent, looked at item by item: each wrong one takes vLLM milliseconds, and it looks at all."""
+"""Checks the input of /v1/responses item by item: each wrong one costs vLLM milliseconds, and it looks at all."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Who begins next: one policy a file, by its name."""
+"""Batching policies, one a file: the order in which waiting requests begin."""

@@ -23,8 +23,8 @@ def requests_of(folder: Path, findings: Iterable[Finding], columns: Iterable[str
 
 
 def bins_of(folder: Path, finding: Finding, most: int) -> Columns:
-    """What the devices of a run did over time, in at most so many bins: where each begins (`start_s`), where the last
-    ends (`end_s`), what there was of devices (`device_s`), and sums as in `serving.study.timeline`."""
+    """Return a run's timeline in at most `most` bins: each bin's start (`start_s`), the last one's end (`end_s`),
+    device seconds (`device_s`), and sums as in `serving.study.timeline`."""
     names = ["start_s", "width_s", *COLUMNS]
     found = _read(folder / "timeline.parquet", [finding.point.key], names)
     fold = max(1, -(-len(found["start_s"]) // most))

@@ -31,8 +31,8 @@ SIZES: dict[str, Any] = {
 
 
 def drawn(name: str, title: str, height_in: float, draw: Callable[[Figure], None]) -> str:
-    """What `draw` puts on an empty figure, as SVG. `name` keeps what it defines apart from other drawings' own;
-    `title` is what it is for those who can't see it."""
+    """Return what `draw` puts on an empty figure, as SVG. `name` keeps its definitions apart from those of other
+    drawings; `title` describes it to those who can't see it."""
     with style(**SIZES, **{"svg.hashsalt": name}):
         figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
         draw(figure)

@@ -47,7 +47,7 @@ class Family(Metric):
 
 
 class _Labelled(Collector):
-    """What all have: a name, a text, and labels, which are written once for all."""
+    """A family's name, help text and labels, which are rendered once."""
 
     def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
         self.name, self.text, self.labels = name, text, tuple(labels)

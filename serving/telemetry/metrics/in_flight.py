@@ -7,7 +7,7 @@ from serving.flight import Flight
 
 
 class InFlight:
-    """All requests in flight, and how many of them each device has."""
+    """Keeps all requests in flight, and the number of them on each device."""
 
     def __init__(self) -> None:
         self._flights: dict[str, Flight] = {}

@@ -223,7 +223,7 @@ class RequestMetrics:
         return {self._labels[device]: float(load.waiting) for device, load in self.loads().items()}
 
     def _by_reason(self) -> dict[Labels, float]:
-        """Nothing is deferred here, but vLLM has that reason."""
+        """Return waiting requests by vLLM's reasons; none is ever deferred here."""
         capacity = {(*labels, "capacity"): count for labels, count in self._waiting().items()}
         return capacity | {(*labels, "deferred"): 0.0 for labels in self._labels.values()}
 

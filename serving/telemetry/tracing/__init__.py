@@ -1,1 +1,1 @@
-"""What can be seen of an emulation beside its metrics: traces, log lines, and the log of its steps."""
+"""Traces and log lines of requests, made from their stories."""

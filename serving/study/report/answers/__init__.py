@@ -1,5 +1,5 @@
-"""What a report says of a study's question: each has a sentence for what was asked, and its own way to show what was
-answered. What is the same for all of them is here."""
+"""Views of a study's answers: each question has its sentence and its own way to show the answers; here is their common
+base."""
 
 from typing import Any, NamedTuple
 
@@ -42,12 +42,12 @@ class AnswerView:
 
     @property
     def share(self) -> float:
-        """Of how many requests the targets are to be kept."""
+        """Return the share of requests that must meet the targets."""
         return self.study.targets.share
 
     @property
     def promise(self) -> str:
-        """What is to be kept, in words."""
+        """Return the targets in words."""
         if not self.study.has_targets:
             return "all requests count, as there are no targets"
         return f"{share(self.share)} of the requests {within(self.study.targets)}"
@@ -74,7 +74,7 @@ class AnswerView:
         return -max(kept, default=0.0), -max(at["attainment"] for at in combination.ats)
 
     def choose(self) -> list[Chosen]:
-        """Those that are shown, all at the same load if they have one in common."""
+        """Return the combinations to show, all at the same load if they have one in common."""
         return [Chosen(each, self._at(each, self._load())) for each in self.shown]
 
     def few(self, chosen: list[Chosen], most: int) -> list[Chosen]:
@@ -118,5 +118,5 @@ def within(targets: Targets) -> str:
 
 
 def varied(names: list[str]) -> str:
-    """What a study varies."""
+    """Return in words what a study varies."""
     return listed(short(name) for name in names)
