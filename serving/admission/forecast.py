@@ -108,7 +108,8 @@ class DeviceQueue:
         return plain_s + (entries - 1) * self._chunks_s(each) + self._chunks_s(each + prompt_tokens)
 
     def _wait(self, departures: int) -> tuple[float, float]:
-        """Steps until so many have left, and in how many of them others came in, each with a prompt.
+        """Return the steps until `departures` sequences have left, and in how many of these steps others come in, each
+        with a prompt.
 
         A place that was left at step `due` is taken, and left again every `length` steps, on average. So with the `m`
         soonest of those that decode now, `m + sum(steps - due) / length` have left after `steps`.

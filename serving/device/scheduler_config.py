@@ -1,4 +1,4 @@
-"""A scenario's scheduler, for a device: what it may take on, and by which policies."""
+"""Makes a device's scheduler configuration, limits and rules, from a scenario."""
 
 from serving.device.device_spec import DeviceLimits
 from serving.scenario.scenario import Scenario
@@ -17,7 +17,7 @@ def limits_of(scenario: Scenario, device_limits: DeviceLimits) -> Limits:
 
 
 def rules_of(scenario: Scenario, device_limits: DeviceLimits) -> SchedulerRules:
-    """The policies, with what they know of a device: how long a prompt takes."""
+    """Return the scheduler's rules, with the device's prefill times."""
     return SchedulerRules(
         batching=scenario.batching,
         prefill=scenario.prefill,

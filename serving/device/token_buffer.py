@@ -1,4 +1,4 @@
-"""The device's side of the tokens: what vLLM has made ahead, and what it owes."""
+"""Token buffer: a device's tokens that vLLM has made ahead, and the tokens that it still owes."""
 
 import threading
 from collections import deque
@@ -41,7 +41,7 @@ class TokenBuffer:
             self._buffers.pop(request_id, None)
 
     def push(self, chunks: list[Chunk]) -> list[Chunk]:
-        """Take in tokens, ignoring those that are here already; those that were owed, to be released at once."""
+        """Buffer chunks, ignoring known tokens; return the overdue ones, to be released at once."""
         with self._lock:
             overdue = [without_routes(chunk) for chunk in chunks if self._accept(chunk)]
             self._lock.notify_all()

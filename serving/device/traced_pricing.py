@@ -38,18 +38,18 @@ class Choices(Protocol):
         ...
 
     def emulate(self, trace: TracedDevice) -> None:
-        """The device is in another condition."""
+        """Follow a device whose condition has changed."""
         ...
 
 
 class Traced:
-    """Costs of a device whose cache holds actual experts, hit or missed by what the token model's routers choose.
+    """Prices steps of a device whose cache holds actual experts, hit or missed by the token model's routes.
 
-    Its state is what HB holds. So it lives with the device, and a device that is started anew finds HB cold.
+    Its state is the content of HB. So it lives with the device, and a device that is started anew finds HB cold.
     """
 
     def __init__(self, trace: TracedDevice, choices: Choices) -> None:
-        """Raise DeviceError as `check_trace` does."""
+        """Raise as `check_trace` does."""
         self._device, _ = check_trace(trace)
         self._choices = choices
         self._trace = trace
@@ -57,7 +57,7 @@ class Traced:
         self._then: tuple[TracedDevice, float] | None = None
 
     def emulate(self, trace: TracedDevice) -> None:
-        """Go on in another condition; HB holds what it held, as far as there is room."""
+        """Change to another condition; HB keeps what it holds, as far as there is room."""
         device, _ = check_trace(trace)
         device.cache = self._device.cache
         self._trace = trace
@@ -99,12 +99,13 @@ def _expecting(trace: TracedDevice) -> RooflineDevice:
 
 
 def _expected_s(plan: StepPlan, trace: TracedDevice, ext_bytes_per_s: float) -> float:
-    """Seconds that a step takes on a device whose cache is not traced."""
+    """Return the seconds that a step takes on a device whose cache is not traced."""
     return float(_expecting(trace).probe(plan, 1, ext_bytes_per_s).latency_s[0])
 
 
 def check_trace(trace: TracedDevice) -> tuple[TieredDevice, RouteFormat]:
-    """The device and the format of its routes. DeviceError where there is nothing to trace: no experts, no cache."""
+    """Return the device and the format of its routes. Raise DeviceError where nothing can be traced (no experts, no
+    cache), and UsageError for a token model without experts."""
     device = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
     trace_experts(device)
     assert isinstance(device, TieredDevice)  # others have been refused

@@ -56,7 +56,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self.engine_core.cancel(self.output_processor.abort_requests(ids, internal))
 
     async def abort_all(self) -> None:
-        """End every request, so that its client hears of it while there is still a connection."""
+        """End every request while there is still a connection to tell its client."""
         await self.abort(list(self.output_processor.request_states), internal=True)
 
     async def add_request(self, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
@@ -101,8 +101,8 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         return structured_outputs.followed(outputs) if structured else outputs
 
     def check_admission(self, n: int = 1, request_id: str | None = None) -> None:
-        """vLLM asks for one that it is about to add (`request_id`), and before it begins to answer: raises `Overflow`
-        or `Invalid` if there is no place, unless one was set aside for it."""
+        """Raise `Overflow` or `Invalid` if there is no place for `n` sequences, unless one was reserved for
+        `request_id`. vLLM calls this before it begins to answer, and for each request that it is about to add."""
         call = current_call()
         if request_id is None or call is None or not call.admitted:
             self.engine_core.check_places(n, self.get_num_unfinished_requests())

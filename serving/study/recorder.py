@@ -61,7 +61,7 @@ class Recorder(Listener):
         self._itl: Counter[int] = Counter()
 
     def ended(self, outcome: Outcome) -> None:
-        """A request has all its tokens, or none and a reason why."""
+        """Record a request that has all its tokens, or was refused."""
         request, refused = outcome.request, outcome.refused
         at_s, ttft_limit_s, tpot_limit_s = request.arrival_s, *self._targets.of(outcome)
         ttft_s, tpot_s = outcome.ttft_s, outcome.tpot_s
@@ -95,7 +95,7 @@ class Recorder(Listener):
             self._mode[record.device] = record.mode
 
     def lost(self, device: int, at_s: float) -> None:
-        """A device is gone: for ever, as far as is known."""
+        """Record that a device is lost, for ever as far as is known."""
         self._gone.append((device, at_s, NEVER))
 
     def back(self, device: int, at_s: float) -> None:
@@ -111,7 +111,8 @@ class Recorder(Listener):
         return self.last_s - sum(max(0.0, each) for each in gone_s)
 
     def itl_s(self, share: float) -> float:
-        """The time between tokens that so many of them stay within, to 1 %: that of the steps which gave them."""
+        """Return the inter-token latency that a `share` of tokens stay within, to 1 %; each step's length counts for
+        its tokens."""
         left = share * self._itl.total()
         for grain, count in sorted(self._itl.items()):
             left -= count

@@ -34,7 +34,7 @@ class Results:
 
     @property
     def failed(self) -> list[tuple[Point, str]]:
-        """Points that could not be made, each with a sentence that says why."""
+        """Points that failed, each with a sentence that says why."""
         return [(finding.point, finding.error) for finding in self.findings if finding.error]
 
     @property

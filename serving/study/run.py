@@ -81,7 +81,7 @@ def _static_w(scenario: Scenario) -> list[float]:
 
 
 def pack(run: Run) -> bytes:
-    """A run to be sent or kept."""
+    """Encode a run, to send or keep it."""
     return msgspec.msgpack.encode((run.summary, run.requests_file, run.bins))
 
 

@@ -101,7 +101,7 @@ class Conductor:
         self._waiting: dict[str, set[int]] = {}
 
     def conduct(self, inquiries: list[Inquiry], cores: int | None) -> list[Row]:
-        """The answers, in the order of the inquiries, of those that have one."""
+        """Run the inquiries; return the answers of those that have one, in their order."""
         self._inquiries, self._answers = inquiries, [None] * len(inquiries)
         self._open = set(range(len(inquiries)))
         self._asked, self._wants = [[] for _ in inquiries], [[] for _ in inquiries]
@@ -142,7 +142,7 @@ class Conductor:
         self._go_on(index)
 
     def _has(self, key: str, point: Point, index: int) -> bool:
-        """Tell whether a point is there; if it is not, it will be, and the inquiry is told."""
+        """Tell whether a point is made; otherwise queue it and note which inquiry waits for it."""
         if key not in self._known and key not in self._waiting and (run := self._store.get(key)) is not None:
             self._progress.kept += 1
             self._find(key, Finding(point, run.summary))

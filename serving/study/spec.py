@@ -33,7 +33,7 @@ class StudyTable(TomlTable):
 
 
 def load_study(path: Path, requests: int | None = None) -> Study:
-    """The study in a TOML file; with `requests` each of its runs has at most so many, to try it in small.
+    """Read a study from a TOML file; `requests` limits the requests of each run, to try it in small.
 
     Raises `StudyError`, `ScenarioError` or `WorkloadError`, which name file, line and key.
     """

@@ -58,8 +58,8 @@ PERCENTILES = {"ttft_s": (50, 90, 99), "tpot_s": (50, 90, 99), "e2e_s": (50, 99)
 
 
 def summary(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row:
-    """Figures of a run by name: latencies and attainment of the requests that are judged, the rest of all. `static_w`
-    is what each device draws when it has nothing to do."""
+    """Return a run's figures by name: latencies and attainment of the judged requests, the rest of all. `static_w` is
+    each device's static power, in watts."""
     return _of_requests(requests) | _of_steps(recorder, requests, static_w)
 
 

@@ -71,7 +71,7 @@ class Workers:
 
 
 def _make(point: Point) -> tuple[bytes, str]:
-    """Its run, or why there is none."""
+    """Run a point; return the packed run and "", or b"" and the error."""
     try:
         return pack(point.run()), ""
     except SENTENCES as error:

@@ -1,4 +1,4 @@
-"""Lines of a log in a file, whole and at once; where they can't be written any more the log ends, and nothing else."""
+"""Writes log lines to a file, each whole and at once; where writing fails the log ends, and nothing else."""
 
 import contextlib
 import errno
@@ -12,13 +12,13 @@ log = logging.getLogger("foreserve")
 
 
 def told_once(option: str, path: Path, error: OSError, rest: str = "") -> None:
-    """Say that a log ends here."""
+    """Log once that a log ends here."""
     why = error.strerror or str(error)
     log.error("%s %s cannot be written any more (%s): the log ends here%s.", option, path, why, rest)
 
 
 class LogFile:
-    """Unbuffered, so that whoever reads along sees what has been."""
+    """An unbuffered log file, so that a reader sees each line at once."""
 
     def __init__(self, path: Path, option: str) -> None:
         """Open the file. Raise `ScenarioError`, which names the `option` that asked for it, if that fails."""

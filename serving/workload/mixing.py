@@ -1,4 +1,4 @@
-"""Chance that follows from names and numbers: a generator for each aspect of a workload, and ids of what it makes."""
+"""Seeded chance: a generator for each aspect of a workload, and ids, from names and numbers."""
 
 from hashlib import blake2b
 from typing import Any

@@ -1,4 +1,4 @@
-"""Sessions as they are drawn, or read from a trace: in bulk, before it is known when they begin."""
+"""Plans of sessions, drawn or read from a trace in bulk, before their begins are known."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -51,7 +51,7 @@ class Columns(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Tell whether all that is to be known of each session are two lengths."""
+        """Tell whether each session is one turn, described by two lengths."""
         return self.rows is None and len(self.turns) == len(self.prompt)
 
     def plans(self, max_tokens: int) -> Iterator[Plan]:
@@ -67,7 +67,7 @@ class Columns(NamedTuple):
 
 
 def chunks(workload: Workload, seed: int) -> Iterator[tuple[Values, Columns]]:
-    """Chunks of sessions, and the instants at which they begin; in a closed loop, nobody knows those yet (NaN)."""
+    """Yield chunks of the instants at which sessions begin (NaN in a closed loop: not known yet) and their plans."""
     if workload.trace is not None:
         yield from _traced(workload, seed)
         return

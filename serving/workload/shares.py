@@ -43,8 +43,8 @@ NOBODY = Shares(("",), np.zeros(1), np.ones((1, 1)))
 
 
 def shares(table: TomlTable, key: str, allowed: Collection[str] | None = None) -> Shares:
-    """The shares at a key: a table of them by name, or a list of such tables, each with its `at_s`. They need not add
-    up to 1. `allowed` are the names that there are, if not all."""
+    """Parse the shares at a key: a table of them by name, or a list of such tables, each with its `at_s`. They need not
+    add up to 1. `allowed` are the valid names, if not all."""
     value = table.get(key)
     if value is None:
         return NOBODY

@@ -16,7 +16,7 @@ PER = ("workload", "topic", "key")
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A prompt of so many tokens with which requests begin, the same in the whole workload, a topic, or an API key."""
+    """A system prompt of `tokens` tokens, shared by the whole workload, a topic, or an API key."""
 
     tokens: int
     per: str

@@ -102,7 +102,7 @@ class TomlTable:
         return path
 
     def table(self, key: str) -> Self | None:
-        """The table below, if there is one."""
+        """Return the table at a key, or None."""
         value = self.get(key)
         if value is not None and not isinstance(value, dict):
             raise self.wrong(key, value, "a table")

@@ -14,8 +14,8 @@ SEED_BITS = 53
 
 
 def request_of(ask: Ask, classes: Mapping[str, SloClass], block_tokens: int) -> Request:
-    """The request, with what its SLO class promises and the hashes of its prompt's whole blocks (none if there are 0
-    `block_tokens`). Raises `WorkloadError` if there is no such class."""
+    """Return the request with its SLO class's targets and the hashes of its prompt's whole blocks (none if
+    `block_tokens` is 0). Raise `WorkloadError` for an unknown class."""
     slo = classes.get(ask.slo, None if ask.slo else NO_CLASS)
     if slo is None:
         allowed = ", ".join(classes) or "none"

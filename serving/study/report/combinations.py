@@ -49,7 +49,7 @@ class At:
 
     @property
     def load(self) -> tuple[tuple[str, Any], ...]:
-        """The settings that make it as heavy as it is."""
+        """The settings that determine the load."""
         return tuple((name, value) for name, value in self.settings.items() if name in LOADS)
 
     @property
@@ -60,7 +60,7 @@ class At:
 
 @dataclass(frozen=True)
 class Combination:
-    """Settings beside load and seed, what they are called, and what came of them at each load, from the lowest."""
+    """Settings without load and seed, their label, and the findings at each load, from the lowest."""
 
     settings: Settings
     label: str

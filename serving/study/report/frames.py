@@ -15,7 +15,7 @@ Columns = dict[str, Any]
 
 
 def requests_of(folder: Path, findings: Iterable[Finding], columns: Iterable[str]) -> Columns:
-    """Columns of the requests that are judged and were served, of these runs together."""
+    """Return columns of the served requests that are judged, of all these runs together."""
     names = [*columns, "judged", "refused"]
     found = _read(folder / "requests.parquet", [finding.point.key for finding in findings], names)
     counts = found["judged"] & (found["refused"] == "")

@@ -40,7 +40,7 @@ def modes_picture(teller: AnswerView, chosen: list[Chosen]) -> Picture | None:
 
 
 def experts_picture(teller: AnswerView, chosen: list[Chosen]) -> Picture | None:
-    """Batch and expert hits; None if nothing was run. Without experts there are no hits."""
+    """Draw batch sizes and expert hits (none without experts); None if nothing was run."""
     chosen = teller.few(chosen, MOST)
     if not chosen:
         return None
@@ -57,7 +57,7 @@ def experts_picture(teller: AnswerView, chosen: list[Chosen]) -> Picture | None:
 
 
 class _Lines:
-    """A panel of lines over time: what they are, and how they follow from a run's bins."""
+    """A panel of lines over time: its label, and how to compute the lines from a run's bins."""
 
     def __init__(self, label: str, of: Callable[[Columns], Any], share: bool) -> None:
         self.label, self.of, self.share = label, of, share

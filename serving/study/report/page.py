@@ -80,7 +80,7 @@ def _failed(results: Results) -> str:
 
 
 def _points(teller: AnswerView) -> str:
-    """A row each, by combination and load; those that failed at the end."""
+    """Return a table of points as HTML, by combination and load; failed ones at the end."""
     made = [finding for each in teller.combinations for at in each.ats for finding in at.findings]
     failed = [finding for finding in teller.results.findings if finding.error]
     rows = [point_row(finding) for finding in [*made, *failed][:MOST_ROWS]]

@@ -56,7 +56,7 @@ def words(name: str) -> str:
 
 
 def less_is_better(name: str) -> bool:
-    """Tell whether it is one to be kept low."""
+    """Tell whether a figure should be low."""
     return name.startswith(LESS_IS_BETTER) or name.endswith("j_per_token")
 
 

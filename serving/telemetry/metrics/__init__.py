@@ -125,6 +125,6 @@ class Metrics(Observer):
             self.on_idle(device)
 
     def on_idle(self, device: int) -> None:
-        """A device has nothing left to do."""
+        """Record that a device has nothing left to do."""
         self.requests.on_idle(device)
         self.devices.on_idle(device)

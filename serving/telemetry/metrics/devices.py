@@ -28,7 +28,7 @@ def _device_of(spec: DeviceSpec) -> RooflineDevice:
 
 
 class DeviceMetrics:
-    """Made of what becomes of devices, and of the last step of each."""
+    """Metrics of devices, made from their changes of state and the last step of each."""
 
     def __init__(self, registry: CollectorRegistry, now: Callable[[], float], in_flight: InFlight) -> None:
         """`now`: the emulated instant."""
@@ -92,7 +92,7 @@ class DeviceMetrics:
         )
 
     def on_change(self, node: Node) -> None:
-        """A device has joined, or is in another state or condition."""
+        """Record that a device has joined, or has changed its state or condition."""
         device, name = _device_of(node.spec), str(node.index)
         if node.index not in self.models:
             self._begin(name)
@@ -114,7 +114,7 @@ class DeviceMetrics:
             self.on_idle(node.index)
 
     def _begin(self, name: str) -> None:
-        """Series of a device, from the start: a rate over a counter that appears with its first event misses it."""
+        """Create a device's series at the start: a rate misses a counter's first event otherwise."""
         for actor in (TOKEN_SOURCE, f"device {name}"):
             self.restarts.values[(actor,)] += 0
         for receiver in (*OF_ALL, *(f"{part} {name}" for part in OF_A_DEVICE)):
@@ -124,7 +124,7 @@ class DeviceMetrics:
             self.fault_active.values[(name, kind)] += 0
 
     def on_step(self, record: StepRecord) -> None:
-        """A device made a step. The last one of a device that drained is told of when it is gone."""
+        """Record a step. A drained device's last step is reported after it is gone."""
         if record.device not in self.models:
             return
         self._last[record.device] = record
@@ -132,7 +132,7 @@ class DeviceMetrics:
         self._windows[record.device].add(record)
 
     def on_idle(self, device: int) -> None:
-        """A device has nothing left to do."""
+        """Record that a device has nothing left to do."""
         self._last.pop(device, None)
 
     def on_fault(self, device: int, kind: str, begins: bool) -> None:
@@ -159,11 +159,11 @@ class DeviceMetrics:
         return self._windows[index].power_w(self._until_s(index), self.models[index].static_w)
 
     def busy_share(self, index: int) -> float:
-        """Share of the last emulated second in which a device worked."""
+        """Return the share of the last emulated second in which a device worked."""
         return self._windows[index].busy_share(self._until_s(index))
 
     def ext_share(self, index: int) -> float:
-        """Share of its external bandwidth that a device used in the last emulated second."""
+        """Return the share of its external bandwidth that a device used in the last emulated second."""
         return self._windows[index].ext_bytes_per_s(self._until_s(index)) / self.models[index].ext.bytes_per_s
 
     def used_bytes(self, index: int) -> dict[tuple[str, str], float]:

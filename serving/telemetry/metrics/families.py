@@ -153,7 +153,7 @@ class Tallies(_Labelled):
         registry.register(self)
 
     def of(self, labels: Labels) -> Tally:
-        """The tally of some labels; from now on there is one."""
+        """Return the tally of some labels; create it if there is none."""
         tally = self.values.get(labels)
         if tally is None:
             tally = self.values[labels] = Tally(self._bounds)

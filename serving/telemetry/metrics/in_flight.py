@@ -24,13 +24,13 @@ class InFlight:
         return self._counts[device]
 
     def put(self, flight: Flight) -> None:
-        """A request has begun, or goes on elsewhere: on the device that its flight now names."""
+        """Count a request on the device that its flight names; it has begun, or continues there."""
         self.remove(flight)
         self._flights[flight.request.id] = flight
         self._device[flight.request.id] = flight.device
         self._counts[flight.device] += 1
 
     def remove(self, flight: Flight) -> None:
-        """A request has ended; one that never began is no matter."""
+        """Remove a request that ended; ignore one that never began."""
         if self._flights.pop(flight.request.id, None) is not None:
             self._counts[self._device.pop(flight.request.id)] -= 1

@@ -105,7 +105,7 @@ class RequestMetrics:
         self.iteration_tokens = self._tallies("iteration_tokens_total", histogram_buckets("iteration_tokens"))
 
     def begin(self, device: int) -> None:
-        """Series of a device, from the start: a rate over a counter that appears with its first event misses it."""
+        """Create a device's series at the start: a rate misses a counter's first event otherwise."""
         labels = self._labels[device] = (self._model, str(device))
         for total in (*self.counted.values(), self.prompt_tokens, self.prompt_cached, self.generation_tokens):
             total.values[labels] += 0
@@ -189,8 +189,8 @@ class RequestMetrics:
             self._count_positions(labels, record.accepted_by)
 
     def _count_prompt(self, labels: Labels, tokens: int) -> None:
-        """A prompt is done. Steps say how much of all prompts that began in them was cached: those that are done first
-        take it, so that the sources add up to the prompts."""
+        """Count a finished prompt. Steps report how much of all prompts that began in them was cached: the prompts done
+        first take it, so that the sources add up."""
         cached = min(tokens, self._cached[labels])
         self._cached[labels] -= cached
         self.prompt_tokens.values[labels] += tokens
@@ -207,13 +207,13 @@ class RequestMetrics:
             self.accepted_at.values[(*labels, str(position))] += left
 
     def on_idle(self, device: int) -> None:
-        """A device has nothing left to do."""
+        """Record that a device has nothing left to do."""
         labels = self._labels[device]
         self._last.pop(device, None)
         self.kv_usage.values[labels] = 0
 
     def on_rejection(self, reason: Reason) -> None:
-        """A request was turned away."""
+        """Count a refused request."""
         self.rejections.values[(self._model, reason)] += 1
 
     def _running(self) -> dict[Labels, float]:

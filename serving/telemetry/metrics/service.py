@@ -76,11 +76,12 @@ class ServiceMetrics:
         self._begin(NO_CLASS, SloClass(NO_CLASS))
 
     def on_begin(self, flight: Flight) -> None:
-        """A request was taken on."""
+        """Record an admitted request."""
         self.texts.values[(TEXTS[flight.recorded is not None],)] += 1
 
     def on_finish(self, flight: Flight, reason: str) -> None:
-        """A request ended. One whose client went away says nothing; one that failed has missed what it was promised."""
+        """Record a request's end. One whose client left counts as neither met nor missed; a failed one has missed its
+        promise."""
         if reason == "abort":
             return
         slo, missed = class_of(flight), missed_by(flight)
@@ -93,7 +94,7 @@ class ServiceMetrics:
             self.recent.append((flight.ttft_s, flight.tpot_s))
 
     def names(self) -> list[str]:
-        """The classes that requests are counted by, without those that nobody ever was in."""
+        """The SLO classes with series: all but those that no request was ever in."""
         used = {labels[0] for labels in (*self.requests.values, *self.rejections.values)}
         return [name for name in self._classes if name in used]
 
@@ -102,7 +103,7 @@ class ServiceMetrics:
         self.rejections.values[(slo or NO_CLASS, reason)] += 1
 
     def _begin(self, name: str, slo: SloClass) -> None:
-        """Series of a class, from the start: a rate over a counter that appears with its first event misses it."""
+        """Create a class's series at the start: a rate misses a counter's first event otherwise."""
         for met in (MET, MISSED):
             self.requests.values[(name, NO_TOPIC, met)] += 0
             self.tokens.values[(name, met)] += 0
@@ -117,7 +118,7 @@ class ServiceMetrics:
         return (flight for flight in self._in_flight.flights if flight.started_s is None)
 
     def waiting_now(self) -> dict[Labels, float]:
-        """Requests that have not begun, by device, topic and class."""
+        """Return the waiting requests by device, topic and class."""
         counts: Counter[Labels] = Counter(
             (str(f.device), f.request.topic or NO_TOPIC, class_of(f)) for f in self._waiting()
         )

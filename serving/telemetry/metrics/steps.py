@@ -64,7 +64,7 @@ class StepMetrics:
         self._mode: dict[int, str] = {}
 
     def begin(self, device: int) -> None:
-        """Series of a device, from the start."""
+        """Create a device's series at the start."""
         one = (str(device),)
         for total in (self.underruns, self.slips, self.unrouted, self.tokens, self.recorded, self.busy, self.swaps):
             total.values[one] += 0
@@ -104,7 +104,7 @@ class StepMetrics:
             self._switch(device, record)
 
     def on_delivery(self, device: int, delay_s: float) -> None:
-        """A release was written to its clients' streams, `delay_s` real seconds after its instant."""
+        """Record that a release was written to its clients' streams, `delay_s` real seconds after its instant."""
         self.delivery.of((str(device),)).observe(max(0.0, delay_s))
 
     def _count_stages(self, device: str, record: StepRecord) -> None:

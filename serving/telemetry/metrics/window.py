@@ -18,7 +18,7 @@ class Window:
         self.ended_s = 0.0
 
     def add(self, record: StepRecord) -> None:
-        """A step was made."""
+        """Add a step."""
         self.ended_s = record.start_s + record.latency_s
         self._steps.append((self.ended_s, record.latency_s, sum(record.energy_j), record.traffic_bytes[1]))
         self._sum(*self._steps[-1][1:], sign=1)
@@ -31,7 +31,7 @@ class Window:
         return (self._joules + idle_w * max(0.0, span_s - self._busy_s)) / span_s if span_s else idle_w
 
     def busy_share(self, until_s: float) -> float:
-        """Share of the time in which it worked."""
+        """Return the share of the window before `until_s` in which the device worked."""
         span_s = self._span_s(until_s)
         return min(1.0, self._busy_s / span_s) if span_s else 0.0
 

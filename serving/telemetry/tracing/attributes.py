@@ -60,7 +60,7 @@ def _targets(request: Request) -> dict[str, Value]:
 
 
 def _prompts(story: Story) -> dict[str, int]:
-    """Tokens of each prompt of a call: several texts may have been asked for to one of them."""
+    """Return the tokens of each prompt of a call; several texts may share one prompt."""
     flights: list[Any] = [course.flight for course in story.courses]
     return {str(flight.core_request.external_req_id): flight.request.prompt_tokens for flight in flights}
 

@@ -1,4 +1,4 @@
-"""Makes OpenTelemetry's spans of a story, and hands them to whoever sends them."""
+"""Makes OpenTelemetry spans of a story, and hands them to the exporter."""
 
 from collections.abc import Mapping
 

@@ -1,7 +1,6 @@
-"""The spans of a story, as plain data: what they are called, and where they lie.
+"""The spans of a story as plain data: names, begins and ends.
 
-Instants and seconds are emulated, like what `/metrics` says; the exporter puts the instants where they lay in real
-time.
+Instants and seconds are emulated, as in `/metrics`; the exporter converts the instants into real time.
 """
 
 from collections.abc import Iterator, Mapping

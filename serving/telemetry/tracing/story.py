@@ -143,6 +143,6 @@ class Story:
 
     @property
     def over_s(self) -> float:
-        """The instant at which its answer was complete, as it is."""
+        """The instant at which the answer was complete."""
         assert self.ended_s is not None
         return self.ended_s

@@ -62,7 +62,7 @@ def reader(table: TomlTable) -> TraceReader:
 
 
 def _guess(path: Path) -> str:
-    """The format, by the file's name and by what it begins with."""
+    """Guess the format by the file's name and its beginning."""
     if path.suffix == ".parquet":
         return "parquet"
     try:

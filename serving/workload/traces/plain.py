@@ -1,5 +1,5 @@
-"""Traces of one's own, as CSV, JSONL or Parquet with columns of these names: `prompt_tokens` and `output_tokens`, and
-where there are any `arrival_s`, `topic`, `slo`, `key`, and (not in CSV) `hash_ids`."""
+"""Traces of a user's own, as CSV, JSONL or Parquet with the columns `prompt_tokens` and `output_tokens`, and optionally
+`arrival_s`, `topic`, `slo`, `key`, and (not in CSV) `hash_ids`."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -52,7 +52,7 @@ def tokens(value: Any, name: str, path: Path, line: int) -> int:
 
 
 def seconds(value: Any, name: str, path: Path, line: int, unit_s: float = 1.0) -> float:
-    """An instant, of a unit of so many seconds."""
+    """Parse an instant in units of `unit_s` seconds; return seconds. Raise `WorkloadError`."""
     try:
         found = float(value) * unit_s
         if not abs(found) < float("inf") or isinstance(value, bool):
@@ -63,10 +63,8 @@ def seconds(value: Any, name: str, path: Path, line: int, unit_s: float = 1.0) -
 
 
 def csv_rows(path: Path, wanted: Mapping[str, Sequence[str]], needed: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file: the line, and the fields in the order of `wanted`, "" for those that it lacks.
-
-    `wanted` has the names that each column goes by; how they are written (capitals, spaces, underscores) is no matter.
-    """
+    """Yield the line number and the fields of each row of a CSV file, in the order of `wanted`, "" for missing ones.
+    `wanted` lists the names of each column; capitals, spaces and underscores are ignored."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file)

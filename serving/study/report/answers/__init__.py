@@ -20,8 +20,8 @@ class Chosen(NamedTuple):
 
 
 class AnswerView:
-    """Tells of a study. `combinations` are all that were tried, `shown` those that have a look of their own,
-    `others` those that there was no room for."""
+    """The view of a study's answers. `combinations` are all that were tried, `shown` those with a look of their own,
+    `others` the rest."""
 
     def __init__(self, results: Results, combinations: list[Combination]) -> None:
         self.results, self.study = results, results.study
@@ -78,7 +78,7 @@ class AnswerView:
         return [Chosen(each, self._at(each, self._load())) for each in self.shown]
 
     def few(self, chosen: list[Chosen], most: int) -> list[Chosen]:
-        """The best of them, where there is room for so many."""
+        """Return the best `most` of the chosen combinations."""
         best = sorted(chosen, key=lambda each: self.rank(each.combination))[:most]
         return [each for each in chosen if any(each is one for one in best)]
 

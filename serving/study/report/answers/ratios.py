@@ -1,4 +1,4 @@
-"""The picture of a comparison: each figure of each variant as so many times the baseline's, in each place."""
+"""The picture of a comparison: each variant's figures as multiples of the baseline's, at each place."""
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
