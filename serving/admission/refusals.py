@@ -39,6 +39,3 @@ class InvalidOption(Exception):
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(f"`{field}` {sentence}")
         self.field = field
-
-
-BadWish = InvalidOption  # the name that `serving.edge.engine_core` still imports

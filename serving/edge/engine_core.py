@@ -13,7 +13,7 @@ from vllm.sampling_params import SamplingParams
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core_client import EngineCoreClient
 
-from serving.admission.refusals import BadWish, Refusal
+from serving.admission.refusals import InvalidOption, Refusal
 from serving.admission.reservations import UNASKED, Admission, Reservation
 from serving.admission.rules import AdmissionRequest
 from serving.call import Call, arrival_s, current_call
@@ -148,7 +148,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             call.body = {"priority": priority, **call.body}
         try:
             admitted = self._admission.admit(call, id, asked, extra_args or {}, in_flight)
-        except BadWish as error:
+        except InvalidOption as error:
             raise Invalid.of(error) from None
         if isinstance(admitted, Refusal):
             raise self._refused(admitted)
