@@ -7,12 +7,12 @@ from typing import Any
 import ray
 
 from serving.cluster.actor_process import this_node
-from serving.cluster.scheduler_desk import SchedulerDesk
+from serving.cluster.desks.scheduler import SchedulerDesk
+from serving.cluster.desks.tier import TierDesk
 from serving.cluster.streams.rpc import RpcServer
 from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Drops
 from serving.cluster.supervision.heartbeat import Heartbeat
-from serving.cluster.tier_desk import TierDesk
 from serving.device.device_models import DeviceModels
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.process.process_priority import become_urgent

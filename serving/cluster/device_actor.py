@@ -11,7 +11,7 @@ from device_model.step import StepPlan
 from serving.clock import WallClock
 from serving.cluster.actor_process import this_node
 from serving.cluster.actor_proxies import REPORT_S, Leasing, ProgressReports, ReleaseSink, RemoteModel, RemotePlanner
-from serving.cluster.device_desk import DeviceDesk
+from serving.cluster.desks.device import DeviceDesk
 from serving.cluster.streams.rpc import RpcClient, RpcServer
 from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Drops

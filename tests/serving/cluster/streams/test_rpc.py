@@ -13,14 +13,14 @@ import pytest
 
 from device_model.step import StepCosts, StepPlan
 from serving.cluster.actor_proxies import Leasing, RemoteModel, RemotePlanner
+from serving.cluster.desks.scheduler import SchedulerDesk
+from serving.cluster.desks.tier import TierDesk
 from serving.cluster.device_calls import DeviceCalls
-from serving.cluster.scheduler_desk import SchedulerDesk
 from serving.cluster.streams import rpc, sockets
 from serving.cluster.streams.async_rpc import AsyncRpcClient
 from serving.cluster.streams.rpc import RpcClient, RpcError, RpcServer
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.backoff import Forgotten
-from serving.cluster.tier_desk import TierDesk
 from serving.device.device_models import DeviceModels
 from serving.device.device_spec import DeviceSpec
 from serving.policies.step_options import PLAIN, StepOption
