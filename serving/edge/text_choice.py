@@ -43,7 +43,8 @@ class TextChoice(Observer):
         step times, if it has reported one."""
         call = current_call()
         if call is None:
-            return False
+            # Of a front end in another process: whether it needs the model (tools, echo) is known there alone.
+            return self._text == RECORDED_TEXT and self._answers is not None and not needs_model(params)
         if call.recorded is None:
             may_be = self._answers is not None and not call.needs_model and not needs_model(params)
             # What is chosen without chance is the same each time: text of two sources would not be.
