@@ -23,7 +23,8 @@ log = logging.getLogger("foreserve")
 
 LOOK_S = 2.0
 # Whoever does not answer for so long and is stopped (SIGSTOP, a debugger) is not waited for.
-STOPPED_S = 4.0
+# Two looks without an answer, and not three.
+STOPPED_S = 3.0
 # Whoever does not answer for so long, and has not had the processor meanwhile, never will.
 SILENT_S = 8.0
 # The same of one that computes, or whose process can't be looked at; and of one that has never answered yet.

@@ -14,9 +14,9 @@ class PoolPlan(NamedTuple):
 
     Hotness is the one-hot routing that the router wanted, summed over the tokens of all sequences that share a pool. It
     begins with the prompts' and goes on with the draft tokens'; the pool stays as it is within a draft phase. The paper
-    accumulates "across preceding draft steps" and also says "from the current draft phase". The default is the latter,
-    as in `experts.draft_pools`: with a `memory` near 0 the latest phase decides, and earlier ones only among experts
-    that it used alike. With 1 all phases count.
+    accumulates "across preceding draft steps" and also says "from the current draft phase". The default is the latter:
+    with a `memory` near 0 the latest phase decides, and earlier ones only among experts that it used alike. With 1 all
+    phases count.
     """
 
     share: float  # of the experts
