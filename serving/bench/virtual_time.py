@@ -48,10 +48,10 @@ class Counts(Listener):
     def __init__(self) -> None:
         self.steps = self.requests = 0
 
-    def stepped(self, record: StepRecord) -> None:
+    def on_step(self, record: StepRecord) -> None:
         self.steps += record.steps
 
-    def ended(self, outcome: Outcome) -> None:
+    def on_finish(self, flight: Outcome) -> None:
         self.requests += 1
 
 

@@ -8,7 +8,7 @@ from device_model.condition import Condition
 from device_model.specs.spec import DeviceError
 from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
-from serving.cluster.observer import Observer, Refuse
+from serving.cluster.observer import EdgeObserver, Refuse
 from serving.cluster.recovery import Recovery
 from serving.cluster.streams.sockets import Address
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
@@ -31,7 +31,7 @@ class Devices:
         nodes: list[Node],
         router: Router,
         flights: dict[str, Flight],
-        observer: Observer,
+        observer: EdgeObserver,
         refuse: Refuse,
     ) -> None:
         self.nodes = {node.index: node for node in nodes}

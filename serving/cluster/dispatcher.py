@@ -10,7 +10,7 @@ from serving.clock import WallClock
 from serving.cluster.cluster import Cluster
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node
-from serving.cluster.observer import Observer, Refuse
+from serving.cluster.observer import EdgeObserver, Refuse
 from serving.cluster.recovery import GONE
 from serving.cluster.streams.stream import Inbox
 from serving.flight import Flight, unseen
@@ -35,7 +35,7 @@ class Dispatcher:
     """Owns the flights, by request id. `deliver(release, news)` gets what clients have not seen yet, and `fail` those
     that nobody can serve, with a sentence for their clients."""
 
-    def __init__(self, emulation: Emulation, observer: Observer, deliver: Deliver, fail: Refuse) -> None:
+    def __init__(self, emulation: Emulation, observer: EdgeObserver, deliver: Deliver, fail: Refuse) -> None:
         cluster, nodes, self._inbox = emulation
         self.flights: dict[str, Flight] = {}
         self.clock = WallClock(*cluster.clock)

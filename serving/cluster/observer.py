@@ -7,6 +7,7 @@ from serving.admission.refusals import Reason
 from serving.call import Call
 from serving.cluster.node import Node
 from serving.flight import Flight
+from serving.observer import Observer
 from serving.types import Chunk, Dropped, Release, StepRecord
 
 Refuse = Callable[[Flight, str], None]
@@ -15,17 +16,14 @@ Refuse = Callable[[Flight, str], None]
 log = logging.getLogger("foreserve")
 
 
-class Observer:
-    """Hears of everything and does nothing about it; made to be extended. Called in the edge's event loop."""
+class EdgeObserver(Observer[Flight]):
+    """Hears of all that happens at the edge, in its event loop."""
 
     def on_begin(self, flight: Flight) -> None:
         """A request is about to be sent to its device."""
 
     def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         """A device has released tokens; `news` are those that clients have not seen, and their flights do not know."""
-
-    def on_step(self, record: StepRecord) -> None:
-        """A device has made a step, and all that came out of it has been told."""
 
     def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
         """A request has got so many of those tokens, `gap_s` after the ones before them (None: its first)."""
@@ -35,9 +33,6 @@ class Observer:
 
     def on_move(self, flight: Flight) -> None:
         """A request goes on elsewhere: on the device that its flight now names."""
-
-    def on_finish(self, flight: Flight) -> None:
-        """A request has ended, for the reason that its flight now names."""
 
     def on_answer(self, call: Call) -> None:
         """A call was answered, or broken off; its requests may have a moment to live."""
@@ -58,13 +53,13 @@ class Observer:
         """Messages to `edge`, or `device 0`, could not be read."""
 
 
-class Broadcast(Observer):
+class Broadcast(EdgeObserver):
     """Tells several observers, each apart: one that fails is no reason to keep tokens from a client. Those that are
     `quiet` hear nothing until they are to `listen`."""
 
-    def __init__(self, observers: Sequence[Observer], quiet: bool = False) -> None:
+    def __init__(self, observers: Sequence[EdgeObserver], quiet: bool = False) -> None:
         self._all = tuple(observers)
-        self._there: tuple[Observer, ...] = () if quiet else self._all
+        self._there: tuple[EdgeObserver, ...] = () if quiet else self._all
 
     def listen(self) -> None:
         """Tell them from now on."""
@@ -109,7 +104,7 @@ class Broadcast(Observer):
     def on_dropped(self, receiver: str, dropped: Dropped) -> None:
         self._tell(lambda observer: observer.on_dropped(receiver, dropped))
 
-    def _tell(self, tell: Callable[[Observer], None]) -> None:
+    def _tell(self, tell: Callable[[EdgeObserver], None]) -> None:
         for observer in self._there:
             try:
                 tell(observer)

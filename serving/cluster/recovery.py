@@ -11,7 +11,7 @@ from ray.exceptions import RayError
 
 from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
-from serving.cluster.observer import Observer, Refuse
+from serving.cluster.observer import EdgeObserver, Refuse
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.backoff import RETRY_S, cause_of_deaths, from_outside, given_up, summary
 from serving.flight import Flight
@@ -46,7 +46,7 @@ class Recovery:
         nodes: dict[int, Node],
         router: Router,
         flights: dict[str, Flight],
-        observer: Observer,
+        observer: EdgeObserver,
         refuse: Refuse,
     ) -> None:
         self.addresses: dict[int, Address] = {}

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import ray
 from ray.exceptions import RayError
 
-from serving.cluster.observer import Observer, Refuse
+from serving.cluster.observer import EdgeObserver, Refuse
 from serving.cluster.recorded_source import RecordedSource
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.backoff import Backoff, cause_of_deaths, from_outside, given_up, summary
@@ -60,7 +60,7 @@ class SourceManager:
         self.cost: tuple[float, float] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, places: Places, flights: dict[str, Flight], observer: Observer, refuse: Refuse) -> None:
+    def start(self, places: Places, flights: dict[str, Flight], observer: EdgeObserver, refuse: Refuse) -> None:
         """Run the source from now on; its addresses have been wired. `refuse` gets requests that nobody can serve."""
         self._places, self._flights, self._observer, self._refuse = places, flights, observer, refuse
         self._stand_by()

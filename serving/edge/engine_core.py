@@ -19,7 +19,7 @@ from serving.admission.rules import AdmissionRequest
 from serving.call import Call, arrival_s, current_call
 from serving.cluster.dispatcher import Dispatcher, Emulation
 from serving.cluster.fault_injector import Injector
-from serving.cluster.observer import Broadcast, Observer
+from serving.cluster.observer import Broadcast, EdgeObserver
 from serving.edge.intake import Intake
 from serving.edge.judge import Follower
 from serving.edge.output_queue import OutputQueue
@@ -45,7 +45,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self,
         emulation: Emulation,
         admission: Admission,
-        observers: Sequence[Observer],
+        observers: Sequence[EdgeObserver],
         answers: Answers | None = None,
         topics: "PromptTopics | None" = None,
     ) -> None:

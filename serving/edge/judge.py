@@ -10,7 +10,7 @@ from serving.admission.rules import AdmissionRules
 from serving.clock import WallClock
 from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
-from serving.cluster.observer import Observer
+from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
@@ -29,7 +29,7 @@ def admission_of(scenario: Scenario, keys: Sequence[bytes], clock: WallClock) ->
     )
 
 
-class Follower(Observer):
+class Follower(EdgeObserver):
     """Reports admitted requests to the admission, and device events to its forecast."""
 
     def __init__(self, admission: Admission, cluster: Cluster) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from serving.clock import WallClock
 from serving.cluster.node import Node
-from serving.cluster.observer import Observer
+from serving.cluster.observer import EdgeObserver
 from serving.process.logs import FORMATS, LEVELS, start_logging
 from serving.telemetry.flight_log import FlightLog
 from serving.telemetry.step_log import StepLog
@@ -55,13 +55,13 @@ class ObservationOptions:
     log_requests: bool = False
     flight_log: FlightLog | None = None
 
-    def observers(self, nodes: Iterable[Node], clock: WallClock, model: str) -> list[Observer]:
+    def observers(self, nodes: Iterable[Node], clock: WallClock, model: str) -> list[EdgeObserver]:
         """Return the observers of devices and of requests for the model named `model`."""
         from serving.telemetry.tracing.device_log import DeviceLog
         from serving.telemetry.tracing.request_log import log_request
         from serving.telemetry.tracing.stories import Stories
 
-        observers: list[Observer] = [DeviceLog(nodes)]
+        observers: list[EdgeObserver] = [DeviceLog(nodes)]
         observers += [log for log in (self.step_log, self.flight_log) if log is not None]
         tell: list[Tell] = []
         if self.otlp is not None:

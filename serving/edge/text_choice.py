@@ -7,7 +7,7 @@ from typing import Any
 from vllm import SamplingParams
 
 from serving.call import current_call
-from serving.cluster.observer import Observer
+from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
 from serving.recordings.answers import AnswerLimits, Answers
 from serving.recordings.source_load import SourceLoad
@@ -30,7 +30,7 @@ NEUTRAL = {
 }
 
 
-class TextChoice(Observer):
+class TextChoice(EdgeObserver):
     """Chooses for each call at its admission, by the source's number of streams and whether it keeps up."""
 
     def __init__(self, text: str, answers: Answers | None, load: SourceLoad) -> None:

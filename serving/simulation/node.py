@@ -13,6 +13,7 @@ from serving.device.engine import Engine, ExternalTier
 from serving.device.pending_steps import PendingSteps
 from serving.device.pricing import Pricer
 from serving.device.token_counter import TokenCounter
+from serving.observer import Observer
 from serving.scheduler.config import Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
 from serving.types import NEVER, Chunk, Release, Request, StepRecord
@@ -75,23 +76,16 @@ class Outcome:
         return not self.refused and self.ttft_s <= self.request.ttft_s and self.tpot_s <= self.request.tpot_s
 
 
-class Listener:
-    """Receives steps and requests as a run makes them, so that none need be kept. Subclass it; its methods do nothing.
+class Listener(Observer[Outcome]):
+    """Observes a run in virtual time, so that nothing of it need be kept. Subclass it; its methods do nothing.
 
-    Each device reports steps in order, and requests in order of their ends; devices take turns, so one may report an
-    instant a little before the last one of another.
+    Devices take turns, so one may report an instant a little before the last one of another.
     """
 
-    def stepped(self, record: StepRecord) -> None:
-        """Called after a device made a step, or several equal ones at once."""
-
-    def ended(self, outcome: Outcome) -> None:
-        """Called when a request has all its tokens, or was refused."""
-
-    def lost(self, device: int, at_s: float) -> None:
+    def on_lost(self, device: int, at_s: float) -> None:
         """Called when a device is lost."""
 
-    def back(self, device: int, at_s: float) -> None:
+    def on_back(self, device: int, at_s: float) -> None:
         """Called when a lost device returns."""
 
 
@@ -255,7 +249,7 @@ class VirtualNode:
             self._note_edge(chunk, ends_s)
         self._on_release(release)
         if release.record is not None:
-            (self._listener.stepped if self._listener else self.records.append)(release.record)
+            (self._listener.on_step if self._listener else self.records.append)(release.record)
 
     def _note_edge(self, chunk: Chunk, ends_s: list[float]) -> None:
         """Record the first or last token of a request."""
@@ -268,5 +262,5 @@ class VirtualNode:
             self._left -= 1
             del self.outcomes[chunk.request_id]
             if self._listener:
-                self._listener.ended(outcome)
+                self._listener.on_finish(outcome)
             self._on_end(outcome.last_s, outcome.request)

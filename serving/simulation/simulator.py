@@ -96,7 +96,7 @@ class Simulator:
         if reason := self._edge.refusal(request, at_s):
             refused = Outcome(request, NOWHERE, [], refused=str(reason))
             if self._listener:
-                self._listener.ended(refused)
+                self._listener.on_finish(refused)
             return refused
         node = self.nodes[self._router.choose(request, self.home(request))]
         self._edge.submitted(node.index, request, at_s)
@@ -213,7 +213,7 @@ class Simulator:
         """Lose a device, and resume its requests elsewhere."""
         self._lost.add(index)
         if self._listener:
-            self._listener.lost(index, at_s)
+            self._listener.on_lost(index, at_s)
         self._router.close(index)
         self._edge.closes(index)
         for outcome, released in self.nodes[index].lose(at_s):
@@ -230,4 +230,4 @@ class Simulator:
         self.nodes[index] = self._join(index, spec, spec.device_limits(self._load(spec)))
         self.nodes[index].begin_again(gone, at_s)
         if self._listener:
-            self._listener.back(index, at_s)
+            self._listener.on_back(index, at_s)

@@ -60,25 +60,25 @@ class Recorder(Listener):
         # Sequences by how long a step was that gave them tokens: in grains of 1 %.
         self._itl: Counter[int] = Counter()
 
-    def ended(self, outcome: Outcome) -> None:
+    def on_finish(self, flight: Outcome) -> None:
         """Record a request that has all its tokens, or was refused."""
-        request, refused = outcome.request, outcome.refused
-        at_s, ttft_limit_s, tpot_limit_s = request.arrival_s, *self._targets.of(outcome)
-        ttft_s, tpot_s = outcome.ttft_s, outcome.tpot_s
-        latencies_s: tuple[float | None, ...] = (outcome.started_s - at_s, ttft_s, tpot_s, outcome.last_s - at_s)
+        request, refused = flight.request, flight.refused
+        at_s, ttft_limit_s, tpot_limit_s = request.arrival_s, *self._targets.of(flight)
+        ttft_s, tpot_s = flight.ttft_s, flight.tpot_s
+        latencies_s: tuple[float | None, ...] = (flight.started_s - at_s, ttft_s, tpot_s, flight.last_s - at_s)
         kept = (ttft_s <= ttft_limit_s, tpot_s <= tpot_limit_s)
         if refused:
             latencies_s, kept = (None,) * 4, (False, False)
         else:
-            self.last_s = max(self.last_s, outcome.last_s)
+            self.last_s = max(self.last_s, flight.last_s)
         row = (
-            *(request.id, outcome.device, request.topic, request.key, request.priority, at_s),
-            *(request.prompt_tokens, outcome.tokens, *latencies_s, refused, *kept),
+            *(request.id, flight.device, request.topic, request.key, request.priority, at_s),
+            *(request.prompt_tokens, flight.tokens, *latencies_s, refused, *kept),
             self.from_s <= at_s <= self.to_s,
         )
         self.requests.add(row)
 
-    def stepped(self, record: StepRecord) -> None:
+    def on_step(self, record: StepRecord) -> None:
         """A device made a step, or some at once."""
         self.timeline.add(record)
         for name in STEP_SUMS:
@@ -94,11 +94,11 @@ class Recorder(Listener):
             self.mode_changes += self._mode.get(record.device, record.mode) != record.mode
             self._mode[record.device] = record.mode
 
-    def lost(self, device: int, at_s: float) -> None:
+    def on_lost(self, device: int, at_s: float) -> None:
         """Record that a device is lost, for ever as far as is known."""
         self._gone.append((device, at_s, NEVER))
 
-    def back(self, device: int, at_s: float) -> None:
+    def on_back(self, device: int, at_s: float) -> None:
         """Record that a device is back."""
         self._gone = [
             (index, since_s, at_s if index == device and until_s == NEVER else until_s)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from serving.cluster.observer import Observer
+from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
 from serving.telemetry.log_file import LogFile
 from serving.telemetry.named_struct import named_struct
@@ -69,7 +69,7 @@ def record_of(flight: Flight, place: int) -> FlightRecord:
     )
 
 
-class FlightLog(Observer):
+class FlightLog(EdgeObserver):
     """Writes what became of requests to a file, for as long as its context lasts. Raises `ScenarioError` if it can't be
     had."""
 

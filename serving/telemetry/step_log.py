@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
-from serving.cluster.observer import Observer
+from serving.cluster.observer import EdgeObserver
 from serving.scenario.scenario import ScenarioError
 from serving.telemetry.log_file import LogFile
 from serving.telemetry.named_struct import named_struct
@@ -36,7 +36,7 @@ class Writer(Protocol):
     def close(self) -> None: ...
 
 
-class StepLog(Observer):
+class StepLog(EdgeObserver):
     """Writes what devices do to a file, for as long as its context lasts. Raises `ScenarioError` if it can't be had."""
 
     def __init__(self, path: Path) -> None:

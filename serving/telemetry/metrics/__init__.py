@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from serving.admission.refusals import Reason
 from serving.clock import VirtualClock, WallClock
 from serving.cluster.node import Node
-from serving.cluster.observer import Observer
+from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
 from serving.scenario.slo import SloClass
 from serving.telemetry.metrics.dcgm import Dcgm
@@ -34,7 +34,7 @@ class Served(NamedTuple):
     classes: Mapping[str, SloClass] = {}  # never written to
 
 
-class Metrics(Observer):
+class Metrics(EdgeObserver):
     """All metrics, updated by events of requests, steps and devices."""
 
     def __init__(self, registry: CollectorRegistry, served: Served, clock: WallClock | VirtualClock) -> None:

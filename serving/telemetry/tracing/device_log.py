@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable
 
 from serving.cluster.node import Node, State
-from serving.cluster.observer import Observer
+from serving.cluster.observer import EdgeObserver
 from serving.process.logs import fields
 from serving.types import Dropped
 
@@ -15,7 +15,7 @@ log = logging.getLogger("foreserve.devices")
 TOLD_S = 10.0
 
 
-class DeviceLog(Observer):
+class DeviceLog(EdgeObserver):
     """Tells what changes. That `nodes` come to serve when a server starts is no news."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from serving.call import Call
 from serving.clock import WallClock
-from serving.cluster.observer import Observer
+from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
 from serving.telemetry.tracing.story import Course, Story
 from serving.types import Chunk, Release
@@ -13,7 +13,7 @@ from serving.types import Chunk, Release
 Tell = Callable[[Story], None]
 
 
-class Stories(Observer):
+class Stories(EdgeObserver):
     """`tell` hears of each call that asked for text, and of requests without a call, when they are over."""
 
     def __init__(self, clock: WallClock, tell: Sequence[Tell]) -> None:

@@ -81,11 +81,11 @@ class Heard:
         self.records: list[StepRecord] = []
         self.outcomes: list[Outcome] = []
 
-    def stepped(self, record: StepRecord) -> None:
+    def on_step(self, record: StepRecord) -> None:
         self.records.append(record)
 
-    def ended(self, outcome: Outcome) -> None:
-        self.outcomes.append(outcome)
+    def on_finish(self, flight: Outcome) -> None:
+        self.outcomes.append(flight)
 
 
 @pytest.mark.parametrize("devices", [1, 3])

@@ -186,11 +186,11 @@ def test_requests_that_were_turned_away_are_told_to_listeners(leaps: bool) -> No
         def __init__(self) -> None:
             self.refused: list[str] = []
 
-        def stepped(self, record: object) -> None:
+        def on_step(self, record: object) -> None:
             """Nothing."""
 
-        def ended(self, outcome: Outcome) -> None:
-            self.refused += [outcome.refused] if outcome.refused else []
+        def on_finish(self, flight: Outcome) -> None:
+            self.refused += [flight.refused] if flight.refused else []
 
     heard = Heard()
     Simulator(Scenario(max_queue=10), leaps, heard).serve(crowd(30, 0.0))

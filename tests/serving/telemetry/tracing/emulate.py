@@ -6,7 +6,7 @@ from typing import Any
 from device_model.load import load_device
 from serving.call import Call
 from serving.clock import VirtualClock, WallClock
-from serving.cluster.observer import Observer
+from serving.cluster.observer import EdgeObserver
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import Lpddr
@@ -30,7 +30,7 @@ ROUTE = "/v1/chat/completions"
 class Edge:
     """A device with its scheduler, and the stories of its requests; each comes with a call of its own."""
 
-    def __init__(self, mode: str = "fixed-ar", observers: tuple[Observer, ...] = ()) -> None:
+    def __init__(self, mode: str = "fixed-ar", observers: tuple[EdgeObserver, ...] = ()) -> None:
         self.told: list[Story] = []
         self.records: list[StepRecord] = []
         self.flights: dict[str, Flight] = {}
