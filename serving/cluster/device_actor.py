@@ -21,14 +21,12 @@ from serving.device.device_spec import DeviceSpec
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.live_routes import LiveRoutes
-from serving.device.lpddr import LEASE_S
-from serving.device.pricing import Pricer
 from serving.device.token_buffer import TokenBuffer
-from serving.device.traced_pricing import Traced
+from serving.device.traced_pricing import TracedDevice
 from serving.policies.step_options import PLAIN
 from serving.process.process_priority import become_realtime, become_urgent, settle
 from serving.process.run_folder import share
-from serving.types import NEVER, Release
+from serving.types import Release
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1})
@@ -70,25 +68,24 @@ class HbXpu:
     def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> None:
         """(Re)connect to the other actors, with no requests."""
         spec = self._spec
-        shared = spec.sharers > 1
         for client in self._clients:
             client.close()
         self._clients = [RpcClient(actor) for actor in (scheduler, model, tier)]
         to_scheduler, to_model, to_tier = self._clients
         self._model = RemoteModel(to_model, spec)
         self._model.price(StepPlan.of((1, 1)), 1, None, (PLAIN,))
-        self._leasing = Leasing(to_tier, shared, spec.condition.ext_share)
+        self._leasing = Leasing(to_tier, spec.sharers > 1, spec.condition.ext_share)
         self._leasing.release(self._index, 0.0)
         self._tokens = TokenBuffer()
         self._progress = ProgressReports(self._tokens, source, ahead)
         engine = Engine(
             device=self._index,
             planner=RemotePlanner(to_scheduler),
-            pricer=self._pricer(),
+            pricer=spec.pricer(self._model, self._routes),
             tier=self._leasing,
             tokens=self._tokens,
             sink=self._sink,
-            lease_s=LEASE_S if shared else NEVER,
+            lease_s=spec.lease_s,
         )
         self._driver = LiveDriver(engine, self._clock)
         self._desk.connect(self._driver, self._tokens)
@@ -103,11 +100,7 @@ class HbXpu:
         engine = self._driver.engine
         self._model.spec = spec
         self._leasing.left = spec.condition.ext_share
-        if isinstance(engine.pricer, Traced) and spec.trace is not None:
-            engine.pricer.emulate(spec.trace)
-        else:
-            # From which batch on drafting pays depends on the condition.
-            engine.pricer = self._pricer()
+        engine.pricer = spec.repriced(engine.pricer, self._model, self._routes)
         self._driver.change()
 
     @ray.method(concurrency_group="feed")
@@ -116,10 +109,8 @@ class HbXpu:
         if self._driver is not None:
             self._driver.stall(until_s)
 
-    def _pricer(self) -> Pricer:
-        if self._spec.trace is not None:
-            return Traced(self._spec.trace, LiveRoutes(self._spec.trace, self._tokens, self._clock.speed))
-        return self._spec.pricer(self._model)
+    def _routes(self, trace: TracedDevice) -> LiveRoutes:
+        return LiveRoutes(trace, self._tokens, self._clock.speed)
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:

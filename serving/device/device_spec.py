@@ -1,6 +1,6 @@
 """A device to emulate, by names: small enough to send to an actor, which loads it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isclose
 from pathlib import Path
 from typing import NamedTuple
@@ -10,13 +10,15 @@ from device_model.device import RooflineDevice
 from device_model.experts.topic_usage import TopicUsage, read_usage
 from device_model.load import know_topics, load_device
 from device_model.step import StepPlan
+from serving.device.lpddr import LEASE_S
 from serving.device.mode_choice import Switching
-from serving.device.pricing import ModelPricer
-from serving.device.traced_pricing import TracedDevice
+from serving.device.pricing import ModelPricer, Pricer
+from serving.device.traced_pricing import Choices, Traced, TracedDevice
 from serving.policies.placement import LRU, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
 from serving.scenario.fleet import FleetError, Member
 from serving.scenario.scenario import Scenario
+from serving.types import NEVER
 from serving.usage_error import UsageError
 
 USAGE = "experts_by_topic.json"
@@ -98,12 +100,28 @@ class DeviceSpec(NamedTuple):
             know_topics(device, self._usage())
         return StepOptions(device, self.acceptance)
 
-    def pricer(self, model: StepModel) -> ModelPricer:
-        """Return the pricer of steps by `model`, loaded from this spec. Raise DeviceError or UsageError."""
+    def pricer(self, model: StepModel, choices: Callable[[TracedDevice], Choices]) -> Pricer:
+        """Return the pricer of steps, by `model`, loaded from this spec, or by what `choices` says of routers if the
+        cache is traced. Raise DeviceError or UsageError."""
+        if self.trace is not None:
+            return Traced(self.trace, choices(self.trace))
         modes = self.switching.modes(self.load())
         return ModelPricer(
             model, modes, None if self.placement == LRU else ExpertPlacement(model, self._usage(), self.placement)
         )
+
+    def repriced(self, pricer: Pricer, model: StepModel, choices: Callable[[TracedDevice], Choices]) -> Pricer:
+        """Return the pricer that goes on in this condition where `pricer` was in another one."""
+        if isinstance(pricer, Traced) and self.trace is not None:
+            pricer.emulate(self.trace)
+            return pricer
+        # From which batch on drafting pays depends on the condition.
+        return self.pricer(model, choices)
+
+    @property
+    def lease_s(self) -> float:
+        """For how long a lease of its LPDDR holds, in emulated seconds: what other devices draw changes."""
+        return LEASE_S if self.sharers > 1 else NEVER
 
     def device_limits(self, step_options: StepOptions) -> DeviceLimits:
         """Return the device's limits, by its device model. Raise UsageError if the KV cache has no room."""

@@ -14,10 +14,8 @@ from functools import partial
 
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
-from serving.device.lpddr import LEASE_S, Lpddr
-from serving.device.pricing import Pricer
+from serving.device.lpddr import Lpddr
 from serving.device.scheduler_config import limits_of, rules_of
-from serving.device.traced_pricing import Traced
 from serving.policies.router import Router
 from serving.policies.routing import make_policy
 from serving.policies.step_options import StepOptions
@@ -120,19 +118,14 @@ class Simulator:
     def _join(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> VirtualNode:
         """Add an empty device."""
         limits, rules = limits_of(self._scenario, device_limits), rules_of(self._scenario, device_limits)
-        pricer, tier = self._pricer(spec), self._tiers[index]
+        pricer, tier = spec.pricer(self._load(spec), RecordedRoutes), self._tiers[index]
         told = self._edge.released, partial(self._end, index)
         node = VirtualNode(index, pricer, tier, limits, rules, self._leaps, self._listener, *told)
-        node.engine.lease_s = LEASE_S if spec.sharers > 1 else NEVER
+        node.engine.lease_s = spec.lease_s
         tier.left = spec.condition.ext_share
         self._router.add(index, device_limits.token_s)
         self._edge.serves(index, spec, limits)
         return node
-
-    def _pricer(self, spec: DeviceSpec) -> Pricer:
-        if spec.trace is not None:
-            return Traced(spec.trace, RecordedRoutes(spec.trace))
-        return spec.pricer(self._load(spec))
 
     def _load(self, spec: DeviceSpec) -> StepOptions:
         """Load a device's step options, once for all equal devices: they cache prices and keep no other state."""
@@ -199,12 +192,7 @@ class Simulator:
         limits = limits_of(self._scenario, device_limits)
         self._tiers[index].left = spec.condition.ext_share
         node = self.nodes[index]
-        pricer = node.engine.pricer
-        if isinstance(pricer, Traced) and spec.trace is not None:
-            pricer.emulate(spec.trace)
-        else:
-            pricer = self._pricer(spec)
-        node.degrade(at_s, pricer, limits)
+        node.degrade(at_s, spec.repriced(node.engine.pricer, self._load(spec), RecordedRoutes), limits)
         self._await(node)
         self._router.set_speed(index, device_limits.token_s)
         self._edge.serves(index, spec, limits)
