@@ -82,8 +82,9 @@ def test_a_collector_that_is_down_delays_nobody(
             time.sleep(0.5)
             began = time.monotonic()
         ending_s = time.monotonic() - began
-    assert sending_s < 2.0
-    assert ending_s < FLUSH_S + 2.0
+    # Whoever waited for a collector would do so for 10 s at each attempt; a busy machine takes its time as well.
+    assert sending_s < 9.0
+    assert ending_s < FLUSH_S + 9.0
     assert 1 <= len([r for r in caplog.records if r.name.startswith("opentelemetry")]) <= 2
 
 
