@@ -36,6 +36,8 @@ log = logging.getLogger("foreserve")
 
 # How often a front end is told how many requests run and wait, in real seconds.
 STATS_S = 0.25
+# Whoever answers the handshake with something else is asked again after so many.
+AGAIN_S = 1.0
 # What a front end asks of an engine by itself, and what is so here.
 SAID: dict[str, Any] = {
     "get_supported_tasks": ("generate",),
@@ -77,6 +79,9 @@ class FrontEnd:
                 log.warning(
                     "The vLLM front end at %s is gone, and its requests are dropped.", self._address, extra=more
                 )
+            except ValueError as error:
+                log.error("What is at %s is no vLLM front end (%s).", self._address, error, extra=more)
+                await asyncio.sleep(AGAIN_S)
             finally:
                 self._part()
 
@@ -108,9 +113,11 @@ class FrontEnd:
 
     async def _add(self, server: ApiServer, request: EngineCoreRequest) -> None:
         id = request.request_id
+        if id in self._server_of or any(flight.request.id == id for flight in self._core.flights):
+            # The one that is there goes on; this one gets no second answer under its name.
+            log.error("A request of the vLLM front end has the id %r of another one: it is dropped.", id)
+            return
         try:
-            if id in self._server_of:
-                raise ValueError(f"There is a request {id!r} already.")
             self._server_of[id] = server
             self._prompts[id] = len(request.prompt_token_ids or ())
             await self._core.add_request_async(request, self.deliver)

@@ -1,6 +1,7 @@
 """Preflight: checks a scenario before anything is started, so that a wrong one fails within a second."""
 
 import errno
+import re
 import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -45,10 +46,18 @@ def prepare(scenario: Scenario) -> PreparedScenario:
         answers = answers_of(scenario)
     except (DeviceError, UsageError) as error:
         raise ScenarioError(str(error)) from error
+    check_front_end(scenario.front_end)
     free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
     sock = free_port(scenario.host, scenario.http_port, "http_port")
     forget()
     return PreparedScenario(without_keys(scenario), fleet, context, access, tls, sock, answers=answers)
+
+
+def check_front_end(address: str) -> None:
+    """Raises `ScenarioError` if a front end's address is none."""
+    found = re.fullmatch(r"tcp://(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):([0-9]{1,5})|ipc://.+", address)
+    if address and (found is None or int(found[1] or 1) not in range(1, 2**16)):
+        raise ScenarioError(f"`front_end` is {address!r}: it must be tcp://HOST:PORT, or ipc://PATH.")
 
 
 def answers_of(scenario: Scenario) -> Answers | None:

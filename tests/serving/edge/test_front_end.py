@@ -22,9 +22,9 @@ from vllm.v1.serial_utils import MsgpackDecoder
 
 from serving.edge.engine_sockets import IDENTITY, ApiServer, shake_hands
 from serving.edge.front_end import answered
-from serving.edge.preflight import free_port
+from serving.edge.preflight import check_front_end, free_port
 from serving.process.server_process import Child, server
-from serving.scenario.scenario import BUNDLED
+from serving.scenario.scenario import BUNDLED, ScenarioError
 
 MODEL, NAME = BUNDLED / "foreserve-tiny", "theirs"
 START_S, ENDED_S = 120.0, 30.0
@@ -110,6 +110,21 @@ def test_an_engine_greets_each_front_end_once_and_serves_all_of_its_servers() ->
         context.destroy(0)
 
     asyncio.run(asyncio.wait_for(main(), ENDED_S))
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:8150", "tcp://[::1]:1", "tcp://gpu-7.lan:65535", "ipc:///tmp/x", ""]
+)
+def test_an_address_that_can_be_is_taken(address: str) -> None:
+    check_front_end(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:8150", "tcp://127.0.0.1", "tcp://:1", "tcp://a:0", "tcp://a:65536", "x"]
+)
+def test_one_that_cannot_be_is_refused_in_a_sentence(address: str) -> None:
+    with pytest.raises(ScenarioError, match=r"`front_end` is '.*': it must be tcp://HOST:PORT"):
+        check_front_end(address)
 
 
 def vllm_serve(port: int, handshake: int, log: Path) -> "subprocess.Popen[bytes]":
