@@ -75,16 +75,18 @@ def test_a_collector_that_is_down_delays_nobody(
     told, clock = story(), wall(1.0)
     with caplog.at_level(logging.WARNING):
         with Otlp(f"http://127.0.0.1:{port}") as otlp:
-            began = time.monotonic()
-            for _ in range(300):
-                send(told, otlp.tracer, "moe", clock)
-            sending_s = time.monotonic() - began
+            thirds_s = []
+            for _ in range(3):
+                began = time.monotonic()
+                for _ in range(100):
+                    send(told, otlp.tracer, "moe", clock)
+                thirds_s.append(time.monotonic() - began)
             time.sleep(0.5)
             began = time.monotonic()
         ending_s = time.monotonic() - began
-    # Whoever waited for a collector would do so for 10 s at each attempt; a busy machine takes its time as well.
-    assert sending_s < 9.0
-    assert ending_s < FLUSH_S + 9.0
+    # Whoever waited for a collector would do so in each of them, a machine that is busy for a moment does not.
+    assert 3 * min(thirds_s) < 2.0
+    assert ending_s < FLUSH_S + 2.0
     assert 1 <= len([r for r in caplog.records if r.name.startswith("opentelemetry")]) <= 2
 
 
