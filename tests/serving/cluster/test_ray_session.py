@@ -22,7 +22,7 @@ def test_a_ray_that_does_not_start_in_time_is_told_of_in_a_sentence(monkeypatch:
     before = folders()
     with pytest.raises(ScenarioError, match=r"Ray did not start .*timed out during startup\)"), ray_session():
         pass
-    assert folders() == before
+    assert folders() <= before
 
 
 def test_one_that_starts_at_the_second_attempt_is_good_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,9 +39,10 @@ def test_one_that_starts_at_the_second_attempt_is_good_enough(monkeypatch: pytes
     before = folders()
     with ray_session():
         assert ray.get(ray.put(7)) == 7
-    assert len(set(attempts)) == 2 and folders() == before
+    assert len(set(attempts)) == 2 and folders() <= before
 
 
 def folders() -> set[Path]:
+    """List the folders of runs; one of an earlier test may still go, so only a new one is a fault."""
     with run_folder() as folder:
         return set(folder.parent.glob("foreserve-run-*")) - {folder}
