@@ -6,6 +6,7 @@ field of the body wins over `vllm_xargs`, and that over a header; a target or pr
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -37,7 +38,8 @@ class OptionReader:
         said |= {name: (f"vllm_xargs.{name}", extra_args[name]) for name in FIELDS if name in extra_args}
         said |= {name: (name, body[name]) for name in FIELDS if body.get(name) is not None}
         slo = self._classes[_one_of(said, "slo", self._classes, self._default)]
-        return asked._replace(
+        return replace(
+            asked,
             slo=slo.name,
             ttft_s=_seconds(said, "ttft_ms", slo.ttft_s),
             tpot_s=_seconds(said, "tpot_ms", slo.tpot_s),

@@ -5,7 +5,7 @@ status. What it will take up is reserved at once, until it is in flight.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from serving.admission.rate_limits import KeyNames
@@ -13,84 +13,71 @@ from serving.admission.refusals import Refusal
 from serving.admission.request_options import OptionReader
 from serving.admission.rules import AdmissionRequest, AdmissionRules
 from serving.call import Call
-from serving.clock import WallClock
 from serving.types import Request
 
 
 @dataclass(slots=True)
-class Reservation:
-    """An admitted request. The forecast knows it by the name `aside` until it has `begun`; `places` in the queue are
-    reserved for its sequences still to come."""
-
-    asked: AdmissionRequest
-    aside: str = ""
-    begun: bool = False
-    places: int = 0
-
-
-UNASKED = Reservation(AdmissionRequest(0, 0), begun=True)
-"""What is said of a request that no call has asked for."""
-
-
-@dataclass(slots=True)
 class Admission:
-    """Admits requests by the rules. `set_aside` counts the places reserved for requests not yet in flight."""
+    """Admits requests by the rules, on a clock that runs at `speed` emulated seconds a real one. `set_aside` counts the
+    places reserved for requests not yet in flight."""
 
     reader: OptionReader
     keys: KeyNames
     rules: AdmissionRules
-    clock: WallClock
+    speed: float
     set_aside: int = 0
     _asides: int = 0
 
     def admit(
-        self, call: Call, id: str, asked: AdmissionRequest, extra_args: Mapping[str, Any], in_flight: int
-    ) -> Reservation | Refusal:
-        """Admit a call's request, `id` being vLLM's, or return its refusal. Raise `InvalidOption`."""
-        asked, now_s = self.reader.read(asked, call.headers, extra_args, call.body), self.clock.now()
+        self, call: Call, id: str, asked: AdmissionRequest, extra_args: Mapping[str, Any], in_flight: int, now_s: float
+    ) -> AdmissionRequest | Refusal:
+        """Admit a call's request, `id` being vLLM's, with its options and what is reserved for it, or return its
+        refusal. Raise `InvalidOption`."""
+        asked = self.reader.read(asked, call.headers, extra_args, call.body)
         key, waited_s = self.keys.name_of(call), now_s - call.arrival_s
-        asked = asked._replace(key=key, waited_s=waited_s, charged=call.counted)
+        asked = replace(asked, key=key, waited_s=waited_s, charged=call.counted)
         refusal = self.rules.judge(asked, in_flight + self.set_aside, now_s)
-        call.answer |= self.rules.limits_of(key).headers(now_s, self.clock.speed)
+        call.answer |= self.rules.limits_of(key).headers(now_s, self.speed)
         if refusal is not None:
             return refusal._replace(slo=asked.slo)
         call.counted += asked.tokens
         self._asides += 1
-        admitted = call.admitted[id] = Reservation(asked, f"aside-{self._asides}", places=asked.n)
+        call.admitted[id] = asked
+        asked.aside, asked.places = f"aside-{self._asides}", asked.n
         self.set_aside += asked.n
         _, device = self.rules.soonest(asked, now_s)
-        aside = Request(admitted.aside, now_s, asked.prompt_tokens, asked.max_tokens)
+        aside = Request(asked.aside, now_s, asked.prompt_tokens, asked.max_tokens)
         self.rules.forecast.on_submit(device, aside, now_s)
-        call.at_end.append(lambda: self._settle(admitted))
-        return admitted
+        call.at_end.append(lambda: self._settle(asked))
+        return asked
 
-    def judge_places(self, n: int, in_flight: int) -> Refusal | None:
+    def judge_places(self, n: int, in_flight: int, now_s: float) -> Refusal | None:
         """Return a refusal if the queue has no room for `n` sequences."""
-        return self.rules.judge_places(n, in_flight + self.set_aside, self.clock.now())
+        return self.rules.judge_places(n, in_flight + self.set_aside, now_s)
 
-    def begin(self, admitted: Reservation) -> None:
+    def begin(self, admitted: AdmissionRequest) -> None:
         """Convert a sequence's reservation: it is about to be in flight. The caller reports it to the forecast."""
         self._free(admitted, min(1, admitted.places))
-        if not admitted.begun:
-            admitted.begun = True
+        if admitted.aside:
             self.rules.forecast.on_finish(admitted.aside, 0)
+            admitted.aside = ""
 
     def end(self, request: Request, made: int) -> None:
         """End a sequence that made `made` tokens: refund what its key was charged beyond those."""
         self.rules.forecast.on_finish(request.id, made)
         self.rules.give_back(request.key, request.max_tokens - made)
 
-    def drop(self, admitted: Reservation, tokens: int) -> None:
+    def drop(self, admitted: AdmissionRequest, tokens: int) -> None:
         """Refund a sequence that was to be in flight and never was."""
-        self.rules.give_back(admitted.asked.key, tokens)
+        self.rules.give_back(admitted.key, tokens)
 
-    def _settle(self, admitted: Reservation) -> None:
+    def _settle(self, admitted: AdmissionRequest) -> None:
         """Free what an ended call reserved and never began."""
         self._free(admitted, admitted.places)
-        if not admitted.begun:
+        if admitted.aside:
             self.begin(admitted)
-            self.rules.give_back(admitted.asked.key, admitted.asked.tokens)
+            self.rules.give_back(admitted.key, admitted.tokens)
 
-    def _free(self, admitted: Reservation, places: int) -> None:
+    def _free(self, admitted: AdmissionRequest, places: int) -> None:
         admitted.places -= places
         self.set_aside -= places

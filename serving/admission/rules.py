@@ -7,7 +7,6 @@ forecast first token. The rules know no clock: instants are emulated, and passed
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 from serving.admission.departures import Departures
 from serving.admission.forecast import Forecast
@@ -17,12 +16,15 @@ from serving.scenario.scenario import Scenario
 from serving.types import NEVER
 
 
-class AdmissionRequest(NamedTuple):
+@dataclass(slots=True)
+class AdmissionRequest:
     """A request to be judged: `n` sequences of at most `max_tokens` each, on `device` if it names one.
 
     `slo`, `ttft_s`, `tpot_s`, `priority` and `topic` are its options (`request_options`), completed by its SLO class;
     `waited_s` have passed since it arrived. `charged` counts the tokens that the key was charged for other prompts of
-    the same call, which then counts as no further request.
+    the same call, which then counts as no further request. Of an admitted one, `places` in the queue are reserved for
+    sequences still to come, and the forecast knows it as `aside` until the first of them is in flight ("" from then
+    on).
     """
 
     prompt_tokens: int
@@ -37,6 +39,8 @@ class AdmissionRequest(NamedTuple):
     topic: str = ""
     waited_s: float = 0.0
     charged: int = 0
+    aside: str = ""
+    places: int = 0
 
     @property
     def tokens(self) -> int:

@@ -136,7 +136,7 @@ async def build_engine(
     from serving.edge.prompt_topics import open_topics
 
     clock = WallClock(*origin)
-    admission = admission_of(scenario, bringup.access.api, clock)
+    admission = admission_of(scenario, bringup.access.api)
     metrics = metrics_of(bringup, clock)
     observers = [metrics, *bringup.observing.observers(nodes, clock, scenario.model)]
     renderer = renderer_of(config)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import NamedTuple
 
-from serving.clock import WallClock
 from serving.cluster.cluster import Cluster
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node
@@ -38,7 +37,6 @@ class Dispatcher:
     def __init__(self, emulation: Emulation, observer: EdgeObserver, deliver: Deliver, fail: Refuse) -> None:
         cluster, nodes, self._inbox = emulation
         self.flights: dict[str, Flight] = {}
-        self.clock = WallClock(*cluster.clock)
         self.source = cluster.source
         self._router = Router(make_policy(cluster.scenario.router))
         self._observer, self._deliver, self._fail = observer, deliver, fail

@@ -14,9 +14,10 @@ from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreReques
 from vllm.v1.engine.core_client import EngineCoreClient
 
 from serving.admission.refusals import InvalidOption, Refusal
-from serving.admission.reservations import UNASKED, Admission, Reservation
+from serving.admission.reservations import Admission
 from serving.admission.rules import AdmissionRequest
 from serving.call import Call, arrival_s, current_call
+from serving.clock import WallClock
 from serving.cluster.dispatcher import Dispatcher, Emulation
 from serving.cluster.fault_injector import Injector
 from serving.cluster.observer import Broadcast, EdgeObserver
@@ -52,15 +53,15 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         """`answers` are recorded ones, and `topics` tells what prompts are about, if anybody asks. `observers` hear of
         what happens once they are to `listen`."""
         cluster = emulation.cluster
-        scenario = cluster.scenario
+        scenario, self.clock = cluster.scenario, WallClock(*cluster.clock)
         self._admission = admission
         self._block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
         self._listeners = Broadcast(observers, quiet=True)
         rate = rate_of(admission.rules.forecast.token_rate, scenario.speed)
         self._text = TextChoice(scenario.text, answers, SourceLoad(rate))
-        self._observer = Broadcast([Follower(admission, cluster), self._text, self._listeners])
+        self._observer = Broadcast([Follower(admission, cluster, self.clock), self._text, self._listeners])
         self._dispatcher = Dispatcher(emulation, self._observer, self._deliver, self._fail)
-        self.clock, self.devices = self._dispatcher.clock, self._dispatcher.devices
+        self.devices = self._dispatcher.devices
         self.injector = Injector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
         self.intake, self._topics = Intake(), topics
@@ -113,10 +114,12 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         if flight.call is not None:
             self.intake.leave(flight.call)
 
-    async def _topic(self, request: EngineCoreRequest, admitted: Reservation) -> tuple[str, tuple[float, float] | None]:
+    async def _topic(
+        self, request: EngineCoreRequest, admitted: AdmissionRequest
+    ) -> tuple[str, tuple[float, float] | None]:
         """What a request is about, and from when until when that was asked for, if it was."""
-        if admitted.asked.topic or self._topics is None:
-            return admitted.asked.topic, None
+        if admitted.topic or self._topics is None:
+            return admitted.topic, None
         asked_s = self.clock.now()
         try:
             topic = await self._topics.of(request.prompt_token_ids)
@@ -135,7 +138,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def admit(
         self, id: str, asked: AdmissionRequest, extra_args: dict[str, Any] | None, priority: int, in_flight: int
-    ) -> Reservation | None:
+    ) -> AdmissionRequest | None:
         """Judge a request of the current call; None if there is no call. Raises `Overflow` or `Invalid`.
 
         `priority` is what vLLM has read of it, from the body or from a header of its own; 0 says nothing. `in_flight`
@@ -147,7 +150,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         if priority:
             call.body = {"priority": priority, **call.body}
         try:
-            admitted = self._admission.admit(call, id, asked, extra_args or {}, in_flight)
+            admitted = self._admission.admit(call, id, asked, extra_args or {}, in_flight, self.clock.now())
         except InvalidOption as error:
             raise Invalid.of(error) from None
         if isinstance(admitted, Refusal):
@@ -156,7 +159,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def check_places(self, n: int, in_flight: int) -> None:
         """Raises `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""
-        if refusal := self._admission.judge_places(n, in_flight):
+        if refusal := self._admission.judge_places(n, in_flight, self.clock.now()):
             raise self._refused(refusal)
 
     @property
@@ -178,8 +181,8 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
                 call.retry_after_s, call.refusal = error.retry_after_s, error
         return error
 
-    def _flight(self, request: EngineCoreRequest, admitted: Reservation, topic: str) -> Flight:
-        params, prompt, asked = request.sampling_params, request.prompt_token_ids, admitted.asked
+    def _flight(self, request: EngineCoreRequest, admitted: AdmissionRequest, topic: str) -> Flight:
+        params, prompt = request.sampling_params, request.prompt_token_ids
         described = Request(
             id=request.request_id,
             arrival_s=arrival_s(self.clock),
@@ -187,16 +190,16 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             max_tokens=params.max_tokens,
             seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
             topic=topic,
-            key=asked.key,
-            priority=asked.priority,
-            ttft_s=asked.ttft_s,
-            tpot_s=asked.tpot_s,
+            key=admitted.key,
+            priority=admitted.priority,
+            ttft_s=admitted.ttft_s,
+            tpot_s=admitted.tpot_s,
             blocks=block_hashes(prompt, self._block_tokens, request.cache_salt or "") if self._block_tokens else [],
         )
         device = self._dispatcher.choose(described, request.data_parallel_rank)
-        return Flight(request, described, device, asked.slo, asked.n)
+        return Flight(request, described, device, admitted.slo, admitted.n)
 
-    def _admitted(self, request: EngineCoreRequest) -> Reservation:
+    def _admitted(self, request: EngineCoreRequest) -> AdmissionRequest:
         """What was said of a request when it was admitted, or is said now of one that had no tokens then."""
         call, params = current_call(), request.sampling_params
         admitted = None if call is None else call.admitted.get(request.external_req_id)
@@ -204,8 +207,8 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
             in_flight = len(self._dispatcher.flights)
             admitted = self.admit(request.request_id, asked, params.extra_args, request.priority, in_flight)
-        if admitted is None:
-            return UNASKED
+            if admitted is None:
+                return asked
         self._admission.begin(admitted)
         return admitted
 

@@ -7,7 +7,7 @@ from serving.admission.rate_limits import KeyNames
 from serving.admission.request_options import OptionReader
 from serving.admission.reservations import Admission
 from serving.admission.rules import AdmissionRules
-from serving.clock import WallClock
+from serving.clock import Clock
 from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
 from serving.cluster.observer import EdgeObserver
@@ -15,43 +15,39 @@ from serving.flight import Flight
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
 from serving.topics.names import NAMES
-from serving.types import StepRecord
+from serving.types import Chunk, Release
 
 
-def admission_of(scenario: Scenario, keys: Sequence[bytes], clock: WallClock) -> Admission:
+def admission_of(scenario: Scenario, keys: Sequence[bytes]) -> Admission:
     """Return a scenario's admission; `keys` are the digests of the API keys that limits apply to."""
     return Admission(
         OptionReader(parse_classes(scenario.slo_classes, "`slo_classes`"), scenario.default_slo, NAMES),
         KeyNames(keys),
         # Of the context vLLM takes care.
         AdmissionRules.of(scenario, None, scenario.early_rejection),
-        clock,
+        scenario.speed,
     )
 
 
 class Follower(EdgeObserver):
     """Reports admitted requests to the admission, and device events to its forecast."""
 
-    def __init__(self, admission: Admission, cluster: Cluster) -> None:
-        self._admission, self._cluster = admission, cluster
+    def __init__(self, admission: Admission, cluster: Cluster, clock: Clock) -> None:
+        self._admission, self._cluster, self._clock = admission, cluster, clock
         self._forecast, self._departures = admission.rules.forecast, admission.rules.departures
 
     def on_begin(self, flight: Flight) -> None:
-        self._forecast.on_submit(flight.device, flight.request, self._admission.clock.now())
+        self._forecast.on_submit(flight.device, flight.request, self._clock.now())
 
     def on_move(self, flight: Flight) -> None:
-        self._forecast.on_submit(flight.device, flight.resumed, self._admission.clock.now())
+        self._forecast.on_submit(flight.device, flight.resumed, self._clock.now())
 
-    def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
-        if gap_s is None:
-            self._forecast.on_first_token(flight.request.id)
-
-    def on_step(self, record: StepRecord) -> None:
-        self._forecast.on_step(record)
+    def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
+        self._forecast.on_release((chunk for _, chunk in news), release.record)
 
     def on_finish(self, flight: Flight) -> None:
         self._admission.end(flight.request, len(flight.tokens))
-        self._departures.note(self._admission.clock.now())
+        self._departures.note(self._clock.now())
 
     def on_change(self, node: Node) -> None:
         """Forecast for a device only while it serves."""

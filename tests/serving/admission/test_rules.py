@@ -1,17 +1,14 @@
 """Who is admitted: by a key's limits and by what is forecast, with hints that are right, and nothing lost or kept."""
 
-import time
-
 import pytest
 
 from serving.admission.departures import Departures
 from serving.admission.rate_limits import KeyNames, RateLimits
 from serving.admission.refusals import InvalidOption, Reason, Refusal
 from serving.admission.request_options import OptionReader
-from serving.admission.reservations import Admission, Reservation
+from serving.admission.reservations import Admission
 from serving.admission.rules import AdmissionRequest, AdmissionRules
 from serving.call import Call
-from serving.clock import WallClock
 from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
 from serving.security.api_keys import digest
 from serving.types import NEVER, Request
@@ -21,7 +18,7 @@ SPEED = 2.0
 
 
 def admission(requests_per_min: int = 0, tokens_per_min: int = 0, early_rejection: bool = True) -> Admission:
-    """Of two keys, at an instant that stays: its clock has hardly begun."""
+    """Of two keys."""
     rules = AdmissionRules(
         context=None,
         max_queue=1000,
@@ -34,20 +31,20 @@ def admission(requests_per_min: int = 0, tokens_per_min: int = 0, early_rejectio
         reader=OptionReader(parse_classes(DEFAULT_CLASSES, "`c`"), "", ()),
         keys=KeyNames([digest("alpha"), digest("beta")]),
         rules=rules,
-        clock=WallClock(time.time(), SPEED),
+        speed=SPEED,
     )
 
 
-def taken_on(judge: Admission, call: Call, id: str, asked: AdmissionRequest) -> Reservation:
+def taken_on(judge: Admission, call: Call, id: str, asked: AdmissionRequest) -> AdmissionRequest:
     """A request that is to be admitted."""
-    admitted = judge.admit(call, id, asked, {}, 0)
-    assert isinstance(admitted, Reservation), admitted
+    admitted = judge.admit(call, id, asked, {}, 0, 0.0)
+    assert isinstance(admitted, AdmissionRequest), admitted
     return admitted
 
 
 def refused(judge: Admission, call: Call, id: str, asked: AdmissionRequest) -> Refusal:
     """Why one that is not to be admitted is not."""
-    refusal = judge.admit(call, id, asked, {}, 0)
+    refusal = judge.admit(call, id, asked, {}, 0, 0.0)
     assert isinstance(refusal, Refusal)
     return refusal
 
@@ -57,17 +54,17 @@ def call(key: str = "alpha", **headers: str) -> Call:
     return Call(0.0, [("authorization", f"Bearer {key}"), *pairs])
 
 
-def begin(judge: Admission, admitted: Reservation, id: str) -> Request:
+def begin(judge: Admission, admitted: AdmissionRequest, id: str) -> Request:
     """What the engine core does with each sequence of a request that was admitted."""
     judge.begin(admitted)
-    request = Request(id, 0.0, admitted.asked.prompt_tokens, admitted.asked.max_tokens, key=admitted.asked.key)
+    request = Request(id, 0.0, admitted.prompt_tokens, admitted.max_tokens, key=admitted.key)
     judge.rules.forecast.on_submit(0, request, 0.0)
     return request
 
 
 def test_a_key_is_known_by_its_place_and_never_by_itself() -> None:
     judge = admission()
-    assert [taken_on(judge, call(key), "a", AdmissionRequest(9, 9)).asked.key for key in ("alpha", "beta")] == [
+    assert [taken_on(judge, call(key), "a", AdmissionRequest(9, 9)).key for key in ("alpha", "beta")] == [
         "0",
         "1",
     ]
@@ -129,8 +126,8 @@ def test_a_call_that_ends_before_its_request_has_begun_leaves_nothing_behind() -
 
 def test_many_at_once_see_those_before_them() -> None:
     judge = admission()
-    said = [judge.admit(call(ttft_ms="2000"), str(n), AdmissionRequest(200, 20), {}, 0) for n in range(50)]
-    taken = [isinstance(each, Reservation) for each in said]
+    said = [judge.admit(call(ttft_ms="2000"), str(n), AdmissionRequest(200, 20), {}, 0, 0.0) for n in range(50)]
+    taken = [isinstance(each, AdmissionRequest) for each in said]
     assert 2 <= sum(taken) <= 20 and taken == sorted(taken, reverse=True)
     assert isinstance(said[-1], Refusal) and said[-1].reason is Reason.TTFT and 0 < said[-1].wait_s < NEVER
     taken_on(judge, call(slo="batch"), "patient", AdmissionRequest(200, 20))
@@ -146,7 +143,7 @@ def test_who_is_refused_for_one_reason_is_not_charged_for_another() -> None:
     judge = admission(requests_per_min=1, tokens_per_min=1000)
     refused(judge, call(ttft_ms="1"), "a", AdmissionRequest(100, 800))
     with pytest.raises(InvalidOption):
-        judge.admit(call(slo="gold"), "a", AdmissionRequest(100, 800), {}, 0)
+        judge.admit(call(slo="gold"), "a", AdmissionRequest(100, 800), {}, 0, 0.0)
     taken_on(judge, call(), "a", AdmissionRequest(100, 800))
 
 
