@@ -195,8 +195,7 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
     """Tokens that the device has at emulated instant `at_s`: those of one step, or (no `record`) overdue ones.
 
     `started` names the requests whose first step this was, begun at `start_s`. Where steps are told of as one, `ends_s`
-    are the instants at which each of them gave each sequence a token; the last of them is `at_s`. `dropped` is what the
-    device got, and could not read, since it last said so.
+    are the instants at which each of them gave each sequence a token; the last of them is `at_s`.
     """
 
     device: int
@@ -206,4 +205,3 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
     started: list[str] = []
     start_s: float = 0.0
     ends_s: list[float] = []
-    dropped: Dropped | None = None

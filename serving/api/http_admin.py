@@ -7,7 +7,7 @@ import msgspec
 from fastapi import APIRouter, HTTPException, Request
 
 from serving.edge.device_admin import Admin
-from serving.scenario.refused import Malformed, Refused, Unknown
+from serving.scenario.refused import Refused
 
 PREFIX = "/foreserve/v1"
 T = TypeVar("T")
@@ -62,5 +62,4 @@ async def answer(call: Callable[[T], Awaitable[dict[str, Any]]], argument: T) ->
     try:
         return await call(argument)
     except Refused as refused:
-        code = 404 if isinstance(refused, Unknown) else 400 if isinstance(refused, Malformed) else 409
-        raise HTTPException(code, str(refused)) from refused
+        raise HTTPException(refused.http_status, str(refused)) from refused

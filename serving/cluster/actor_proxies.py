@@ -114,7 +114,7 @@ class ReleaseSink:
     def __call__(self, release: Release) -> None:
         with self._lock:
             self._waiting.append(release)
-            if release.chunks or release.dropped or len(self._waiting) >= MAX_WAITING:
+            if release.chunks or len(self._waiting) >= MAX_WAITING:
                 self._sender.send(self._waiting)
                 self._waiting = []
 

@@ -1,40 +1,19 @@
 """The Ray actors: thin shells, each around one plain object. What they do is tested without Ray."""
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import ray
 
-from serving.cluster.actor_process import this_node
+from serving.cluster.desks.answering import Answering
 from serving.cluster.desks.scheduler import SchedulerDesk
 from serving.cluster.desks.tier import TierDesk
-from serving.cluster.streams.rpc import RpcServer
 from serving.cluster.streams.sockets import Address
-from serving.cluster.streams.stream import Drops
 from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.device.device_models import DeviceModels
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.process.process_priority import become_urgent
-from serving.process.run_folder import share
 from serving.scheduler.config import Limits, SchedulerRules
-
-
-class Answering:
-    """What actors that are called by others have in common: a socket in the run's folder, and a thread that answers."""
-
-    def __init__(self, name: str, edge: Address, methods: Sequence[Callable[..., Any]]) -> None:
-        if this_node() != edge.node:
-            share(edge.folder)
-        self._drops = Drops()
-        self._server = RpcServer(methods, edge.folder, name, others=edge.keys is not None)
-        self.address = self._server.address
-        threading.Thread(target=self._server.run, args=[self._drops.add], daemon=True).start()
-
-    @property
-    def heartbeat(self) -> Heartbeat:
-        """How the thread is."""
-        return Heartbeat.of_this(self._server.overdue_s, self._drops.take())
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
@@ -47,7 +26,7 @@ class DeviceModelActor:
         self._answering = Answering("model", edge, [models.price, models.move, models.swap])
 
     def pulse(self) -> Heartbeat:
-        return self._answering.heartbeat
+        return self._answering.heartbeat()
 
     def address(self) -> Address:
         """Where it is called."""
@@ -68,7 +47,7 @@ class LpddrActor:
         self._answering = Answering(f"lpddr-{index}", edge, [desk.lease, desk.release])
 
     def pulse(self) -> Heartbeat:
-        return self._answering.heartbeat
+        return self._answering.heartbeat()
 
     def address(self) -> Address:
         """Where it is called."""
@@ -90,7 +69,7 @@ class SchedulerActor:
         self._answering = Answering(f"scheduler-{index}", edge, methods)
 
     def pulse(self) -> Heartbeat:
-        return self._answering.heartbeat
+        return self._answering.heartbeat()
 
     def address(self) -> Address:
         """Where it is called."""

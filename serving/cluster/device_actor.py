@@ -2,19 +2,17 @@
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import ray
 
 from device_model.step import StepPlan
 from serving.clock import WallClock
-from serving.cluster.actor_process import this_node
 from serving.cluster.actor_proxies import REPORT_S, Leasing, ProgressReports, ReleaseSink, RemoteModel, RemotePlanner
+from serving.cluster.desks.answering import Answering
 from serving.cluster.desks.device import DeviceDesk
-from serving.cluster.streams.rpc import RpcClient, RpcServer
+from serving.cluster.streams.rpc import RpcClient
 from serving.cluster.streams.sockets import Address
-from serving.cluster.streams.stream import Drops
 from serving.cluster.supervision.backoff import Forgotten
 from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.device.device_spec import DeviceSpec
@@ -25,8 +23,6 @@ from serving.device.token_buffer import TokenBuffer
 from serving.device.traced_pricing import TracedDevice
 from serving.policies.step_options import PLAIN
 from serving.process.process_priority import become_realtime, become_urgent, settle
-from serving.process.run_folder import share
-from serving.types import Release
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1})
@@ -41,28 +37,23 @@ class HbXpu:
         self._spec = spec
         self._clock = WallClock(*clock)
         self._sink = ReleaseSink(edge)
-        if this_node() != edge.node:
-            share(edge.folder)
-        self._drops, self._desk = Drops(), (desk := DeviceDesk())
-        methods: list[Callable[..., Any]] = [desk.open, desk.close, desk.push, desk.poke]
-        self._feed = RpcServer(methods, edge.folder, f"device-{index}", others=edge.keys is not None)
+        self._desk = desk = DeviceDesk()
+        self._answering = Answering(f"device-{index}", edge, [desk.open, desk.close, desk.push, desk.poke])
         self._clients: list[RpcClient] = []
         self._driver: LiveDriver | None = None
         self._progress: ProgressReports | None = None
         self._running, self._reported_s = False, time.monotonic()
-        threading.Thread(target=self._feed.run, args=[self._drops.add], daemon=True).start()
         threading.Thread(target=self._report, daemon=True).start()
 
     @ray.method(concurrency_group="feed")
     def pulse(self) -> Heartbeat:
         """How the loop, the feed, and the report of progress are."""
-        overdue_s = max(self._clock.overdue_s if self._running else 0.0, self._feed.overdue_s, self._reported_late_s())
-        return Heartbeat.of_this(overdue_s)
+        return self._answering.heartbeat(max(self._clock.overdue_s if self._running else 0.0, self._reported_late_s()))
 
     @ray.method(concurrency_group="feed")
     def address(self) -> Address:
         """Where it is called, and tokens go to."""
-        return self._feed.address
+        return self._answering.address
 
     @ray.method(concurrency_group="feed")
     def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> None:
@@ -147,5 +138,3 @@ class HbXpu:
             self._reported_s = time.monotonic()
             if self._progress is not None:
                 self._progress.report()
-            if dropped := self._drops.take():
-                self._sink(Release(self._index, self._clock.now(), [], dropped=dropped))

@@ -108,8 +108,6 @@ class Dispatcher:
                 self._take(release)
 
     def _take(self, release: Release) -> None:
-        if release.dropped is not None:
-            self._observer.on_dropped(f"device {release.device}", release.dropped)
         for id in release.started:
             if (flight := self.flights.get(id)) and flight.started_s is None:
                 flight.started_s = release.start_s

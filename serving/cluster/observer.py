@@ -55,58 +55,73 @@ class EdgeObserver(Observer[Flight]):
 
 class Broadcast(EdgeObserver):
     """Tells several observers, each apart: one that fails is no reason to keep tokens from a client. Those that are
-    `quiet` hear nothing until they are to `listen`."""
+    `quiet` hear nothing until they are to `listen`. Nobody is called for events that are nothing to it."""
 
     def __init__(self, observers: Sequence[EdgeObserver], quiet: bool = False) -> None:
         self._all = tuple(observers)
-        self._there: tuple[EdgeObserver, ...] = () if quiet else self._all
+        self._hearers = dict.fromkeys(EVENTS, ()) if quiet else self._hearing()
 
     def listen(self) -> None:
         """Tell them from now on."""
-        self._there = self._all
+        self._hearers = self._hearing()
 
     def on_begin(self, flight: Flight) -> None:
-        self._tell(lambda observer: observer.on_begin(flight))
+        self._tell("on_begin", flight)
 
     def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
-        self._tell(lambda observer: observer.on_release(release, news))
+        self._tell("on_release", release, news)
 
     def on_step(self, record: StepRecord) -> None:
-        self._tell(lambda observer: observer.on_step(record))
+        self._tell("on_step", record)
 
     def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
-        self._tell(lambda observer: observer.on_tokens(flight, tokens, gap_s))
+        self._tell("on_tokens", flight, tokens, gap_s)
 
     def on_delivery(self, device: int, late_real_s: float) -> None:
-        self._tell(lambda observer: observer.on_delivery(device, late_real_s))
+        self._tell("on_delivery", device, late_real_s)
 
     def on_move(self, flight: Flight) -> None:
-        self._tell(lambda observer: observer.on_move(flight))
+        self._tell("on_move", flight)
 
     def on_finish(self, flight: Flight) -> None:
-        self._tell(lambda observer: observer.on_finish(flight))
+        self._tell("on_finish", flight)
 
     def on_answer(self, call: Call) -> None:
-        self._tell(lambda observer: observer.on_answer(call))
+        self._tell("on_answer", call)
 
     def on_rejection(self, reason: Reason, slo: str) -> None:
-        self._tell(lambda observer: observer.on_rejection(reason, slo))
+        self._tell("on_rejection", reason, slo)
 
     def on_fault(self, device: int, kind: str, begins: bool) -> None:
-        self._tell(lambda observer: observer.on_fault(device, kind, begins))
+        self._tell("on_fault", device, kind, begins)
 
     def on_change(self, node: Node) -> None:
-        self._tell(lambda observer: observer.on_change(node))
+        self._tell("on_change", node)
 
     def on_restart(self, actor: str) -> None:
-        self._tell(lambda observer: observer.on_restart(actor))
+        self._tell("on_restart", actor)
 
     def on_dropped(self, receiver: str, dropped: Dropped) -> None:
-        self._tell(lambda observer: observer.on_dropped(receiver, dropped))
+        self._tell("on_dropped", receiver, dropped)
 
-    def _tell(self, tell: Callable[[EdgeObserver], None]) -> None:
-        for observer in self._there:
+    def _hearing(self) -> dict[str, tuple[Callable[..., None], ...]]:
+        """By event, the methods of observers that do something about it."""
+        return {
+            event: tuple(getattr(each, event) for each in self._all if _overrides(type(each), event))
+            for event in EVENTS
+        }
+
+    def _tell(self, event: str, *arguments: object) -> None:
+        for hear in self._hearers[event]:
             try:
-                tell(observer)
+                hear(*arguments)
             except Exception:
                 log.exception("What was to be counted, logged or traced could not be.")
+
+
+EVENTS = tuple(name for name in dir(EdgeObserver) if name.startswith("on_"))
+"""The names of the methods that an observer may extend."""
+
+
+def _overrides(observer: type[EdgeObserver], event: str) -> bool:
+    return getattr(observer, event) is not getattr(EdgeObserver, event)

@@ -11,7 +11,7 @@ from vllm.v1.engine.utils import EngineHandshakeMetadata
 from vllm.v1.serial_utils import MsgpackEncoder
 from zmq.utils.monitor import recv_monitor_message
 
-from serving.cluster.streams.sockets import MOST_BYTES
+from serving.cluster.streams.sockets import MOST_BYTES, unlimited
 
 # vLLM's name for the only engine of a front end: its index, as two bytes.
 IDENTITY = (0).to_bytes(2, "little")
@@ -124,10 +124,7 @@ def _said(status: str) -> bytes:
 
 
 def _connect(kind: int, address: str) -> "zmq.Socket[bytes]":
-    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
-    socket.set(zmq.RCVHWM, 0)
-    socket.set(zmq.SNDHWM, 0)
-    socket.set(zmq.MAXMSGSIZE, MOST_BYTES)
+    socket = unlimited(kind)
     if kind == zmq.DEALER:
         socket.set(zmq.IDENTITY, IDENTITY)
     socket.connect(address)

@@ -1,13 +1,21 @@
-"""Refusals of an operator's action on a device or fault, as a sentence."""
+"""Refusals of an operator's action on a device or fault: a sentence, and the status that HTTP has for it."""
+
+from typing import ClassVar
 
 
 class Refused(ValueError):
     """An action that is impossible with a device as it is; the message is a sentence."""
 
+    http_status: ClassVar[int] = 409
+
 
 class Unknown(Refused):
     """An action on a device, or fault, that does not exist."""
 
+    http_status = 404
+
 
 class Malformed(Refused):
     """A text that is not what it should be."""
+
+    http_status = 400

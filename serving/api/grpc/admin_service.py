@@ -7,11 +7,11 @@ import grpc
 from google.protobuf.message import Message
 
 from serving.api.grpc.codec import M, reply
-from serving.api.grpc.errors import BadRequest, StatusRefusal, refuse
+from serving.api.grpc.errors import CODES, BadRequest, StatusRefusal, refuse
 from serving.api.pb.foreserve.v1 import admin_pb2 as pb
 from serving.api.pb.foreserve.v1 import admin_pb2_grpc
 from serving.edge.device_admin import Admin
-from serving.scenario.refused import Malformed, Refused, Unknown
+from serving.scenario.refused import Malformed, Refused
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -67,5 +67,4 @@ def refusal_of(refused: Refused) -> StatusRefusal:
     if isinstance(refused, Malformed):
         field = str(refused).split("`")[1]
         return BadRequest({field: str(refused)}, str(refused))
-    code = grpc.StatusCode.NOT_FOUND if isinstance(refused, Unknown) else grpc.StatusCode.FAILED_PRECONDITION
-    return StatusRefusal(code, str(refused))
+    return StatusRefusal(CODES[refused.http_status], str(refused))

@@ -40,11 +40,8 @@ class Address(NamedTuple):
 
 def listen(kind: int, folder: Path, name: str, others: bool) -> "tuple[zmq.Socket[bytes], Address]":
     """Open a socket of a kind of ZeroMQ's to receive with, in a folder that is there from now on; open to `others`:
-    nodes of Ray's. No limit but `MOST_BYTES`: nobody waits for who is slow."""
-    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
-    socket.set(zmq.RCVHWM, 0)
-    socket.set(zmq.SNDHWM, 0)
-    socket.set(zmq.MAXMSGSIZE, MOST_BYTES)
+    nodes of Ray's."""
+    socket = unlimited(kind)
     path = str(hold(folder) / f"{name}-{os.getpid()}")
     keys = lock(socket) if others else None
     socket.bind(f"ipc://{path}")
@@ -53,12 +50,20 @@ def listen(kind: int, folder: Path, name: str, others: bool) -> "tuple[zmq.Socke
 
 def connect(kind: int, address: Address) -> "zmq.Socket[bytes]":
     """Open a socket of a kind of ZeroMQ's to a receiver."""
-    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
-    socket.set(zmq.RCVHWM, 0)
-    socket.set(zmq.SNDHWM, 0)
+    socket = unlimited(kind)
     if address.keys is not None:
         unlock(socket, address.keys)
     socket.connect(f"ipc://{address.path}" if this_node() == address.node else address.port)
+    return socket
+
+
+def unlimited(kind: int) -> "zmq.Socket[bytes]":
+    """Return a socket of a kind of ZeroMQ's that has no limit but `MOST_BYTES` a message: nobody waits for who is
+    slow."""
+    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
+    socket.set(zmq.RCVHWM, 0)
+    socket.set(zmq.SNDHWM, 0)
+    socket.set(zmq.MAXMSGSIZE, MOST_BYTES)
     return socket
 
 

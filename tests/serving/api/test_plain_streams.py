@@ -17,6 +17,8 @@ OWN = re.compile(r'(?<="id":)"[^"]+"|(?<="created":)\d+')
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
 TALK = {"messages": [{"role": "user", "content": "Tell me of a law, with “quotes”, a \\ and a \n."}]}
 TEXT = {"prompt": "The law of"}
+# Of a stream whose text is in one chunk: who speaks, the text, the usage, and the end.
+FEWEST = 4
 REQUESTS: list[tuple[str, dict[str, Any]]] = [
     (CHAT, TALK),
     (CHAT, TALK | {"temperature": 0.0, "max_tokens": 1}),
@@ -57,11 +59,12 @@ def test_a_stream_has_the_bytes_that_vllm_would_have_written(emulator: Child, pa
     # The last of these is the usage of all, which both have.
     theirs = [*(USAGE.sub("", chunk) for chunk in counted[:-2]), *counted[-2:]]
     assert "".join(map(text_of, plain)) == "".join(map(text_of, theirs))
-    assert set(map(form_of, plain)) == set(map(form_of, theirs))
     assert plain[-2:] == theirs[-2:]
-    # Whoever reads late gets the text of several releases in one chunk, on both ways.
+    # Whoever reads late gets the text of several releases in one chunk, on both ways; on a busy machine that of all.
     if len(plain) == len(theirs):
         assert plain == theirs
+    if min(len(plain), len(theirs)) > FEWEST:
+        assert set(map(form_of, plain)) == set(map(form_of, theirs))
     if path == CHAT:
         assert plain[0] == theirs[0]
     bare = chunks_of(emulator, path, body)
