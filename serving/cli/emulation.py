@@ -16,7 +16,8 @@ from serving.cli.discovery import announced
 from serving.clock import WallClock
 from serving.cluster import cluster
 from serving.cluster.ray_session import is_joined, ray_session
-from serving.cluster.source_manager import SourceManager
+from serving.cluster.sources.replacements import SourceActors
+from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost, on_loss, ray_processes, watch_ray
 from serving.edge.preflight import PreparedScenario
 from serving.process.ending import until_told
@@ -28,6 +29,7 @@ from serving.scenario.slo import parse_classes
 from serving.security.access import concerns
 from serving.token_source.engine_args import engine_args
 from serving.token_source.vllm_args import parse_flags, prepare_environment, vllm_flags
+from serving.types import Release
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -68,8 +70,9 @@ async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]
         flags = vllm_flags(scenario, bringup.max_model_len)
         say("Starting the token source (vLLM) and the devices ...")
         realtime = may_be_realtime()
-        source = SourceManager(lambda: cluster.start_source(scenario, flags, realtime), scenario.standby_sources)
-        engine, core, metrics = await build_engine(bringup, flags, source, folder)
+        inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=is_joined())
+        sources = cluster.start_sources(scenario, flags, realtime, inbox.address)
+        engine, core, metrics = await build_engine(bringup, flags, sources, inbox)
         stack.callback(engine.shutdown)
         metrics.set_info(**info(scenario, realtime))
         app = await make_ready(bringup, engine, core, metrics, flags)
@@ -115,19 +118,16 @@ def front_end_of(scenario: Scenario, engine: "PacedEngine") -> "contextlib.Abstr
 
 
 async def build_engine(
-    bringup: PreparedScenario, flags: list[str], source: SourceManager, folder: Path
+    bringup: PreparedScenario, flags: list[str], sources: SourceActors, inbox: Inbox[list[Release]]
 ) -> "tuple[PacedEngine, PacedCore, Metrics]":
     """The engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
     from serving.cluster.dispatcher import Emulation
-    from serving.cluster.streams.stream import Inbox
     from serving.edge.judge import admission_of
-    from serving.types import Release
 
     scenario = bringup.scenario
-    inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=is_joined())
     model = cluster.start_model(scenario, [spec for spec, _ in bringup.fleet], inbox.address)
     origin = (time.time(), scenario.speed)
-    actors = cluster.Cluster(scenario, bringup.max_model_len, origin, inbox.address, model, source)
+    actors = cluster.Cluster(scenario, bringup.max_model_len, origin, inbox.address, model, sources)
     nodes = [actors.start_node(index, *member) for index, member in enumerate(bringup.fleet)]
     config = engine_args(flags).create_engine_config()
 

@@ -1,11 +1,10 @@
 """What a device sees of the other actors: their plain objects' methods, and no more waiting than there must be."""
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from device_model.step import StepCost, StepPlan
-from serving.cluster.streams.rpc import RpcClient
+from serving.cluster.streams.rpc import RpcClient, RpcTeller
 from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Sender
 from serving.device.device_spec import DeviceSpec
@@ -120,23 +119,48 @@ class ReleaseSink:
 
 
 class ProgressReports:
-    """Tells the token source how far the device has got, so that it may run on; in batches nobody waits for."""
+    """Tells each token source how far the device has got with its requests, so that it may run on.
 
-    def __init__(self, tokens: TokenBuffer, source: Any, ahead: int) -> None:
-        self._tokens = tokens
-        self._source = source
+    One thread calls `report` every `REPORT_S`; `begin` and `follow` any other.
+    """
+
+    def __init__(self, ahead: int) -> None:
+        """`ahead`: tokens that a request may be ahead of the device."""
         self._stride = max(1, ahead // 4)
-        self._reported: dict[str, int] = {}
+        self._tokens, self._sources = TokenBuffer(), dict[int, Address]()
+        self._tellers: dict[int, tuple[Address, RpcTeller]] = {}
+        self._reported: dict[tuple[int, str], int] = {}
 
-    def follow(self, source: Any) -> None:
-        """Tell another source, which has heard nothing yet."""
-        self._source, self._reported = source, {}
+    def begin(self, tokens: TokenBuffer, sources: dict[int, Address]) -> None:
+        """Report of these buffers from now on; `sources`: where each of them is called, by its index."""
+        self._tokens, self._sources = tokens, sources
+
+    def follow(self, sources: dict[int, Address]) -> None:
+        """Tell these from now on; one at another address has heard nothing yet."""
+        self._sources = sources
 
     def report(self) -> None:
-        """Send what is new since the last report; to be called every `REPORT_S`."""
+        """Send what is new since the last report."""
+        self._connect(self._sources)
         taken = self._tokens.taken()
-        self._reported = {id: self._reported.get(id, 0) for id in taken}
-        news = {id: position for id, position in taken.items() if position - self._reported[id] >= self._stride}
-        if news:
-            self._reported.update(news)
-            self._source.taken.remote(news)
+        there = {(source, id) for source, positions in taken.items() for id in positions}
+        self._reported = {key: position for key, position in self._reported.items() if key in there}
+        for source, positions in taken.items():
+            if source in self._tellers and (news := self._news(source, positions)):
+                self._tellers[source][1].tell("taken", news)
+
+    def _connect(self, sources: Mapping[int, Address]) -> None:
+        for index in [index for index, (known, _) in self._tellers.items() if sources.get(index) != known]:
+            self._tellers.pop(index)[1].close()
+            self._reported = {key: position for key, position in self._reported.items() if key[0] != index}
+        for index in sources.keys() - self._tellers.keys():
+            self._tellers[index] = (sources[index], RpcTeller(sources[index]))
+
+    def _news(self, source: int, positions: dict[str, int]) -> dict[str, int]:
+        news = {
+            id: position
+            for id, position in positions.items()
+            if position - self._reported.get((source, id), 0) >= self._stride
+        }
+        self._reported |= {(source, id): position for id, position in news.items()}
+        return news

@@ -1,4 +1,4 @@
-"""Ray, and the actors of an emulation on it: one token source, one device model, and by device the rest."""
+"""Ray, and the actors of an emulation on it: token sources, one device model, and by device the rest."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,15 +6,17 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from serving.cluster import actors, device_actor, source_actor
+from serving.cluster import actors, device_actor
 from serving.cluster.node import Node
 from serving.cluster.placement import confined, hosts
-from serving.cluster.source_manager import SourceManager
+from serving.cluster.sources import actor
+from serving.cluster.sources.actor import SourceSettings
+from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.sockets import Address
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.scheduler_config import limits_of, rules_of
 from serving.process.process_priority import MAX_REALTIME_SPEED
-from serving.scenario.scenario import Scenario
+from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scheduler.config import Limits, SchedulerRules
 
 # What Ray's decorator has made of these classes has no type.
@@ -22,10 +24,14 @@ DeviceModelActor: Any = actors.DeviceModelActor
 LpddrActor: Any = actors.LpddrActor
 SchedulerActor: Any = actors.SchedulerActor
 HbXpu: Any = device_actor.HbXpu
-TokenSource: Any = source_actor.TokenSource
+TokenSource: Any = actor.TokenSource
 
 # Where the others may not have a higher priority, the token source takes a lower one: it is ahead, so it can wait.
 SOURCE_NICENESS = 5
+# Unless a number is asked for: a source computes on one core, its devices, their client and the edge on others; and
+# more of them than the edge has time for are of no use (`serving/cluster/README.md`).
+CORES_A_SOURCE = 4
+MOST_SOURCES = 8
 
 
 @dataclass(slots=True)
@@ -41,7 +47,7 @@ class Cluster:
     clock: tuple[float, float]
     edge: Address
     model: Any
-    source: SourceManager
+    sources: SourceActors
     tiers: dict[int, Any] = field(default_factory=dict)
 
     def start_node(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> Node:
@@ -56,15 +62,17 @@ class Cluster:
             index=index,
             spec=spec,
             device_limits=device_limits,
-            device=HbXpu.options(**place).remote(index, self.clock, self.edge, self.realtime, spec),
+            device=HbXpu.options(**place).remote(
+                index, self.clock, self.edge, self.realtime, spec, self.scenario.token_ahead
+            ),
             scheduler=SchedulerActor.options(**place).remote(index, self.realtime, self.edge),
             tier=self.tiers[group],
         )
 
     def end_node(self, node: Node) -> None:
         """End a device's actors for good. Its LPDDR stays, with what the device drew on it freed."""
-        for actor in (node.device, node.scheduler):
-            ray.kill(actor, no_restart=True)
+        for handle in (node.device, node.scheduler):
+            ray.kill(handle, no_restart=True)
         node.tier.release.remote(node.index, 0.0)
 
     def limits(self, device_limits: DeviceLimits) -> Limits:
@@ -92,13 +100,32 @@ def placed(index: int) -> dict[str, Any]:
     return {"scheduling_strategy": strategy, "memory": 1, **confined()}
 
 
-def start_source(scenario: Scenario, flags: list[str], realtime: bool) -> Any:
-    """The token source: first of all, because it takes longest to be ready."""
-    # A GPU, where there is one, belongs to the token model.
-    gpus = 1 if ray.cluster_resources().get("GPU", 0) >= 1 else 0
-    return TokenSource.options(num_gpus=gpus, **confined()).remote(
-        flags, scenario.token_model, scenario.token_ahead, -5 if realtime else SOURCE_NICENESS
-    )
+def start_sources(scenario: Scenario, flags: list[str], realtime: bool, edge: Address) -> SourceActors:
+    """The token sources: first of all, because they take longest to be ready. Raises `ScenarioError` for more than
+    there are GPUs, where there are any."""
+    resources = ray.cluster_resources()
+    gpus = int(resources.get("GPU", 0))
+    count = source_count(scenario, int(resources.get("CPU", 1)), gpus)
+    niceness = -5 if realtime else SOURCE_NICENESS
+    on_a_node = -(-count // max(1, len(hosts())))
+    settings = SourceSettings(flags, scenario.token_model, scenario.token_ahead, niceness, on_a_node)
+
+    def start(index: int) -> Any:
+        # A GPU, where there is one, belongs to the token model.
+        return TokenSource.options(num_gpus=min(gpus, 1), **placed(index)).remote(index, settings, edge)
+
+    return SourceActors(start, count, scenario.standby_sources)
+
+
+def source_count(scenario: Scenario, cores: int, gpus: int) -> int:
+    """Return how many token sources a scenario has on a cluster. Raise `ScenarioError` for more than there are GPUs,
+    where there are any."""
+    if gpus and scenario.token_sources > gpus:
+        sentence = f"`token_sources` is {scenario.token_sources}: each takes a GPU, and there are {gpus}."
+        raise ScenarioError(sentence)
+    if scenario.token_sources:
+        return scenario.token_sources
+    return max(1, min(len(scenario.members), gpus or cores // CORES_A_SOURCE, MOST_SOURCES))
 
 
 def start_model(scenario: Scenario, fleet: list[DeviceSpec], edge: Address) -> Any:

@@ -29,8 +29,10 @@ from serving.process.process_priority import become_realtime, become_urgent, set
 class HbXpu:
     """The emulated device: runs the engine's loop against the wall clock and sends its releases to the edge."""
 
-    def __init__(self, index: int, clock: tuple[float, float], edge: Address, realtime: bool, spec: DeviceSpec) -> None:
-        """`clock`: its origin in Unix seconds, and its speed."""
+    def __init__(  # all that stays the same however often it is connected
+        self, index: int, clock: tuple[float, float], edge: Address, realtime: bool, spec: DeviceSpec, ahead: int
+    ) -> None:
+        """`clock`: its origin in Unix seconds, and its speed. `ahead`: tokens that sources may be ahead of it."""
         become_urgent(realtime)
         self._index = index
         self._realtime = realtime
@@ -41,7 +43,7 @@ class HbXpu:
         self._answering = Answering(f"device-{index}", edge, [desk.open, desk.close, desk.push, desk.poke])
         self._clients: list[RpcClient] = []
         self._driver: LiveDriver | None = None
-        self._progress: ProgressReports | None = None
+        self._progress = ProgressReports(ahead)
         self._running, self._reported_s = False, time.monotonic()
         threading.Thread(target=self._report, daemon=True).start()
 
@@ -56,8 +58,8 @@ class HbXpu:
         return self._answering.address
 
     @ray.method(concurrency_group="feed")
-    def wire(self, scheduler: Any, model: Any, tier: Any, source: Any, ahead: int) -> None:
-        """(Re)connect to the other actors, with no requests."""
+    def wire(self, scheduler: Any, model: Any, tier: Any, sources: dict[int, Address]) -> None:
+        """(Re)connect to the other actors, with no requests; `sources`: those that are there, by their indices."""
         spec = self._spec
         for client in self._clients:
             client.close()
@@ -68,7 +70,7 @@ class HbXpu:
         self._leasing = Leasing(to_tier, spec.sharers > 1, spec.condition.ext_share)
         self._leasing.release(self._index, 0.0)
         self._tokens = TokenBuffer()
-        self._progress = ProgressReports(self._tokens, source, ahead)
+        self._progress.begin(self._tokens, sources)
         engine = Engine(
             device=self._index,
             planner=RemotePlanner(to_scheduler),
@@ -120,10 +122,9 @@ class HbXpu:
             self._running = False
 
     @ray.method(concurrency_group="feed")
-    def follow(self, source: Any) -> None:
-        """Tell another token source from now on how far this device has got."""
-        if self._progress is not None:
-            self._progress.follow(source)
+    def follow(self, sources: dict[int, Address]) -> None:
+        """Tell these token sources from now on how far this device has got with their requests."""
+        self._progress.follow(sources)
 
     @ray.method(concurrency_group="feed")
     def held(self) -> dict[str, tuple[int, list[int]]]:
@@ -136,5 +137,4 @@ class HbXpu:
         while True:
             time.sleep(REPORT_S)
             self._reported_s = time.monotonic()
-            if self._progress is not None:
-                self._progress.report()
+            self._progress.report()

@@ -8,11 +8,11 @@ from device_model.condition import Condition
 from device_model.specs.spec import DeviceError
 from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
-from serving.cluster.observer import EdgeObserver, Refuse
+from serving.cluster.observer import Traffic
 from serving.cluster.recovery import Recovery
+from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.sockets import Address
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
-from serving.flight import Flight
 from serving.policies.router import Router
 from serving.scenario.active_faults import tier_of
 from serving.scenario.fleet import FleetError
@@ -23,22 +23,16 @@ log = logging.getLogger("foreserve")
 
 
 class Devices:
-    """Owns the nodes, by index. `flights` are all requests in flight, by id."""
+    """Owns the nodes, by index."""
 
-    def __init__(  # what they have in common
-        self,
-        cluster: Cluster,
-        nodes: list[Node],
-        router: Router,
-        flights: dict[str, Flight],
-        observer: EdgeObserver,
-        refuse: Refuse,
+    def __init__(
+        self, cluster: Cluster, nodes: list[Node], router: Router, traffic: Traffic, sources: TokenSources
     ) -> None:
         self.nodes = {node.index: node for node in nodes}
         self.cluster = cluster
         self._router = router
-        self.observer = observer
-        self.recovery = Recovery(cluster, self.nodes, router, flights, observer, refuse)
+        self.observer, self.sources = traffic.observer, sources
+        self.recovery = Recovery(cluster, self.nodes, router, traffic, sources)
         self._loops: dict[int, asyncio.Task[None]] = {}
 
     @property
@@ -49,7 +43,8 @@ class Devices:
     async def start(self) -> None:
         """Connect the actors, and run them."""
         await asyncio.gather(*map(self.recovery.wire, self.nodes.values()))
-        await self.cluster.source.wire(self.addresses)
+        await self.sources.connect(self.addresses)
+        self.recovery.follow(self.sources.addresses)
         for node in self.nodes.values():
             self._serve(node)
 
@@ -195,7 +190,7 @@ class Devices:
 
     async def _join(self, node: Node) -> None:
         await self.recovery.wire(node)
-        await self.cluster.source.wire(self.addresses)
+        self.sources.wire(self.addresses)
         await self.recovery.warm_up(node)
         self._serve(node)
 
@@ -214,5 +209,5 @@ class Devices:
             loop.cancel()
         self.addresses.pop(node.index, None)
         self.cluster.end_node(node)
-        self.cluster.source.wire(self.addresses)
+        self.sources.wire(self.addresses)
         self.observer.on_change(node)

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from serving.cluster.cluster import Cluster
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node
-from serving.cluster.observer import EdgeObserver, Refuse
+from serving.cluster.observer import EdgeObserver, Refuse, Traffic
 from serving.cluster.recovery import GONE
+from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.stream import Inbox
 from serving.flight import Flight, unseen
 from serving.policies.router import Router
@@ -37,23 +38,24 @@ class Dispatcher:
     def __init__(self, emulation: Emulation, observer: EdgeObserver, deliver: Deliver, fail: Refuse) -> None:
         cluster, nodes, self._inbox = emulation
         self.flights: dict[str, Flight] = {}
-        self.source = cluster.source
         self._router = Router(make_policy(cluster.scenario.router))
         self._observer, self._deliver, self._fail = observer, deliver, fail
-        self.devices = Devices(cluster, nodes, self._router, self.flights, observer, self._refuse)
+        traffic = Traffic(self.flights, observer, self._refuse)
+        self.sources = TokenSources(cluster.sources, traffic)
+        self.devices = Devices(cluster, nodes, self._router, traffic, self.sources)
         self._stopped = False
 
     async def start(self) -> None:
         """Connect the actors, and run them."""
         self._inbox.start(self._receive, partial(self._observer.on_dropped, "edge"))
         await self.devices.start()
-        self.source.start(self.devices.recovery, self.flights, self._observer, self._refuse)
+        self.sources.start(self.devices.recovery)
         await self.devices.warm_up()
 
     def stop(self) -> None:
         """Stop listening, and calling; the actors end with Ray."""
         self._stopped = True
-        self.source.stop()
+        self.sources.stop()
         self.devices.stop()
         self._inbox.close()
 
@@ -90,7 +92,7 @@ class Dispatcher:
         for flight in flights:
             del self.flights[flight.request.id]
         self._router.done((flight.device, flight.request) for flight in flights)
-        self.source.drop([flight.request.id for flight in flights])
+        self.sources.drop([flight.request.id for flight in flights])
         for flight in flights:
             self.devices.recovery.gone(self.devices.nodes[flight.device], [flight.request.id])
         self.devices.departed(flight.device for flight in flights)

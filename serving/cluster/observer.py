@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from serving.admission.refusals import Reason
 from serving.call import Call
@@ -14,6 +15,14 @@ Refuse = Callable[[Flight, str], None]
 """Ends a request that nobody can serve, with a sentence for its client."""
 
 log = logging.getLogger("foreserve")
+
+
+class Traffic(NamedTuple):
+    """The requests in flight, by id, who hears of them, and who ends one that nobody can serve."""
+
+    flights: dict[str, Flight]
+    observer: "EdgeObserver"
+    refuse: Refuse
 
 
 class EdgeObserver(Observer[Flight]):

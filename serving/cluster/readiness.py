@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node, State
+from serving.cluster.sources.manager import ACTOR, SourceManager
 from serving.cluster.watchdog import Watchdog, WatchedPart
 
 # Emulated waits end each quarter of a second; what else a device's loop waits for are answers of other actors.
@@ -20,10 +21,10 @@ class Readiness:
 
     def __init__(self, devices: Devices) -> None:
         self._devices = devices
-        self._source = devices.cluster.source
+        self._sources = devices.sources
         self._lost = ""
         self.watchdog = Watchdog(
-            self._parts, devices.observer.on_dropped, on_dead=lambda part: self._source.lose_standby(part.actor)
+            self._parts, devices.observer.on_dropped, on_dead=lambda part: self._sources.actors.lose_standby(part.actor)
         )
 
     def lose(self, sentence: str) -> None:
@@ -39,8 +40,9 @@ class Readiness:
     def ready(self) -> bool:
         """Tell whether a request that comes now would be served: the source, the device model and a device are up."""
         states = self.watchdog.states()
-        source = self._source.link.up and _may_serve(states, "token source") and _may_serve(states, "device model")
-        return self.live and source and any(self._serves(node, states) for node in self._devices.kept)
+        source = any(each.link.up and _may_serve(states, self._name(each)) for each in self._sources.all)
+        model = _may_serve(states, "device model")
+        return self.live and source and model and any(self._serves(node, states) for node in self._devices.kept)
 
     def parts(self) -> dict[str, str]:
         """How each part is, by name: `up`, `starting`, `silent` or `down`; a device also in which state it is."""
@@ -51,9 +53,13 @@ class Readiness:
                 states[name] = str(node.state)
             elif not node.link.up:
                 states[name] = DOWN
-        if not self._source.link.up:
-            states["token source"] = DOWN
+        for source in self._sources.all:
+            if not source.link.up:
+                states[self._name(source)] = DOWN
         return dict(sorted(states.items()))
+
+    def _name(self, source: SourceManager) -> str:
+        return ACTOR if len(self._sources.all) == 1 else f"{ACTOR} {source.index}"
 
     def _serves(self, node: Node, states: dict[str, str]) -> bool:
         parts = (f"device {node.index}", f"scheduler {node.index}", f"lpddr {_tier(node)}")
@@ -61,8 +67,9 @@ class Readiness:
 
     def _parts(self) -> Iterable[WatchedPart]:
         cluster = self._devices.cluster
-        yield WatchedPart("token source", self._source.handle, SOURCE_S, self._source.inquiry.excuse)
-        for number, standby in enumerate(self._source.standbys):
+        for source in self._sources.all:
+            yield WatchedPart(self._name(source), source.handle, SOURCE_S, source.inquiry.excuse)
+        for number, standby in enumerate(self._sources.actors.standbys):
             yield WatchedPart(f"standby token source {number}", standby, SOURCE_S)
         yield WatchedPart("device model", cluster.model, NEVER_S)
         for node in self._devices.kept:

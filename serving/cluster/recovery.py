@@ -11,7 +11,8 @@ from ray.exceptions import RayError
 
 from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
-from serving.cluster.observer import EdgeObserver, Refuse
+from serving.cluster.observer import Traffic
+from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.backoff import RETRY_S, cause_of_deaths, from_outside, given_up, summary
 from serving.flight import Flight
@@ -34,28 +35,19 @@ WARM_UP_S = 20.0
 
 
 class Recovery:
-    """Connects devices, runs them, and mends them. `nodes` and `flights` are those of the emulation, by index and id.
+    """Connects devices, runs them, and mends them. `nodes` are those of the emulation, by index.
 
     A device that dies again with the same requests takes them up apart, until the one that is the cause is known.
-    `refuse` gets that one, and a sentence for its client.
+    The traffic's `refuse` gets that one, and a sentence for its client.
     """
 
-    def __init__(  # all that a device's life has to do with
-        self,
-        cluster: Cluster,
-        nodes: dict[int, Node],
-        router: Router,
-        flights: dict[str, Flight],
-        observer: EdgeObserver,
-        refuse: Refuse,
+    def __init__(
+        self, cluster: Cluster, nodes: dict[int, Node], router: Router, traffic: Traffic, sources: TokenSources
     ) -> None:
         self.addresses: dict[int, Address] = {}
-        self._cluster = cluster
-        self._nodes = nodes
-        self._router = router
-        self._flights = flights
+        self._cluster, self._nodes, self._router, self._sources = cluster, nodes, router, sources
+        self._flights, self._observer, self._refuse = traffic
         self._tasks: set[asyncio.Task[None]] = set()
-        self._observer, self._refuse = observer, refuse
 
     async def wire(self, node: Node) -> None:
         """Connect a device's actors with each other, as if they had never had a request."""
@@ -63,13 +55,7 @@ class Recovery:
         limits, rules = self._cluster.limits(node.device_limits), self._cluster.rules(node.device_limits)
         device, scheduler = await asyncio.gather(node.device.address.remote(), node.scheduler.address.remote())
         await node.scheduler.reset.remote(device, limits, rules)
-        await node.device.wire.remote(
-            node.scheduler,
-            self._cluster.model,
-            node.tier,
-            self._cluster.source.handle,
-            self._cluster.scenario.token_ahead,
-        )
+        await node.device.wire.remote(node.scheduler, self._cluster.model, node.tier, self._sources.addresses)
         self.addresses[node.index] = device
         node.calls.connect(device, scheduler)
         node.device.stall.remote(node.stalled_until_s)
@@ -78,13 +64,13 @@ class Recovery:
         """Have tokens made for a device that it never releases: first calls and first steps take their time."""
         id = f"warm-up-{node.index}"
         await node.calls.open(id, 0)
-        self._cluster.source.warm_up(id, node.index, WARM_UP_TOKENS)
+        self._sources.warm_up(id, node.index, WARM_UP_TOKENS)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(WARM_UP_S):
                 while len((await node.device.held.remote())[id][1]) < WARM_UP_TOKENS:
                     await asyncio.sleep(0.01)
         node.calls.drop([id])
-        self._cluster.source.drop([id])
+        self._sources.drop([id])
 
     async def keep(self, node: Node) -> None:
         """Run a device, and mend what dies of it, for as long as it is there."""
@@ -104,11 +90,11 @@ class Recovery:
         asked = [self._held(node, within_s) for node in self._nodes.values() if node.up]
         return {id: buffer for held in await asyncio.gather(*asked) for id, buffer in held.items()}
 
-    def follow(self, source: Any) -> None:
-        """Tell all devices of another token source."""
+    def follow(self, sources: dict[int, Address]) -> None:
+        """Tell all devices where the token sources are called."""
         for node in self._nodes.values():
-            if node.up:
-                node.device.follow.remote(source)
+            if node.link.up:
+                node.device.follow.remote(sources)
 
     async def send(self, node: Node, flight: Flight) -> None:
         """Have a device serve a request, from the token that its client has on, unless it does, or is down. Raises
@@ -123,7 +109,7 @@ class Recovery:
         if self._flights.get(request.id) is flight and flight.place == place and node.link.state == seen:
             flight.opened = True
             node.calls.submit(request)
-            self._cluster.source.resume(flight)
+            self._sources.resume(flight)
 
     async def move_all(self, node: Node) -> None:
         """All requests of a device go on elsewhere, from the token that their clients have."""
@@ -218,7 +204,7 @@ class Recovery:
         node.lose()
         await self.wire(node)
         # Sent before what follows, and to one actor calls come in order.
-        self._cluster.source.wire(self.addresses)
+        self._sources.wire(self.addresses)
         node.link.up = True
         await self._resume(node, self._of(node))
 

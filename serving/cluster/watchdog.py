@@ -1,6 +1,6 @@
 """Wedged is not dead: asks each part for its pulse, and ends the process of one that is silent for too long.
 
-Whoever ends in this way is replaced as one that died by itself is (`recovery`, `source_manager`).
+Whoever ends in this way is replaced as one that died by itself is (`recovery`, `sources`).
 """
 
 import asyncio

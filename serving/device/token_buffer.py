@@ -14,12 +14,14 @@ class Buffer:
     """The tokens of one request between the token source and the device.
 
     `received` and `taken` count from the start of the request's output. `owed` are tokens that the device has
-    computed and the source has not made: they go out the moment they come in.
+    computed and the source has not made: they go out the moment they come in. `source` is the index of the source that
+    sent the last ones.
     """
 
     received: int
     taken: int
     owed: int = 0
+    source: int = 0
     ready: deque[Chunk] = field(default_factory=deque)
 
 
@@ -39,6 +41,13 @@ class TokenBuffer:
         """Drop a request: what still comes for it is ignored."""
         with self._lock:
             self._buffers.pop(request_id, None)
+
+    def note_source(self, source: int, chunks: list[Chunk]) -> None:
+        """Note which source has sent these chunks, and wants to hear how far their requests are."""
+        with self._lock:
+            for chunk in chunks:
+                if buffer := self._buffers.get(chunk.request_id):
+                    buffer.source = source
 
     def push(self, chunks: list[Chunk]) -> list[Chunk]:
         """Buffer chunks, ignoring known tokens; return the overdue ones, to be released at once."""
@@ -106,10 +115,13 @@ class TokenBuffer:
         with self._lock:
             return max((buffer.owed for buffer in self._buffers.values()), default=0)
 
-    def taken(self) -> dict[str, int]:
-        """Tokens taken so far, by request: what the source may run ahead of."""
+    def taken(self) -> dict[int, dict[str, int]]:
+        """Tokens taken so far, by source and request: what the source may run ahead of."""
+        by_source: dict[int, dict[str, int]] = {}
         with self._lock:
-            return {id: buffer.taken for id, buffer in self._buffers.items()}
+            for id, buffer in self._buffers.items():
+                by_source.setdefault(buffer.source, {})[id] = buffer.taken
+        return by_source
 
     def held(self) -> dict[str, tuple[int, list[int]]]:
         """By request, how many tokens were taken and which lie ready: what a new token source must go on from."""

@@ -58,7 +58,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
         self._listeners = Broadcast(observers, quiet=True)
         rate = rate_of(admission.rules.forecast.token_rate, scenario.speed)
-        self._text = TextChoice(scenario.text, answers, SourceLoad(rate))
+        self._text = TextChoice(scenario.text, answers, SourceLoad(rate, len(cluster.sources.running)))
         self._observer = Broadcast([Follower(admission, cluster, self.clock), self._text, self._listeners])
         self._dispatcher = Dispatcher(emulation, self._observer, self._deliver, self._fail)
         self.devices = self._dispatcher.devices
@@ -130,7 +130,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def choose_text(self, params: SamplingParams) -> bool:
         """Tell whether the current call gets recorded text, which is decided once."""
-        return self._text.choose(params, self._dispatcher.source.cost)
+        return self._text.choose(params, self._dispatcher.sources.cost)
 
     def ended(self, call: Call) -> None:
         """A call was answered, or broken off."""
@@ -197,7 +197,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             blocks=block_hashes(prompt, self._block_tokens, request.cache_salt or "") if self._block_tokens else [],
         )
         device = self._dispatcher.choose(described, request.data_parallel_rank)
-        return Flight(request, described, device, admitted.slo, admitted.n)
+        return Flight(request, described, device, admitted.slo, admitted.n, rank=request.data_parallel_rank)
 
     def _admitted(self, request: EngineCoreRequest) -> AdmissionRequest:
         """What was said of a request when it was admitted, or is said now of one that had no tokens then."""

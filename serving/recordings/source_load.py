@@ -1,4 +1,5 @@
-"""Load of the token source: the share of its time that its streams need, and whether one more would put it behind."""
+"""Load of the token sources: the share of their time that their streams need, and whether one more would put them
+behind."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -13,13 +14,13 @@ STEP_S, EACH_S = 0.0035, 0.0003
 
 
 class SourceLoad:
-    """Streams of the source by device, and what a second of them costs it.
+    """Streams of all sources by device, and what a second of them costs each, as they are shared out equally.
 
-    It makes a token of each stream in a step, so steps are as frequent as the fastest device wants tokens."""
+    A source makes a token of each stream in a step, so steps are as frequent as the fastest device wants tokens."""
 
-    def __init__(self, rate: Callable[[int, int], float]) -> None:
+    def __init__(self, rate: Callable[[int, int], float], sources: int = 1) -> None:
         """`rate(device, streams)`: tokens that each of so many streams of a device gets in a real second."""
-        self._rate = rate
+        self._rate, self._sources = rate, sources
         self._streams: Counter[int] = Counter()
         self._behind_until_s = 0.0
         self._step_s, self._each_s = STEP_S, EACH_S
@@ -55,4 +56,4 @@ class SourceLoad:
     def _share(self, streams: Counter[int]) -> float:
         rates = {device: self._rate(device, count) for device, count in streams.items() if count > 0}
         tokens_per_s = sum(streams[device] * rate for device, rate in rates.items())
-        return max(rates.values(), default=0.0) * self._step_s + tokens_per_s * self._each_s
+        return max(rates.values(), default=0.0) * self._step_s + tokens_per_s / self._sources * self._each_s

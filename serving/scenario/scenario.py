@@ -101,6 +101,13 @@ class Scenario(ListenOptions):
     recording: str = key(
         "", "file of recorded text, as `foreserve record` makes it (empty: recording.npz beside the token model)"
     )
+    token_sources: int = key(
+        0,
+        "token sources, each a vLLM of its own, among which requests are shared out (0: as many as help, one at "
+        "least; one a GPU where there are GPUs)",
+        least=0,
+        most=64,
+    )
     standby_sources: int = key(
         0, "token sources that stand by to take over when one dies; each needs another vLLM's memory", least=0
     )

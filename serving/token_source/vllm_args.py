@@ -17,8 +17,9 @@ ROUTED_WORKER = "serving.token_source.routed_worker.RoutedWorker"
 """vLLM's worker on a CPU, and the one that also tells which experts were chosen."""
 
 
-def prepare_environment(token_model: str) -> None:
-    """vLLM's settings that are environment variables; to be called before vLLM is imported. The user's own win."""
+def prepare_environment(token_model: str, threads: int = 1) -> None:
+    """vLLM's settings that are environment variables; to be called before vLLM is imported. The user's own win.
+    `threads`: on which it computes."""
     settings = {
         # A model in a folder needs nothing from the hub; one that is named may have to come from there.
         "HF_HUB_OFFLINE": "1" if Path(token_model).is_dir() else "0",
@@ -28,7 +29,7 @@ def prepare_environment(token_model: str) -> None:
         "VLLM_CPU_KVCACHE_SPACE": "1",
         # The token source must not claim cores for itself: the devices' deadlines come first.
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-        "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 2) // 2)),
+        "OMP_NUM_THREADS": str(threads),
         "TOKENIZERS_PARALLELISM": "false",
         # oneDNN keeps a kernel for each length of prompt it has seen, 1,024 of them by default: some 700 MB after 8,000
         # prompts, and no prompt sooner for it.

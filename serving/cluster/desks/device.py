@@ -26,9 +26,10 @@ class DeviceDesk:
         for request_id in request_ids:
             self._tokens.close(request_id)
 
-    def push(self, chunks: list[Chunk]) -> None:
-        """Take in tokens from a source."""
+    def push(self, source: int, chunks: list[Chunk]) -> None:
+        """Take in tokens from a source, by its index."""
         if self._driver is not None:
+            self._tokens.note_source(source, chunks)
             self._driver.push(chunks)
 
     def poke(self) -> None:

@@ -10,7 +10,9 @@ from serving.types import Chunk
 class Senders:
     """A connection to each device, by its index. For one thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: int = 0) -> None:
+        """`source`: the index of the source that sends; it may become another's."""
+        self.source = source
         self._all: dict[int, tuple[Address, RpcTeller]] = {}
 
     def connect(self, addresses: Mapping[int, Address]) -> None:
@@ -23,4 +25,4 @@ class Senders:
     def send(self, index: int, chunks: list[Chunk]) -> None:
         """Send tokens to a device; one that has no address is gone, and gets none."""
         if index in self._all:
-            self._all[index][1].tell("push", chunks)
+            self._all[index][1].tell("push", self.source, chunks)

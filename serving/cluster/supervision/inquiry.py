@@ -24,6 +24,11 @@ class Inquiry:
         """Tell whether progress of requests is of interest."""
         return bool(self._unproven or self._trials.on_trial)
 
+    @property
+    def in_doubt(self) -> bool:
+        """Tell whether one of the requests is taken for the cause of deaths."""
+        return bool(self._trials.on_trial)
+
     def allows(self, request_id: str) -> bool:
         """Tell whether a request may go on now."""
         return self._trials.allowed is None or request_id in self._trials.allowed

@@ -13,10 +13,11 @@ from vllm import SamplingParams
 from serving.cli.emulation import build_engine, make_ready
 from serving.cluster import cluster
 from serving.cluster.ray_session import ray_session
-from serving.cluster.source_manager import SourceManager
+from serving.cluster.streams.stream import Inbox
 from serving.edge.preflight import prepare
 from serving.scenario.scenario import Scenario
 from serving.token_source.vllm_args import prepare_environment, vllm_flags
+from serving.types import Release
 
 pytestmark = pytest.mark.alone
 
@@ -32,8 +33,9 @@ async def emulation(scenario: Scenario) -> AsyncIterator[Any]:
     bringup = prepare(scenario)
     with bringup.sock, ray_session() as folder:
         flags = vllm_flags(scenario, bringup.max_model_len)
-        source = SourceManager(lambda: cluster.start_source(scenario, flags, False), 0)
-        engine, core, metrics = await build_engine(bringup, flags, source, folder)
+        inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=False)
+        sources = cluster.start_sources(scenario, flags, False, inbox.address)
+        engine, core, metrics = await build_engine(bringup, flags, sources, inbox)
         await make_ready(bringup, engine, core, metrics, flags)
         yield engine, core
         engine.shutdown()

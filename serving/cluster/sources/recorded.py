@@ -10,13 +10,15 @@ from serving.flight import Flight
 # A device reads so many tokens at once without a release having to wait for that.
 PAGE = 512
 PAUSE_S = 0.02
+# Its index: nobody needs to know how far a device has got with what lies there whole.
+RECORDED = -1
 
 
 class RecordedSource:
     """Sends whole answers, long ones page by page. All of it lies at the edge, so it cannot die alone."""
 
     def __init__(self) -> None:
-        self._senders = Senders()
+        self._senders = Senders(RECORDED)
 
     def send(self, flight: Flight, addresses: Mapping[int, Address]) -> None:
         """Send what a flight's client does not have to its device, if that has an address."""

@@ -1,0 +1,74 @@
+"""The Ray actor of the token source: a thin shell around vLLM's engine."""
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import ray
+
+from serving.cluster.desks.answering import Answering
+from serving.cluster.desks.source import SourceDesk
+from serving.cluster.streams.senders import Senders
+from serving.cluster.streams.sockets import Address
+from serving.cluster.supervision.heartbeat import Heartbeat
+from serving.process.cores import keep_to_share
+from serving.process.process_priority import settle
+
+
+class SourceSettings(NamedTuple):
+    """What all token sources of an emulation have in common: vLLM's `flags`, the folder or name of its model, how many
+    tokens a request may be `ahead` of its device, the niceness that is added, and how many sources share a node."""
+
+    flags: list[str]
+    token_model: str
+    ahead: int
+    niceness: int
+    on_a_node: int
+
+
+@ray.remote(num_cpus=0, concurrency_groups={"loop": 1, "feed": 1})
+class TokenSource:
+    """vLLM in a process of its own. Another one takes its place if it dies (`serving.cluster.sources.manager`)."""
+
+    def __init__(self, index: int, settings: SourceSettings, edge: Address) -> None:
+        from serving.token_source.engine_args import engine_args
+        from serving.token_source.vllm_args import prepare_environment
+
+        os.nice(settings.niceness)
+        cores = keep_to_share(index, settings.on_a_node)
+        prepare_environment(settings.token_model, cores)
+        from serving.token_source.rendezvous import meet_in_run_folder
+        from serving.token_source.vllm_source import VllmSource
+
+        meet_in_run_folder()
+        # A device that is gone has no address: what was for it goes to another one, once that has asked.
+        devices = Senders()
+        self._source = VllmSource(engine_args(settings.flags), settings.ahead, devices.send)
+        desk = SourceDesk(self._source, devices)
+        methods: list[Callable[..., Any]] = [desk.connect, desk.warm_up, desk.add, desk.drop, desk.resend, desk.taken]
+        self._answering = Answering(f"source-{index}", edge, methods)
+
+    @ray.method(concurrency_group="feed")
+    def pulse(self) -> Heartbeat:
+        """For how many real seconds the loop has been at one step."""
+        return self._answering.heartbeat(self._source.overdue_s)
+
+    @ray.method(concurrency_group="feed")
+    def address(self) -> Address:
+        """Where it is called."""
+        return self._answering.address
+
+    @ray.method(concurrency_group="loop")
+    def run(self) -> None:
+        """The loop: ends only by an error, or with its process."""
+        settle()
+        while True:
+            self._source.cycle()
+
+    @ray.method(concurrency_group="feed")
+    def beyond_known(self) -> list[str]:
+        return self._source.beyond_known()
+
+    @ray.method(concurrency_group="feed")
+    def cost(self) -> tuple[float, float]:
+        return self._source.cost.line

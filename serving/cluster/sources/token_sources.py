@@ -1,0 +1,111 @@
+"""The token sources of an emulation: each request is made by one of them, and by another one if that dies."""
+
+import asyncio
+from collections.abc import Collection, Coroutine
+from typing import Any
+
+from serving.cluster.observer import Traffic
+from serving.cluster.sources.manager import Places, SourceManager
+from serving.cluster.sources.recorded import RecordedSource
+from serving.cluster.sources.replacements import SourceActors
+from serving.cluster.streams.sockets import Address
+from serving.flight import Flight
+
+
+class TokenSources:
+    """Shares requests out: to the source that a request's data-parallel rank names, or to the least loaded one that is
+    up. Recorded text has a source of its own."""
+
+    def __init__(self, actors: SourceActors, traffic: Traffic) -> None:
+        self.actors = actors
+        self.all = [SourceManager(index, actors, traffic) for index in range(len(actors.running))]
+        self._recorded = RecordedSource()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def connect(self, addresses: dict[int, Address]) -> None:
+        """Wait until all sources are there, and tell them where tokens go. Raises RayError."""
+        await asyncio.gather(*(source.connect(addresses) for source in self.all))
+
+    def start(self, places: Places) -> None:
+        """Run the sources from now on; they have been connected."""
+        self._places = places
+        for source in self.all:
+            source.start(places, self._move, self._follow)
+        self.actors.stand_by()
+
+    def stop(self) -> None:
+        """Look after them no longer; the actors end with Ray."""
+        for task in self._tasks:
+            task.cancel()
+        for source in self.all:
+            source.stop()
+        self._recorded.close()
+
+    @property
+    def addresses(self) -> dict[int, Address]:
+        """Where each source that is there is called."""
+        return {source.index: source.address for source in self.all if source.address is not None}
+
+    @property
+    def cost(self) -> tuple[float, float] | None:
+        """How long a step takes the slowest source, in real seconds, and so much more for each sequence; None before
+        any has said so."""
+        return max((source.cost for source in self.all if source.cost is not None), default=None)
+
+    @property
+    def up(self) -> bool:
+        """Tell whether any of them makes tokens."""
+        return any(source.link.up for source in self.all)
+
+    def wire(self, addresses: dict[int, Address]) -> None:
+        """Tell the sources where tokens go from now on."""
+        for source in self.all:
+            source.wire(addresses)
+
+    def warm_up(self, request_id: str, device: int, tokens: int) -> None:
+        """Have each source make tokens for a device that no client waits for: they are the same ones."""
+        for source in self.all:
+            source.warm_up(request_id, device, tokens)
+
+    def resume(self, flight: Flight) -> None:
+        """Have a request's tokens sent to its device, from the token that its client has."""
+        if flight.recorded is not None:
+            self._recorded.send(flight, self._places.addresses)
+            return
+        if flight.source is None:
+            flight.source = self._source_for(flight).index
+        self.all[flight.source].resume(flight)
+
+    def drop(self, request_ids: Collection[str]) -> None:
+        """Forget requests: done, or aborted."""
+        for source in self.all:
+            source.drop(request_ids)
+
+    def _source_for(self, flight: Flight) -> SourceManager:
+        if flight.rank is not None:
+            return self.all[flight.rank % len(self.all)]
+        return min(self.all, key=lambda source: (not source.link.up, source.load))
+
+    def _move(self, flights: list[Flight]) -> None:
+        """Have requests of a source that was ended from outside made by others, if any is up. A request moves once: if
+        it is a cause that nobody sees, it must not end one source after the other."""
+        coming = {source.index: source.load for source in self.all if source.link.up}
+        takers = set[int]()
+        for flight in flights if coming else ():
+            if flight.moved or flight.source is None:
+                continue
+            self.all[flight.source].inquiry.gone([flight.request.id])
+            taker = flight.source = min(coming, key=lambda index: coming[index])
+            flight.moved = True
+            coming[taker] += 1
+            takers.add(taker)
+        for taker in takers:
+            self._start(self.all[taker].add_missing())
+
+    def _follow(self) -> None:
+        self._places.follow(self.addresses)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,85 @@
+"""Is each token source told how far a device has got with its own requests, wherever it is called now?"""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from serving.cluster.actor_proxies import ProgressReports
+from serving.cluster.sources.recorded import RECORDED
+from serving.cluster.streams import sockets
+from serving.cluster.streams.rpc import RpcServer
+from serving.device.token_buffer import TokenBuffer
+from serving.types import Chunk
+
+AHEAD = 8
+
+
+class Source:
+    """What a source hears."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.heard = dict[str, int]()
+        server = RpcServer([self.taken], folder, name, False)
+        self.address = server.address
+        threading.Thread(target=server.run, args=[lambda dropped: None], daemon=True).start()
+
+    def taken(self, positions: dict[str, int]) -> None:
+        self.heard |= positions
+
+
+def until(there: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + 20
+    while not there():
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(sockets, "this_node", lambda: "here")
+    return tmp_path_factory.mktemp("r").absolute() / "run"
+
+
+def pushed(tokens: TokenBuffer, id: str, source: int, count: int) -> None:
+    """A source has sent tokens of a request, and the device has taken them."""
+    chunks = [Chunk(id, i, [i]) for i in range(count)]
+    tokens.open(id)
+    tokens.note_source(source, chunks)
+    tokens.push(chunks)
+    tokens.take({id: count})
+
+
+def test_each_source_hears_of_its_own_requests(folder: Path) -> None:
+    tokens, reports = TokenBuffer(), ProgressReports(AHEAD)
+    sources = [Source(folder, f"source-{index}") for index in range(2)]
+    reports.begin(tokens, {index: source.address for index, source in enumerate(sources)})
+    for source, id in ((0, "a"), (1, "b"), (RECORDED, "c")):
+        pushed(tokens, id, source, 5)
+    pushed(tokens, "too early to say so", 0, AHEAD // 4 - 1)
+    reports.report()
+    until(lambda: sources[0].heard == {"a": 5} and sources[1].heard == {"b": 5})
+
+
+def test_one_that_takes_a_place_is_told_all_anew(folder: Path) -> None:
+    tokens, reports = TokenBuffer(), ProgressReports(AHEAD)
+    first, second = Source(folder, "first"), Source(folder, "second")
+    reports.begin(tokens, {0: first.address})
+    pushed(tokens, "a", 0, 5)
+    reports.report()
+    until(lambda: first.heard == {"a": 5})
+    reports.follow({0: second.address})
+    reports.report()
+    until(lambda: second.heard == {"a": 5})
+
+
+def test_what_is_made_elsewhere_is_reported_there() -> None:
+    tokens = TokenBuffer()
+    tokens.open("a")
+    for source, first in ((0, 0), (1, 1)):
+        chunks = [Chunk("a", first, [7])]
+        tokens.note_source(source, chunks)
+        tokens.push(chunks)
+    assert tokens.taken() == {1: {"a": 0}}
