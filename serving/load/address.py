@@ -1,15 +1,15 @@
-"""An endpoint's address, taken apart."""
+"""The address of an endpoint: scheme, host, port and path."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 PORTS = {"http": 80, "https": 443, "grpc": 50051, "grpcs": 50051}
-EMULATOR_HTTP_PORT = 8000  # Where an emulator's /metrics is, if all we know is its gRPC address.
+EMULATOR_HTTP_PORT = 8000  # Of an emulator's /metrics, where only its gRPC address is known.
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointAddress:
-    """`netloc` is host and port as a URL writes them, `path` what stands before `/v1`."""
+    """The parts of an endpoint's URL; `path` is the part before `/v1`."""
 
     scheme: str
     host: str
@@ -18,7 +18,7 @@ class EndpointAddress:
 
     @classmethod
     def of(cls, url: str) -> "EndpointAddress":
-        """Raises ValueError if it is not an address that `foreserve load` can call."""
+        """Return the address in `url`. Raise ValueError if `foreserve load` cannot call it."""
         parts = urlsplit(url)
         if parts.scheme not in PORTS or not parts.hostname or parts.port == 0:
             raise ValueError(url)
@@ -32,17 +32,17 @@ class EndpointAddress:
 
     @property
     def netloc(self) -> str:
-        """Host and port, as URLs and the Host header have them."""
+        """Host and port, as written in URLs and the Host header."""
         return f"{self._bracketed}:{self.port}"
 
     @property
     def base_url(self) -> str:
-        """What stands before `/v1`."""
+        """The URL before `/v1`."""
         return f"{self.scheme}://{self.netloc}{self.path}"
 
     @property
     def metrics_url(self) -> str:
-        """Where its /metrics should be."""
+        """The URL of an emulator's /metrics; for a gRPC address on port `EMULATOR_HTTP_PORT`."""
         if self.is_grpc:
             return f"http{'s' if self.scheme == 'grpcs' else ''}://{self._bracketed}:{EMULATOR_HTTP_PORT}/metrics"
         return f"{self.base_url}/metrics"

@@ -1,4 +1,4 @@
-"""What the client sees of one request, and what a transport must do.
+"""The client's timing of one request, and the interface of a transport.
 
 All instants are `time.monotonic()` seconds, taken when bytes come off the socket.
 
@@ -15,23 +15,23 @@ from serving.load.request import LoadRequest
 
 @dataclass(slots=True, eq=False)
 class RequestTimes:
-    """One request as the client saw it."""
+    """The instants, token counts and outcome of one request, as the client saw them."""
 
     scheduled_s: float  # When it was to be sent; every latency counts from here, so a slow client cannot hide a queue.
-    lag_s: float = 0.0  # How much later the client came to it.
+    lag_s: float = 0.0  # The client's own delay in sending it.
     outputs_s: list[float] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)  # Beside each output: the tokens so far by `usage`; 0 if not told.
-    end_s: float = 0.0  # The last chunk that has a choice.
+    counts: list[int] = field(default_factory=list)  # At each output: the tokens so far by `usage`; 0 if not told.
+    end_s: float = 0.0  # The instant of the last chunk that has a choice.
     prompt_tokens: int | None = None  # By the last `usage`; None if the server sent none.
     output_tokens: int | None = None
     status: str | None = None  # Of a failure: HTTP status, gRPC code, or `connection`, `timeout`, `stream`, `client`.
     error: str | None = None
     cancelled: bool = False
-    slo: str = ""  # The SLO class that it named.
-    name: str = ""  # In the workload file, if there is one.
+    slo: str = ""  # The SLO class that the request named.
+    name: str = ""  # The request's name in the workload file, if there is one.
 
     def see(self, at_s: float, output: bool, usage: tuple[int, int] | None) -> None:
-        """A chunk with a choice; `usage` is of prompt tokens and output tokens so far, if the chunk says."""
+        """Record a chunk with a choice; `usage`: prompt tokens, and output tokens so far, if the chunk has them."""
         self.end_s = at_s
         if output:
             self.outputs_s.append(at_s)
@@ -40,7 +40,7 @@ class RequestTimes:
             self.prompt_tokens, self.output_tokens = usage
 
     def close(self) -> None:
-        """No more chunks come."""
+        """End the record: no more chunks come. Without any output, the request has failed."""
         seen = (self.counts[-1] or len(self.outputs_s)) if self.counts else 0
         if self.end_s and self.tokens > seen and (not seen or self.end_s > self.outputs_s[-1]):
             # The chunk with the finish_reason brought no text, but a token all the same.
@@ -50,13 +50,13 @@ class RequestTimes:
             self.fail("stream", "the stream ended without any output")
 
     def fail(self, status: str, error: str) -> None:
-        """The request's first failure stands."""
+        """Record a failure, unless an earlier one is recorded."""
         if self.error is None:
             self.status, self.error = status, error
 
     @property
     def completed(self) -> bool:
-        """Tell whether it brought an answer, without error."""
+        """Tell whether the request brought an answer, without error."""
         return self.error is None and not self.cancelled and bool(self.outputs_s)
 
     @property
@@ -69,13 +69,13 @@ class Transport(Protocol):
     """A connection to an endpoint; a failed request is recorded in its trace."""
 
     async def models(self) -> Sequence[str]:
-        """The models that the endpoint lists; raises LoadError if it cannot be asked."""
+        """Return the names of the models that the endpoint lists. Raise LoadError if it cannot be asked."""
         ...
 
     async def stream(self, request: LoadRequest, model: str, trace: RequestTimes) -> None:
-        """Sends the request and fills the trace until the stream ends."""
+        """Send the request and fill the trace until the stream ends."""
         ...
 
     async def close(self) -> None:
-        """Closes every connection."""
+        """Close every connection."""
         ...

@@ -1,4 +1,4 @@
-"""Sends each request at its time, whatever became of those before it."""
+"""Open-loop sending: each request goes out at its instant, whatever became of earlier ones."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from serving.load.client import RequestTimes, Transport
 from serving.load.request import LoadRequest
 from serving.workload.source import AFTER_FAILURE_S
 
-# What is sent because a request ended at an instant, in seconds of the report's clock since the run began.
+# Returns the request that follows one which ended at an instant, in seconds of the report's clock since the run began.
 After = Callable[[LoadRequest, float], LoadRequest | None]
 Slots = asyncio.Semaphore | nullcontext[None]
 
@@ -17,7 +17,10 @@ LONGEST_SLEEP_S = 3600.0  # Event loops overflow on sleeps of centuries, which a
 
 
 class Drive:
-    """One run, and how far it is: `traces` holds every request that was sent, in order."""
+    """A load run and its progress: `traces` holds every request that was sent, in order.
+
+    `speed`: emulated seconds per real second. `timeout_s`: real seconds for one request.
+    """
 
     def __init__(self, transport: Transport, model: str, speed: float, timeout_s: float) -> None:
         self.transport, self.model = transport, model
@@ -27,8 +30,10 @@ class Drive:
         self.done = self.failed = self.ended_tokens = 0
 
     async def run(self, requests: Iterable[LoadRequest], most: int | None, after: After | None = None) -> None:
-        """Sends the requests, and what comes `after` each, `most` of them at once, and waits for their ends; cancelled,
-        it cancels them all."""
+        """Send the requests, and the request that comes `after` each, at most `most` at once; wait for all to end.
+
+        Cancelling this cancels all of them.
+        """
         slots = asyncio.Semaphore(most) if most else nullcontext()
         self.start_s = start_s = monotonic()
         async with asyncio.TaskGroup() as sending:
@@ -39,7 +44,7 @@ class Drive:
                 sending.create_task(self._chain(request, after, slots))
 
     async def _chain(self, request: LoadRequest, after: After | None, slots: Slots) -> None:
-        """A request, and those that wait for it, one after the other."""
+        """Send a request, then the requests that wait for it, one after the other."""
         following: LoadRequest | None = request
         while following is not None:
             due_s = self.start_s + following.arrival_s / self.speed

@@ -1,4 +1,4 @@
-"""What our own endpoint says about its pace: a slow host must not pass for slow hardware.
+"""The emulator's pace, by its own /metrics: a slow host must not pass for slow hardware.
 
 An endpoint is ours if its /metrics has `foreserve_info`. Its counters are read before and after the run, and the
 difference is the run's (other clients' traffic at that time is in it too). The emulator counts its delays in real
@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from serving.load.bearer import bearer
 from serving.security.client_trust import SYSTEMS, Trust
 
-LATENESS_LIMIT = 0.05  # Of the modelled latency: above it, latencies are the host's rather than the hardware's.
-UNDERRUN_LIMIT = 0.05  # Of the released tokens: above it, latencies are the token model's.
+LATENESS_LIMIT = 0.05  # Share of the modelled latency: above it, latencies are the host's, not the hardware's.
+UNDERRUN_LIMIT = 0.05  # Share of the released tokens: above it, latencies are the token model's.
 SETTLE_S, SETTLE_TRIES = 0.25, 8  # Actors ship their counts in batches, so the last ones come after the last token.
 
 MODELLED = "vllm:time_to_first_token_seconds"
@@ -26,7 +26,7 @@ Series = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The emulator's own series at one instant, and what it says it is."""
+    """The emulator's own series at one instant, and its labels of `foreserve_info`."""
 
     info: Mapping[str, str]
     series: Series
@@ -39,7 +39,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """How well the host kept the modelled pace during the run; seconds are emulated ones. None: not known."""
+    """The host's fidelity to the modelled pace during a run; seconds are emulated. None: not known."""
 
     info: Mapping[str, str]
     speed: float
@@ -47,17 +47,17 @@ class Fidelity:
     ttft_mean_s: float | None  # As modelled.
     step_mean_s: float | None
     pacing_error_mean_s: float | None
-    underruns: int  # Tokens that were not there when the device released them.
+    underruns: int  # Tokens that the token source had not made when the device released them.
     released_tokens: int
-    recorded_tokens: int  # Of those, tokens of answers that were recorded before.
+    recorded_tokens: int  # Released tokens of recorded answers.
     energy_j: float
-    broken: str | None  # Why the two readings cannot be compared.
+    broken: str | None  # Why the two readings cannot be compared; None if they can.
 
     @property
     def lateness_share(self) -> float | None:
         """Mean lateness over the mean modelled TTFT: the shortest latency in which a delay counts in full.
 
-        (Between the tokens of a stream a constant delay cancels out; what does not is in `pacing_share`.)
+        Between the tokens of a stream a constant delay cancels out; `pacing_share` has the rest.
         """
         return _share(self.lateness_mean_s, self.ttft_mean_s)
 
@@ -82,7 +82,7 @@ class Fidelity:
         return self.underruns / self.released_tokens if self.released_tokens else 0.0
 
     def refusal(self) -> str | None:
-        """Why there is no SLO verdict; None if the pace was kept."""
+        """Return why there is no SLO verdict, in a sentence; None if the pace was kept."""
         if self.broken:
             return f"No SLO verdict: {self.broken}, so its lateness is not known."
         if self.lateness_share is None or self.pacing_share is None:
@@ -105,7 +105,7 @@ class Fidelity:
 
 
 async def snapshot(url: str, api_key: str | None = None, trust: Trust = SYSTEMS) -> Snapshot | None:
-    """Reads /metrics; None if nothing answers there or it is not our emulator."""
+    """Read /metrics at `url`; return None if nothing answers there or it is not our emulator."""
     verify = trust.context() if url.startswith("https:") else True
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=10, verify=verify) as client:
@@ -116,7 +116,7 @@ async def snapshot(url: str, api_key: str | None = None, trust: Trust = SYSTEMS)
 
 
 async def settled(url: str, api_key: str | None = None, trust: Trust = SYSTEMS) -> Snapshot | None:
-    """Reads /metrics until it no longer changes."""
+    """Read /metrics until it no longer changes, `SETTLE_TRIES` times at most; return None if nothing answers."""
     last = await snapshot(url, api_key, trust)
     for _ in range(SETTLE_TRIES):
         await asyncio.sleep(SETTLE_S)
@@ -128,7 +128,7 @@ async def settled(url: str, api_key: str | None = None, trust: Trust = SYSTEMS) 
 
 
 def parse(text: str) -> Snapshot | None:
-    """The snapshot in a Prometheus text; None if it is not our emulator's."""
+    """Return the snapshot in a Prometheus text; None if it is not our emulator's."""
     ours = "\n".join(line for line in text.splitlines() if line.startswith(("foreserve_", MODELLED)))
     info: Mapping[str, str] | None = None
     series: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
@@ -145,7 +145,7 @@ def parse(text: str) -> Snapshot | None:
 
 
 def difference(before: Snapshot, after: Snapshot | None) -> Fidelity:
-    """What happened between two snapshots; None: the second could not be read."""
+    """Return the fidelity between two snapshots; `after` is None if it could not be read."""
     broken = _broken(before, after)
     after = before if broken or after is None else after
 

@@ -16,7 +16,7 @@ LIST_TIMEOUT_S = 30
 
 
 class GrpcTransport:
-    """All requests over one channel."""
+    """A transport that sends all requests over one gRPC channel."""
 
     def __init__(self, options: LoadOptions) -> None:
         self.options = options
@@ -31,10 +31,10 @@ class GrpcTransport:
         self.message = openai_pb2.ChatCompletionRequest if chat else openai_pb2.CompletionRequest
         self.call = self.stub.StreamChatCompletion if chat else self.stub.StreamCompletion
         self.is_output = _is_chat_output if chat else _is_output
-        self._message(LoadRequest(0.0, "", 1), "")  # Options that do not fit are told before the run.
+        self._message(LoadRequest(0.0, "", 1), "")  # Refuses options that do not fit before the run, not in it.
 
     async def models(self) -> Sequence[str]:
-        """The names that ListModels gives."""
+        """Return the names that ListModels gives. Raise LoadError if it fails."""
         try:
             reply = await self.stub.ListModels(
                 openai_pb2.ListModelsRequest(), metadata=self.metadata, timeout=LIST_TIMEOUT_S
@@ -45,7 +45,7 @@ class GrpcTransport:
         return [model.id for model in reply.data]
 
     async def stream(self, request: LoadRequest, model: str, trace: RequestTimes) -> None:
-        """Sends the request and fills the trace; a cancelled task cancels the call."""
+        """Send the request and fill the trace; cancelling the task cancels the call."""
         try:
             metadata = [*request.headers, *_bearer(request.api_key or self.options.api_key)]
             async for chunk in self.call(self._message(request, model), metadata=metadata):
@@ -54,7 +54,7 @@ class GrpcTransport:
             trace.fail(error.code().name, (error.details() or "")[:300])
 
     async def close(self) -> None:
-        """Closes the channel."""
+        """Close the channel."""
         await self.channel.close()
 
     def _message(self, request: LoadRequest, model: str) -> Any:

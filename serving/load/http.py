@@ -1,7 +1,7 @@
 """HTTP/1.1 transport, as thin as it can be: client and server share the machine.
 
 A chunk costs one `data_received`, httptools' parser and one small JSON, and it is stamped before anything else happens
-to it. The calls that need no stamps use httpx.
+to it. Calls that need no timestamps use httpx.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Connection(asyncio.Protocol):
         self.done: asyncio.Future[None] | None = None
 
     async def exchange(self, request: bytes, trace: RequestTimes) -> None:
-        """Sends the request and reads its response into the trace; raises ConnectionLost."""
+        """Send the request and read its response into the trace. Raise ConnectionLost if that is cut short."""
         self.parser = httptools.HttpResponseParser(self)
         self.reader = EventReader(trace)
         self.status = 0
@@ -55,11 +55,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def reusable(self) -> bool:
-        """Tell whether the next request may use it."""
+        """Tell whether the next request may use this connection."""
         return self.keep_alive and self.transport is not None and not self.transport.is_closing()
 
     def close(self) -> None:
-        """Closes at once, which also tells the server that nobody reads on."""
+        """Close at once, which also tells the server that nobody reads on."""
         if self.transport is not None:
             self.transport.abort()
 
@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
 
 
 class HttpTransport:
-    """Requests over kept-alive connections, as many as there are requests in flight."""
+    """A transport over kept-alive HTTP/1.1 connections, one for each request in flight."""
 
     def __init__(self, options: LoadOptions) -> None:
         self.options, self.address = options, options.address
@@ -120,7 +120,7 @@ class HttpTransport:
         self._encode = msgspec.json.Encoder().encode
 
     async def models(self) -> Sequence[str]:
-        """The names under /v1/models."""
+        """Return the names under /v1/models. Raise LoadError if nothing answers there, or no list of models."""
         url = f"{self.address.base_url}/v1/models"
         try:
             async with httpx.AsyncClient(trust_env=False, timeout=30, verify=self.tls or True) as client:
@@ -136,7 +136,7 @@ class HttpTransport:
             raise LoadError(f"{url} is not an OpenAI model list.") from error
 
     async def stream(self, request: LoadRequest, model: str, trace: RequestTimes) -> None:
-        """Sends the request and fills the trace."""
+        """Send the request and fill the trace."""
         content = self._encode(body(request, self.options, model))
         head = self._head(request.headers, request.api_key or self.options.api_key)
         message = head + b"%d\r\n\r\n" % len(content) + content
@@ -152,12 +152,12 @@ class HttpTransport:
             connection.close()
 
     async def close(self) -> None:
-        """Closes the idle connections; those in use close with their requests."""
+        """Close the idle connections; busy ones close with their requests."""
         while self.idle:
             self.idle.pop().close()
 
     async def _exchange(self, message: bytes, trace: RequestTimes) -> Connection:
-        """The connection that brought the whole response; raises OSError if none did."""
+        """Return the connection that brought the whole response. Raise OSError if none did."""
         while True:
             reused = bool(self.idle)
             connection = self.idle.pop() if reused else await self._open()
@@ -192,10 +192,10 @@ class HttpTransport:
 
 
 def error_text(content: bytes) -> str:
-    """What an error response says."""
+    """Return the message in an error response."""
     try:
         value: Any = msgspec.json.decode(content)
-    except (ValueError, RecursionError):  # whatever answers there
+    except (ValueError, RecursionError):  # No JSON: anything may answer at that address.
         value = content.decode(errors="replace").strip()
     return message_of(value) or "(no message)"
 

@@ -1,4 +1,4 @@
-"""The options of a load run, from Python or from the command line, and what is allowed for each."""
+"""The options of a load run, from Python or the command line, and the values allowed for each."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ from serving.security.client_trust import add_arguments as trust_arguments
 from serving.usage_error import UsageError
 
 DEFAULT_REQUESTS = 100
-# Those of a workload file that the options can say too, each with the standard deviation of its gaps over their mean.
+# Arrival processes that options can name, each with the standard deviation of its gaps over their mean.
 KINDS = {"poisson": 1.0, "constant": 0.0}
 _OURS = {"n", "stream"}
 
@@ -23,35 +23,38 @@ _SAME = (
     *("url", "endpoint", "model", "metrics_url", "arrivals", "num_requests", "max_concurrency"),
     *("input_len", "output_len", "range_ratio", "seed", "respect_eos", "temperature"),
 )
-# Of those, and the rest, what a workload file says.
+# Options that a workload file replaces.
 _IN_WORKLOAD = ("rate", "arrivals", "input_len", "output_len", "range_ratio", "prompts")
 
 
 class OptionError(UsageError):
-    """An option that cannot be: one sentence that names it and says what is allowed. Exit code 2."""
+    """An invalid option; the message is one sentence that names it and the values allowed. Exit code 2."""
 
 
 class LoadError(RuntimeError):
-    """A run that cannot go on, in one sentence. Exit code 1."""
+    """A run that cannot go on; the message is one sentence. Exit code 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slos:
-    """Upper limits a request must keep, on the report's clock; None: no limit."""
+    """Upper limits of a request's latencies, in seconds of the report's clock; None: no limit."""
 
     ttft_s: float | None = None
     tpot_s: float | None = None
     e2e_s: float | None = None
 
     def given(self) -> dict[str, float]:
-        """The limits that are set, by name."""
+        """Return the limits that are set, by name."""
         limits = {"ttft_s": self.ttft_s, "tpot_s": self.tpot_s, "e2e_s": self.e2e_s}
         return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """What to send where. Rates, durations and SLOs are on the report's clock: emulated, if the endpoint emulates."""
+    """The options of a load run. Rates, durations and SLOs are on the report's clock (emulated, for an emulator).
+
+    Raise OptionError for an invalid one.
+    """
 
     url: str = "http://127.0.0.1:8000"
     endpoint: str = "completions"
@@ -71,14 +74,14 @@ class LoadOptions:
     respect_eos: bool = False
     temperature: float | None = None
     extra_body: dict[str, Any] = field(default_factory=dict)
-    told: bool = False  # Each request of a workload file says its name (X-Request-Id) and its seed.
+    told: bool = False  # Send the name (X-Request-Id) and the seed of each request of the workload.
     timeout_s: float = 600.0  # Real seconds for one request.
     metrics_url: str | None = None
     slos: Slos = Slos()
     trust: Trust = SYSTEMS
 
     def __post_init__(self) -> None:
-        _ = self.address  # Raises if it is none.
+        _ = self.address  # Raises OptionError for an invalid URL.
         for name, allowed, value, ok in self._checks():
             if not ok:
                 raise OptionError(f"--{name} must be {allowed}, not {value!r}.")
@@ -87,12 +90,12 @@ class LoadOptions:
 
     @property
     def count(self) -> int | None:
-        """The most requests to send, None if only the duration bounds them."""
+        """The most requests to send; None if only the duration bounds them."""
         return DEFAULT_REQUESTS if self.num_requests is None and self.duration_s is None else self.num_requests
 
     @property
     def address(self) -> EndpointAddress:
-        """Where the requests go."""
+        """The endpoint's address. Raise OptionError if `url` is invalid."""
         try:
             return EndpointAddress.of(self.url)
         except ValueError:
@@ -128,7 +131,7 @@ def _positive(value: float | None) -> bool:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `foreserve load`."""
+    """Add the options of `foreserve load` to a parser."""
     _add_endpoint(parser.add_argument_group("endpoint"))
     _add_arrivals(parser.add_argument_group("arrivals"))
     _add_workload(parser.add_argument_group("requests"))
@@ -140,7 +143,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def options_from(args: argparse.Namespace) -> LoadOptions:
-    """The options that the command line asked for; raises OptionError."""
+    """Return the options that the command line asks for. Raise OptionError."""
     for name in _IN_WORKLOAD:
         if args.workload and getattr(args, name) is not None:
             option = "--" + name.replace("_", "-")

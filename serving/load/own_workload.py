@@ -1,4 +1,4 @@
-"""The workload that a load run's options describe, where no file does."""
+"""The workload that a load run's options describe, where there is no workload file."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from serving.workload.spec import Sessions, Workload
 
 
 def workload_of(options: LoadOptions) -> Workload:
-    """An open loop of single requests, without topics: prompts of common words, no two of which begin alike."""
+    """Return an open loop of single requests without topics: prompts of common words, no two of which begin alike."""
     return Workload(
         arrivals=OpenLoop(Steady(options.rate_per_s), KINDS[options.arrivals]),
         prompt=_about(options.input_len, options.range_ratio),
@@ -22,7 +22,7 @@ def workload_of(options: LoadOptions) -> Workload:
 
 
 def _about(mean: int, ratio: float) -> Distribution:
-    """Whole numbers from `mean` less, to `mean` plus, so large a share of it; at least 1."""
+    """Return the uniform distribution of whole numbers within ±`ratio` of `mean`, at least 1."""
     low, high = max(1, round(mean * (1 - ratio))), max(1, round(mean * (1 + ratio)))
 
     def sample(rng: np.random.Generator, count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -15,21 +15,21 @@ SLO, TOPIC, NAME = "x-foreserve-slo", "x-foreserve-topic", "x-request-id"
 
 
 class Planned:
-    """Iterating gives the requests that wait for no other one, `after` those that do.
+    """The requests of a run: iteration yields those that wait for no other one, `after` returns those that do.
 
-    A trace that turns out to be wrong in its middle ends the run; `error` is why.
+    A workload that proves invalid in its middle ends the run; `error` says why.
     """
 
     def __init__(
         self, source: Source, tell_topic: bool, told: bool = False, prompts: Iterator[str] | None = None
     ) -> None:
-        """Requests that are `told` say their names and seeds. With `prompts` these are sent, one after the other."""
+        """With `tell_topic`, send topics; with `told`, names and seeds; with `prompts`, send these in turn instead."""
         self._source, self._tell_topic, self._told, self._prompts = source, tell_topic, told, prompts
         self.error: WorkloadError | None = None
 
     @classmethod
     def of(cls, options: LoadOptions) -> "Planned":
-        """The workload that the options name, or describe; raises OptionError."""
+        """Return the requests of the workload that the options name or describe. Raise OptionError if it is invalid."""
         prompts = cycle(read_prompts(options.prompts)) if options.prompts else None
         try:
             if options.workload is None:
@@ -50,7 +50,7 @@ class Planned:
             self.error = error
 
     def after(self, ended: LoadRequest, at_s: float) -> LoadRequest | None:
-        """What is sent because a request ended, or failed, at `at_s`."""
+        """Return the request that follows one which ended, or failed, at `at_s`; None if there is none."""
         if ended.ask is None or self.error:
             return None
         try:

@@ -1,4 +1,4 @@
-"""What a run says of itself while it runs."""
+"""The progress of a load run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from serving.load.drive import Drive
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """How far a run is, in real seconds."""
+    """A run's progress at one instant; seconds are real."""
 
     elapsed_s: float
     in_flight: int
@@ -26,7 +26,7 @@ OnProgress = Callable[[LoadProgress], None]
 
 
 class Meter:
-    """Reads a drive's progress; the token rate is since the last reading."""
+    """A meter of a drive's progress; its token rate is the mean since the last reading."""
 
     def __init__(self, drive: Drive) -> None:
         self.drive = drive
@@ -34,7 +34,7 @@ class Meter:
         self.last_tokens = 0
 
     def read(self) -> LoadProgress:
-        """Progress now. Outputs stand for the tokens of a request until its end brings the server's count."""
+        """Return the progress now. Outputs stand for a request's tokens until its end brings the server's count."""
         drive, now_s = self.drive, monotonic()
         tokens = drive.ended_tokens + sum(len(trace.outputs_s) for trace in drive.in_flight)
         rate = (tokens - self.last_tokens) / max(now_s - self.last_s, 1e-6)

@@ -7,7 +7,10 @@ from serving.load.options import OptionError
 
 
 def read_prompts(path: Path) -> list[str]:
-    """One prompt a line: as it stands, or from the `prompt` of a JSON object if the file ends in .jsonl."""
+    """Return one prompt a line: as it stands, or the `prompt` of a JSON object if the file ends in .jsonl.
+
+    Raise OptionError for a file that cannot be read, or has no prompts.
+    """
     try:
         lines = [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
     except (OSError, UnicodeDecodeError) as error:

@@ -14,12 +14,12 @@ from serving.load.summary import Goodput, Quantiles, Summary
 from serving.presentation.table import Table
 
 LAG_WORTH_SAYING_S = 0.005  # A client whose p99 is later than this was short of processor itself.
-COALESCED = 1.01  # Tokens a chunk that are worth saying.
+COALESCED = 1.01  # Mean tokens per chunk above which the report mentions them.
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run's figures, the emulator's word on its own pace, and the verdict on the SLOs unless it is refused."""
+    """A run's figures, the emulator's fidelity, and the verdict on the SLOs unless it is refused."""
 
     url: str
     model: str
@@ -29,21 +29,21 @@ class Report:
     fidelity: Fidelity | None  # None: not our emulator.
     interrupted: bool = False
     classes: dict[str, Summary] = field(default_factory=dict)  # By SLO class, if requests named any.
-    broken: str | None = None  # Why the workload ended before its end.
-    traces: Sequence[RequestTimes] = ()  # Each request, as it was sent.
+    broken: str | None = None  # Why the workload broke off; None if it did not.
+    traces: Sequence[RequestTimes] = ()  # Of each request, in the order of sending.
 
     @property
     def refused(self) -> str | None:
-        """Why no verdict can be given; None if one can."""
+        """The reason why there is no SLO verdict; None if there is one."""
         return self.fidelity.refusal() if self.fidelity else None
 
     @property
     def clock(self) -> str:
-        """Whose seconds the latencies are in."""
+        """The clock of all latencies: `emulated`, or `real`."""
         return "emulated" if self.fidelity else "real"
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain values."""
+        """Return the report as plain values."""
         s = self.summary
         latencies = {name: asdict(getattr(s, name)) for name in ("ttft_s", "tpot_s", "itl_s", "e2e_s", "send_lag_s")}
         return {
@@ -74,7 +74,7 @@ class Report:
         return asdict(self.goodput) | {"refused": None}
 
     def print(self, console: Console) -> None:
-        """The report for people."""
+        """Print the report for people."""
         console.print(Text(self._title(), "bold"), soft_wrap=True)
         if self.summary.completed:
             console.print(self._latencies())

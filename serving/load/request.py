@@ -14,25 +14,25 @@ class LoadRequest:
     arrival_s: float
     prompt: str
     max_tokens: int
-    messages: tuple[tuple[str, str], ...] = ()  # The prompt by who says it; none: the user says all of it.
+    messages: tuple[tuple[str, str], ...] = ()  # The prompt as (role, text); empty: all of it is the user's.
     headers: tuple[tuple[str, str], ...] = ()  # In gRPC, metadata.
     api_key: str = ""  # "": the run's.
-    ask: Ask | None = None  # What it is in its workload.
+    ask: Ask | None = None  # The workload's own description of the request.
     seed: int | None = None  # None: the server chooses.
 
     @property
     def slo(self) -> str:
-        """The SLO class that it names, or ""."""
+        """The SLO class that the request names, or ""."""
         return self.ask.slo if self.ask else ""
 
     @property
     def name(self) -> str:
-        """Its name in the workload, or ""."""
+        """The request's name in the workload, or ""."""
         return self.ask.id if self.ask else ""
 
 
 def body(request: LoadRequest, options: LoadOptions, model: str) -> dict[str, Any]:
-    """The request in OpenAI's JSON; gRPC's messages mirror it field for field."""
+    """Return the request in OpenAI's JSON; gRPC's messages mirror it field for field."""
     fields: dict[str, Any] = {"model": model, "max_tokens": request.max_tokens, "stream": True}
     if options.endpoint == "chat":
         said = request.messages or (("user", request.prompt),)

@@ -33,16 +33,16 @@ T = TypeVar("T")
 
 
 class Interrupted(Exception):
-    """Stopped before anything was sent."""
+    """A run that was stopped before it sent anything."""
 
 
 async def run_load(
     options: LoadOptions, on_progress: OnProgress | None = None, stop: asyncio.Event | None = None
 ) -> Report:
-    """Runs the load and reports; setting `stop` cancels what is left and reports what completed.
+    """Run the load and return its report; setting `stop` cancels the rest and reports the requests that completed.
 
-    Raises LoadError if the endpoint cannot be used at all, OptionError if an option does not fit it, Interrupted if it
-    was stopped before it sent anything.
+    Raise LoadError if the endpoint cannot be used at all, OptionError if an option does not fit it, Interrupted if the
+    run was stopped before it sent anything.
     """
     stop = stop or asyncio.Event()
     planned = Planned.of(options)
@@ -65,7 +65,7 @@ async def run_load(
 
 
 def main(args: argparse.Namespace) -> int:
-    """`foreserve load`: 0 if any request completed, 1 if none did, 130 after Ctrl-C. Raises `OptionError`."""
+    """Run `foreserve load`; return 0 if any request completed, 1 if none did, 130 after Ctrl-C. Raise OptionError."""
     try:
         options = options_from(args)
         settle()
@@ -87,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 async def _interruptible(options: LoadOptions, on_progress: OnProgress) -> Report:
-    """The first Ctrl-C stops the run and still reports; a second one ends the program."""
+    """Run the load; a first Ctrl-C stops it and still reports, a second one ends the program."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
     def interrupt() -> None:
@@ -99,7 +99,7 @@ async def _interruptible(options: LoadOptions, on_progress: OnProgress) -> Repor
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """What the work returns; None if `stop` was set before its end, which cancels it."""
+    """Return the result of `work`; None if `stop` was set before its end, which cancels it."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -111,7 +111,7 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None
 
 
 async def _look(options: LoadOptions, transport: Transport) -> tuple[str, emulator.Snapshot | None]:
-    """The model to ask for, and the emulator's figures before the run."""
+    """Return the model to ask for, and the emulator's figures before the run; None if it is not our emulator."""
     model = options.model or _first(await transport.models(), options)
     before = await emulator.snapshot(_metrics_url(options), options.api_key, options.trust)
     if before is None and options.metrics_url:

@@ -8,7 +8,7 @@ from serving.load.client import RequestTimes
 
 
 class Delta(msgspec.Struct, gc=False):
-    """A chat chunk's news."""
+    """The delta of a chat chunk."""
 
     role: Any = None
     content: Any = None
@@ -18,7 +18,7 @@ class Delta(msgspec.Struct, gc=False):
 
     @property
     def text(self) -> Any:
-        """Whatever it brings a reader."""
+        """The first part that is not empty: content, reasoning, or tool calls."""
         return self.content or self.reasoning or self.reasoning_content or self.tool_calls
 
 
@@ -31,21 +31,21 @@ class Choice(msgspec.Struct, gc=False):
 
     @property
     def is_output(self) -> bool:
-        """Tell whether it brings tokens, as far as its own chunk tells."""
+        """Tell whether the choice brings tokens, as far as its own chunk tells."""
         if self.delta is None:
             return bool(self.text or not self.finish_reason)
         return bool(self.delta.text or not (self.delta.role or self.finish_reason))
 
 
 class TokenUsage(msgspec.Struct, gc=False):
-    """Token counts."""
+    """The token counts of a chunk."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
 
 class SseEvent(msgspec.Struct, gc=False):
-    """One chunk."""
+    """One chunk of a stream."""
 
     choices: list[Choice] | None = None
     usage: TokenUsage | None = None
@@ -56,7 +56,7 @@ _decode = msgspec.json.Decoder(SseEvent).decode
 
 
 class EventReader:
-    """Reads a stream into its trace, in pieces that may cut lines anywhere."""
+    """A parser of a stream, which fills its trace; the pieces may cut lines anywhere."""
 
     def __init__(self, trace: RequestTimes) -> None:
         self.trace = trace
@@ -64,14 +64,14 @@ class EventReader:
         self._rest = b""
 
     def feed(self, at_s: float, piece: bytes) -> None:
-        """A piece, and the instant at which it came."""
+        """Parse a piece that came at `at_s`."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):
                 self._read(at_s, line[5:].strip())
 
     def end(self, at_s: float) -> None:
-        """No more pieces come: a last line need not have its newline."""
+        """End the stream: a last line need not have its newline."""
         self.feed(at_s, b"\n")
 
     def _read(self, at_s: float, payload: bytes) -> None:
@@ -94,7 +94,7 @@ class EventReader:
 
 
 def message_of(error: Any) -> str:
-    """The server's words, out of the shapes that servers give errors."""
+    """Return the server's message, from any of the shapes that servers give errors, cut to 300 characters."""
     while isinstance(error, dict):
         error = next((error[key] for key in ("error", "message", "detail") if key in error), str(error))
     return str(error)[:300]

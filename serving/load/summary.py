@@ -28,7 +28,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """One latency over the run, in seconds; None where there were no samples."""
+    """Mean and percentiles of one latency over the run, in seconds; None where there were no samples."""
 
     mean: float | None
     p50: float | None
@@ -38,7 +38,7 @@ class Quantiles:
 
     @classmethod
     def of(cls, values: Values) -> "Quantiles":
-        """Of these samples."""
+        """Return the quantiles of samples [n]."""
         if not len(values):
             return cls(None, None, None, None, 0)
         p50, p90, p99 = np.percentile(values, (50, 90, 99)).tolist()
@@ -47,7 +47,7 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True)
 class LoadFailure:
-    """Requests that failed in the same way, and what the first of them was told."""
+    """Requests that failed in the same way, with the message of the first of them."""
 
     status: str
     message: str
@@ -56,7 +56,7 @@ class LoadFailure:
 
 @dataclass(frozen=True, slots=True)
 class Goodput:
-    """Requests that met every SLO."""
+    """Requests that met every SLO: per second of the run, and as a share of all that ended."""
 
     per_s: float
     attainment: float
@@ -65,7 +65,7 @@ class Goodput:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run in figures."""
+    """The figures of a run, as the module defines them."""
 
     requests: int
     completed: int
@@ -75,13 +75,13 @@ class Summary:
     duration_s: float
     prompt_tokens: int
     output_tokens: int
-    outputs: int  # Chunks that brought them.
+    outputs: int  # Chunks that brought tokens.
     counted_by_server: bool  # Otherwise, at least one request's outputs stand for its tokens.
     ttft_s: Quantiles
     tpot_s: Quantiles
     itl_s: Quantiles
     e2e_s: Quantiles
-    send_lag_s: Quantiles  # The client's own; in real seconds, whatever the clock.
+    send_lag_s: Quantiles  # The client's own delay; in real seconds, whatever the clock.
 
     @property
     def request_throughput_per_s(self) -> float:
@@ -98,7 +98,7 @@ class Summary:
 
 
 def summarise(traces: Sequence[RequestTimes], speed: float = 1.0) -> Summary:
-    """The figures of a run."""
+    """Return the figures of a run; `speed`: seconds of the report's clock per real second."""
     done = [trace for trace in traces if trace.completed]
     cancelled = sum(trace.cancelled for trace in traces)
     return Summary(
@@ -121,13 +121,13 @@ def summarise(traces: Sequence[RequestTimes], speed: float = 1.0) -> Summary:
 
 
 def by_class(traces: Sequence[RequestTimes], speed: float = 1.0) -> dict[str, Summary]:
-    """The figures by SLO class, if any request named one; "" for those that did not."""
+    """Return the figures by SLO class, if any request named one; "" stands for requests that did not."""
     names = sorted({trace.slo for trace in traces})
     return {name: summarise([trace for trace in traces if trace.slo == name], speed) for name in names if any(names)}
 
 
 def goodput(traces: Sequence[RequestTimes], slos: Slos, speed: float, duration_s: float) -> Goodput | None:
-    """Goodput on the report's clock; None if no SLO is given or no request ended."""
+    """Return the goodput on the report's clock; None if no SLO is given or no request ended."""
     limits = slos.given()
     ended = [trace for trace in traces if not trace.cancelled]
     if not limits or not ended:
@@ -145,22 +145,22 @@ def meets(trace: RequestTimes, slos: Slos, speed: float = 1.0) -> bool:
 
 
 def ttft_s(trace: RequestTimes) -> float:
-    """Time to first token, in real seconds."""
+    """Return the time to the first token, in real seconds."""
     return trace.outputs_s[0] - trace.scheduled_s
 
 
 def e2e_s(trace: RequestTimes) -> float:
-    """The whole request, in real seconds."""
+    """Return the time to the last chunk, in real seconds."""
     return trace.end_s - trace.scheduled_s
 
 
 def tpot_s(trace: RequestTimes) -> float | None:
-    """Time per output token after the first, in real seconds; None for a single token."""
+    """Return the time per output token after the first, in real seconds; None for a single token."""
     return (e2e_s(trace) - ttft_s(trace)) / (trace.tokens - 1) if trace.tokens > 1 else None
 
 
 def itl_s(trace: RequestTimes) -> Values:
-    """Times between tokens, in real seconds: n - 1 samples, which sum up to the time from the first to the last."""
+    """Return the times between tokens [n - 1], in real seconds, which sum up to the time from the first to the last."""
     after_first = max(trace.tokens, len(trace.outputs_s)) - 1
     gaps = np.diff(trace.outputs_s)
     together, k = _tokens_by_gap(trace, after_first)
@@ -168,7 +168,7 @@ def itl_s(trace: RequestTimes) -> Values:
 
 
 def _tokens_by_gap(trace: RequestTimes, after_first: int) -> tuple[int, NDArray[np.int64]]:
-    """How many tokens came with the first one, and with each output after it."""
+    """Return how many more tokens came with the first one, and how many with each output after it [outputs - 1]."""
     gaps, counts = len(trace.outputs_s) - 1, np.array(trace.counts)
     if counts[0] > 0 and (np.diff(counts) > 0).all() and counts[-1] == after_first + 1:
         return int(counts[0]) - 1, np.diff(counts)
@@ -184,7 +184,7 @@ def _duration_s(traces: Sequence[RequestTimes], done: Sequence[RequestTimes]) ->
 
 
 def _failures(traces: Sequence[RequestTimes]) -> list[LoadFailure]:
-    """Those whose messages differ in numbers only are of one kind, and the first stands for them."""
+    """Group failures whose messages differ in numbers only; the first message stands for its group."""
     kinds: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], str] = {}
     for trace in traces:

@@ -1,5 +1,7 @@
-"""Text for the segments of a workload's prompts: as many tokens as asked, by the bundled model's vocabulary, and the
-same for the same id. What is about a topic is made of questions that people ask in it."""
+"""Text for the segments of a workload's prompts: as many tokens as asked, by the bundled model's tokenizer.
+
+Segments of one id have the same text. Text about a topic is made of questions that people ask in it.
+"""
 
 import json
 from collections.abc import Iterable
@@ -15,8 +17,8 @@ from serving.scenario.scenario import BUNDLED_MODEL
 from serving.workload import Segment
 from serving.workload.mixing import MASK, mix
 
-# So common that each is one token, also in the bundled model's small vocabulary: so no other tokenizer is needed, and
-# what is said in them hits no prefix cache.
+# So common that each is one token, also in the bundled model's small vocabulary: no other tokenizer is needed, and
+# texts drawn from them hit no prefix cache.
 _COMMON = """
 all always another any are available been being block bound call can change client close color common complete
 connection count create current data directory does either end equal example except flag follow found full function
@@ -26,21 +28,21 @@ stream string such system test than then through top try two until use was way w
 write you your
 """
 WORDS = _COMMON.split()
-# By topic: some that the bundled model's corpus has (`serving/lab/corpus`), so that it can answer them.
+# Questions by topic, from the bundled model's corpus (`serving/lab/corpus`), so that it can answer them.
 QUESTIONS = Path(__file__).with_name("questions.json")
 # Words before a text about a topic that no other text begins with: questions recur, and prefix caches are not to hit.
 MARK = 4
 
 
 class PromptQuestion(NamedTuple):
-    """Its words, and how many tokens each is."""
+    """A question: its words, and the number of tokens of each."""
 
     words: list[str]
     tokens: list[int]
 
 
 def prepare(topics: Iterable[str]) -> None:
-    """Do now what the first text takes longer for, so that no request has to wait for it."""
+    """Load the tokenizer and the topics' questions now, so that no request waits for it."""
     _first_words()
     for topic in topics:
         if topic in _asked():
@@ -49,8 +51,10 @@ def prepare(topics: Iterable[str]) -> None:
 
 @lru_cache(2048)
 def text_of(segment: Segment) -> str:
-    """The text of a segment; those of equal id begin alike, however long they are. A topic may be one that we have no
-    questions in."""
+    """Return the text of a segment; segments of equal id begin alike, whatever their lengths.
+
+    A topic without questions gets common words.
+    """
     if segment.topic not in _asked() or segment.tokens <= MARK:
         return " ".join(_common(segment.id, 0, segment.tokens))
     words, left = _common(segment.id, 0, MARK), segment.tokens - MARK
@@ -66,7 +70,7 @@ def text_of(segment: Segment) -> str:
 
 
 def _common(id: int, start: int, tokens: int) -> list[str]:
-    """Words of one token each; the first of a text has none before it, and so no space."""
+    """Return words of one token each; the first of a text is one token without a space before it."""
     drawn = mix(np.arange(start, start + tokens, dtype=np.uint64) + np.uint64(id))
     words = [WORDS[place] for place in (drawn % np.uint64(len(WORDS))).tolist()]
     if start == 0 and words:

@@ -1,4 +1,4 @@
-"""Which transport speaks with an endpoint."""
+"""The choice of transport for an endpoint: HTTP or gRPC."""
 
 from serving.load.client import Transport
 from serving.load.http import HttpTransport
@@ -6,7 +6,7 @@ from serving.load.options import LoadOptions
 
 
 def connect(options: LoadOptions) -> Transport:
-    """The transport for the options' address."""
+    """Return the transport for the options' address."""
     if options.address.is_grpc:
         from serving.load.grpc import GrpcTransport  # Only here, so that an HTTP run does not load gRPC.
 
