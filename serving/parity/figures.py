@@ -1,4 +1,4 @@
-"""Each request as four see it, and what that comes to: the client, the device, and virtual time twice."""
+"""The times of each request on four sides: the client, the device, and virtual time as arrived and as planned."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -11,12 +11,12 @@ from serving.simulation.node import Outcome
 from serving.telemetry.flight_log import FlightRecord
 
 CLIENT, DEVICE, ARRIVED, PLANNED = SIDES = ("client", "device", "arrived", "planned")
-"""Who tells the time: the load client (live); the device as it released tokens (live); virtual time with the arrivals
-that there were live; virtual time with those of the workload."""
+"""The sides: the load client (live); the device as it released tokens (live); virtual time with the live arrivals;
+virtual time with the workload's arrivals."""
 
 
 class Times(NamedTuple):
-    """Of one request, in emulated seconds: to the first token, and per token after it (None for a single token)."""
+    """A request's times in emulated seconds: to the first token, and per token after it (None for a single token)."""
 
     ttft_s: float
     tpot_s: float | None
@@ -27,10 +27,12 @@ STATISTICS = ("mean", "p50", "p99")
 
 
 class ComparedRow(NamedTuple):
-    """A request of the workload: its `Times` by side; on which device it was, and would be as planned; when it
-    arrived, in emulated seconds since the run began; its prompt and output in tokens, as asked for and as they were;
-    what it was about, and is by the workload; whether it slipped a step; and how much longer its client waited for all
-    of it than the device took."""
+    """A request of the workload, with its `times` by side.
+
+    Device, arrival (emulated seconds since the run began) and topic are live ones, beside the planned ones; tokens are
+    live ones, beside those that the workload asks for. `slipped`: it missed a step live. `delay_s`: emulated seconds
+    that its client waited beyond the time that the device took.
+    """
 
     id: str
     times: Mapping[str, Times]
@@ -49,7 +51,7 @@ class ComparedRow(NamedTuple):
 
     @property
     def late_s(self) -> float:
-        """How much later it arrived than planned."""
+        """Emulated seconds by which the request arrived later than planned."""
         return self.arrival_s - self.arrival_planned_s
 
 
@@ -60,15 +62,18 @@ def rows_of(
     virtual: tuple[Mapping[str, Outcome], Sequence[Outcome]],
     slipped: Iterable[str],
 ) -> list[ComparedRow]:
-    """The requests that all four have seen to their end, in the order in which they were planned to arrive. `virtual`:
-    the outcomes as arrived, by the server's ids, and as planned."""
+    """Return the requests that completed on all four sides, in planned order of arrival.
+
+    `virtual`: the outcomes as arrived, by the server's ids, and as planned. `slipped`: the server's ids of requests
+    that slipped a step.
+    """
     seen = {trace.name: trace for trace in traces if trace.completed}
     served = {each.name: each for each in flights if each.tokens}
     arrived, planned = virtual
     both = [(outcome, served[outcome.request.id]) for outcome in planned if outcome.request.id in seen.keys() & served]
     if not both:
         return []
-    # The clocks have different origins. Whoever came first waited for nobody, so its arrivals are the same.
+    # The clocks have different origins: the first request, which waits for no other, arrives at one instant on both.
     began_s = both[0][1].arrival_s - both[0][0].request.arrival_s
     slips = set(slipped)
     return [
@@ -98,13 +103,13 @@ def rows_of(
 
 
 def quantiles(rows: Iterable[ComparedRow], side: str, metric: str) -> Quantiles:
-    """One figure over all requests that have it."""
+    """Return the quantiles of a metric on one side, over all requests that have it."""
     values = [getattr(row.times[side], metric) for row in rows]
     return Quantiles.of(np.array([value for value in values if value is not None]))
 
 
 def times_of(outcome: Outcome) -> Times:
-    """What a request in virtual time would have told."""
+    """Return the times of a request in virtual time."""
     return Times(outcome.ttft_s, outcome.tpot_s if outcome.tokens > 1 else None)
 
 

@@ -1,4 +1,4 @@
-"""The live side: a server of a scenario, sent a workload by the load client, and what both saw of it."""
+"""The live side: a server of a scenario, loaded by the load client, and the records of both."""
 
 import tempfile
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from serving.types import StepRecord
 
 @dataclass(frozen=True, slots=True)
 class LiveRun:
-    """What the client saw, what its requests were to the devices' schedulers, and all steps."""
+    """A live run: the client's report, the server's log of requests, and all steps of its devices."""
 
     report: Report
     flights: list[FlightRecord]
@@ -29,7 +29,7 @@ class LiveRun:
 
 
 def run_live(scenario: Scenario, load: LoadOptions, grpc: bool) -> LiveRun:
-    """Bring the scenario up, send the load to it, and take it down. Raises ServerFailed, and what `run_load` raises."""
+    """Start the scenario's server, send it the load, and stop it. Raise ServerFailed, and the errors of `run_load`."""
     with tempfile.TemporaryDirectory(prefix="foreserve-parity-") as folder:
         steps, flights = Path(folder) / "steps.jsonl", Path(folder) / "flights.jsonl"
         logs = ("--step-log", str(steps), "--flight-log", str(flights))

@@ -1,4 +1,4 @@
-"""What came in live, served once more in virtual time, on the devices on which it was served."""
+"""Replay in virtual time: the live arrivals, each on the device that served it live."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,23 +10,25 @@ from serving.types import Request, StepRecord
 
 
 class Replayed(Simulator):
-    """A scenario whose router chooses as it did before: by request, on which device it was served."""
+    """A simulator whose router repeats the live choices: `homes` has the device of each request, by id."""
 
     def __init__(self, scenario: Scenario, homes: Mapping[str, int]) -> None:
-        """Step by step, as a server does it. Raises as `Simulator` does."""
+        """Simulate step by step, as a server does. Raise the errors of `Simulator`."""
         super().__init__(scenario, leaps=False)
         self._homes = homes
 
     def home(self, request: Request) -> int:
-        """Where it was served."""
+        """Return the device that served the request live."""
         return self._homes[request.id]
 
 
 def replay(
     scenario: Scenario, flights: Iterable[FlightRecord], instead_s: Mapping[str, float]
 ) -> tuple[dict[str, Outcome], list[StepRecord]]:
-    """What becomes of requests that arrive as they did live, by id, and all steps; of some, as if they had arrived
-    at the instants that `instead_s` has for them."""
+    """Serve the live arrivals in virtual time; return the outcomes by request id, and all steps.
+
+    `instead_s`: other instants of arrival for some requests, by id, in emulated seconds.
+    """
     ordered = sorted(flights, key=lambda each: (instead_s.get(each.id, each.arrival_s), each.place))
     homes = {each.id: each.device for each in ordered}
     requests = [each.arriving(instead_s.get(each.id)) for each in ordered]

@@ -1,4 +1,4 @@
-"""What `foreserve parity` says: tables and sentences for people, JSON and CSV for everything else."""
+"""The report of `foreserve parity`: tables and sentences for people, JSON and CSV for everything else."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -20,7 +20,7 @@ WORST = 5
 
 
 def show(found: Parity, console: Console) -> None:
-    """The report for people."""
+    """Print the report for people."""
     if found.rows:
         console.print(_figures(found))
         console.print(_worst(found.rows))
@@ -43,7 +43,7 @@ def _verdict(found: Parity) -> str:
 
 
 def sentences(found: Parity) -> Iterator[str]:
-    """What there is to say beside the figures."""
+    """Yield the sentences beside the figures: on the schedule, the requests, and this host."""
     yield from _schedule(found)
     yield from _requests(found)
     fidelity = found.report.fidelity
@@ -59,7 +59,7 @@ def sentences(found: Parity) -> Iterator[str]:
 
 
 def to_json(found: Parity) -> dict[str, Any]:
-    """All of it as plain values."""
+    """Return the whole comparison as plain values."""
     return {
         "agree": found.agree,
         "failures": found.failures,
@@ -87,7 +87,7 @@ def to_json(found: Parity) -> dict[str, Any]:
 
 
 def write_csv(found: Parity, path: Path) -> None:
-    """A line for each request. Raises OSError."""
+    """Write a line for each request. Raise OSError."""
     write_rows([_flat(row) for row in found.rows], path, ["id"])
 
 
@@ -108,7 +108,7 @@ def _figures(found: Parity) -> Table:
 
 
 def _worst(rows: Sequence[ComparedRow]) -> Table:
-    """The requests whose first token came at the most different times, live on the device and as planned."""
+    """Return a table of the requests whose TTFT differs most between the live device and the plan."""
     title = f"Of {len(rows)} requests those that differ most, in ms (all: --csv, --json)"
     lines = []
     for row in sorted(rows, key=_apart_s, reverse=True)[:WORST]:

@@ -20,16 +20,19 @@ from serving.workload import WorkloadError, load_workload
 
 ANY_PORT: dict[str, Any] = {"host": "127.0.0.1", "http_port": 0, "grpc_port": 0}
 NO_TLS: dict[str, Any] = {"tls_cert": "", "tls_key": "", "tls_client_ca": ""}
-"""It changes nothing that is compared, and takes certificates that are for another name."""
+"""TLS changes nothing that is compared, and its certificates are for another name."""
 ALL_ADMITTED: dict[str, Any] = {"early_rejection": False, "key_requests_per_min": 0, "key_tokens_per_min": 0}
-"""Who is turned away follows from forecasts, which a slip changes; schedules without them can be compared."""
+"""Rejections follow from forecasts, which a slip changes; without rejections schedules can be compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """What came of it. `rows` are the requests that were served live and virtually, of `planned` in all; `arrived` and
-    `heard` compare the schedules: with the arrivals that there were, and with those of `slips` requests that slipped a
-    step live a step later. Steps by who made them: live, as arrived, as planned."""
+    """The result of a comparison.
+
+    `rows` are the requests served both live and in virtual time, of `planned` in all. `arrived` compares the live
+    schedule with virtual time at the live arrivals; `heard` does so with the `slips` requests that slipped a step live
+    arriving a step later. `steps` are by run: live, arrived, planned.
+    """
 
     scenario: Scenario
     planned: int
@@ -44,7 +47,7 @@ class Parity:
 
     @property
     def failures(self) -> list[str]:
-        """What is not as it should be, and not by chance, a clause each."""
+        """Failed requests, and differences beyond their limits that are not by chance, a clause each."""
         summary = self.report.summary
         of = f"of {summary.requests} requests"
         found = [f"{of} {each.count} failed live: {each.status}: {each.message}" for each in summary.errors]
@@ -63,28 +66,30 @@ class Parity:
 
     @property
     def doubts(self) -> list[str]:
-        """What is beyond its limit, perhaps by chance, a clause each."""
+        """Differences beyond their limits that may be by chance, a clause each."""
         return [str(check) for check in self.checks if check.chance]
 
     @property
     def hosts_own(self) -> bool:
-        """Tell whether all that is not as it should be is what the client saw, and not what the device did."""
+        """Tell whether all failures are in the client's figures, so that the host is their cause, not the device."""
         beyond = [check for check in self.checks if not (check.within or check.chance)]
         return 0 < len(beyond) == len(self.failures) and all(check.side == CLIENT for check in beyond)
 
     @property
     def agree(self) -> bool:
-        """Tell whether live and virtual time do, as far as is known."""
+        """Tell whether live and virtual time agree, without failures or doubts."""
         return not self.failures and not self.doubts
 
 
 def parity(scenario: Scenario, load: LoadOptions, grpc: bool, say: Callable[[str], None]) -> Parity:
-    """Run it. Raises `ScenarioError` for what virtual time doesn't have, `WorkloadError`, and what a server and a load
-    raise."""
+    """Serve a workload in virtual time, live, and in virtual time as it arrived live; `say` gets progress, a line each.
+
+    Raise ScenarioError for features that virtual time lacks, WorkloadError, and the errors of a server and a load.
+    """
     assert load.workload is not None
     scenario = comparable(scenario)
     workload = load_workload(load.workload, load.seed, load.num_requests, load.duration_s)
-    # First of all, because what is wrong with the files shows here within a second.
+    # First of all, because errors in the files show here within a second.
     planned, planned_steps = play(workload, scenario, leaps=False)
     if not planned:
         raise WorkloadError(f"{load.workload} has no request within its time: let it last longer (--duration).")
@@ -112,8 +117,10 @@ def parity(scenario: Scenario, load: LoadOptions, grpc: bool, say: Callable[[str
 
 
 def comparable(scenario: Scenario) -> Scenario:
-    """The scenario as both can serve it: nobody is turned away. Raises `ScenarioError` where virtual time is another
-    device."""
+    """Return the scenario as both sides can serve it, without rejections.
+
+    Raise ScenarioError where virtual time would serve another device.
+    """
     if scenario.residency == "trace":
         raise ScenarioError(
             "`residency` is 'trace': a server follows its token model's routers, and virtual time a recording of some, "

@@ -1,8 +1,8 @@
-"""Two schedules beside each other: the steps that a device made live, and those that it makes in virtual time.
+"""Two schedules side by side: the steps that a device made live, and its steps in virtual time.
 
-Live, the news of an arrival takes its time to the device. One that came before a step and was heard of after it
-*slips*: it begins one step later than it would have, and all steps after that are other ones. A step's record says how
-many of those that began in it had slipped; with the log of requests it is known which.
+Live, the news of an arrival takes time to reach the device. A request that arrived before a step, and was heard of
+after it, *slips*: it begins a step later, and all later steps differ. A step's record counts the requests that began
+in it and had slipped; the log of requests tells which they are.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from serving.types import StepRecord
 
 
 class StepShape(NamedTuple):
-    """What a step is made of, whenever it is made: its mode, sequences in it, and tokens that are new in it."""
+    """The content of a step, whatever its instant: its mode, sequences, and new tokens."""
 
     mode: str
     batch: int
@@ -26,8 +26,10 @@ class StepShape(NamedTuple):
 
 
 class ScheduleDifference(NamedTuple):
-    """The first step of a device, `place` steps from its beginning, that is not the same; None: there is none. `at_s`
-    is when it began."""
+    """The first step of a device that differs: its index `place`, and the emulated instant `at_s` at which it began.
+
+    `live` or `virtual` is None where that side has no such step.
+    """
 
     device: int
     place: int
@@ -37,8 +39,10 @@ class ScheduleDifference(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """Of the `steps` made live, `agree` came before the first that is not the same, on each device: all, unless there
-    is a `first` difference. Those began at most `apart_s` emulated seconds apart."""
+    """How far two schedules agree: of the `steps` made live, `agree` came before their device's first difference.
+
+    `first` is the earliest difference of all devices. Steps that agree began at most `apart_s` emulated seconds apart.
+    """
 
     steps: int
     agree: int
@@ -51,7 +55,7 @@ class Agreement(NamedTuple):
 
 
 def agreement(live: Iterable[StepRecord], virtual: Iterable[StepRecord]) -> Agreement:
-    """How far two schedules are the same, in mode, batch and new tokens, step by step."""
+    """Compare two schedules step by step, in mode, batch and new tokens."""
     ours, theirs = _by_device(live), _by_device(virtual)
     differences, same = [], []
     for device in sorted(ours.keys() | theirs.keys()):
@@ -65,8 +69,10 @@ def agreement(live: Iterable[StepRecord], virtual: Iterable[StepRecord]) -> Agre
 
 
 def slipped(live: Iterable[StepRecord], flights: Iterable[FlightRecord]) -> dict[str, float]:
-    """The requests that slipped a step, by id, and for each an instant at which it would have made the step that it
-    made: half-way between the beginnings of the step that it missed, and of its own."""
+    """Return the requests that slipped a step, by id, each with an arrival at which it makes its live step unslipped.
+
+    That emulated instant is half-way between the beginnings of the step that it missed, and of its own.
+    """
     began: dict[tuple[int, float], list[FlightRecord]] = defaultdict(list)
     for flight in flights:
         if flight.started_s is not None:
@@ -83,7 +89,7 @@ def slipped(live: Iterable[StepRecord], flights: Iterable[FlightRecord]) -> dict
 
 
 def _by_device(records: Iterable[StepRecord]) -> dict[int, list[StepRecord]]:
-    """Each device's own, in their order. Steps that were told of as one are not taken apart."""
+    """Group the steps by device, in their order. A record of several equal steps stays one."""
     steps: dict[int, list[StepRecord]] = defaultdict(list)
     for record in records:
         steps[record.device].append(record)

@@ -1,7 +1,7 @@
-"""How far a workload's figures go in virtual time when requests come some milliseconds later, as they do live.
+"""The spread of a workload's figures in virtual time when requests come some milliseconds later, as they do live.
 
-Whether a request just makes a step, or just misses it, changes all steps after it. So two runs of the same workload
-whose arrivals are not equal are two samples, and differ by chance: the less, the more requests there are.
+Whether a request just makes a step, or just misses it, changes all later steps. So two runs of one workload with
+different arrivals are two samples, and differ by chance: the less, the more requests there are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,23 +17,22 @@ from serving.simulation.play import play_from
 from serving.workload import Ask, Source, Workload
 
 Key = tuple[str, str]
-"""A metric, and a statistic."""
+"""A metric and a statistic of it."""
 
 RUNS = 16
-SIGMAS = 2.0  # What lies further away than so many standard deviations is not chance.
-BOTH = 2**0.5  # What is compared, the run as planned and the live one, are two samples.
+SIGMAS = 2.0  # A difference of more standard deviations than this is not chance.
+BOTH = 2**0.5  # The difference of two samples, the planned run and the live one, has twice the variance of one.
 
 
 class Spread(NamedTuple):
-    """A figure in virtual time when requests are as late as live: its mean, and how far from it chance takes it, in
-    seconds."""
+    """A figure in virtual time when requests are as late as live: its mean, and the width of chance, in seconds."""
 
     late_s: float
     chance_s: float
 
 
 class Late(Source):
-    """A workload whose requests come later than planned, each by one of `delays_s`, in turn by chance."""
+    """A workload whose requests come later than planned, each by one of `delays_s`, drawn at random."""
 
     def __init__(self, workload: Workload, delays_s: Sequence[float], rng: np.random.Generator) -> None:
         super().__init__(workload)
@@ -53,8 +52,11 @@ class Late(Source):
 
 
 def spread(workload: Workload, scenario: Scenario, rows: Sequence[ComparedRow], step_s: float) -> dict[Key, Spread]:
-    """Each figure over the requests of `rows`, when each is as late as one of them was live: `RUNS` runs, and `SIGMAS`
-    standard deviations of the difference between two. One that slipped was a step later, of `step_s` on average."""
+    """Return the spread of each figure over the requests of `rows`, each as late as one of them was live.
+
+    It is taken from `RUNS` runs; chance is `SIGMAS` standard deviations of the difference between two of them. A
+    request that slipped was later by a step, of `step_s` on average.
+    """
     if not rows:
         return {}
     ids = {row.id for row in rows}

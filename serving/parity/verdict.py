@@ -1,8 +1,8 @@
-"""Which differences between live and virtual time are too large.
+"""The verdict: which differences between live and virtual time are too large.
 
-The limits are shares of what virtual time says. A clock that two processes read is good to a millisecond at best, so a
-difference that is no longer than that is none, whatever its share. Where arrivals are not equal, figures differ by
-chance too (`spread`): what is beyond a limit but no further than that can't be told from chance.
+The limits are shares of the figures in virtual time. A clock that two processes read is good to a millisecond at best,
+so a shorter difference is none, whatever its share. Where arrivals are not equal, figures differ by chance too
+(`spread`): a difference beyond its limit, but within chance, decides nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,14 +15,16 @@ from serving.parity.schedule import Agreement
 from serving.parity.spread import Key, Spread
 
 LIMITS = {"mean": 0.03, "p99": 0.08}
-STAMP_S = 0.001  # Real.
+STAMP_S = 0.001  # Real seconds: how well a clock that two processes read can be trusted.
 FEW = 100  # Of fewer requests the 99th percentile lies between the two largest.
 
 
 class Check(NamedTuple):
-    """A figure over all requests, `live_s` as the client or the device (`side`) has it, and as planned: emulated
-    seconds. `limit` is a share of the latter; `floor_s` is too short to count; `spread` is what
-    virtual time says when requests are as late as live. `few`: it may as well be by chance, whatever that says."""
+    """A figure over all requests, live (on `side`, the client or the device) and as planned, in emulated seconds.
+
+    `limit`: allowed difference, as a share of the planned figure. `floor_s`: a difference up to this does not count.
+    `spread`: the figure in virtual time with requests as late as live. `few`: too few requests to rule out chance.
+    """
 
     side: str
     metric: str
@@ -36,7 +38,7 @@ class Check(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The difference over what virtual time says."""
+        """The difference over the planned figure."""
         return self.live_s / self.planned_s - 1 if self.planned_s else 0.0
 
     @property
@@ -45,7 +47,7 @@ class Check(NamedTuple):
 
     @property
     def chance(self) -> bool:
-        """Tell whether it may be by chance that it is not within its limit."""
+        """Tell whether the figure is beyond its limit, perhaps by chance."""
         return not self.within and (self.few or abs(self.live_s - self.planned_s) <= self.spread.chance_s)
 
     def __str__(self) -> str:
@@ -59,7 +61,7 @@ class Check(NamedTuple):
 
 
 def checks_of(rows: Sequence[ComparedRow], speed: float, spreads: Mapping[Key, Spread]) -> list[Check]:
-    """All figures that have a limit, where there are any requests; `spreads` by metric and statistic."""
+    """Return a check of each figure that has a limit, none without requests; `spreads` by metric and statistic."""
     found = []
     for side in (DEVICE, CLIENT):
         for metric in METRICS:
@@ -74,8 +76,10 @@ def checks_of(rows: Sequence[ComparedRow], speed: float, spreads: Mapping[Key, S
 
 
 def differs(arrived: Agreement, heard: Agreement) -> str | None:
-    """How the schedules differ though arrivals are equal, in a sentence; None if they don't. `heard`: with those that
-    slipped a step live arriving a step later."""
+    """Return how the schedules differ though arrivals are equal, as a clause; None if they do not.
+
+    `heard` compares them with requests that slipped a step live arriving a step later.
+    """
     first = heard.first
     if arrived.identical or first is None:
         return None
@@ -86,7 +90,7 @@ def differs(arrived: Agreement, heard: Agreement) -> str | None:
 
 
 def _floor_s(rows: Sequence[ComparedRow], metric: str) -> float:
-    """What clocks can't tell apart, in real seconds: of TPOT it is shared by all tokens after the first."""
+    """Return the difference that clocks cannot tell, in real seconds; TPOT shares it among tokens after the first."""
     if metric == "ttft_s":
         return STAMP_S
     return STAMP_S / float(np.mean([row.output_tokens - 1 for row in rows if row.output_tokens > 1]))
