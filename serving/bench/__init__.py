@@ -1,1 +1,1 @@
-"""What this machine can do: how fast steps, decisions, scrapes and streams are."""
+"""Benchmarks of this machine: how fast steps, decisions, scrapes and streams are."""

@@ -1,4 +1,4 @@
-"""`foreserve bench`: how soon a server is ready, how well devices keep time, what clients see, what an edge can stream.
+"""`foreserve bench`: a server's time to be ready, its devices' pace, its clients' view of it, and its edge's streams.
 
 Each figure comes from a server of its own, under a load like a user's, on this machine: clients and server share it.
 """
@@ -31,7 +31,7 @@ Part = Callable[[Servers, bool], Any]
 
 
 def bench(quick: bool, token_model: str, only: str | None = None) -> dict[str, Any]:
-    """Return the figures of each part by its name, or of one alone; `quick` takes runs of a third of the length."""
+    """Run all parts, or `only` one, and return their figures by name; `quick` runs take a third of the length."""
     settle()
     servers = Servers(token_model)
     results = {}
@@ -43,7 +43,7 @@ def bench(quick: bool, token_model: str, only: str | None = None) -> dict[str, A
 
 
 def pacing(servers: Servers, quick: bool) -> list[dict[str, Any]]:
-    """Lateness of decode steps, in real milliseconds."""
+    """Return the lateness of decode steps, in real milliseconds, for each of `PACING`."""
     return [_paced(servers, *each, QUICK_TOKENS if quick else TOKENS) for each in PACING]
 
 
@@ -64,7 +64,7 @@ def _paced(servers: Servers, devices: int, batch: int, speed: float, output_len:
 
 
 def streaming(servers: Servers, quick: bool) -> dict[str, float]:
-    """Tokens per real second through each edge, of a device that is never waited for; and how soon it was ready."""
+    """Return tokens per real second through each edge, of an instant device, and the seconds until it was ready."""
     with servers.running(1, INSTANT) as child:
         load(child.http_url, STREAMS, 16)
         http = load(child.http_url, STREAMS, STREAM_TOKENS)
@@ -77,7 +77,7 @@ def streaming(servers: Servers, quick: bool) -> dict[str, float]:
 
 
 def virtual(servers: Servers, quick: bool) -> dict[str, Any]:
-    """The pace of virtual time."""
+    """Return the pace of virtual time."""
     return virtual_pace() if quick else virtual_pace() | {"day": day_pace(DAY_REQUESTS)}
 
 
@@ -92,16 +92,16 @@ PARTS: dict[str, tuple[str, Part]] = {
     "cpu_us": ("What a token costs", lambda servers, quick: cpu_us(servers, QUICK_TOKENS if quick else TOKENS)),
     "stream": ("Streams of an instant device", streaming),
 }
-"""What is measured, by its name in the results, in this order."""
+"""The parts by their names in the results, in this order: a line of progress, and the function that measures."""
 
 
 def say(line: str) -> None:
-    """Progress, beside the results."""
+    """Print a line of progress on stderr, apart from the results."""
     print(line, file=sys.stderr, flush=True)
 
 
 def print_table(results: dict[str, Any]) -> None:
-    """The results for people."""
+    """Print the results for people."""
     console = wide_console()
     for name, found in results.items():
         if isinstance(found, list):

@@ -1,5 +1,4 @@
-"""What the processes of a server take of the processor, by the operating system's books: noise moves it less than it
-moves the clock."""
+"""Processor time of a server's processes, by the operating system's books: less noisy than wall time."""
 
 import os
 from collections import defaultdict
@@ -14,8 +13,7 @@ ACTORS = {"ray::TokenSource": "source", "ray::HbXpu": "device", "ray::SchedulerA
 
 
 def cpu_times(child: Child) -> Mapping[str, float]:
-    """Return the seconds of processor time that each kind of process has had so far: the client, which is this one,
-    the edge, and the actors."""
+    """Return the seconds of processor time so far of each kind of process: the client (this one), edge and actors."""
     edge = psutil.Process(child.process.pid)
     taken: dict[str, float] = defaultdict(float)
     taken[CLIENT], taken[EDGE] = _seconds(psutil.Process(os.getpid())), _seconds(edge)

@@ -1,4 +1,4 @@
-"""How long the device model takes to answer, in process."""
+"""Benchmark of the device model's answers, in process."""
 
 import timeit
 from collections.abc import Callable
@@ -14,7 +14,7 @@ BATCH, CALLS, REPEATS, HORIZON = 64, 200, 7, 64
 
 
 def probes(hardware: str, model: str) -> list[dict[str, Any]]:
-    """Microseconds of a step's cost, plain and speculating: never asked before, asked again, and one of a horizon."""
+    """Return the microseconds of a step's cost by draft scheme: of a new plan, a known one, and one of a horizon."""
     return [_probe(hardware, model, draft) for draft in (None, "eagle", "elastic")]
 
 
@@ -22,7 +22,7 @@ def _probe(hardware: str, model: str, draft: str | None) -> dict[str, Any]:
     device = load_device("elmoe3d", hardware, model, draft)
     shape = device.draft.shape if device.draft else None
     ones, contexts = np.ones(BATCH, dtype=np.int64), count(1024)
-    # More plans than a device remembers, made beforehand.
+    # More plans than a device remembers, made beforehand, so that each one is new to it.
     plans = iter([StepPlan(ones, ones * next(contexts), shape) for _ in range(CALLS * REPEATS)])
     known = StepPlan(ones, ones * next(contexts), shape)
     result = {
@@ -38,5 +38,5 @@ def _probe(hardware: str, model: str, draft: str | None) -> dict[str, Any]:
 
 
 def best_us(call: Callable[[], object], calls: int = CALLS) -> float:
-    """The best of several rounds: what others do on the machine only adds to it."""
+    """Return the microseconds of a call in the best of several rounds: other load on the machine only adds to them."""
     return round(min(timeit.repeat(call, number=calls, repeat=REPEATS)) / calls * 1e6, 1)

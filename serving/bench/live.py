@@ -1,4 +1,4 @@
-"""What clients see of streams at a pace that is worked out from the device model, and what each token costs."""
+"""Benchmarks of live streams: how well clients see the modelled pace, and the processor time of each token."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ MICRO = 1e6
 
 
 class Streams(NamedTuple):
-    """So many streams on so many devices, whose steps take `step_ms` real milliseconds."""
+    """Streams spread over devices whose steps take `step_ms` real milliseconds; `text` is the server's `--text`."""
 
     streams: int
     devices: int
@@ -23,7 +23,7 @@ class Streams(NamedTuple):
     text: str = "auto"
 
     def speed(self, output_len: int) -> float:
-        """Return the speed at which the device model's steps of these streams take so long on average."""
+        """Return the speed at which modelled steps take `step_ms` on average over `output_len` tokens."""
         batch = self.streams // self.devices
         device = load_device("elmoe3d", HARDWARE, MODEL)
         plan = StepPlan.of(*[(1, INPUT_TOKENS)] * batch)
@@ -31,7 +31,7 @@ class Streams(NamedTuple):
         return float(modelled_s / (self.step_ms / 1e3))
 
 
-# What is scarce on two cores is the text first, which is why some have it recorded, and then the edge.
+# On two cores the text is scarce first, which is why some streams have it recorded, and then the edge.
 LIVE = (
     Streams(16, 4, 20.0, "vllm"),
     Streams(64, 4, 20.0, "vllm"),
@@ -42,7 +42,7 @@ COSTLY = Streams(64, 4, 20.0, "vllm")
 
 
 def live(servers: Servers, output_len: int) -> Iterator[dict[str, Any]]:
-    """Yield, for streams over HTTP, the mean time between tokens as clients see it beside that of modelled steps."""
+    """Yield, for each of `LIVE` over HTTP, the mean time between tokens as clients see it, and as modelled."""
     for streams in LIVE:
         speed = streams.speed(output_len)
         with servers.recorded(streams.devices, speed, "--text", streams.text) as (child, records):
@@ -65,10 +65,10 @@ def live(servers: Servers, output_len: int) -> Iterator[dict[str, Any]]:
 
 
 def cpu_us(servers: Servers, output_len: int) -> dict[str, float]:
-    """Return the microseconds of processor time that a token costs each kind of process, and a step the device."""
+    """Return the processor microseconds of a token by kind of process, and of a step for the device."""
     found: dict[str, float] = {}
     with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", COSTLY.text) as child:
-        # The first of a process take longer.
+        # A process's first tokens take longer.
         load(child.http_url, COSTLY.streams, output_len // 4)
         metrics = f"{child.http_url}/metrics"
         cases: tuple[tuple[str, str, dict[str, Any]], ...] = (

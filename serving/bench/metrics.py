@@ -1,4 +1,4 @@
-"""What metrics cost: of each step that is released, of its tokens, and of a scrape; in process."""
+"""Benchmark of metrics, in process: the cost of a step, of its tokens, and of a scrape."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ BATCH, DEVICES, CALLS = 16, 8, 2000
 
 
 def metrics_cost() -> dict[str, Any]:
-    """Microseconds of a step (of it, and of 16 tokens that leave with it), beside what such a step takes on the device;
-    milliseconds of a scrape of eight devices that have been in all modes."""
+    """Return the microseconds of a step and of its 16 tokens, and their share of the time of such a step on the device;
+    and the milliseconds of a scrape of eight devices that have been in all modes."""
     scenario = Scenario(mode="tau", tau=8, max_num_seqs=BATCH)
     metrics, registry = _metrics(scenario)
     _, records = run(scenario, mixed(60, seed=1, rate_per_s=float("inf")))

@@ -1,4 +1,4 @@
-"""How long a scheduler's decision takes, in process: a full batch goes on, and one that has ended makes room."""
+"""Benchmark of a scheduler's decisions, in process: a full batch goes on, and ended sequences make room."""
 
 import time
 from itertools import count
@@ -17,7 +17,7 @@ WAITING = (10, 100, 1_000, 10_000)
 
 
 def decisions() -> list[dict[str, Any]]:
-    """Microseconds of a decision by policy and waiting requests; the last row with fairness between 100 keys."""
+    """Return the microseconds of a decision by policy and waiting requests; the last row is fair between 100 keys."""
     rows = [_decide(SchedulerRules(batching=name), waiting) for name in BATCHING for waiting in WAITING]
     return [*rows, _decide(SchedulerRules(batching="topic-aware", fairness="tokens"), 1_000)]
 
@@ -45,7 +45,7 @@ def _decide(rules: SchedulerRules, waiting: int) -> dict[str, Any]:
 
 
 def _requests() -> Any:
-    """Requests that end at different times, of all topics, keys, classes and lengths."""
+    """Yield requests that end at different times, of all topics, keys, classes and lengths."""
     rng = np.random.default_rng(0)
     for i in count():
         prompt, output, kind = int(rng.integers(10, 300)), int(rng.integers(20, 2 * OUTPUT_TOKENS)), i % 3

@@ -1,4 +1,4 @@
-"""Servers to be measured, and a client that loads them: both on this machine."""
+"""Servers to measure, and a client that loads them: both on this machine."""
 
 import tempfile
 from collections.abc import Iterator
@@ -20,14 +20,17 @@ INPUT_TOKENS = 8
 
 
 class Servers:
-    """Servers of ELMoE-3D, decoding plainly, with a token model."""
+    """Servers of ELMoE-3D that decode plainly, with one token model."""
 
     def __init__(self, token_model: str) -> None:
         self._token_model = token_model
 
     @contextmanager
     def recorded(self, devices: int, speed: float, *options: str) -> Iterator[tuple[Child, list[StepRecord]]]:
-        """A server of so many devices, with more `options`, and what its steps will have been once it has ended."""
+        """Run a server of `devices` devices, with more `options`; yield it, and a list for its steps.
+
+        The list is empty until the context has ended.
+        """
         records: list[StepRecord] = []
         with tempfile.TemporaryDirectory(prefix="foreserve-") as folder:
             log = Path(folder) / "steps.jsonl"
@@ -37,14 +40,14 @@ class Servers:
 
     @contextmanager
     def running(self, devices: int, speed: float, *options: str) -> Iterator[Child]:
-        """A server of so many devices."""
+        """Run a server of `devices` devices, with more `options`, and yield it."""
         scenario = ("--hardware", HARDWARE, "--mode", "fixed-ar", "--devices", str(devices), "--speed", str(speed))
         with server(*scenario, "--token-model", self._token_model, *options, quiet=True) as child:
             yield child
 
 
 def load(url: str, streams: int, output_len: int, metrics_url: str | None = None, **fields: Any) -> Report:
-    """Send so many requests, all at once, with these `fields` in their bodies."""
+    """Send `streams` requests at once, with `fields` in their bodies. Raise RuntimeError unless all complete."""
     options = LoadOptions(
         url=url,
         rate_per_s=float("inf"),

@@ -1,4 +1,4 @@
-"""How much faster a study is on two cores than on one."""
+"""Benchmark of a study: how much faster it is on two cores than on one."""
 
 import tempfile
 from pathlib import Path
@@ -22,7 +22,7 @@ POINTS = 24
 
 
 def sweep_pace(requests: int = 2000) -> dict[str, Any]:
-    """Wall seconds of the same sweep on one core and on two, of a Ray that is there; each has run once before."""
+    """Return the wall seconds of one sweep on one core and on two, with Ray up and its code run once before."""
     with ray_session(2), tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sweep.toml"
         path.write_text(STUDY.format(seeds=", ".join(map(str, range(POINTS))), requests=requests))

@@ -1,4 +1,4 @@
-"""How fast virtual time goes: steps made one by one, a fleet whose equal steps are made at once, and a day of one."""
+"""Benchmarks of virtual time: steps made one by one, a fleet that makes equal steps at once, and a fleet's day."""
 
 import resource
 import time
@@ -22,9 +22,11 @@ DAY_S, DAY_DEVICES = 86_400.0, 64
 
 
 def virtual_pace(requests: int = int(FLEET["requests"])) -> dict[str, Any]:
-    """Steps per second of one device with a batch of 16 that decodes plainly, on one core, by expected and by recorded
-    choices of experts; and requests per second of
-    four devices under Poisson arrivals, round-robin, with the wall seconds that all of them take."""
+    """Return steps per second of one device, and requests per second of four with their wall seconds, on one core.
+
+    The one device decodes a batch of 16 plainly, by expected and by recorded choices of experts; the four have Poisson
+    arrivals, round-robin.
+    """
     full = [Request(str(i), 0.0, 64, OUTPUT, seed=i) for i in range(4 * BATCH)]
     one = Scenario(mode="fixed-ar", max_num_seqs=BATCH)
     steps_s, steps = _timed(full, one, leaps=False)
@@ -43,7 +45,7 @@ def virtual_pace(requests: int = int(FLEET["requests"])) -> dict[str, Any]:
 
 
 class Counts(Listener):
-    """Counts what it hears of."""
+    """A listener that counts steps and requests."""
 
     def __init__(self) -> None:
         self.steps = self.requests = 0
@@ -56,8 +58,10 @@ class Counts(Listener):
 
 
 def day_pace(requests: int) -> dict[str, Any]:
-    """A day of a fleet, with four times as many requests at its peak as in its trough: wall seconds, and the most
-    memory that this process had by then. Nothing is kept of what has ended."""
+    """Simulate a day of a fleet; return its wall seconds, and the most MiB of memory that this process has had.
+
+    There are four times as many requests at the day's peak as in its trough. Nothing is kept of ended requests.
+    """
     day = {
         "arrivals": {"kind": "diurnal", "mean_per_s": requests / DAY_S, "peak_to_trough": 4},
         "prompt": {"kind": "lognormal", "mean": 300, "cv": 1.0},
@@ -76,7 +80,7 @@ def day_pace(requests: int) -> dict[str, Any]:
 
 
 def _timed(requests: list[Request], scenario: Scenario, leaps: bool) -> tuple[float, int]:
-    """Wall seconds, and the steps that were made in them."""
+    """Return the wall seconds, and the steps made in them."""
     simulated = Simulator(scenario, leaps)
     began = time.perf_counter()
     _, records = simulated.serve(requests)
