@@ -1,1 +1,1 @@
-"""The `foreserve` command: its commands, and the wiring of what they bring up."""
+"""The `foreserve` command: its commands, and the wiring of an emulation."""

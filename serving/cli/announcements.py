@@ -1,5 +1,4 @@
-"""What a server says on stdout, and leaves in files, for whoever has started it: if it can't be said, it serves all the
-same."""
+"""A server's announcements, on stdout and in files: one that cannot be made does not end the server."""
 
 import contextlib
 import errno
@@ -14,12 +13,12 @@ from serving.process.run_folder import gone_with_run
 
 log = logging.getLogger("foreserve")
 
-# A disk that is full, or does not work: nothing that was wrong when the server was asked for.
+# A disk that is full, or broken: no mistake in the command, so the server goes on.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def tell(line: str) -> None:
-    """Print a line. Whoever has heard enough, or has no room for it, hears no more."""
+    """Print a line. If stdout is closed, or its disk full, drop this line and all later ones."""
     try:
         print(line, flush=True)
     except OSError:
@@ -28,7 +27,7 @@ def tell(line: str) -> None:
 
 @contextlib.contextmanager
 def ready_file(path: Path | None, addresses: Mapping[str, object]) -> Iterator[None]:
-    """There is a file with addresses, if one was asked for, for as long as the context lasts."""
+    """Keep the addresses as JSON in a file, if there is a path, for as long as the context lasts."""
     with contextlib.ExitStack() as stack:
         if path is not None:
             stack.enter_context(written(path, json.dumps(addresses), "--ready-file"))
@@ -37,9 +36,11 @@ def ready_file(path: Path | None, addresses: Mapping[str, object]) -> Iterator[N
 
 @contextlib.contextmanager
 def written(path: Path, text: str, option: str) -> Iterator[None]:
-    """A file that is whole from the first moment on, as others read it at once, and gone in the end, whatever that is.
-    Raises OSError for one that can't be, but for want of room."""
-    if path.exists() and not path.is_file():  # a pipe, which somebody reads
+    """Keep `text` in a file for as long as the context lasts; the file is whole from its first moment on.
+
+    Raise OSError if it cannot be written, unless the disk is full or broken: then log that `option` has no file.
+    """
+    if path.exists() and not path.is_file():  # A pipe: replacing it would cut off its reader.
         path.write_text(text, encoding="utf-8")
         yield
         return

@@ -1,4 +1,4 @@
-"""`foreserve demo`: the main job from end to end, bounded: serve, stream one reply, send a load, say what it cost."""
+"""`foreserve demo`: the main job from end to end, bounded: serve, stream one reply, send a load, print its cost."""
 
 import sys
 
@@ -22,7 +22,7 @@ LOAD = {"rate_per_s": 1.5, "num_requests": 30, "input_len": 128, "output_len": 4
 
 
 def demo(scenario: Scenario) -> int:
-    """Run it; 0 if every request was served."""
+    """Run the demo; return 0 if every request was served, else 1. Raise ScenarioError."""
     try:
         print(f"Bringing up {described(scenario.members)} with {scenario.model} ...", flush=True)
         keys, trust = api_keys(scenario), trust_in(scenario)
@@ -37,14 +37,14 @@ def demo(scenario: Scenario) -> int:
 
 
 def trust_in(scenario: Scenario) -> Trust:
-    """What it takes to be a client of our own server. Raises `ScenarioError`."""
+    """Return the trust of a client of our own server. Raise ScenarioError if clients need certificates."""
     if scenario.tls_client_ca:
         raise ScenarioError("`tls_client_ca` is set: the demo has no certificate to show. Leave it out.")
     return Trust(ca_file=scenario.tls_cert, pinned=True)
 
 
 def show_reply(child: Child, model: str, api_key: str | None, trust: Trust) -> None:
-    """One streamed reply, at the emulated pace."""
+    """Print one streamed reply, at the emulated pace."""
     print(f"\n--- {QUESTION!r}, answered by the bundled token model at the emulated device's pace ---", flush=True)
     http = openai.DefaultHttpxClient(verify=trust.context())
     client = openai.OpenAI(base_url=f"{child.http_url}/v1", api_key=api_key or "none", http_client=http)
@@ -61,7 +61,7 @@ def show_reply(child: Child, model: str, api_key: str | None, trust: Trust) -> N
 
 
 def show_load(child: Child, api_key: str | None, trust: Trust) -> int:
-    """A bounded load over HTTP; its table, with joules per token."""
+    """Send a bounded load over HTTP and print its table; return 0 if every request completed, else 1."""
     options = LoadOptions(url=child.http_url, api_key=api_key, trust=trust, **LOAD)  # type: ignore[arg-type]
     print(f"--- {options.num_requests} requests, {options.rate_per_s:g} per second, Poisson ---", flush=True)
     with ProgressLine() as line:

@@ -1,4 +1,4 @@
-"""Brings an emulation up, in the order that makes it ready soonest, and takes it down without a trace."""
+"""An emulation's start, in the order that makes it ready soonest, and its end, which leaves nothing behind."""
 
 import asyncio
 import contextlib
@@ -46,7 +46,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """An emulation that is up."""
+    """A running emulation; `ready_s` are real seconds, and `lost` gets the reason if Ray is lost."""
 
     scenario: Scenario
     http_port: int
@@ -59,7 +59,7 @@ class Serving:
 
 @contextlib.asynccontextmanager
 async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]:
-    """An emulation, up for as long as the context lasts."""
+    """Run an emulation for as long as the context lasts; `say` gets progress, a line each."""
     began = time.monotonic()
     scenario = bringup.scenario
     prepare_environment(scenario.token_model)
@@ -88,7 +88,7 @@ async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]
 
 
 def watch(stack: contextlib.AsyncExitStack, core: "PacedCore", readiness: "Readiness") -> "asyncio.Future[str]":
-    """Watch the parts of an emulation, and Ray; why Ray is lost, if it ever is."""
+    """Watch the parts of an emulation, and Ray, until `stack` closes; return a future of why Ray is lost."""
     lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def lose(why: str) -> None:
@@ -107,7 +107,7 @@ def watch(stack: contextlib.AsyncExitStack, core: "PacedCore", readiness: "Readi
 
 
 def front_end_of(scenario: Scenario, engine: "PacedEngine") -> "contextlib.AbstractAsyncContextManager[None]":
-    """The vLLM front end that a scenario names, served; nothing if it names none."""
+    """Return a context that serves the vLLM front end which the scenario names; an empty one if it names none."""
     if not scenario.front_end:
         return contextlib.nullcontext()
     from serving.edge.front_end import described, joined
@@ -120,7 +120,7 @@ def front_end_of(scenario: Scenario, engine: "PacedEngine") -> "contextlib.Abstr
 async def build_engine(
     bringup: PreparedScenario, flags: list[str], sources: SourceActors, inbox: Inbox[list[Release]]
 ) -> "tuple[PacedEngine, PacedCore, Metrics]":
-    """The engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
+    """Build the engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
     from serving.cluster.dispatcher import Emulation
     from serving.edge.judge import admission_of
 
@@ -148,7 +148,7 @@ async def build_engine(
 async def make_ready(
     bringup: PreparedScenario, engine: "PacedEngine", core: "PacedCore", metrics: "Metrics", flags: list[str]
 ) -> "FastAPI":
-    """vLLM's application, with everything below it connected and warm, and nothing of that in the metrics."""
+    """Return vLLM's application, with everything below it connected and warm; the metrics count nothing of that."""
     from prometheus_client import REGISTRY
 
     from serving.api.http_admin import admin_routes
@@ -176,7 +176,7 @@ async def make_ready(
 
 
 def metrics_of(bringup: PreparedScenario, clock: WallClock) -> "Metrics":
-    """The metrics of an emulation."""
+    """Return the metrics of an emulation."""
     from prometheus_client import REGISTRY
 
     from serving.telemetry.metrics import Metrics, Served
@@ -187,7 +187,7 @@ def metrics_of(bringup: PreparedScenario, clock: WallClock) -> "Metrics":
 
 
 def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
-    """The labels of `foreserve_info`."""
+    """Return the labels of `foreserve_info`."""
     return {
         "system": joined(member.system for member in scenario.members),
         "hardware": joined(member.hardware for member in scenario.members),
@@ -200,14 +200,14 @@ def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
 
 
 def joined(names: Iterable[str]) -> str:
-    """Names, each once."""
+    """Join names with commas, each once."""
     return ", ".join(dict.fromkeys(names))
 
 
 async def open_edge(
     stack: contextlib.AsyncExitStack, bringup: PreparedScenario, engine: "PacedEngine", app: "FastAPI"
 ) -> tuple[int, int]:
-    """The gRPC and HTTP servers; their ports."""
+    """Start the gRPC and HTTP servers, until `stack` closes; return their ports."""
     from serving.api.grpc_server import start_grpc
     from serving.api.http_openai import HttpServer
 
@@ -221,7 +221,7 @@ async def open_edge(
 
 
 async def serve(bringup: PreparedScenario, ready: Path | None, discovery_file: Path | None = None) -> None:
-    """`foreserve serve`: up until interrupted."""
+    """Run `foreserve serve` until it is interrupted. Raise RayLost."""
     scenario = bringup.scenario
     for sentence in concerns(bringup.access, scenario.host, encrypted=scenario.encrypted):
         log.warning(sentence)
@@ -239,7 +239,7 @@ async def serve(bringup: PreparedScenario, ready: Path | None, discovery_file: P
 
 
 def greeting(up: Serving) -> str:
-    """What a user needs now: where it listens, and lines to paste."""
+    """Return the text for a user whose server is ready: its addresses, and lines to paste."""
     scenario = up.scenario
     host = f"[{scenario.host}]" if ":" in scenario.host else scenario.host
     s, curl, call = ("s", "curl --cacert FILE", "call --ca-file FILE") if scenario.encrypted else ("", "curl", "call")
@@ -263,5 +263,5 @@ Ctrl-C ends it."""
 
 
 def _command() -> str:
-    """How this program was called, for a line to paste: by its name, or as a module."""
+    """Return how this program was called, for a line to paste: by its name, or as a module."""
     return f"{sys.executable} -m serving.cli" if sys.argv[0].endswith(".py") else sys.argv[0]

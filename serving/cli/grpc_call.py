@@ -17,7 +17,7 @@ Metadata = tuple[tuple[str, str | bytes], ...]
 
 
 def call(target: str, trust: Trust, method: str, request: str, metadata: Metadata) -> int:
-    """Print what `service/method` of `target` answers; 0, or 1 after an error, which is printed as a sentence."""
+    """Call `method` of `target` and print its answers; return 0, or 1 after an error, printed as a sentence."""
     try:
         with _channel(target, trust) as channel:
             _call(channel, method, request, metadata)
@@ -32,7 +32,7 @@ def call(target: str, trust: Trust, method: str, request: str, metadata: Metadat
 
 
 def _channel(target: str, trust: Trust) -> grpc.Channel:
-    """To HOST:PORT, with TLS if there is a `ca_file`, or as grpcs:// or grpc:// before it says."""
+    """Open a channel to HOST:PORT, with TLS after `grpcs://`, or without any scheme if there is a `ca_file`."""
     scheme, marked, address = target.rpartition("://")
     if scheme not in ("", "grpc", "grpcs"):
         raise ValueError(f"{target!r} is not allowed; allowed is HOST:PORT, grpc://HOST:PORT or grpcs://HOST:PORT.")

@@ -1,4 +1,7 @@
-"""`foreserve ...`: each command's arguments, and what ends it. Heavy imports wait until a command needs them."""
+"""The `foreserve` command: parses arguments, runs a command, and turns errors into exit codes.
+
+Heavy imports wait until a command needs them.
+"""
 
 import argparse
 import logging
@@ -16,9 +19,9 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 def main() -> None:
-    """The entry point of the `foreserve` command."""
+    """Run the `foreserve` command, and exit with its code."""
     logging.basicConfig(level=logging.WARNING, format="foreserve: %(message)s")
-    # One of its own: a package of vLLM's silences the root's when it is imported.
+    # A level of its own: a package of vLLM's silences the root logger when it is imported.
     logging.getLogger("foreserve").setLevel(logging.WARNING)
     given = sys.argv[1:]
     hide()
@@ -38,7 +41,7 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
-        # Whoever read along has seen enough. What is left is not to be written when Python ends, either.
+        # The reader of our output is gone. The rest must not be written when Python ends, either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
     except SystemExit as ending:
@@ -50,7 +53,7 @@ def main() -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """All commands and their options."""
+    """Return the parser of all commands and their options."""
     parser = argparse.ArgumentParser(prog="foreserve", description="Load-test the MoE accelerator that you don't have.")
     added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in commands.found():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_scenario(parser: argparse.ArgumentParser) -> None:
-    """The scenario file, and an option for each of its keys."""
+    """Add the scenario file, and an option for each of its keys."""
     parser.add_argument(
         "scenario", nargs="?", type=Path, metavar="SCENARIO.toml", help="a TOML file with the keys below"
     )
@@ -34,14 +34,14 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
 
 
 def scenario_of(args: argparse.Namespace) -> Scenario:
-    """The scenario that the command line asks for; raises `ScenarioError`."""
+    """Return the scenario that the command line asks for. Raise ScenarioError."""
     scenario = load_scenario(args.scenario) if args.scenario else Scenario()
     options = {field.name: getattr(args, field.name) for field in dataclasses.fields(Scenario)}
     return scenario.with_options({key: tuple(v) if type(v) is list else v for key, v in options.items()})
 
 
 def prepare_of(args: argparse.Namespace) -> "PreparedScenario":
-    """What is to be brought up; raises `ScenarioError`, which names the file if there is one."""
+    """Return the prepared scenario of the command line. Raise ScenarioError, which names the file if there is one."""
     from serving.edge.preflight import prepare
 
     scenario = scenario_of(args)

@@ -26,11 +26,11 @@ STATE_STYLE = {"serving": "green", "draining": "yellow", "starting": "yellow", "
 
 
 class Unreachable(Exception):
-    """There is no emulation to look at; the message is a sentence."""
+    """An emulation that cannot be reached; the message is a sentence."""
 
 
 def fetch(url: str, api_key: str | None = None, verify: ssl.SSLContext | bool = True) -> Status:
-    """The status of the emulation at `url`. Raises `Unreachable`."""
+    """Return the status of the emulation at `url`. Raise Unreachable."""
     try:
         answer = httpx.get(f"{url}/foreserve/v1/status", headers=bearer(api_key), timeout=TIMEOUT_S, verify=verify)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -46,7 +46,7 @@ def fetch(url: str, api_key: str | None = None, verify: ssl.SSLContext | bool = 
 
 
 def top(url: str, interval_s: float, once: bool, api_key: str | None = None, trust: Trust = SYSTEMS) -> None:
-    """Show the status until Ctrl-C, or `once`, after an interval. Raises `Unreachable` if it can't be had at first."""
+    """Show the status until Ctrl-C, or `once`, after an interval. Raise Unreachable if it cannot be had at first."""
     console, pulse = Console(), Pulse()
     look = partial(fetch, url, api_key, trust.context() if url.startswith("https:") else True)
     status = look()
@@ -71,7 +71,7 @@ def _next(url: str, look: Callable[[], Status], pulse: Pulse) -> Any:
 
 
 class TopView(NamedTuple):
-    """All of it, as far as there is room."""
+    """The whole view: head, devices, SLO classes and foot."""
 
     status: Status
     beats: dict[int, Beat]
@@ -96,7 +96,7 @@ def _head(status: Status, beats: dict[int, Beat], url: str) -> Text:
 
 
 class Column(NamedTuple):
-    """A column of the table of devices; a terminal of `least` characters or more has room for it."""
+    """A column of the table of devices, shown in terminals of at least `least` characters."""
 
     name: str
     cell: Callable[[DeviceNow, Beat], Text | str]
@@ -177,23 +177,23 @@ def _foot(status: Status) -> Text:
 
 
 def shown(value: float | None, pattern: str) -> str:
-    """A figure, or a dash where there is none."""
+    """Return a figure by its pattern, or a dash where there is none."""
     return "-" if value is None else pattern.format(value)
 
 
 def ms(seconds: float | None) -> str:
-    """Seconds in milliseconds."""
+    """Return seconds as milliseconds, or a dash where there are none."""
     return "-" if seconds is None else f"{1000 * seconds:,.0f} ms"
 
 
 def bar(share: float) -> str:
-    """A share as a bar, with its figure."""
+    """Return a share as a bar, with its percentage."""
     eighths = round(min(1.0, max(0.0, share)) * BAR * 8)
     full, rest = divmod(eighths, 8)
     return f"{'█' * full}{BLOCKS[rest] if rest else ''}".ljust(BAR) + f"{share:5.0%}"
 
 
 def clock(seconds: float) -> str:
-    """Seconds as hours, minutes and seconds."""
+    """Return seconds as hours, minutes and seconds."""
     minutes, left = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{left:02}"

@@ -1,12 +1,15 @@
-"""The commands, a module each: `add(commands)` declares its arguments and sets what runs it. `lab/` holds those that
-train and measure the bundled models. Import heavy libraries in `run`, so that `foreserve --help` stays quick."""
+"""The commands, a module each: `add(commands)` declares its arguments and sets the function that runs it.
+
+`lab/` has the commands that train and measure the bundled models. Import heavy libraries in `run`, so that
+`foreserve --help` stays quick.
+"""
 
 from importlib import import_module
 from pkgutil import walk_packages
 from types import ModuleType
 
 FIRST = ("serve", "load", "demo", "study", "parity", "top", "call")
-"""Named first by `foreserve --help`: what emulates and measures, before what is asked of models."""
+"""The commands that `foreserve --help` names first: they emulate and measure."""
 
 
 def found() -> list[ModuleType]:

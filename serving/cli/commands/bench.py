@@ -19,7 +19,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve bench`."""
+    """Run `foreserve bench`; return its exit code."""
     from serving.bench.command import bench, print_table
 
     results = bench(args.quick, args.token_model, args.only)

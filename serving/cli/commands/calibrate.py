@@ -1,4 +1,4 @@
-"""`foreserve calibrate`: fit what no paper gives to the cells of a table."""
+"""`foreserve calibrate`: fit the parameters that no paper gives to the cells of a table."""
 
 import argparse
 from pathlib import Path
@@ -14,7 +14,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve calibrate`."""
+    """Run `foreserve calibrate`; return its exit code."""
     from serving.reports.calibrate import run
 
     return run(args.reference, args.out, args.date)

@@ -27,7 +27,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve call`."""
+    """Run `foreserve call`; return its exit code."""
     from serving.cli.grpc_call import call
 
     metadata = [("authorization", f"Bearer {args.api_key}")] if args.api_key else []
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _metadata(text: str) -> tuple[str, str]:
-    """NAME: VALUE, as gRPC has metadata."""
+    """Parse `NAME: VALUE` into an entry of gRPC's metadata."""
     name, colon, value = (part.strip() for part in text.partition(":"))
     if not colon or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is NAME: VALUE")

@@ -1,4 +1,4 @@
-"""`foreserve classify`: find the topics of prompts, and compare them with what is right."""
+"""`foreserve classify`: find the topics of prompts, and compare them with the right ones."""
 
 import argparse
 from pathlib import Path
@@ -13,7 +13,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve classify`."""
+    """Run `foreserve classify`; return its exit code."""
     from serving.reports.classification import classify
 
     return classify(args.file, args.json)

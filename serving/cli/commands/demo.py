@@ -13,7 +13,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve demo`."""
+    """Run `foreserve demo`; return its exit code."""
     from serving.cli.demonstration import demo
 
     return demo(scenario_of(args))

@@ -1,4 +1,4 @@
-"""`foreserve explain`: which operator of a step runs where, why, and what it costs."""
+"""`foreserve explain`: print which operator of a step runs where, why, and its cost."""
 
 import argparse
 
@@ -21,7 +21,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve explain`."""
+    """Run `foreserve explain`; return its exit code."""
     from serving.reports.explain import Drafts, explain
 
     drafts = Drafts(args.draft, args.depth, args.acceptance)

@@ -13,7 +13,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve load`."""
+    """Run `foreserve load`; return its exit code."""
     from serving.load.run import main as load
 
     return int(load(args))

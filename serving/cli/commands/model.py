@@ -1,4 +1,4 @@
-"""`foreserve model`: what the emulator knows of models."""
+"""`foreserve model`: the specs of models that the emulator knows."""
 
 import argparse
 from pathlib import Path
@@ -15,7 +15,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run_add(args: argparse.Namespace) -> int:
-    """`foreserve model add`."""
+    """Run `foreserve model add`; return its exit code."""
     from serving.reports.model_import import model_add
 
     return model_add(args.config, args.name)

@@ -1,4 +1,4 @@
-"""`foreserve parity`: its arguments, and what ends it."""
+"""`foreserve parity`: compare a live run of a workload with virtual time."""
 
 import argparse
 import json
@@ -32,7 +32,7 @@ Exit code 0: they agree. 1: they differ, or there is no telling. 2: wrong argume
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command and its options."""
+    """Add the command and its options."""
     parity = commands.add_parser(
         "parity",
         help="serve a workload live and in virtual time, and print the difference",
@@ -58,7 +58,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve parity`; the exit code."""
+    """Run `foreserve parity`; return its exit code. Raise ScenarioError and WorkloadError."""
     from serving.cli.discovery import check_folder
     from serving.load.options import LoadError
     from serving.process.server_process import ServerFailed
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def scenario_of(args: argparse.Namespace) -> Scenario:
-    """The scenario, with what the command line says instead. Raises `ScenarioError`."""
+    """Return the scenario, with the command line's values in place of its own. Raise ScenarioError."""
     from serving.parity.run import comparable
 
     scenario = load_scenario(args.scenario)
@@ -103,7 +103,7 @@ def _parity(args: argparse.Namespace, scenario: Scenario) -> "Parity":
 
 
 def _duration_s(args: argparse.Namespace) -> float | None:
-    """For how long requests come; None: as the file says, up to the number that was asked for. Raises WorkloadError."""
+    """Return for how many seconds requests come; None: as the file says, up to `--requests`. Raise WorkloadError."""
     from serving.workload.spec import workload_of
     from serving.workload.table import TomlTable
 

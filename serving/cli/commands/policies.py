@@ -1,4 +1,4 @@
-"""`foreserve policies`: what the scheduler's policies do, in virtual time."""
+"""`foreserve policies`: compare the scheduler's policies, in virtual time."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ REQUESTS = 300
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add it."""
+    """Add the command and its options."""
     policies = commands.add_parser("policies", help="what each policy does to the same requests, in virtual time")
     for name, default in zip(NAMES, ("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"), strict=True):
         policies.add_argument(f"--{name}", default=default, metavar="NAME", help=f"{HELP[name]} (default: {default})")
@@ -26,7 +26,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve policies`."""
+    """Run `foreserve policies`; return its exit code."""
     from serving.process.output_folder import make_folder
     from serving.reports.policy_comparison import compare
     from serving.reports.policy_report import markdown, write

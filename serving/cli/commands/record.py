@@ -1,4 +1,4 @@
-"""`foreserve record`: answers of a token model, kept for requests that it has no time for."""
+"""`foreserve record`: record a token model's answers, for requests that it has no time for."""
 
 import argparse
 from pathlib import Path
@@ -23,7 +23,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve record`."""
+    """Run `foreserve record`; return its exit code."""
     from serving.lab.recorded_text import Asked, record
 
     bundled = BUNDLED / args.token_model

@@ -1,4 +1,4 @@
-"""`foreserve study`: its arguments, and what it says."""
+"""`foreserve study`: answer a capacity question in virtual time, and print the answer."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ MOST_SHOWN, MOST_NAMED = 40, 3
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add it."""
+    """Add the command and its options."""
     study = commands.add_parser("study", help="answer a capacity question in virtual time")
     study.add_argument("study", type=Path, metavar="STUDY.toml", help="what is run, what is varied, what is asked")
     study.add_argument("--out", type=Path, metavar="DIR", help=f"keep it there (default: {RESULTS}/NAME)")
@@ -30,7 +30,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve study`. 1 if any of its points failed."""
+    """Run `foreserve study`; return 1 if any of its points failed, 130 after Ctrl-C, else 0."""
     from serving.process.progress_line import ProgressLine
     from serving.study.runner import StudyProgress, run_study
     from serving.study.spec import load_study
@@ -69,7 +69,7 @@ def _say(results: "Results", as_json: bool) -> None:
 
 
 def _say_failed(results: "Results") -> None:
-    """Each reason once, with the points that it holds for."""
+    """Print each reason once, with the points that it holds for."""
     by_reason: dict[str, list[str]] = {}
     for point, sentence in results.failed:
         by_reason.setdefault(sentence, []).append(str(point))
@@ -79,7 +79,7 @@ def _say_failed(results: "Results") -> None:
 
 
 def _print_answers(results: "Results", points: list[dict[str, Any]]) -> None:
-    """The answers as a table; if there are none, the points."""
+    """Print the answers as a table; if there are none, the points."""
     from serving.presentation.wide_console import wide_console
     from serving.study.terminal_table import table_of
 

@@ -11,7 +11,7 @@ URL = "http://127.0.0.1:8000"
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add it."""
+    """Add the command and its options."""
     top = commands.add_parser("top", help="watch a running emulation in the terminal")
     top.add_argument("url", nargs="?", default=URL, metavar="URL", help=f"of its HTTP port (default: {URL})")
     top.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
@@ -22,7 +22,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve top`."""
+    """Run `foreserve top`; return its exit code."""
     from serving.cli.top_view import Unreachable, top
 
     try:

@@ -1,4 +1,4 @@
-"""`foreserve trace`: a step log as a trace to look at."""
+"""`foreserve trace`: turn a step log into a trace for a viewer."""
 
 import argparse
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from serving.types import StepRecord
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command and its options."""
+    """Add the command and its options."""
     trace = commands.add_parser("trace", help="make a step log a trace that ui.perfetto.dev and chrome://tracing show")
     trace.add_argument("step_log", type=Path, metavar="STEP_LOG", help="what `foreserve serve --step-log` has written")
     trace.add_argument(
@@ -24,7 +24,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 class Seen:
-    """Hands steps on, and knows afterwards what there were."""
+    """An iterator of steps that counts them, and notes their devices."""
 
     def __init__(self, steps: Iterator[StepRecord]) -> None:
         self._steps = steps
@@ -39,7 +39,7 @@ class Seen:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the picture. Raises `StepLogError` if there is nothing to show, or nowhere to write it."""
+    """Write the trace; return the exit code. Raise StepLogError if there are no steps, or `--out` cannot be written."""
     out: Path = args.out or args.step_log.with_suffix(".trace.json.gz")
     seen = Seen(steps_of(args.step_log))
     try:

@@ -1,4 +1,4 @@
-"""`foreserve validate`: what the device model predicts, beside what the papers print."""
+"""`foreserve validate`: compare the device model's predictions with the papers' figures."""
 
 import argparse
 from pathlib import Path
@@ -15,7 +15,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve validate`."""
+    """Run `foreserve validate`; return its exit code."""
     from serving.reports.validate import validate
 
     return validate(args.reference, args.json, args.plots)

@@ -1,4 +1,4 @@
-"""`foreserve locality`: what the token model's real routing says of locality."""
+"""`foreserve locality`: measure the locality of the token model's real routing."""
 
 import argparse
 from pathlib import Path
@@ -22,7 +22,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve locality`."""
+    """Run `foreserve locality`; return its exit code."""
     from serving.lab.locality import Written, locality
 
     written = Written(args.out, args.record)

@@ -20,7 +20,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve speculate`."""
+    """Run `foreserve speculate`; return its exit code."""
     from serving.lab.self_speculation.command import Options, speculate
 
     prompts = args.prompts or (12 if args.quick else 48)

@@ -20,7 +20,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve train-bundled`."""
+    """Run `foreserve train-bundled`; return its exit code."""
     from serving.lab.training.command import describe_bundled, train_bundled
 
     if args.card:

@@ -16,7 +16,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """`foreserve train-topics`."""
+    """Run `foreserve train-topics`; return its exit code."""
     from serving.lab.topic_training.command import train_topics
 
     return train_topics(args.out, args.seed, args.hold_out)
