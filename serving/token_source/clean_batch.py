@@ -1,4 +1,4 @@
-"""vLLM's model runner after a step that failed: no trace of it in the persistent batch."""
+"""Cleanup of vLLM's model runner after a step that failed: no trace of it stays in the persistent batch."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from vllm.v1.engine.core import EngineCore
 def clean_batch(core: EngineCore) -> None:
     """Empty the persistent batch of an engine's model runner.
 
-    A step that fails while requests are added to the batch leaves rows half filled and holes that nobody remembers. Who
-    was in the batch is added again with its next step, as whoever had no step for a while is. Raises AttributeError
+    A step that fails while requests are added to the batch leaves half-filled rows, and holes that nothing records. A
+    request of the batch is added again with its next step, like any that had no step for a while. Raise AttributeError
     where the runner is of another kind, or in another process.
     """
     with torch.inference_mode():
@@ -24,7 +24,7 @@ def _clean(runner: Any) -> None:
     changes.reset()
     for request_id in list(batch.req_id_to_index):
         batch.remove_request(request_id)
-    # What keeps something for each row by its number (the logits processors) is told of all rows, of the holes too.
+    # Logits processors keep state by row number: they are told that all rows are removed, the holes too.
     changes.reset()
     for row in range(rows):
         changes.removed_append(row)

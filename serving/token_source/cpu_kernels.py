@@ -12,12 +12,12 @@ from serving.token_source.vllm_args import CPU_KERNELS
 
 
 def plain(x: torch.Tensor, weight: torch.Tensor | None, variance_size: int | None) -> bool:
-    """What the kernels can do: a weight of the rows' type, and the variance of all of a row."""
+    """Tell whether the kernels can do this: they need a weight of the rows' type, and the variance of whole rows."""
     return variance_size is None and weight is not None and weight.dtype == x.dtype
 
 
 def register() -> None:
-    """Offer them to vLLM, under the name `CPU_KERNELS`; where they don't fit, its own are taken."""
+    """Offer the kernels to vLLM, under the name `CPU_KERNELS`; where they do not fit, it takes its own."""
     current_platform.import_kernels()
     if CPU_KERNELS not in ir.ops.rms_norm.impls:
         ir.ops.rms_norm.register_impl(CPU_KERNELS, supports_args=_norm_fits)(_rms_norm)

@@ -1,4 +1,4 @@
-"""vLLM's engine, as the token source and its front end at the edge configure it."""
+"""The engine arguments of vLLM that the token source and the edge's front end share."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def engine_args(flags: list[str]) -> "AsyncEngineArgs":
-    """The flags as vLLM's engine takes them."""
+    """Return the flags as arguments of vLLM's engine; on a CPU, offer it our kernels first."""
     from vllm.engine.arg_utils import AsyncEngineArgs
 
     if on_cpu():

@@ -1,7 +1,7 @@
-"""Makes a restarted token source say again what it had said: a logits processor that forces the known tokens.
+"""Forced replay: a logits processor by which a restarted token source repeats the tokens that are known.
 
-The request is run again from its start, so that sampling state, penalties and stop conditions come out as they were;
-only the choice of the tokens that are known already is taken out of the sampler's hands.
+A request runs again from its start, so that sampling state, penalties and stop conditions come out as they were; only
+the choice of the known tokens is taken out of the sampler's hands.
 """
 
 import torch
@@ -12,7 +12,7 @@ KNOWN_TOKENS = "foreserve_known_tokens"
 
 
 class Replay(AdapterLogitsProcessor):  # type: ignore[misc]
-    """Forces the tokens in the request's `extra_args[KNOWN_TOKENS]`, then leaves the logits alone."""
+    """A logits processor that forces a request's `extra_args[KNOWN_TOKENS]`, then leaves its logits alone."""
 
     def is_argmax_invariant(self) -> bool:
         return False

@@ -1,11 +1,11 @@
-"""Who crashes the engine? Group testing: suspects run apart, half by half, until the one that crashes is alone."""
+"""Group testing for the request that crashes the engine: suspects run apart, in halves, until one crashes alone."""
 
 from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 MOST_INQUIRIES = 3
-"""Inquiries into the same suspects that find nobody; after those they stay apart until they are done."""
+"""Inquiries into the same suspects without a result, after which they stay apart until they are done."""
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class Trials:
         return self.on_trial or None
 
     def crash(self, suspects: Iterable[str]) -> str | None:
-        """Take note of a crash; return its cause, if that is known now, else have the suspects run apart.
+        """Record a crash; return its cause, if that is known now, else have the suspects run apart.
 
         `suspects`: the requests that were at work, the youngest first.
         """
@@ -45,13 +45,13 @@ class Trials:
         return None
 
     def passed(self, request_ids: Collection[str]) -> None:
-        """Take note of requests that have got beyond the point of the crash."""
+        """Record requests that have got beyond the point of the crash."""
         if self.on_trial and self._fruitless < MOST_INQUIRIES:
             self._acquitted.update(request_ids)
             self.gone(request_ids)
 
     def gone(self, request_ids: Collection[str]) -> None:
-        """Take note of requests that are done, or that nobody waits for any more."""
+        """Record requests that are done, or that no client waits for any more."""
         if not self.on_trial:
             return
         self.on_trial.difference_update(request_ids)

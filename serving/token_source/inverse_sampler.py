@@ -1,10 +1,10 @@
-"""Sampling as one operation: a uniform number for each row, and the inverse of the cumulated probabilities.
+"""Inverse transform sampling of a whole batch: a uniform number for each row, and its cumulated probabilities.
 
 vLLM's sampler on CPUs draws noise for each logit, calls each seeded request's generator in turn, and sorts all logits
 for top-p. Here a row's uniform comes from a hash of its request's seed and the position of the token in its answer, for
-the whole batch at once: whoever else is in the batch, and however often a request is made again, it draws the same. A
-token that top-p leaves out is drawn again, which is seldom so. Where that goes on, and for top-k, the largest logits
-are looked at, and all of them only where those are not enough.
+the whole batch at once: a request draws the same whatever else is in the batch, and however often it is made again. A
+token that top-p leaves out is drawn again, which is rare. Where that goes on, and for top-k, the largest logits are
+examined, and all of them only where the largest are not enough.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,23 +15,23 @@ import torch
 from numpy.typing import NDArray
 
 LARGEST = (128, 1024)
-"""Logits of a row in which the share lies that top-p asks for: nearly always, and of a flat one."""
+"""Numbers of largest logits that are tried: the first has top-p's share of nearly any row, the second of a flat one."""
 # SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
 LAST_SHIFT = np.uint64(31)
 MANTISSA_BITS = 53
 TRIES = 4
-"""Draws by which top-p is sought among all tokens, before the largest are looked at alone."""
+"""Draws among all tokens for one within top-p, before the largest logits are examined."""
 
 Seeds = NDArray[np.uint64]
 
 
 class InverseSampler(torch.nn.Module):  # type: ignore[misc]
-    """Takes the place of vLLM's `TopKTopPSampler`, for logits that temperature and processors have seen already."""
+    """A replacement of vLLM's `TopKTopPSampler`, for logits after temperature and processors."""
 
     def __init__(self, positions: Callable[[], NDArray[Any]]) -> None:
-        """`positions` says of each row of the batch how many tokens its request has been given."""
+        """`positions` returns the number of output tokens of each row's request [rows]."""
         super().__init__()
         self._positions = positions
 
@@ -42,8 +42,10 @@ class InverseSampler(torch.nn.Module):  # type: ignore[misc]
         k: torch.Tensor | None,
         p: torch.Tensor | None,
     ) -> tuple[torch.Tensor, None]:
-        """Return a token for each row of `logits` [rows, vocabulary]; `generators` by row have the seeds of those that
-        have one, `k` and `p` [rows] are those of top-k and top-p."""
+        """Return a token for each row of `logits` [rows, vocabulary], and None in the place of log probabilities.
+
+        `generators` have the seeds, by row, where there are any; `k` and `p` [rows] are of top-k and top-p.
+        """
         return sample(logits, self._uniforms(len(logits), generators), k, p), None
 
     def _uniforms(self, rows: int, generators: Mapping[int, torch.Generator]) -> torch.Tensor:
@@ -56,12 +58,12 @@ class InverseSampler(torch.nn.Module):  # type: ignore[misc]
 
 
 def uniforms(seeds: Seeds, positions: NDArray[Any]) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each pair of a seed and a position."""
+    """Return a number in [0, 1) for each pair of a seed and a position [n]."""
     return _in_unit(mixed(mixed(seeds) + (positions.astype(np.uint64) + np.uint64(1)) * GOLDEN))
 
 
 def mixed(numbers: Seeds) -> Seeds:
-    """Return numbers of which each bit depends on all bits of those that are given."""
+    """Return SplitMix64's hash of each number: each of its bits depends on all bits of the number."""
     for shift, factor in MIX:
         numbers = (numbers ^ (numbers >> np.uint64(shift))) * factor
     return numbers ^ (numbers >> LAST_SHIFT)
@@ -74,8 +76,10 @@ def _in_unit(numbers: Seeds) -> NDArray[np.float64]:
 def sample(
     logits: torch.Tensor, drawn: torch.Tensor, k: torch.Tensor | None = None, p: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Return a token for each row, by a uniform number each: of probability `softmax(logits)`, or of that among the `k`
-    largest and the fewest that have at least a share `p`."""
+    """Return a token for each row of `logits` [rows, vocabulary], by its uniform number in `drawn` [rows].
+
+    Its probability is `softmax(logits)`, among the `k` largest and the fewest that have at least a share `p` [rows].
+    """
     shares = torch.softmax(logits, -1)
     cumulated = shares.cumsum(-1)
     tokens = _inverse(cumulated, drawn)
@@ -84,7 +88,7 @@ def sample(
     rows, vocabulary = logits.shape
     most = torch.full((rows,), vocabulary) if k is None else k.clamp(max=vocabulary).long()
     share = torch.ones(rows) if p is None else p
-    # For top-p alone what was drawn is nearly always right: of what is left out it had no more than 1 - p.
+    # For top-p alone the token drawn is nearly always right: all that are left out have a share of at most 1 - p.
     left = torch.nonzero((most >= vocabulary) & (share < 1))[:, 0]
     for _ in range(TRIES):
         left = left[~_is_within(shares[left], tokens[left], share[left])]
@@ -103,14 +107,13 @@ def sample(
 
 
 def redrawn(drawn: torch.Tensor) -> torch.Tensor:
-    """Return other uniform numbers that follow from some."""
+    """Return new uniform numbers that follow from those drawn before [n]."""
     bits = drawn.numpy().view(np.uint64)
     return torch.from_numpy(_in_unit(mixed(bits + GOLDEN)))
 
 
 def _is_within(shares: torch.Tensor, tokens: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
-    """Tell of each row whether a token is among the fewest that have at least a share: whether those that are likelier
-    have less."""
+    """Tell of each row whether its token is among the fewest that have at least a share: likelier ones have less."""
     own = shares.gather(1, tokens[:, None])
     return (shares * (shares > own)).sum(-1) < share
 
@@ -118,7 +121,7 @@ def _is_within(shares: torch.Tensor, tokens: torch.Tensor, share: torch.Tensor) 
 def _among(
     logits: torch.Tensor, looked_at: int, drawn: torch.Tensor, most: torch.Tensor, share: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw among the largest logits of each row; and tell of each whether so many were enough to know."""
+    """Draw among the `looked_at` largest logits of each row; and tell of each row whether they were enough."""
     everything = looked_at == logits.shape[1]
     values, indices = logits.sort(-1, descending=True) if everything else logits.topk(looked_at)
     # Shares of all of the row, or of the `most` largest where there are no more of them.
@@ -134,7 +137,7 @@ def _among(
 
 
 def _inverse(cumulated: torch.Tensor, drawn: torch.Tensor) -> torch.Tensor:
-    """Return for each row the first column up to which shares add up to more than the drawn part of their sum."""
+    """Return for each row the first column whose cumulated share exceeds the drawn part of the row's sum."""
     total = cumulated[:, -1:]
     # In single precision the product may be the sum itself, which no column exceeds.
     wanted = torch.minimum((drawn[:, None] * total).to(total.dtype), torch.nextafter(total, torch.zeros_like(total)))

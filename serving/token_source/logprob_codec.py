@@ -1,5 +1,7 @@
-"""What vLLM says beside a token (log probabilities), on its way from the token source to the edge: in msgpack, as vLLM
-sends it between its own processes, and never pickled, whatever vLLM's options for that say."""
+"""Codec of log probabilities, from the token source to the edge: msgpack, as between vLLM's own processes.
+
+They are never pickled, whatever vLLM's options say.
+"""
 
 from typing import Any
 
@@ -8,7 +10,7 @@ from vllm.v1.serial_utils import CUSTOM_TYPE_RAW_VIEW, MsgpackDecoder, MsgpackEn
 
 from serving.types import Chunk
 
-# Arrays of any size are part of the one frame.
+# Keeps arrays of any size inside the one frame.
 INLINE = 2**62
 
 
@@ -31,13 +33,13 @@ _ENCODER, _DECODER = _Encoder(size_threshold=INLINE), _Decoder(EngineCoreOutput)
 
 
 def pack(output: EngineCoreOutput) -> bytes:
-    """For one thread at a time."""
+    """Return an output as one frame. For one thread at a time."""
     (frame,) = _ENCODER.encode(output)
     return bytes(frame)
 
 
 def unpack(chunk: Chunk) -> EngineCoreOutput:
-    """The output that a chunk has with it. Raises ValueError if it is none, or another's."""
+    """Return the output packed in a chunk. Raise ValueError if it is none, or another request's."""
     try:
         output = _DECODER.decode(bytearray(chunk.extra or b""))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Where vLLM's processes meet: a file that goes with the run."""
+"""The file by which vLLM's processes meet, kept in the run's folder and removed with it."""
 
 import os
 from uuid import uuid4
@@ -9,7 +9,9 @@ from serving.process.guard import MARK
 
 
 def meet_in_run_folder() -> None:
-    """Have the engine of this process, if it is of a run, put into the run's folder the file by which its workers
-    meet: nobody removes the one that vLLM would leave among the temporary files."""
+    """Have this process's engine put the file by which its workers meet into the run's folder, if there is a run.
+
+    vLLM would leave it among the temporary files, where nobody removes it.
+    """
     if folder := os.environ.get(MARK):
         uniproc_executor.get_file_store_init_method = lambda: f"file://{folder}/rendezvous-{uuid4().hex}"

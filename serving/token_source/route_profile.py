@@ -1,4 +1,4 @@
-"""Runs prompts through the token model in vLLM, and keeps what its routers chose for each token."""
+"""Profiles of routes: prompts run through the token model in vLLM, with its routers' choices for each token."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,8 +13,10 @@ CONTEXT = 2048
 
 
 class Profiled(NamedTuple):
-    """A request of a topic: its answer, as text and in `tokens`, whether it `finished` of itself, and the routes
-    [tokens, layers, top_k] of all tokens but for the last, those of the prompt first: so many."""
+    """A request of a topic with its answer, as text and as `tokens`, and whether it `finished` by itself.
+
+    `all_routes` [tokens, layers, top_k] are of all tokens but the last, the `prompt_tokens` of the prompt first.
+    """
 
     topic: str
     prompt: str
@@ -26,12 +28,15 @@ class Profiled(NamedTuple):
 
     @property
     def routes(self) -> IntArray:
-        """Those that led to the answer: the first token of it was computed with the last one of the prompt."""
+        """Routes that led to the answer, whose first token was computed with the prompt's last one."""
         return self.all_routes[self.prompt_tokens - 1 :]
 
 
 def profile(token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int, seed: int) -> list[Profiled]:
-    """Answer prompts, given as (topic, prompt), with temperature 1, seeded. UsageError for a model without experts."""
+    """Answer prompts, given as (topic, prompt), with temperature 1, seeded, and keep their routes.
+
+    Raise UsageError for a model without experts.
+    """
     format_of(token_model)
     return answers(token_model, asked, max_tokens, seed, routed=True)
 
@@ -39,7 +44,7 @@ def profile(token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int,
 def answers(
     token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int, seed: int, routed: bool
 ) -> list[Profiled]:
-    """Answer prompts in the same way, with routes if they are to be `routed`: none otherwise [0, 0, 0]."""
+    """Answer prompts like `profile`, with routes only if `routed`; otherwise the routes are empty [0, 0, 0]."""
     prepare_environment(token_model)
     from vllm import LLM, SamplingParams
 
@@ -60,7 +65,7 @@ def _on_cpu() -> dict[str, Any]:
 
 
 def _routing() -> dict[str, Any]:
-    """What makes vLLM tell of routes: on a CPU our worker does. What a prefix cache spares has none."""
+    """Return the options with which vLLM tells routes: on a CPU, by our worker. Cached prefixes would have none."""
     if not on_cpu():
         return {"enable_return_routed_experts": True, "enable_prefix_caching": False}
     from serving.token_source.routed_worker import RoutedWorker

@@ -1,7 +1,7 @@
-"""vLLM's CPU worker, telling which experts its routers chose for every token that it computed.
+"""vLLM's CPU worker, which also tells the experts that its routers chose for every token that it computed.
 
-vLLM's own `enable_return_routed_experts` needs its second model runner, and that Triton, which the CPU build does
-without. So the routers are asked here, and `RunAheadScheduler` passes on what they said, in vLLM's own field for it.
+vLLM's own `enable_return_routed_experts` needs its second model runner, and that needs Triton, which the CPU build does
+without. So the choices are recorded here, and `RunAheadScheduler` passes them on in vLLM's own field for them.
 """
 
 from functools import partial
@@ -17,7 +17,7 @@ from serving.token_source.sampling_worker import SamplingWorker
 
 
 class RoutedWorker(SamplingWorker):
-    """A worker whose steps' outputs have `ROUTES`."""
+    """A worker whose step outputs have the attribute `ROUTES`."""
 
     def load_model(self, **kwargs: Any) -> None:
         super().load_model(**kwargs)
@@ -37,13 +37,13 @@ class RoutedWorker(SamplingWorker):
         return self._attach(super().sample_tokens(grammar_output))
 
     def _route(self, layer: int, compute: Any, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """What a router computes, after taking note of it; the kernels want the choices in no order, a device may."""
+        """Record a router's choices, highest score first: the kernels need no order, a device may."""
         weights, ids = compute(*args, **kwargs)
         self._chosen[layer] = ids.gather(-1, weights.argsort(dim=-1, descending=True, stable=True))
         return weights, ids
 
     def _cut(self, scheduled: SchedulerOutput) -> dict[str, Cut]:
-        """The rows of a step, which stand in the order of the runner's batch, by request."""
+        """Return the rows of a step by request; they stand in the order of the runner's batch."""
         counts = scheduled.num_scheduled_tokens
         rows = torch.stack(self._chosen, dim=1).numpy().astype(self._kind)
         ids = [id for id in self.model_runner.input_batch.req_ids if counts.get(id)]

@@ -1,4 +1,4 @@
-"""Routes on their way: the experts that the token model's routers chose, from its worker to the device's cache."""
+"""Routes: the experts that the token model's routers chose, on their way from its worker to the device's cache."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from serving.token_source.vllm_args import config_file
 from serving.usage_error import UsageError
 
 ROUTES = "foreserve_routes"
-"""The attribute of the output of a step of vLLM's worker that has them: a `Cut` by request id."""
+"""The attribute of a step's output of vLLM's worker that has the routes: a `Cut` by request id."""
 
 Cut = NDArray[np.unsignedinteger[Any]]
 """Expert ids [tokens of one request in one step, layers that have experts, top-k], in falling order of their scores."""
@@ -23,12 +23,12 @@ UINT8_EXPERTS = 256  # vLLM takes the narrowest type: one byte an id up to so ma
 
 @dataclass(frozen=True, slots=True)
 class RouteFormat:
-    """How the bytes of `Chunk.routes` are to be read."""
+    """The format of the bytes of `Chunk.routes`."""
 
     routers: Routers
 
     def read(self, routes: bytes) -> IntArray:
-        """Expert ids [tokens, layers, top_k]. Raises ValueError if these are none."""
+        """Return expert ids [tokens, layers, top_k]. Raise ValueError if the bytes are not of this format."""
         kind = np.uint8 if self.routers.experts <= UINT8_EXPERTS else np.uint16
         shape = (-1, self.routers.layers, self.routers.top_k)
         ids = np.frombuffer(routes, dtype=kind).reshape(shape).astype(np.int64)
@@ -38,7 +38,7 @@ class RouteFormat:
 
 
 def is_routed(token_model: str) -> bool:
-    """Tell whether a token model has experts whose choice is known."""
+    """Tell whether a token model has experts, in a format that is known."""
     try:
         format_of(token_model)
     except UsageError:
@@ -47,7 +47,7 @@ def is_routed(token_model: str) -> bool:
 
 
 def format_of(token_model: str) -> RouteFormat:
-    """That of a token model. UsageError for one that has no experts, or whose family is not known."""
+    """Return the format of a token model. Raise UsageError if it has no experts, or its family is not known."""
     figures = {key: figure.value for key, figure in read_config(config_file(token_model)).items()}
     if not figures.get("experts"):
         raise UsageError(f"{token_model} has no experts; allowed for traced residency is a token model that routes.")

@@ -14,7 +14,7 @@ class SamplingWorker(CPUWorker):  # type: ignore[misc]
     def load_model(self, **kwargs: Any) -> None:
         super().load_model(**kwargs)
         runner = self.model_runner
-        # vLLM's own can also tell the probabilities after top-p, which ours never has for all of a row.
+        # vLLM's own sampler can also tell the probabilities after top-p, which ours never has for all of a row.
         if runner.sampler.logprobs_mode not in PROCESSED_LOGPROBS_MODES:
             runner.sampler.topk_topp_sampler = InverseSampler(
                 lambda: runner.input_batch.num_tokens_no_spec - runner.input_batch.num_prompt_tokens

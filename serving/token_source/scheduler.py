@@ -1,4 +1,4 @@
-"""vLLM's scheduler for a token source: it may hold requests, run few of many, and tell who was in its last step."""
+"""vLLM's scheduler for a token source: it can hold requests, run few of many, and name those of its last step."""
 
 import time
 from collections import defaultdict
@@ -20,7 +20,7 @@ HELD = 2**62
 
 
 class RunAheadScheduler(Scheduler):  # type: ignore[misc]
-    """Schedule at most `rows` of the requests that are not held, those with the least lead first.
+    """A scheduler of at most `rows` of the requests that are not held, the ones with the least lead first.
 
     Held requests stay in `running`, each with its KV blocks; vLLM's own field `next_decode_eligible_step` keeps them
     out of a step. So any number of requests may run, and `max_num_seqs` limits only the rows of a step. Where the KV
@@ -36,14 +36,14 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
         self.held: set[str] = set()
         self.parked: dict[str, Request] = {}
         self.lead: Callable[[str], int] = lambda request_id: 0
-        # The only ones that may have a step, while somebody else looks for the cause of a crash; None: all.
+        # The only requests that may have a step, while the cause of a crash is looked for; None: all.
         self.allowed: Collection[str] | None = None
         self.in_step: list[str] = []
         self._routes: dict[str, list[Cut]] = defaultdict(list)
         allocate_only_when_needed(self.kv_cache_manager)
 
     def schedule(self, *args: object, **kwargs: object) -> SchedulerOutput:
-        """Make one step's schedule; whoever crashes in it is in `in_step`."""
+        """Return one step's schedule; a request that crashes it is in `in_step`."""
         self._keep_parked()
         aside = self._set_aside()
         chosen = self._choose()
@@ -62,7 +62,7 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
         return output
 
     def update_from_output(self, scheduler_output: SchedulerOutput, model_runner_output: ModelRunnerOutput) -> Any:
-        """vLLM's own, with the experts that were routed to, where the worker tells: of every token since the last."""
+        """Return vLLM's outputs, with the routes of all tokens since a request's last output if the worker has them."""
         outputs = super().update_from_output(scheduler_output, model_runner_output)
         for id, cut in getattr(model_runner_output, ROUTES, {}).items():
             self._routes[id].append(cut)
@@ -76,7 +76,7 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
         return outputs
 
     def finish_requests(self, request_ids: Any, finished_status: RequestStatus) -> list[Request]:
-        """vLLM's own; what was parked or held is so no longer."""
+        """Finish requests as vLLM does; they are no longer parked or held."""
         finished: list[Request] = super().finish_requests(request_ids, finished_status)
         for request in finished:
             self.parked.pop(request.request_id, None)
@@ -93,20 +93,20 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
         return id not in self.held and (self.allowed is None or id in self.allowed)
 
     def _choose(self) -> set[str]:
-        """Choose who decodes: those with the least lead, leaving a row to who waits for a first token."""
+        """Choose the requests that decode: least lead first, with a row left to one that waits for its first token."""
         ready = [request.request_id for request in self.running if self._may_run(request)]
         rows = self.rows - (1 if self.waiting and self.rows > 1 else 0)
         return set(sorted(ready, key=self.lead)[:rows] if len(ready) > rows else ready)
 
     def _set_aside(self) -> list[Request]:
-        """Take those that are not allowed to run out of the queue, for the length of a schedule."""
+        """Take requests that may not run out of the queue, for the length of a schedule."""
         aside = [request for request in self.waiting if not self._may_run(request)]
         if aside:
             self.waiting.remove_requests(aside)
         return aside
 
     def _short_of_blocks(self) -> bool:
-        """Tell whether the next one in the queue waits for blocks of the KV cache."""
+        """Tell whether the next request in the queue waits for blocks of the KV cache."""
         first = next((request for request in self.waiting if self._may_run(request)), None)
         return first is not None and first.num_tokens > self.block_size * self._blocks_left()
 
@@ -114,7 +114,7 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
         return int(self.kv_cache_manager.block_pool.get_num_free_blocks())
 
     def _park(self) -> None:
-        """Free the KV blocks of who may not run, and is furthest ahead."""
+        """Free the KV blocks of the request that may not run, and is furthest ahead."""
         held = [request for request in self.running if not self._may_run(request)]
         if not held:
             return
@@ -124,7 +124,7 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
         self._keep_parked()
 
     def _keep_parked(self) -> None:
-        """Park whoever is held and has lost its blocks, and queue those that are held no longer."""
+        """Park held requests that have lost their blocks, and queue parked ones that are held no longer."""
         parked = [request for request in self.waiting if request.request_id in self.held]
         if parked:
             self.waiting.remove_requests(parked)
@@ -134,7 +134,7 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
 
 
 def allocate_only_when_needed(manager: KVCacheManager) -> None:
-    """Spare decoding tokens the search for a slot in a block that they have already: a seventh of a tiny model's step.
+    """Spare decoding tokens the search for a slot in a block that they have: a seventh of a tiny model's step.
 
     Only where a block means nothing but room: full attention, no prefix cache, no drafts.
     """

@@ -1,4 +1,4 @@
-"""How vLLM is told what to do: one list of its own command-line flags, for its server and for the token source."""
+"""vLLM's settings: one list of its own command-line flags, for its server and for the token source."""
 
 import json
 import logging
@@ -14,12 +14,14 @@ CPU_KERNELS = "foreserve_cpu"
 """The name under which vLLM knows the kernels of `cpu_kernels`."""
 WORKER = "serving.token_source.sampling_worker.SamplingWorker"
 ROUTED_WORKER = "serving.token_source.routed_worker.RoutedWorker"
-"""vLLM's worker on a CPU, and the one that also tells which experts were chosen."""
+"""The worker classes on a CPU, the second one with routes."""
 
 
 def prepare_environment(token_model: str, threads: int = 1) -> None:
-    """vLLM's settings that are environment variables; to be called before vLLM is imported. The user's own win.
-    `threads`: on which it computes."""
+    """Set vLLM's environment variables, but for those that the user has set. Call this before vLLM is imported.
+
+    `threads`: the number of threads on which vLLM computes.
+    """
     settings = {
         # A model in a folder needs nothing from the hub; one that is named may have to come from there.
         "HF_HUB_OFFLINE": "1" if Path(token_model).is_dir() else "0",
@@ -41,7 +43,7 @@ def prepare_environment(token_model: str, threads: int = 1) -> None:
     }
     for name, value in settings.items():
         os.environ.setdefault(name, value)
-    # It warns that there is no Triton, which the CPU build does without.
+    # This logger warns that there is no Triton, which the CPU build does without.
     logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
 
 
@@ -54,7 +56,7 @@ def on_cpu() -> bool:
 
 
 def context_of(token_model: str) -> int:
-    """The context of a model in Hugging Face format, in tokens. Raises `ScenarioError` if there is no such model."""
+    """Return the context, in tokens, of a model in Hugging Face format. Raise ScenarioError if there is none."""
     try:
         config = json.loads(config_file(token_model).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -66,7 +68,7 @@ def context_of(token_model: str) -> int:
 
 
 def config_file(token_model: str) -> Path:
-    """The `config.json` of a model in a folder, or of one that the hub has. OSError or ValueError if there is none."""
+    """Return the `config.json` of a model in a folder, or of the hub. Raise OSError or ValueError if there is none."""
     if Path(token_model).is_dir():
         return Path(token_model) / "config.json"
     from huggingface_hub import hf_hub_download
@@ -75,7 +77,7 @@ def config_file(token_model: str) -> Path:
 
 
 def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
-    """vLLM's flags for a scenario; `max_model_len` is what both the emulated device and the scenario can hold."""
+    """Return vLLM's flags for a scenario; `max_model_len`: tokens that devices and scenario can both hold."""
     flags = [
         f"--model={scenario.token_model}",
         f"--served-model-name={scenario.model}",
@@ -91,7 +93,7 @@ def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
     ]
     traced = scenario.residency == "trace"
     if traced and not on_cpu():
-        # What a prefix cache spares the token model, nobody knows the routes of.
+        # Nobody knows the routes of tokens that a prefix cache spares the token model.
         flags += ["--enable-return-routed-experts", "--no-enable-prefix-caching"]
     # In 0.32.0 on CPUs a seeded request whose prefill is cut into chunks ends in "CPU Generator does not use offset";
     # float32 is three times as fast there as bfloat16 emulated; a tiny prefix is computed sooner than found in a cache.
@@ -108,7 +110,7 @@ def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
 
 
 def parse_flags(flags: list[str]) -> Namespace:
-    """The flags as vLLM's server takes them."""
+    """Return the flags as arguments of vLLM's server."""
     from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
     from vllm.utils.argparse_utils import FlexibleArgumentParser
 

@@ -1,4 +1,4 @@
-"""What vLLM's metrics are called and how they are divided, for ours to be the same."""
+"""Label values and histogram buckets of vLLM's metrics, for ours to be the same."""
 
 from vllm.v1.engine import FinishReason
 from vllm.v1.metrics.buckets import histogram_buckets

@@ -27,15 +27,15 @@ log = logging.getLogger("foreserve")
 IDLE_S = 0.005
 PROBE = "foreserve-probe"
 PROBE_STEPS = 8
-# A trial that cannot even begin for so long (a grammar that compiles, no room in the KV cache) is over.
+# Seconds after which a trial that cannot even begin (a grammar that compiles, no room in the KV cache) is over.
 STUCK_TRIAL_S = 5.0
 
 
 @dataclass(slots=True)
 class LiveRequest:
-    """A request whose client still waits: all that vLLM has made of it, and how much the device has taken.
+    """A request whose client still waits: the tokens made of it, and the number that the device has taken.
 
-    `known` are tokens that an earlier engine made, which are made again.
+    `known`: tokens that an earlier engine made, which are made again.
     """
 
     request: EngineCoreRequest
@@ -48,7 +48,7 @@ class LiveRequest:
 
     @property
     def lead(self) -> int:
-        """Tokens ahead of the device; what is made again counts as taken: the device has it, or had it."""
+        """Tokens ahead of the device; tokens made again count as taken: the device has or had them."""
         return self.made - max(self.taken, len(self.known))
 
     @property
@@ -59,9 +59,9 @@ class LiveRequest:
 
 
 class VllmSource:
-    """Owns an `EngineCore`. Calls from any thread become commands to the one thread that runs `cycle`.
+    """An `EngineCore` and its requests. Calls from any thread become commands to the one thread that runs `cycle`.
 
-    A step that fails costs nobody but its cause: those that were in it begin again, apart, and make the same tokens.
+    A step that fails ends only the request that is its cause: the others in it begin again, apart, with equal tokens.
     """
 
     def __init__(self, args: AsyncEngineArgs, ahead: int, deliver: Callable[[int, list[Chunk]], None]) -> None:
@@ -81,7 +81,7 @@ class VllmSource:
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
 
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
-        """Make some tokens that no client waits for: the first ones of a process take much longer than the rest."""
+        """Make `tokens` tokens that no client waits for: the first ones of a process take much longer than the rest."""
         self.add(probe(request_id, tokens), device, [])
 
     def add(self, request: EngineCoreRequest, device: int, known: list[int]) -> None:
@@ -89,11 +89,11 @@ class VllmSource:
         self.do(lambda: self._add(request, device, known))
 
     def drop(self, request_ids: list[str]) -> None:
-        """Forget requests: done, or aborted."""
+        """Forget requests that are done or aborted."""
         self.do(lambda: self._drop(request_ids))
 
     def taken(self, positions: dict[str, int]) -> None:
-        """Learn how far a device has got with its requests."""
+        """Record the number of tokens that a device has taken of each request, by id."""
         self.do(lambda: self._taken(positions))
 
     def resend(self, request_id: str, position: int, device: int) -> None:
@@ -101,17 +101,17 @@ class VllmSource:
         self.do(lambda: self._resend(request_id, position, device))
 
     def beyond_known(self) -> list[str]:
-        """The requests of which there are more tokens than an earlier engine had made."""
+        """Return the ids of requests with more tokens than an earlier engine had made."""
         return [id for id, live in list(self._live.items()) if live.finished or live.made > len(live.known)]
 
     def do(self, command: Callable[[], None]) -> None:
-        """Have something done by the thread that runs `cycle`, before its next step."""
+        """Queue a command for the thread that runs `cycle`, before its next step."""
         self._commands.put(command)
 
     def cycle(self) -> None:
-        """Carry out what has been asked, then make one step of tokens; waits while there is nothing to do.
+        """Carry out all commands, then make one step of tokens; wait while there is nothing to do. Call it in a loop.
 
-        Raises what vLLM raises if it can make no step at all any more.
+        Raise vLLM's error if it can make no step at all any more.
         """
         self._carry_out(wait=not self._scheduler.has_work())
         if not self._scheduler.has_work():
@@ -133,7 +133,7 @@ class VllmSource:
         self._distribute(outputs, time.monotonic() - began_s)
 
     def _distribute(self, outputs: Mapping[int, EngineCoreOutputs] | None, took_s: float) -> None:
-        """Send what a step has made to the devices, and learn from how long it took."""
+        """Send the tokens of a step to the devices, and learn from the seconds that it took."""
         batches: dict[int, list[Chunk]] = defaultdict(list)
         for core_outputs in (outputs or {}).values():
             for output in core_outputs.outputs:
@@ -146,7 +146,7 @@ class VllmSource:
             self.cost.learn(len(made), took_s)
 
     def _recover(self, error: Exception) -> None:
-        """Have those that were in a failed step begin again, apart; fail the one that is known to be the cause."""
+        """Have the requests of a failed step begin again, apart; fail the one that is known to be the cause."""
         crashed = set(self._scheduler.in_step)
         log.error("A step of the token source failed (%s: %s); its requests go on apart.", type(error).__name__, error)
         self._core.abort_requests(list(crashed))
@@ -184,7 +184,7 @@ class VllmSource:
 
     @property
     def overdue_s(self) -> float:
-        """For how many real seconds the thread that runs `cycle` has been at one step; 0 while it waits for work."""
+        """Real seconds for which the thread that runs `cycle` has been at one step; 0 while it waits for work."""
         return max(0.0, time.monotonic() - self._began_s)
 
     def _carry_out(self, wait: bool, timeout_s: float | None = None) -> None:
@@ -256,7 +256,7 @@ class VllmSource:
 
 
 def probe(request_id: str, tokens: int) -> EngineCoreRequest:
-    """A request of ours, that no client waits for."""
+    """Return a request of our own, which no client waits for."""
     return EngineCoreRequest(
         request_id=request_id,
         prompt_token_ids=list(range(1, 33)),
@@ -271,12 +271,12 @@ def probe(request_id: str, tokens: int) -> EngineCoreRequest:
 
 
 def to_chunk(output: EngineCoreOutput, position: int) -> Chunk:
-    """vLLM's output of one step of one request, without the token engine's own statistics."""
+    """Return vLLM's output of one step of one request as a chunk, without the token engine's own statistics."""
     finish = None if output.finish_reason is None else int(output.finish_reason)
     rich = output.new_logprobs is not None or output.new_prompt_logprobs_tensors is not None
     extra = routes = None
     if output.routed_experts is not None:
-        # Not among what the edge opens: the device has use for it, and clients have not.
+        # Apart from the part that the edge opens: the device has use for routes, and clients have not.
         routes, output.routed_experts = output.routed_experts.tobytes(), None
     if rich:
         output.prefill_stats = output.events = None
