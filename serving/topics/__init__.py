@@ -1,7 +1,7 @@
-"""Which of Stratum's topics a prompt has: a sentence embedding that lies on this machine, and what was learnt on it.
+"""Topics of prompts, from Stratum's list: a sentence embedding on this machine, with a linear head trained on it.
 
-`names` has the topics. `classifier` is the door: `Classifier.load()` and `classify(prompts)`; `service` is the same for
-an event loop. `reading` turns a prompt into tokens, `encoder` those into one vector, `classifier` that into a topic.
-`labelled` reads prompts with their topics, and `measure` says how good and fast it is on them. README.md is the card of
-the weights; how they came about is in `lab.topic_training`.
+`names` has the topics. `classifier` is the entrance: `Classifier.load()` and `classify(prompts)`; `service` offers it
+to an event loop. `reading` turns a prompt into tokens, `encoder` tokens into one vector, `classifier` a vector into a
+topic. `labelled` reads prompts with their topics, and `measure` tells accuracy and latency on them. README.md is the
+card of the weights, which `lab.topic_training` makes.
 """

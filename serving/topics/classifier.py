@@ -1,4 +1,4 @@
-"""Topics of prompts: the encoder with what was learnt for it, and a linear head."""
+"""Classifier of prompts by topic: the encoder with its trained weights, and a linear head."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MOST = 32  # prompts in one go: more are no faster, and take memory
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a prompt is about. `scores` has each topic's probability, of which `confidence` is the largest."""
+    """A prompt's topic. `scores` has each topic's probability, of which `confidence` is the largest."""
 
     name: str
     confidence: float
@@ -26,7 +26,7 @@ class Topic:
 
 
 class Classifier:
-    """Prompts to topics. Nothing depends on what else is asked at the same time."""
+    """A classifier of prompts by topic. A result does not depend on the other prompts of its batch."""
 
     def __init__(self, reader: PromptReader, tensors: Tensors) -> None:
         """`tensors` are the encoder's, with `head.weight` [topics, width] and `head.bias`."""
@@ -36,16 +36,16 @@ class Classifier:
 
     @classmethod
     def load(cls, weights: Path = WEIGHTS) -> "Classifier":
-        """The classifier with the weights in the file."""
+        """Return the classifier with the weights in a file."""
         return cls(PromptReader(), load_file(weights))
 
     @staticmethod
     def use_one_core() -> None:
-        """Let numpy compute on one core, in all of this process: what is this small is no faster on several."""
+        """Let numpy compute on one core, in all of this process: matrices this small are no faster on several."""
         threadpool_limits(1, "blas")
 
     def classify(self, prompts: Sequence[str]) -> list[Topic]:
-        """The topic of each prompt, in their order."""
+        """Return the topic of each prompt, in their order."""
         return [topic for i in range(0, len(prompts), MOST) for topic in self._batch(prompts[i : i + MOST])]
 
     def _batch(self, prompts: Sequence[str]) -> list[Topic]:

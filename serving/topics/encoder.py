@@ -2,8 +2,8 @@
 
 The architecture is BERT's (https://arxiv.org/abs/1810.04805), and `serving/lab/topic_training/encoder.py` has it in
 torch, to train with. The prompts of a batch lie end to end in one matrix, a row for each token and nothing between:
-what works row by row takes the whole of it, attention takes each prompt apart. So nothing depends on what else is in
-the batch, and nothing is spent on padding.
+operations on rows take the whole matrix, attention takes each prompt apart. So a result does not depend on the rest of
+its batch, and no time is spent on padding.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,32 +25,32 @@ Tensors = Mapping[str, NDArray[Any]]
 
 
 class Linear(NamedTuple):
-    """A matrix [out, in] and what is added."""
+    """An affine map: a weight [out, in] and a bias [out]."""
 
     weight: Matrix
     bias: Matrix
 
     def __call__(self, x: Matrix) -> Matrix:
-        """Return the products of the rows of `x` [n, in]."""
+        """Return the map of each row of `x` [n, in], as [n, out]."""
         # In this order BLAS packs the rows and not the matrix, which is larger: half the time.
         return _float((self.weight @ x.T).T + self.bias)
 
 
 class Norm(NamedTuple):
-    """To a mean of 0 and a variance of 1, then by a factor and a summand for each of the width."""
+    """Layer norm: each row to a mean of 0 and a variance of 1, then by a factor and a summand [width]."""
 
     factor: Matrix
     summand: Matrix
 
     def __call__(self, x: Matrix) -> Matrix:
-        """Return the rows, each normed."""
+        """Return the rows of `x` [n, width], each normed."""
         centred = x - x.mean(-1, keepdims=True)
         deviation = np.sqrt(np.square(centred).mean(-1, keepdims=True) + np.float32(EPSILON))
         return _float(centred / deviation * self.factor + self.summand)
 
 
 class Layer(NamedTuple):
-    """Attention and a feed-forward part, each added to its input and normed."""
+    """A layer: attention and a feed-forward part, each added to its input and normed."""
 
     qkv: Linear
     attended: Linear
@@ -67,7 +67,7 @@ class Layer(NamedTuple):
 
 
 class Encoder:
-    """The embeddings and the first layers."""
+    """The embeddings and the first `LAYERS` layers."""
 
     def __init__(self, tensors: Tensors) -> None:
         """`tensors`: by the names that `serving.lab.topic_training.pack` gives them."""
@@ -95,7 +95,7 @@ def _gelu(x: Matrix) -> Matrix:
 
 
 def _attention(qkv: Matrix) -> Matrix:
-    """One prompt's [tokens, 3 * width] to [tokens, width]."""
+    """Return one prompt's attention [tokens, width], from its `qkv` [tokens, 3 * width]."""
     query, key, value = qkv.reshape(len(qkv), 3, HEADS, -1).transpose(1, 2, 0, 3)
     scores = query @ key.transpose(0, 2, 1) * np.float32((WIDTH // HEADS) ** -0.5)
     return _float((softmax(scores, -1) @ value).transpose(1, 0, 2).reshape(len(qkv), WIDTH))

@@ -15,7 +15,7 @@ STDIN = Path("-")
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A prompt, its topic, and the line that it stands on, from 1 on."""
+    """A prompt, its topic, and the number of its line, from 1 on."""
 
     topic: str
     prompt: str
@@ -23,7 +23,7 @@ class Labelled:
 
 
 def read_labelled(path: Path) -> list[Labelled]:
-    """The prompts in a file, or on stdin for `-`. UsageError, naming file and line, for what can't be used."""
+    """Return the prompts in a file, or on stdin for `-`. Raise UsageError, naming file and line, if one is invalid."""
     where = "stdin" if path == STDIN else str(path)
     found = [
         _labelled(text.removesuffix("\r"), where, line)

@@ -1,4 +1,4 @@
-"""How good and how fast a classifier is on labelled prompts."""
+"""Accuracy and latency of a classifier on labelled prompts."""
 
 import time
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ WARM_UP = 8  # prompts, after which caches and clocks are as in use
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of each prompt, and the seconds that it took alone, on one core."""
+    """The topic found for each prompt, and the seconds that it took alone, on one core."""
 
     prompts: tuple[Labelled, ...]
     topics: tuple[Topic, ...]
@@ -23,25 +23,25 @@ class Measured:
 
     @property
     def accuracy(self) -> float:
-        """The share of prompts that got their own topic."""
+        """Share of prompts that got their own topic."""
         right = sum(asked.topic == found.name for asked, found in zip(self.prompts, self.topics, strict=True))
         return right / len(self.prompts)
 
     @property
     def confusion(self) -> dict[str, dict[str, int]]:
-        """How many prompts of a topic (the row) got each topic (the column)."""
+        """Number of prompts by their own topic (the row) and the topic found (the column)."""
         counts = {row: dict.fromkeys(NAMES, 0) for row in NAMES}
         for asked, found in zip(self.prompts, self.topics, strict=True):
             counts[asked.topic][found.name] += 1
         return counts
 
     def latency_ms(self, percentile: float) -> float:
-        """A percentile of the latencies, in milliseconds."""
+        """Return a percentile of the latencies, in milliseconds."""
         return float(np.percentile(self.latencies_s, percentile)) * 1e3
 
 
 def measure(classifier: Classifier, prompts: Sequence[Labelled]) -> Measured:
-    """Classify the prompts one at a time, after a few to warm up."""
+    """Classify the prompts one at a time on one core, after `WARM_UP` to warm up."""
     classifier.use_one_core()
     for asked in (list(prompts) * WARM_UP)[:WARM_UP]:
         classifier.classify([asked.prompt])

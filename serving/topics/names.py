@@ -2,5 +2,5 @@
 
 TOPICS = ("legal", "humanities", "cs", "science", "math", "logic")
 OTHER = "other"
-"""What is about none of them."""
+"""The topic of a prompt about none of `TOPICS`."""
 NAMES = (*TOPICS, OTHER)

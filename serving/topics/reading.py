@@ -1,8 +1,8 @@
-"""A prompt as the tokens that the encoder reads: what is long loses its middle, where pasted text lies.
+"""A prompt as the tokens that the encoder reads: a long one loses its middle, where pasted text lies.
 
-People say what they want before the text that they paste, or after it. So of a prompt of more tokens than `HEAD` and
-`TAIL`, its first and its last are kept; and of one of more letters, only those are split into tokens at all, so that a
-book costs no more than a page.
+People say what they want before the text that they paste, or after it. So of a prompt of more than `HEAD` + `TAIL`
+tokens, the first and the last are kept; and only as many letters as those may have are split into tokens at all, so
+that a book costs no more than a page.
 """
 
 from collections.abc import Sequence
@@ -17,24 +17,24 @@ LETTERS = 12
 
 
 class PromptReader:
-    """MiniLM's own tokens (WordPiece, without capitals)."""
+    """MiniLM's own tokenizer (WordPiece, without capitals)."""
 
     def __init__(self) -> None:
         self._tokenizer = Tokenizer.from_file(str(TOKENIZER))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        # What the tokenizer puts around nothing.
+        # The two tokens that the tokenizer puts around an empty text.
         self._first, self._last = self._tokenizer.encode("").ids
 
     def read(self, prompt: str) -> Sequence[int]:
-        """At most `HEAD` + `TAIL` tokens of the prompt, between those that say where it begins and ends."""
+        """Return at most `HEAD` + `TAIL` tokens of the prompt, between the tokens of its begin and end."""
         ids = self._tokenizer.encode(shortened(prompt), add_special_tokens=False).ids
         kept = ids if len(ids) <= HEAD + TAIL else [*ids[:HEAD], *ids[-TAIL:]]
         return [self._first, *kept, self._last]
 
 
 def shortened(prompt: str) -> str:
-    """The prompt without its middle, if it is so long that no token of that would be kept; always valid Unicode."""
+    """Return the prompt without its middle, if no token of that would be kept; the result is valid Unicode."""
     if len(prompt) > LETTERS * (HEAD + TAIL):
         prompt = f"{prompt[: LETTERS * HEAD]} {prompt[-LETTERS * TAIL :]}"
     # Half of a surrogate pair may come through JSON, and no tokenizer takes it.

@@ -1,7 +1,7 @@
-"""The classifier for an event loop: a thread of its own, which takes all that waits as one batch when it becomes free.
+"""The classifier for an event loop: a thread of its own, which takes all waiting prompts as one batch when it is free.
 
-numpy gives up Python's lock while it computes, so the loop goes on meanwhile; README.md has what it was measured to
-cost the loop.
+numpy gives up Python's lock while it computes, so the loop goes on meanwhile; README.md has its measured cost to the
+loop.
 """
 
 import asyncio
@@ -14,24 +14,24 @@ from dataclasses import dataclass
 
 from serving.topics.classifier import Classifier, Topic
 
-# So many prompts take about as long as a person notices; the next ones wait for them.
+# Prompts in a batch: they take about as long as a person notices, and the next ones wait for them.
 MOST = 16
 NICENESS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A prompt, and who waits for its topic."""
+    """A prompt, and the future of its topic."""
 
     prompt: str
     topic: asyncio.Future[Topic]
 
 
 class TopicService:
-    """Topics of prompts, for coroutines. Made in a running loop, used in that loop only, closed once."""
+    """A classifier for coroutines. Create it in a running loop, use it in that loop only, and close it."""
 
     def __init__(self, classifier: Classifier, most: int = MOST) -> None:
-        """`most` prompts at most are classified in one go."""
+        """`most`: the most prompts of a batch."""
         self._classifier = classifier
         self._most = most
         self._loop = asyncio.get_running_loop()
@@ -41,7 +41,7 @@ class TopicService:
         self._thread.start()
 
     async def classify(self, prompt: str) -> Topic:
-        """The prompt's topic. RuntimeError if the service is closed before it is known."""
+        """Return the prompt's topic. Raise RuntimeError if the service is closed before it is known."""
         if self._closed:
             raise RuntimeError("The topic service is closed.")
         waiting = _Waiting(prompt, self._loop.create_future())
@@ -49,14 +49,14 @@ class TopicService:
         return await waiting.topic
 
     async def close(self) -> None:
-        """End the thread after the batch that it is at; who waits still gets a RuntimeError. May be called again."""
+        """End the thread after its present batch; calls that still wait raise RuntimeError. May be called again."""
         if not self._closed:
             self._closed = True
             self._waiting.put(None)
         await asyncio.to_thread(self._thread.join)
 
     def _work(self) -> None:
-        with contextlib.suppress(OSError):  # Who serves a token goes first.
+        with contextlib.suppress(OSError):  # Tokens go first.
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         self._classifier.use_one_core()
         batch = self._batch()
@@ -71,7 +71,7 @@ class TopicService:
         self._tell(batch, RuntimeError("The topic service was closed."))
 
     def _batch(self) -> list[_Waiting]:
-        """What waits, as soon as anything does; empty when woken by `close`."""
+        """Return the waiting prompts, as soon as there are any; empty when woken by `close`."""
         taken = [self._waiting.get()]
         while len(taken) < self._most:
             try:
@@ -83,7 +83,7 @@ class TopicService:
     def _answer(self, batch: Sequence[_Waiting]) -> None:
         try:
             topics = self._classifier.classify([waiting.prompt for waiting in batch])
-        except Exception as error:  # Whoever waits shall hear of it, and the next ones be served.
+        except Exception as error:  # The waiting calls get it, and the next ones are served.
             self._tell(batch, error)
         else:
             self._tell(batch, topics)
@@ -94,7 +94,7 @@ class TopicService:
 
 
 def _settle(batch: Sequence[_Waiting], what: Sequence[Topic] | Exception) -> None:
-    """In the loop: hand each its topic, or all of them the error. Who was cancelled gets nothing."""
+    """Hand each call its topic, or all of them the error, in the loop. A cancelled call gets nothing."""
     for i, waiting in enumerate(batch):
         if waiting.topic.done():
             continue
