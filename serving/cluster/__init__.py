@@ -1,1 +1,1 @@
-"""The home of Ray: actors, what connects them, and what brings them back."""
+"""The home of Ray: actors, their connections, and their recovery."""

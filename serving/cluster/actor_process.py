@@ -1,4 +1,4 @@
-"""The process behind an actor: how it is, and how to end it where asking no longer helps."""
+"""The process behind an actor: its state, and its end where asking no longer helps."""
 
 import asyncio
 import contextlib
@@ -11,40 +11,42 @@ import psutil
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-# For the books of Ray, which are on another process.
+# Real seconds for an answer from Ray's books, which another process keeps.
 ASK_S = 5.0
-# Ray's words for an actor that has a process; one that comes back has that of its last life for a moment.
+# Ray's states of an actor that has a process; one that restarts has its last life's process for a moment.
 WITH_PROCESS = ("ALIVE", "PENDING_CREATION", "RESTARTING")
 
 
 def this_node() -> str:
-    """Ray's name for the node that this process is on."""
+    """Return Ray's id of the node that this process is on."""
     return str(ray.get_runtime_context().get_node_id())
 
 
 @dataclass(frozen=True, slots=True)
 class ActorProcess:
-    """An actor's process: its node, and its number there."""
+    """An actor's process: its node, by Ray's id, and its number there."""
 
     node_id: str
     pid: int
 
     @property
     def is_here(self) -> bool:
-        """Tell whether it is on this node."""
+        """Tell whether the process is on this node."""
         return self.node_id == this_node()
 
     def may_be_there(self) -> bool:
-        """Tell whether it has not ended, as far as that can be seen from this node."""
+        """Tell whether the process has not ended, as far as that can be seen from this node."""
         return not self.is_here or self._status() not in ("", psutil.STATUS_ZOMBIE)
 
     def stopped(self) -> bool:
-        """Tell whether somebody has stopped it (SIGSTOP, a debugger); False for one on another node."""
+        """Tell whether the process is stopped (SIGSTOP, a debugger); False for one on another node."""
         return self.is_here and self._status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 
     def busy_s(self) -> float | None:
-        """Seconds of processor time that it has had, None for one on another node: who has more and more is not stuck
-        for good."""
+        """Return the process's seconds of processor time, None for one on another node.
+
+        A process whose seconds grow is not stuck for good.
+        """
         if not self.is_here:
             return None
         try:
@@ -61,8 +63,7 @@ class ActorProcess:
 
 
 async def process_of(actor: Any) -> ActorProcess | None:
-    """The process of an actor, also of one that is not ready yet; None if Ray does not say in time, or knows of none
-    now."""
+    """Return the process of an actor, ready or not; None if Ray does not say within `ASK_S`, or knows of none now."""
     try:
         async with asyncio.timeout(ASK_S):
             info = await asyncio.to_thread(_info, actor._actor_id.hex())
@@ -73,7 +74,7 @@ async def process_of(actor: Any) -> ActorProcess | None:
 
 
 async def end_process(process: ActorProcess) -> None:
-    """Kill an actor's process, wherever it is."""
+    """Kill an actor's process, on whatever node it is."""
     if process.is_here:
         kill_worker(process.pid)
         return
@@ -84,7 +85,7 @@ async def end_process(process: ActorProcess) -> None:
 
 
 def kill_worker(pid: int) -> None:
-    """Kill one of Ray's workers on this node; nobody else, should the number be another's by now."""
+    """Kill one of Ray's workers on this node, but no other process that may have its number by now."""
     with contextlib.suppress(psutil.Error, OSError):
         if " ".join(psutil.Process(pid).cmdline()).startswith("ray::"):
             os.kill(pid, signal.SIGKILL)

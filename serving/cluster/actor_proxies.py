@@ -1,4 +1,4 @@
-"""What a device sees of the other actors: their plain objects' methods, and no more waiting than there must be."""
+"""A device's proxies of the other actors: the methods of their plain objects, with as little waiting as possible."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -12,28 +12,28 @@ from serving.device.token_buffer import TokenBuffer
 from serving.policies.step_options import Mix, StepOption
 from serving.types import Batch, Done, Release
 
-# How often a device tells the token source how far it has got.
+# Real seconds between a device's reports of progress to the token source.
 REPORT_S = 0.1
-# Releases without tokens that wait for one with some.
+# The most releases without tokens that wait for one with some.
 MAX_WAITING = 16
-# So many leases in a row without an answer: perhaps there is nobody to give one any more.
+# Leases in a row without an answer, after which Ray is asked whether the tier's actor is still there.
 MOST_UNANSWERED = 16
 
 
 class RemotePlanner:
-    """A device's scheduler, in an actor."""
+    """A proxy of a device's scheduler."""
 
     def __init__(self, rpc: RpcClient) -> None:
         self._rpc = rpc
 
     def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
-        """As of `Scheduler`."""
+        """Return the next batch, as `Scheduler.plan` does."""
         batch: Batch = self._rpc.call("plan", Batch, at_s, now_s, last_s, done)
         return batch
 
 
 class RemoteModel:
-    """The device model in its actor, as one device sees it: asked for what that device is now."""
+    """A proxy of the device model, for one device: it asks for that device's present `spec`."""
 
     def __init__(self, rpc: RpcClient, spec: DeviceSpec) -> None:
         self._rpc = rpc
@@ -42,28 +42,28 @@ class RemoteModel:
     def price(
         self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None, depths: Sequence[int]
     ) -> list[StepOption]:
-        """As of `StepOptions`."""
+        """Price steps, as `StepOptions.price` does."""
         options: list[StepOption] = self._rpc.call(
             "price", list[StepOption], self.spec, plan, steps, ext_bytes_per_s, depths
         )
         return options
 
     def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
-        """As of `StepOptions`."""
+        """Return the cost of moving KV caches between the tiers, as `StepOptions.move` does."""
         cost: StepCost = self._rpc.call("move", StepCost, self.spec, to_hb, to_ext, ext_bytes_per_s)
         return cost
 
     def swap(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost:
-        """As of `StepOptions`."""
+        """Return the cost of placing a plan's experts in HB, as `StepOptions.swap` does."""
         cost: StepCost = self._rpc.call("swap", StepCost, self.spec, plan, before, ext_bytes_per_s)
         return cost
 
 
 class Leasing:
-    """The LPDDR tier as a device sees it: only the first lease is waited for, later ones hold once they are here.
+    """A device's proxy of its LPDDR tier: it waits for the first lease only, later ones hold once they are here.
 
-    Of a shared tier the first one after each time of idleness is waited for too: others may have come meanwhile. `left`
-    is the share of what is granted that a throttled device can draw.
+    Of a shared tier it also waits for the first lease after each idle time: others may have come meanwhile. `left` is
+    the share of the granted bandwidth that a throttled device can draw.
     """
 
     def __init__(self, rpc: RpcClient, shared: bool, left: float) -> None:
@@ -74,7 +74,7 @@ class Leasing:
         self.left = left
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
-        """As of `Lpddr`."""
+        """Return the bytes per second that the device may draw from now on, as `Lpddr.lease` does."""
         if self._granted is None:
             self._granted = self._rpc.call("lease", float, device, traffic_bytes, elapsed_s)
         else:
@@ -87,22 +87,22 @@ class Leasing:
         return self._granted * self.left
 
     def rate(self, device: int) -> float:
-        """As of `Lpddr`."""
+        """Return the bytes per second granted last, as `Lpddr.rate` does."""
         assert self._granted is not None, "a step that is under way has a lease"
         return self._granted * self.left
 
     def release(self, device: int, traffic_bytes: float) -> None:
-        """As of `Lpddr`."""
+        """End the lease of an idle device, as `Lpddr.release` does."""
         self._rpc.tell("release", device, traffic_bytes)
         if self._shared:
             self._granted = None
 
 
 class ReleaseSink:
-    """Sends releases to the edge: the loop its steps, the feeding thread overdue tokens.
+    """A sender of releases to the edge, for the loop's steps and the feeding thread's overdue tokens.
 
     A step without tokens travels with the next one that has some: where the token source is behind, every step comes
-    without, and twice the messages would keep it there.
+    without, and twice the messages would keep it behind.
     """
 
     def __init__(self, edge: Address) -> None:
@@ -119,7 +119,7 @@ class ReleaseSink:
 
 
 class ProgressReports:
-    """Tells each token source how far the device has got with its requests, so that it may run on.
+    """Reports of a device's progress to each token source, so that the source may run on.
 
     One thread calls `report` every `REPORT_S`; `begin` and `follow` any other.
     """
@@ -132,15 +132,15 @@ class ProgressReports:
         self._reported: dict[tuple[int, str], int] = {}
 
     def begin(self, tokens: TokenBuffer, sources: dict[int, Address]) -> None:
-        """Report of these buffers from now on; `sources`: where each of them is called, by its index."""
+        """Report on these buffers from now on; `sources`: the address of each token source, by its index."""
         self._tokens, self._sources = tokens, sources
 
     def follow(self, sources: dict[int, Address]) -> None:
-        """Tell these from now on; one at another address has heard nothing yet."""
+        """Report to these addresses from now on; a source at another address has heard nothing yet."""
         self._sources = sources
 
     def report(self) -> None:
-        """Send what is new since the last report."""
+        """Send the progress since the last report."""
         self._connect(self._sources)
         taken = self._tokens.taken()
         there = {(source, id) for source, positions in taken.items() for id in positions}

@@ -1,4 +1,4 @@
-"""The Ray actors: thin shells, each around one plain object. What they do is tested without Ray."""
+"""The Ray actors: thin shells, each around one plain object, which is tested without Ray."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ from serving.scheduler.config import Limits, SchedulerRules
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class DeviceModelActor:
-    """Answers what steps cost, on each kind of device in each condition."""
+    """The device model's actor: it prices steps on each kind of device in each condition."""
 
     def __init__(self, fleet: list[DeviceSpec], realtime: bool, edge: Address) -> None:
         become_urgent(realtime)
@@ -29,17 +29,17 @@ class DeviceModelActor:
         return self._answering.heartbeat()
 
     def address(self) -> Address:
-        """Where it is called."""
+        """Return the address at which the actor is called."""
         return self._answering.address
 
     def device_limits(self, spec: DeviceSpec) -> DeviceLimits:
-        """Raises DeviceError or UsageError if there can be no such device."""
+        """Return the limits of a device. Raise DeviceError or UsageError if there can be no such device."""
         return self._models.device_limits(spec)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class LpddrActor:
-    """The LPDDR tier of a device, or of several: `index` is that of the first."""
+    """The actor of an LPDDR tier, of one device or several: `index` is that of the first."""
 
     def __init__(self, index: int, bytes_per_s: float, realtime: bool, edge: Address) -> None:
         become_urgent(realtime)
@@ -50,17 +50,17 @@ class LpddrActor:
         return self._answering.heartbeat()
 
     def address(self) -> Address:
-        """Where it is called."""
+        """Return the address at which the actor is called."""
         return self._answering.address
 
     def release(self, device: int, traffic_bytes: float) -> None:
-        """For the edge, once a device is gone."""
+        """End a device's lease, for the edge once the device is gone."""
         self._desk.release(device, traffic_bytes)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1)
 class SchedulerActor:
-    """The scheduler of a device; pokes it when there is news."""
+    """The actor of a device's scheduler; it pokes the device when its requests or limits have changed."""
 
     def __init__(self, index: int, realtime: bool, edge: Address) -> None:
         become_urgent(realtime)
@@ -72,7 +72,7 @@ class SchedulerActor:
         return self._answering.heartbeat()
 
     def address(self) -> Address:
-        """Where it is called."""
+        """Return the address at which the actor is called."""
         return self._answering.address
 
     def reset(self, device: Address, limits: Limits, rules: SchedulerRules) -> None:

@@ -1,4 +1,4 @@
-"""Ray, and the actors of an emulation on it: token sources, one device model, and by device the rest."""
+"""The actors of an emulation on Ray: token sources, one device model, and the others for each device."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,27 +19,27 @@ from serving.process.process_priority import MAX_REALTIME_SPEED
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scheduler.config import Limits, SchedulerRules
 
-# What Ray's decorator has made of these classes has no type.
+# Ray's decorator leaves these classes without types.
 DeviceModelActor: Any = actors.DeviceModelActor
 LpddrActor: Any = actors.LpddrActor
 SchedulerActor: Any = actors.SchedulerActor
 HbXpu: Any = device_actor.HbXpu
 TokenSource: Any = actor.TokenSource
 
-# Where the others may not have a higher priority, the token source takes a lower one: it is ahead, so it can wait.
+# The token source's niceness where the other processes may not have a higher priority: it is ahead, so it can wait.
 SOURCE_NICENESS = 5
-# Unless a number is asked for: a source computes on one core, its devices, their client and the edge on others; and
-# more of them than the edge has time for are of no use (`serving/cluster/README.md`).
+# The default number of sources: each computes on one core, its devices, their client and the edge on others; and more
+# sources than the edge has time for are of no use (`serving/cluster/README.md`).
 CORES_A_SOURCE = 4
 MOST_SOURCES = 8
 
 
 @dataclass(slots=True)
 class Cluster:
-    """All that an emulation has in common, and how to start one more device of it.
+    """The common parts of an emulation, and the start of one more device.
 
-    `max_model_len` is what clients were promised. `clock`: origin in Unix seconds, and speed. `edge`: where releases
-    go. LPDDR tiers by the first device on each.
+    `max_model_len`: tokens of context that clients were promised. `clock`: origin in Unix seconds, and speed. `edge`:
+    the address for releases. `tiers`: the LPDDR tiers, by the first device on each.
     """
 
     scenario: Scenario
@@ -51,7 +51,7 @@ class Cluster:
     tiers: dict[int, Any] = field(default_factory=dict)
 
     def start_node(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> Node:
-        """A device with its scheduler, and its LPDDR tier unless that is there already; all on one of Ray's nodes."""
+        """Start a device with its scheduler, and its LPDDR tier unless that is up; all on one of Ray's nodes."""
         place = placed(index)
         group = index - index % spec.sharers
         if group not in self.tiers:
@@ -70,17 +70,17 @@ class Cluster:
         )
 
     def end_node(self, node: Node) -> None:
-        """End a device's actors for good. Its LPDDR stays, with what the device drew on it freed."""
+        """End a device's actors for good. Its LPDDR tier stays, freed of the device's lease."""
         for handle in (node.device, node.scheduler):
             ray.kill(handle, no_restart=True)
         node.tier.release.remote(node.index, 0.0)
 
     def limits(self, device_limits: DeviceLimits) -> Limits:
-        """What a device takes on."""
+        """Return the limits of a device's scheduler."""
         return limits_of(self.scenario, device_limits)
 
     def rules(self, device_limits: DeviceLimits) -> SchedulerRules:
-        """The policies of a device's scheduler."""
+        """Return the policies of a device's scheduler."""
         return rules_of(self.scenario, device_limits)
 
     @property
@@ -90,19 +90,23 @@ class Cluster:
 
 
 def placed(index: int) -> dict[str, Any]:
-    """Ray's options for the actors of a device: the devices take the nodes of a cluster in turn. An actor whose node is
-    gone starts again on another."""
+    """Return Ray's options for the actors of a device: the devices take the nodes of a cluster in turn.
+
+    An actor whose node is gone starts again on another.
+    """
     nodes = hosts()
     if len(nodes) < 2:
         return confined()
     strategy = NodeAffinitySchedulingStrategy(nodes[index % len(nodes)], soft=True)
-    # An actor that asks for nothing at all Ray puts anywhere, whatever its strategy: each asks for a byte.
+    # Ray puts an actor that asks for no resource anywhere, whatever its strategy: each asks for a byte.
     return {"scheduling_strategy": strategy, "memory": 1, **confined()}
 
 
 def start_sources(scenario: Scenario, flags: list[str], realtime: bool, edge: Address) -> SourceActors:
-    """The token sources: first of all, because they take longest to be ready. Raises `ScenarioError` for more than
-    there are GPUs, where there are any."""
+    """Start the token sources: first of all, because they take longest to be ready.
+
+    Raise ScenarioError for more than there are GPUs, where there are any.
+    """
     resources = ray.cluster_resources()
     gpus = int(resources.get("GPU", 0))
     count = source_count(scenario, int(resources.get("CPU", 1)), gpus)
@@ -118,8 +122,10 @@ def start_sources(scenario: Scenario, flags: list[str], realtime: bool, edge: Ad
 
 
 def source_count(scenario: Scenario, cores: int, gpus: int) -> int:
-    """Return how many token sources a scenario has on a cluster. Raise `ScenarioError` for more than there are GPUs,
-    where there are any."""
+    """Return the number of a scenario's token sources on a cluster with `cores` and `gpus`.
+
+    Raise ScenarioError for more than there are GPUs, where there are any.
+    """
     if gpus and scenario.token_sources > gpus:
         sentence = f"`token_sources` is {scenario.token_sources}: each takes a GPU, and there are {gpus}."
         raise ScenarioError(sentence)
@@ -129,5 +135,5 @@ def source_count(scenario: Scenario, cores: int, gpus: int) -> int:
 
 
 def start_model(scenario: Scenario, fleet: list[DeviceSpec], edge: Address) -> Any:
-    """The device model, one for all devices."""
+    """Start the device model, one for all devices."""
     return DeviceModelActor.options(**confined()).remote(fleet, scenario.speed <= MAX_REALTIME_SPEED, edge)

@@ -27,7 +27,7 @@ from serving.process.process_priority import become_realtime, become_urgent, set
 
 @ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1})
 class HbXpu:
-    """The emulated device: runs the engine's loop against the wall clock and sends its releases to the edge."""
+    """The actor of an emulated device: runs the engine's loop by the wall clock and sends its releases to the edge."""
 
     def __init__(  # all that stays the same however often it is connected
         self, index: int, clock: tuple[float, float], edge: Address, realtime: bool, spec: DeviceSpec, ahead: int
@@ -49,17 +49,17 @@ class HbXpu:
 
     @ray.method(concurrency_group="feed")
     def pulse(self) -> Heartbeat:
-        """How the loop, the feed, and the report of progress are."""
+        """Return the heartbeat of the loop, the feed, and the reports of progress."""
         return self._answering.heartbeat(max(self._clock.overdue_s if self._running else 0.0, self._reported_late_s()))
 
     @ray.method(concurrency_group="feed")
     def address(self) -> Address:
-        """Where it is called, and tokens go to."""
+        """Return the address for calls and tokens."""
         return self._answering.address
 
     @ray.method(concurrency_group="feed")
     def wire(self, scheduler: Any, model: Any, tier: Any, sources: dict[int, Address]) -> None:
-        """(Re)connect to the other actors, with no requests; `sources`: those that are there, by their indices."""
+        """(Re)connect to the other actors, with no requests; `sources`: the token sources' addresses, by index."""
         spec = self._spec
         for client in self._clients:
             client.close()
@@ -86,7 +86,7 @@ class HbXpu:
 
     @ray.method(concurrency_group="feed")
     def emulate(self, spec: DeviceSpec) -> None:
-        """Be another device from now on: the same one in another condition."""
+        """Emulate another spec from now on: the same device in another condition."""
         self._spec = spec
         if self._driver is None:
             return
@@ -107,7 +107,7 @@ class HbXpu:
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:
-        """The loop: ends only by an error, or with its process."""
+        """Run the loop, which ends only by an error, or with its process. Raise Forgotten before `wire`."""
         if self._realtime:
             become_realtime()
         driver = self._driver
@@ -123,7 +123,7 @@ class HbXpu:
 
     @ray.method(concurrency_group="feed")
     def follow(self, sources: dict[int, Address]) -> None:
-        """Tell these token sources from now on how far this device has got with their requests."""
+        """Report this device's progress to the token sources at these addresses from now on."""
         self._progress.follow(sources)
 
     @ray.method(concurrency_group="feed")

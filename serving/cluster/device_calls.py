@@ -1,56 +1,58 @@
-"""What the edge says to a device and to its scheduler while both are up."""
+"""The edge's calls of a device and its scheduler while both are up."""
 
 from typing import TYPE_CHECKING
 
 from serving.scheduler.config import Limits
 from serving.types import Request
 
-# Whoever only looks at a device's node needs no Ray.
+# Code that only looks at a device's node needs no Ray.
 if TYPE_CHECKING:
     from serving.cluster.streams.async_rpc import AsyncRpcClient
     from serving.cluster.streams.sockets import Address
 
 
 class DeviceCalls:
-    """Connections to the processes in which they are now; whatever is said while there are none, nobody hears."""
+    """Connections to the present processes of a device and its scheduler; calls without a connection are dropped."""
 
     def __init__(self) -> None:
         self._device: AsyncRpcClient | None = None
         self._scheduler: AsyncRpcClient | None = None
 
     def connect(self, device: "Address", scheduler: "Address") -> None:
-        """Speak to these from now on, on the running loop."""
+        """Connect to these addresses, on the running loop."""
         from serving.cluster.streams.async_rpc import AsyncRpcClient
 
         self.close()
         self._device, self._scheduler = AsyncRpcClient(device), AsyncRpcClient(scheduler)
 
     def close(self) -> None:
-        """Speak to nobody; whoever waits for an answer is told so."""
+        """Disconnect; calls that wait for an answer raise ConnectionError."""
         for client in (self._device, self._scheduler):
             if client is not None:
                 client.close()
         self._device = self._scheduler = None
 
     async def open(self, request_id: str, position: int) -> None:
-        """Have the device expect tokens of a request, from `position` of its output on. Returns when it does; raises
-        ConnectionError if it never will."""
+        """Have the device expect tokens of a request, from `position` of its output on; return when it does.
+
+        Raise ConnectionError if it never will.
+        """
         if self._device is None:
             raise ConnectionResetError("the device is not connected")
         await self._device.call("open", request_id, position)
 
     def submit(self, request: Request) -> None:
-        """Have a request scheduled."""
+        """Submit a request to the scheduler."""
         if self._scheduler is not None:
             self._scheduler.tell("submit", request)
 
     def drop(self, request_ids: list[str]) -> None:
-        """Have requests dropped, those that are not there as well."""
+        """Drop requests, on device and scheduler; ignore unknown ones."""
         if self._device is not None and self._scheduler is not None:
             self._scheduler.tell("abort", request_ids)
             self._device.tell("close", request_ids)
 
     def limit(self, limits: Limits) -> None:
-        """Have the scheduler go on with other limits."""
+        """Set the limits of the scheduler."""
         if self._scheduler is not None:
             self._scheduler.tell("limit", limits)

@@ -1,4 +1,4 @@
-"""The devices of an emulation while it runs: they join, drain, are lost and come back, and their requests move."""
+"""The devices of a running emulation: they join, drain, are lost and come back, and their requests move."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger("foreserve")
 
 
 class Devices:
-    """Owns the nodes, by index."""
+    """The nodes of an emulation, by index."""
 
     def __init__(
         self, cluster: Cluster, nodes: list[Node], router: Router, traffic: Traffic, sources: TokenSources
@@ -37,11 +37,11 @@ class Devices:
 
     @property
     def addresses(self) -> dict[int, Address]:
-        """Where each device takes its tokens."""
+        """The address of each device, for its tokens, by index."""
         return self.recovery.addresses
 
     async def start(self) -> None:
-        """Connect the actors, and run them."""
+        """Connect the actors, and run the devices."""
         await asyncio.gather(*map(self.recovery.wire, self.nodes.values()))
         await self.sources.connect(self.addresses)
         self.recovery.follow(self.sources.addresses)
@@ -53,12 +53,12 @@ class Devices:
         await asyncio.gather(*(self.recovery.warm_up(node) for node in self.nodes.values()))
 
     def stop(self) -> None:
-        """Look after them no longer; the actors end with Ray."""
+        """Stop looking after the devices; their actors end with Ray."""
         for loop in self._loops.values():
             loop.cancel()
 
     async def add(self, spec: DeviceSpec) -> Node:
-        """One more device, which takes requests as soon as this returns. Raises `Refused`."""
+        """Add a device, and return it once it takes requests. Raise Refused."""
         device_limits = await self._checked(spec)
         index = max(self.nodes) + 1
         rates = [node.device_limits.ext_bytes_per_s for node in self.nodes.values()]
@@ -72,7 +72,7 @@ class Devices:
         return node
 
     def drain(self, index: int) -> Node:
-        """Send a device nothing more: it ends with the last of its requests. Raises `Refused`."""
+        """Send a device no more requests: it ends with the last one that it has. Raise Refused."""
         node = self.at(index)
         if node.state is not State.SERVING:
             raise Refused(f"Device {index} is {node.state}: only one that is serving can be drained.")
@@ -84,14 +84,14 @@ class Devices:
         return node
 
     def departed(self, devices: Iterable[int]) -> None:
-        """Requests have left these devices: one that drains may be empty now."""
+        """End each of these devices that is draining and has no requests left."""
         for index in set(devices):
             node = self.nodes[index]
             if node.state is State.DRAINING and not self._router.in_flight(index):
                 self._end(node, State.GONE)
 
     async def lose(self, index: int) -> None:
-        """A device is gone, with all that it held; its requests go on elsewhere. Raises `Refused`."""
+        """Lose a device with all that it holds; its requests go on elsewhere. Raise Refused."""
         self.check_loss(index)
         node = self.nodes[index]
         self._router.close(index)
@@ -99,63 +99,63 @@ class Devices:
         await self.recovery.move_all(node)
 
     def check_loss(self, index: int) -> None:
-        """Raises `Refused` if a device can't be lost now."""
+        """Raise Refused if a device cannot be lost now."""
         node = self.at(index)
         if not node.up:
             raise Refused(f"Device {index} is {node.state}: only one that is up can be lost.")
         self._need_another(index, "lost")
 
     async def revive(self, index: int) -> None:
-        """A device that was lost is there again, with nothing in it."""
+        """Start a lost device again, with nothing in it."""
         old = self.at(index)
         if old.state is State.LOST:
             node = self.nodes[index] = self.cluster.start_node(index, old.spec, old.device_limits)
             await self._join(node)
 
     async def degrade(self, index: int, condition: Condition) -> None:
-        """A device is in another condition from now on. Raises `Refused`, and changes nothing, if it can't be."""
+        """Put a device into another condition. Raise Refused, and change nothing, if it cannot be in it."""
         spec = self.at(index).spec.in_condition(condition)
         device_limits = await self._checked(spec)
-        # By now another may stand in its place.
+        # By now another node may stand in its place.
         node = self.at(index)
         node.spec, node.device_limits = spec, device_limits
         self._router.set_speed(index, node.device_limits.token_s)
         if index in self._loops:
-            # Also one that is being mended.
+            # This includes a device that is being mended.
             self._tell(node)
         self.observer.on_change(node)
 
     def _tell(self, node: Node) -> None:
-        """Have a device and its scheduler know in what condition it is."""
+        """Tell a device and its scheduler the device's condition."""
         node.device.emulate.remote(node.spec)
         node.calls.limit(self.cluster.limits(node.device_limits))
 
     async def check(self, index: int, condition: Condition) -> None:
-        """Raises `Refused` if a device can't be in a condition."""
+        """Raise Refused if a device cannot be in a condition."""
         await self._checked(self.at(index).spec.in_condition(condition))
 
     def stall(self, index: int, until_s: float) -> None:
-        """A device stands still until an emulated instant; one that is over has it go on."""
+        """Have a device stand still until an emulated instant; a past instant lets it go on."""
         node = self.at(index)
         node.stalled_until_s = until_s
         if node.up:
             node.device.stall.remote(until_s)
 
     def in_flight(self, index: int) -> int:
-        """Requests in flight on a device."""
+        """Return the number of requests in flight on a device."""
         return self._router.in_flight(index) if self.nodes[index].state is not State.STARTING else 0
 
     def tier(self, index: int) -> range:
-        """The devices that are, were, or may come to be on the LPDDR tier of a device, itself included."""
+        """Return the devices that are, were, or may come to be on the LPDDR tier of a device, itself included."""
         return tier_of(index, self.nodes[index].spec.sharers)
 
     @property
     def kept(self) -> list[Node]:
-        """The devices that are run, and mended if they die."""
+        """Devices that are run, and mended if they die."""
         return [self.nodes[index] for index in self._loops]
 
     def at(self, index: int) -> Node:
-        """The device with an index, if there is one that is not gone. Raises `Unknown`."""
+        """Return the device with an index. Raise Unknown if there is none, or it is gone."""
         node = self.nodes.get(index)
         if node is None or node.state is State.GONE:
             there = ", ".join(str(node.index) for node in self.present)
@@ -164,16 +164,16 @@ class Devices:
 
     @property
     def present(self) -> list[Node]:
-        """All devices that are not gone."""
+        """Devices that are not gone."""
         return [node for node in self.nodes.values() if node.state is not State.GONE]
 
     @property
     def up(self) -> list[Node]:
-        """The devices that have, or take, requests."""
+        """Devices that have requests, or take them."""
         return [node for node in self.nodes.values() if node.up]
 
     async def _checked(self, spec: DeviceSpec) -> DeviceLimits:
-        """What a device would be like, if it can be and can hold what clients were promised."""
+        """Return a device's limits. Raise Refused if it cannot be, or cannot hold the context promised to clients."""
         try:
             device_limits: DeviceLimits = await self.cluster.model.device_limits.remote(spec)
         except (DeviceError, UsageError) as error:
@@ -196,7 +196,7 @@ class Devices:
 
     def _serve(self, node: Node) -> None:
         node.state = State.SERVING
-        # Its condition may be another by now than it was connected in.
+        # Its condition may have changed since it was connected.
         self._tell(node)
         self._router.add(node.index, node.device_limits.token_s)
         self._loops[node.index] = asyncio.create_task(self.recovery.keep(node))

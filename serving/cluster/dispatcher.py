@@ -1,4 +1,4 @@
-"""The edge's side of the devices: sends requests out, and takes releases in."""
+"""The edge's dispatcher: sends requests to the devices, and takes their releases in."""
 
 import contextlib
 import logging
@@ -24,7 +24,7 @@ Deliver = Callable[[Release, list[tuple[Flight, Chunk]]], None]
 
 
 class Emulation(NamedTuple):
-    """What was started: all that the devices have in common, the devices, and where they send their releases."""
+    """An emulation whose actors are started: its common parts, its devices, and the inbox of their releases."""
 
     cluster: Cluster
     nodes: list[Node]
@@ -32,8 +32,11 @@ class Emulation(NamedTuple):
 
 
 class Dispatcher:
-    """Owns the flights, by request id. `deliver(release, news)` gets what clients have not seen yet, and `fail` those
-    that nobody can serve, with a sentence for their clients."""
+    """The flights, by request id, on their way to the devices and back.
+
+    `deliver(release, news)` gets the chunks that clients have not seen yet, and `fail` the flights that nobody can
+    serve, each with a sentence for its client.
+    """
 
     def __init__(self, emulation: Emulation, observer: EdgeObserver, deliver: Deliver, fail: Refuse) -> None:
         cluster, nodes, self._inbox = emulation
@@ -46,38 +49,38 @@ class Dispatcher:
         self._stopped = False
 
     async def start(self) -> None:
-        """Connect the actors, and run them."""
+        """Connect the actors, run the devices and the token sources, and warm them up."""
         self._inbox.start(self._receive, partial(self._observer.on_dropped, "edge"))
         await self.devices.start()
         self.sources.start(self.devices.recovery)
         await self.devices.warm_up()
 
     def stop(self) -> None:
-        """Stop listening, and calling; the actors end with Ray."""
+        """Stop receiving, and calling; the actors end with Ray."""
         self._stopped = True
         self.sources.stop()
         self.devices.stop()
         self._inbox.close()
 
     def choose(self, request: Request, named: int | None) -> int:
-        """A device for a request: the one its client named, if it serves, or the router's choice."""
+        """Return a device for a request: the one its client named, if it serves, or the router's choice."""
         return self._router.choose(request, named)
 
     def in_flight(self, device: int) -> int:
-        """Requests in flight on a device."""
+        """Return the number of requests in flight on a device."""
         return self._router.in_flight(device)
 
     async def submit(self, flight: Flight) -> None:
-        """Send a request on its way. Whatever is down at the moment gets it when it is up again."""
+        """Send a request to its device. A device that is down gets it when it is up again."""
         self.flights[flight.request.id] = flight
         with contextlib.suppress(*GONE):
             await self.devices.recovery.send(self.devices.nodes[flight.device], flight)
 
     def abort(self, request_ids: Collection[str]) -> list[Flight]:
-        """Stop requests, on the device at the end of its step; those that were in flight."""
+        """Stop requests, on the device at the end of its step; return those that were in flight."""
         flights = [flight for id in request_ids if (flight := self.flights.get(id))]
         if self._stopped:
-            # Whoever is cancelled last: a call now would start another Ray.
+            # A request cancelled after the stop: a call now would start another Ray.
             return []
         for node in self.devices.up:
             ids = [flight.request.id for flight in flights if flight.device == node.index]
@@ -104,7 +107,7 @@ class Dispatcher:
 
     def _receive(self, releases: list[Release]) -> None:
         for release in releases:
-            # What a device had sent before it was lost, and was not here by then, comes from the next one.
+            # Late releases of a lost device are dropped: the next device of its requests sends those tokens.
             node = self.devices.nodes.get(release.device)
             if node is not None and node.up:
                 self._take(release)

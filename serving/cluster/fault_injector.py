@@ -1,4 +1,4 @@
-"""Carries faults out on running devices, when they are due on the emulated clock."""
+"""Fault injection: carries faults out on running devices, when they are due on the emulated clock."""
 
 import asyncio
 import logging
@@ -15,30 +15,30 @@ from serving.scenario.refused import Refused, Unknown
 
 log = logging.getLogger("foreserve")
 
-# The emulated clock of this process is looked at this often, in real seconds: faults need no better.
+# Real seconds between two looks at the emulated clock: faults need no better.
 LOOK_S = 0.02
 
 
 class Now(Protocol):
-    """A clock to look at."""
+    """A clock that tells the emulated time."""
 
     def now(self) -> float: ...
 
 
 @dataclass(slots=True)
 class Injected:
-    """A fault that was told to us, until it is over."""
+    """An injected fault, until it is over; `told_at_s` is the emulated instant of its injection."""
 
     id: int
     fault: Fault
     told_at_s: float
     task: "asyncio.Task[None] | None" = None
-    # Its begins and ends come one after the other, each whole.
+    # Held while the fault begins or ends, so that begins and ends come one after the other, each whole.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Injector:
-    """Owns the faults; the devices' observer hears of each begin and end."""
+    """The injected faults, by id; the devices' observer hears of each begin and end."""
 
     def __init__(self, devices: Devices, clock: Now, seed: int) -> None:
         self.faults: dict[int, Injected] = {}
@@ -47,23 +47,23 @@ class Injector:
         self._seed = seed
         self._told = 0
         self.active = ActiveFaults(devices.tier)
-        # Two that change the same device, one after the other.
+        # Held while conditions change, so that two changes of one device come one after the other.
         self._lock = asyncio.Lock()
         self._carried_out: set[asyncio.Future[Injected]] = set()
 
     async def inject(self, fault: Fault) -> Injected:
-        """Have a fault come, counted from now on. Raises `Refused`, and changes nothing, if it could not."""
+        """Inject a fault, whose times count from now on. Raise Refused, and change nothing, if it could not come."""
         return await self._whole(self._inject(fault))
 
     async def clear(self, id: int) -> Injected:
-        """End a fault, and what it has done. Raises `Unknown` if there is none with this id."""
+        """End a fault and its effects. Raise Unknown if there is none with this id."""
         if id not in self.faults:
             there = ", ".join(map(str, self.faults)) or "none"
             raise Unknown(f"There is no fault {id}; those that there are: {there}.")
         return await self._whole(self._clear(self.faults.pop(id)))
 
     async def _whole(self, change: Coroutine[None, None, Injected]) -> Injected:
-        """Carry out a change of which nothing may be left undone, also if whoever asked for it goes away."""
+        """Carry out a change as a whole, also if its caller goes away meanwhile."""
         task = asyncio.ensure_future(change)
         self._carried_out.add(task)
         task.add_done_callback(self._carried_out.discard)
@@ -91,8 +91,8 @@ class Injector:
         return injected
 
     async def _clear(self, injected: Injected) -> Injected:
-        """End all that there is of a fault that is no longer among those that are told."""
-        async with injected.lock:  # what has begun to happen is ended when it has happened
+        """End all occurrences of a fault that is no longer in `faults`."""
+        async with injected.lock:  # An occurrence that is beginning is ended once it has begun.
             if injected.task is not None:
                 injected.task.cancel()
             for number in self.active.of(injected.id):
@@ -100,11 +100,11 @@ class Injector:
         return injected
 
     def _is_told(self, injected: Injected) -> bool:
-        """Tell whether it has not been cleared."""
+        """Tell whether a fault has not been cleared."""
         return self.faults.get(injected.id) is injected
 
     def stop(self) -> None:
-        """Nothing more happens."""
+        """Let no fault begin or end any more."""
         for injected in self.faults.values():
             if injected.task is not None:
                 injected.task.cancel()
@@ -115,7 +115,7 @@ class Injector:
         return [node.index for node in self._devices.present]
 
     async def _check(self, fault: Fault, device: int) -> None:
-        """Tell whether it could come now."""
+        """Raise Refused if a fault could not come now."""
         if fault.kind == LOST:
             self._devices.check_loss(device)
         elif fault.kind != STALL:
@@ -132,7 +132,7 @@ class Injector:
             self.faults.pop(injected.id, None)
 
     async def _until(self, at_s: float) -> None:
-        # Once in any case: what comes more often than it can be carried out must not keep all else waiting.
+        # Sleep once in any case: a fault that comes more often than it can be carried out must not block the loop.
         await asyncio.sleep(LOOK_S)
         while self._clock.now() < at_s:
             await asyncio.sleep(LOOK_S)
@@ -145,7 +145,7 @@ class Injector:
                 await self._come(injected, event)
 
     def _can_begin(self, fault: Fault, device: int) -> bool:
-        """Tell whether a fault can come now; one that nobody may lose says so by itself (`Refused`)."""
+        """Tell whether a fault can come now; the loss of a device that must not be lost raises Refused by itself."""
         state = self._devices.nodes[device].state
         return state is not State.GONE and (fault.kind == LOST or can_begin(fault, state is State.LOST, last=False))
 
@@ -176,7 +176,7 @@ class Injector:
         if there:
             self._devices.observer.on_fault(device, fault.kind, False)
         if fault.kind in DEGRADING:
-            # Of one that is gone there may be others on its tier.
+            # There may be others on the tier of a device that is gone.
             await self._degrade(fault, device)
         elif there and fault.kind == LOST:
             await self._devices.revive(device)
@@ -184,7 +184,7 @@ class Injector:
             self._devices.stall(device, self.active.stalled_until_s(device))
 
     async def _degrade(self, fault: Fault, device: int) -> None:
-        """Put the device, and those that share an LPDDR tier which it concerns, into the condition that they are in."""
+        """Put the device, and the others whose LPDDR tier the fault concerns, into their present conditions."""
         async with self._lock:
             reached = self.active.reached(fault, device)
             for index in [node.index for node in self._devices.present if node.index in reached]:

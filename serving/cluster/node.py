@@ -12,7 +12,7 @@ from serving.device.device_spec import DeviceLimits, DeviceSpec
 
 
 class State(StrEnum):
-    """How a device is: not there yet, taking requests, finishing those it has, not there for now, or never again."""
+    """A device's state: not there yet, taking requests, finishing those it has, not there for now, or never again."""
 
     STARTING = "starting"
     SERVING = "serving"
@@ -23,8 +23,11 @@ class State(StrEnum):
 
 @dataclass(slots=True)
 class Node:
-    """One emulated device: what it emulates now, the actors that belong to it (handles outlive their processes), how it
-    is, and until which emulated instant a fault has it stand still."""
+    """One emulated device: its present spec and limits, its actors, and its state.
+
+    Handles of actors outlive their processes. `stalled_until_s`: the emulated instant until which a fault has it stand
+    still.
+    """
 
     index: int
     spec: DeviceSpec
@@ -40,11 +43,11 @@ class Node:
     calls: DeviceCalls = field(default_factory=DeviceCalls)
 
     def lose(self) -> None:
-        """Its actors are down, or have forgotten whatever they were told."""
+        """Record that its actors are down, or have lost their state, and disconnect them."""
         self.link.lose()
         self.calls.close()
 
     @property
     def up(self) -> bool:
-        """Tell whether it has, or takes, requests."""
+        """Tell whether the device has requests, or takes them."""
         return self.state in (State.SERVING, State.DRAINING)

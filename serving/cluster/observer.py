@@ -1,4 +1,4 @@
-"""Who hears of what happens at the edge: metrics, the forecast, logs and traces are all made from it."""
+"""Observers of the edge: metrics, the forecast, logs and traces are all made from its events."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ log = logging.getLogger("foreserve")
 
 
 class Traffic(NamedTuple):
-    """The requests in flight, by id, who hears of them, and who ends one that nobody can serve."""
+    """The requests in flight, by id, their observer, and the function that ends one that nobody can serve."""
 
     flights: dict[str, Flight]
     observer: "EdgeObserver"
@@ -26,52 +26,54 @@ class Traffic(NamedTuple):
 
 
 class EdgeObserver(Observer[Flight]):
-    """Hears of all that happens at the edge, in its event loop."""
+    """An observer of all events at the edge, called in its event loop. Subclass it; its methods do nothing."""
 
     def on_begin(self, flight: Flight) -> None:
-        """A request is about to be sent to its device."""
+        """Called before a request is sent to its device."""
 
     def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
-        """A device has released tokens; `news` are those that clients have not seen, and their flights do not know."""
+        """Called for a device's release, before flights record `news`: the chunks that clients have not seen."""
 
     def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
-        """A request has got so many of those tokens, `gap_s` after the ones before them (None: its first)."""
+        """Called when a request has got tokens, `gap_s` emulated seconds after its last ones (None: its first)."""
 
     def on_delivery(self, device: int, late_real_s: float) -> None:
-        """Tokens of a device have gone to their clients, so many real seconds after their instant."""
+        """Called when a device's tokens have gone to their clients, `late_real_s` real seconds after their instant."""
 
     def on_move(self, flight: Flight) -> None:
-        """A request goes on elsewhere: on the device that its flight now names."""
+        """Called when a request goes on elsewhere: on the device that its flight now names."""
 
     def on_answer(self, call: Call) -> None:
-        """A call was answered, or broken off; its requests may have a moment to live."""
+        """Called when a call was answered, or broken off; its requests may live a moment longer."""
 
     def on_rejection(self, reason: Reason, slo: str) -> None:
-        """A request of an SLO class ("": of none, or not known) was turned away."""
+        """Called when a request of an SLO class ("": of none, or not known) was turned away."""
 
     def on_fault(self, device: int, kind: str, begins: bool) -> None:
-        """A fault came over a device, or is over."""
+        """Called when a fault of a device begins, or ends."""
 
     def on_change(self, node: Node) -> None:
-        """A device has joined, or is in another state or condition."""
+        """Called when a device has joined, or is in another state or condition."""
 
     def on_restart(self, actor: str) -> None:
-        """An actor died and came back: `token source`, or `device 0`."""
+        """Called when an actor died and comes back: `token source`, or `device 0`."""
 
     def on_dropped(self, receiver: str, dropped: Dropped) -> None:
-        """Messages to `edge`, or `device 0`, could not be read."""
+        """Called when messages to a receiver (`edge`, or `device 0`) could not be read."""
 
 
 class Broadcast(EdgeObserver):
-    """Tells several observers, each apart: one that fails is no reason to keep tokens from a client. Those that are
-    `quiet` hear nothing until they are to `listen`. Nobody is called for events that are nothing to it."""
+    """An observer that tells several others, each apart: one that fails must not keep tokens from a client.
+
+    With `quiet`, they hear nothing until `listen`. An observer is called only for the events that it extends.
+    """
 
     def __init__(self, observers: Sequence[EdgeObserver], quiet: bool = False) -> None:
         self._all = tuple(observers)
         self._hearers = dict.fromkeys(EVENTS, ()) if quiet else self._hearing()
 
     def listen(self) -> None:
-        """Tell them from now on."""
+        """Tell the observers from now on."""
         self._hearers = self._hearing()
 
     def on_begin(self, flight: Flight) -> None:
@@ -114,7 +116,7 @@ class Broadcast(EdgeObserver):
         self._tell("on_dropped", receiver, dropped)
 
     def _hearing(self) -> dict[str, tuple[Callable[..., None], ...]]:
-        """By event, the methods of observers that do something about it."""
+        """Return by event the methods of observers that extend it."""
         return {
             event: tuple(getattr(each, event) for each in self._all if _overrides(type(each), event))
             for event in EVENTS

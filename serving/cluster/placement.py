@@ -1,7 +1,7 @@
-"""Which nodes of a Ray cluster carry an emulation: all of them, or only those that offer to.
+"""Placement: the nodes of a Ray cluster that carry an emulation, all of them or only those that offer to.
 
-Where the cluster has nodes that should carry none of it (a head that only keeps the books, edges that only answer
-clients), those that should offer the resource `foreserve`, and `FORESERVE_NODES` says for how many of them to wait.
+Where some nodes should carry none of it (a head that only keeps the books, edges that only answer clients), the others
+offer the resource `foreserve`, and `FORESERVE_NODES` is the number of them to wait for.
 """
 
 import os
@@ -14,13 +14,13 @@ from serving.scenario.scenario import ScenarioError
 
 HOSTING = "foreserve"
 NODES = "FORESERVE_NODES"
-SHARE = 0.001  # of what a node offers, for each actor: that there is any is what counts
+SHARE = 0.001  # Of a node's offer, for each actor: small, as it only has to be there.
 WAIT_S = 600.0
 LOOK_S = 0.5
 
 
 def wanted() -> int:
-    """How many nodes an emulation waits for, and keeps to; 0: it takes all that there are, as they are."""
+    """Return the number of nodes that an emulation waits for, and keeps to; 0: all. Raise ScenarioError."""
     text = os.environ.get(NODES, "").strip() or "0"
     if not text.isdigit():
         raise ScenarioError(f"`{NODES}` is {text!r}: it must be a whole number of nodes.")
@@ -28,23 +28,23 @@ def wanted() -> int:
 
 
 def hosts() -> list[str]:
-    """The nodes that may carry it, always in the same order."""
+    """Return the ids of the nodes that may carry an emulation, sorted."""
     every = not wanted()
     return sorted(node["NodeID"] for node in ray.nodes() if node["Alive"] and (every or offers(node)))
 
 
 def offers(node: dict[str, Any]) -> bool:
-    """Tell whether a node is there for emulations."""
+    """Tell whether a node offers to carry emulations."""
     return bool(node["Resources"].get(HOSTING))
 
 
 def confined() -> dict[str, Any]:
-    """Ray's options that keep an actor, also when it starts again, on nodes that offer."""
+    """Return Ray's options that keep an actor, also when it starts again, on nodes that offer."""
     return {"resources": {HOSTING: SHARE}} if wanted() else {}
 
 
 def wait_for_hosts(wait_s: float = WAIT_S) -> None:
-    """Until enough nodes are there; raises `ScenarioError` when that takes too long."""
+    """Wait until enough nodes are there. Raise ScenarioError after `wait_s` real seconds."""
     end = time.monotonic() + wait_s
     while len(hosts()) < wanted():
         if time.monotonic() > end:

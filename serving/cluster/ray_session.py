@@ -1,4 +1,4 @@
-"""Ray, for as long as it is needed: one of our own that leaves nothing behind, or one that is there already."""
+"""A session of Ray: one of our own that leaves nothing behind, or one that is there already."""
 
 import contextlib
 import logging
@@ -24,14 +24,17 @@ FOLDERS = ("ray", "r2")
 
 
 def is_joined() -> bool:
-    """Tell whether Ray is somebody else's, which may have nodes that are not this one."""
+    """Tell whether Ray is somebody else's, which may have other nodes than this one."""
     return bool(os.environ.get("RAY_ADDRESS"))
 
 
 @contextlib.contextmanager
 def ray_session(cores: int | None = None) -> Iterator[Path]:
-    """A Ray of our own on loopback, with as many cores as there are or as are said; or the one that `RAY_ADDRESS`
-    names. The folder is for what its processes on this host have for each other. Raises `ScenarioError`."""
+    """Start a Ray of our own on loopback, or join the one that `RAY_ADDRESS` names, for as long as the context lasts.
+
+    `cores`: for a Ray of our own; None: all of this machine. Yield the run's folder, which its processes on this host
+    share. Raise ScenarioError.
+    """
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(run_folder())
         stack.callback(ray.shutdown)
@@ -42,13 +45,13 @@ def ray_session(cores: int | None = None) -> Iterator[Path]:
 def _start(folder: Path, cores: int | None) -> None:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Calls that nobody waits for fail where an actor has died; whoever looks after it hears of that otherwise.
+    # Calls that nobody waits for fail where an actor has died; its supervisor hears of that otherwise.
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
-    # A call after the end is a mistake, and no wish for another Ray.
+    # A call after the end is a mistake, and must not start another Ray.
     os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
-    # Ray makes its workers as nice as can be; ours are on a clock.
+    # Ray gives its workers the highest niceness; ours have deadlines.
     os.environ.setdefault("RAY_worker_niceness", "0")
-    # What Ray remembers of each call, for a dashboard that we do not start, is memory that grows.
+    # Ray's records of each call, for a dashboard that we do not start, are memory that grows.
     os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
     if address := os.environ.get("RAY_ADDRESS"):
@@ -61,7 +64,7 @@ def _start(folder: Path, cores: int | None) -> None:
     ray._private.ray_constants.ENABLE_RAY_CLUSTER = False
     _keep_signals()
     _keep_strangers_out(folder)
-    # Ray opens its folder to everybody: what is in it is closed by ours around it.
+    # Ray opens its folder to everybody: our folder around it keeps others out.
     own = {"num_cpus": cores, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     for name in FOLDERS:
         try:
@@ -87,19 +90,19 @@ def _keep_strangers_out(folder: Path) -> None:
     path.touch(mode=0o600)
     path.write_text(_token(), encoding="utf-8")
     os.environ["RAY_AUTH_TOKEN_PATH"] = str(path)
-    # Where nothing is said, a new Ray asks for tokens; that it should not was said of another one.
+    # A new Ray asks for tokens by default; variables that say otherwise were meant for another one.
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
         os.environ.pop(name, None)
 
 
 @cache
 def _token() -> str:
-    """One for all sessions of a process, as Ray reads it but once."""
+    """Return the token of all sessions of this process, as Ray reads it but once."""
     return secrets.token_hex(32)
 
 
 def _check_reachable(address: str) -> None:
-    """Raises `ScenarioError` if nobody listens at an address of the form HOST:PORT, for which Ray would wait on."""
+    """Raise ScenarioError if nobody listens at an address of the form HOST:PORT, for which Ray would wait on."""
     host, _, port = address.rpartition("/")[2].rpartition(":")
     if host and port.isdigit():
         try:

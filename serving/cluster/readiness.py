@@ -1,4 +1,4 @@
-"""How the parts of an emulation are: what its probes are told, and what its watchdog looks at."""
+"""The state of an emulation's parts, for its probes and its watchdog."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from serving.cluster.node import Node, State
 from serving.cluster.sources.manager import ACTOR, SourceManager
 from serving.cluster.watchdog import Watchdog, WatchedPart
 
-# Emulated waits end each quarter of a second; what else a device's loop waits for are answers of other actors.
+# A device's loop waits a quarter of a second at most for the clock; else it waits for answers of other actors.
 DEVICE_S = 20.0
 # One step of vLLM's may be a prompt as long as the context, on a slow core.
 SOURCE_S = 60.0
@@ -17,7 +17,7 @@ UP, DOWN = "up", "down"
 
 
 class Readiness:
-    """Tells whether an emulation is alive (its process is worth keeping) and ready (it can serve a request now)."""
+    """The state of an emulation: alive (its process is worth keeping), and ready (it can serve a request now)."""
 
     def __init__(self, devices: Devices) -> None:
         self._devices = devices
@@ -28,24 +28,24 @@ class Readiness:
         )
 
     def lose(self, sentence: str) -> None:
-        """Take note that what everything stands on is gone for good."""
+        """Record that Ray, on which everything stands, is gone for good, with the reason."""
         self._lost = sentence
 
     @property
     def live(self) -> bool:
-        """Tell whether it can ever serve again."""
+        """Tell whether the emulation can ever serve again."""
         return not self._lost
 
     @property
     def ready(self) -> bool:
-        """Tell whether a request that comes now would be served: the source, the device model and a device are up."""
+        """Tell whether a request that comes now would be served: a source, the device model and a device are up."""
         states = self.watchdog.states()
         source = any(each.link.up and _may_serve(states, self._name(each)) for each in self._sources.all)
         model = _may_serve(states, "device model")
         return self.live and source and model and any(self._serves(node, states) for node in self._devices.kept)
 
     def parts(self) -> dict[str, str]:
-        """How each part is, by name: `up`, `starting`, `silent` or `down`; a device also in which state it is."""
+        """Return the state of each part by name: `up`, `starting`, `silent` or `down`, or a device's own `State`."""
         states = self.watchdog.states() | {"ray": self._lost or UP}
         for node in self._devices.present:
             name = f"device {node.index}"
@@ -84,5 +84,5 @@ def _tier(node: Node) -> int:
 
 
 def _may_serve(states: dict[str, str], part: str) -> bool:
-    """Tell whether nothing is known against a part: one that was not asked yet is taken to be well."""
+    """Tell whether nothing is known against a part; one that was not asked yet is taken to be up."""
     return states.get(part, UP) in (UP, "starting")

@@ -1,4 +1,4 @@
-"""Devices that die come back: connected anew, with their requests at the token that each client has."""
+"""Recovery of devices that die: they are connected anew, with their requests at the token that each client has."""
 
 import asyncio
 import contextlib
@@ -21,24 +21,24 @@ from serving.process.logs import fields
 
 log = logging.getLogger("foreserve")
 
-# A device whose actors are not back after so many real seconds is taken for lost.
+# Real seconds after which a device whose actors are not back is taken for lost.
 PATIENCE_S = 8.0
-# Nor does anybody wait for one that is not even to be tried again before so many.
+# A device that is not even tried again within these real seconds is taken for lost at once.
 LONG_WAIT_S = 2.0
-# One that has failed often must run for so long before it has requests again.
+# Real seconds that a device which has failed often must run before it has requests again.
 PROBATION_S = 5.0
 WARM_UP_TOKENS = 16
-# How it shows that a device, or what it needs, went down meanwhile.
+# Errors that show that a device, or an actor that it needs, went down meanwhile.
 GONE = (RayError, ConnectionError)
-# What is warm by then is warm: a source that died meanwhile makes no tokens for nobody.
+# Real seconds of a warm-up at most: a source that died meanwhile makes no tokens for it.
 WARM_UP_S = 20.0
 
 
 class Recovery:
-    """Connects devices, runs them, and mends them. `nodes` are those of the emulation, by index.
+    """The connecting, running and mending of devices. `nodes` are the emulation's, by index.
 
-    A device that dies again with the same requests takes them up apart, until the one that is the cause is known.
-    The traffic's `refuse` gets that one, and a sentence for its client.
+    A device that dies again with the same requests takes them up apart, until the request that is the cause is known.
+    The traffic's `refuse` gets that request, and a sentence for its client.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Recovery:
         node.device.stall.remote(node.stalled_until_s)
 
     async def warm_up(self, node: Node) -> None:
-        """Have tokens made for a device that it never releases: first calls and first steps take their time."""
+        """Have tokens made that the device never releases: first calls and first steps are slow."""
         id = f"warm-up-{node.index}"
         await node.calls.open(id, 0)
         self._sources.warm_up(id, node.index, WARM_UP_TOKENS)
@@ -73,7 +73,7 @@ class Recovery:
         self._sources.drop([id])
 
     async def keep(self, node: Node) -> None:
-        """Run a device, and mend what dies of it, for as long as it is there."""
+        """Run a device, and mend it each time it dies, until this is cancelled."""
         while True:
             try:
                 await node.device.run.remote()
@@ -86,19 +86,24 @@ class Recovery:
                 await self._mend(node)
 
     async def held(self, within_s: float) -> dict[str, tuple[int, list[int]]]:
-        """What lies in the buffers of all devices that say so in time, by request: tokens taken, and those ready."""
+        """Return the buffers of all devices that answer within `within_s`, by request: tokens taken, and tokens ready.
+
+        Seconds are real ones.
+        """
         asked = [self._held(node, within_s) for node in self._nodes.values() if node.up]
         return {id: buffer for held in await asyncio.gather(*asked) for id, buffer in held.items()}
 
     def follow(self, sources: dict[int, Address]) -> None:
-        """Tell all devices where the token sources are called."""
+        """Tell all devices the addresses of the token sources."""
         for node in self._nodes.values():
             if node.link.up:
                 node.device.follow.remote(sources)
 
     async def send(self, node: Node, flight: Flight) -> None:
-        """Have a device serve a request, from the token that its client has on, unless it does, or is down. Raises
-        ConnectionError; then the device is down, and takes the request up when it is mended."""
+        """Have a device serve a request, from the token that its client has on, unless it does already, or is down.
+
+        Raise ConnectionError if the device goes down; it takes the request up when it is mended.
+        """
         seen = node.link.state
         request = flight.resumed
         if seen is None or flight.place == (node.index, seen) or not node.inquiry.allows(request.id):
@@ -112,26 +117,26 @@ class Recovery:
             self._sources.resume(flight)
 
     async def move_all(self, node: Node) -> None:
-        """All requests of a device go on elsewhere, from the token that their clients have."""
+        """Move all requests of a device to others, where they go on from the token that their clients have."""
         to: dict[int, list[Flight]] = {}
         for flight in [flight for flight in self._flights.values() if flight.device == node.index]:
             self._router.done([(node.index, flight.request)])
             flight.move(self._router.choose(flight.request))
             self._observer.on_move(flight)
-            # One that is being mended takes up all of its requests itself, these included.
+            # A device that is being mended takes up all of its requests itself, these included.
             if self._nodes[flight.device].link.up:
                 to.setdefault(flight.device, []).append(flight)
         self._observer.on_change(node)
-        with contextlib.suppress(*GONE):  # One that fails now is mended, and then takes them up.
+        with contextlib.suppress(*GONE):  # A device that fails now is mended, and then takes them up.
             await asyncio.gather(*(self._resume(self._nodes[index], flights) for index, flights in to.items()))
 
     def passed(self, node: Node, request_ids: Collection[str]) -> None:
-        """Take note of requests that a suspect device has served since it died."""
+        """Record requests that a suspect device has served since it died."""
         node.inquiry.passed(request_ids)
         self._admit(node)
 
     def gone(self, node: Node, request_ids: Collection[str]) -> None:
-        """Take note of requests that a suspect device has no more."""
+        """Record requests that a suspect device has no more."""
         if node.inquiry.open:
             node.inquiry.gone(request_ids)
             self._admit(node)
@@ -154,7 +159,7 @@ class Recovery:
             self._refuse(self._flights[culprit], cause_of_deaths("device"))
 
     async def _mend(self, node: Node) -> None:
-        """Try until it works; meanwhile, if that takes too long and there are others, its requests go on there."""
+        """Try until the device works; if that takes too long, and there are others, its requests go on there."""
         given_up_at = time.monotonic() + PATIENCE_S
         wait_s = node.backoff.failed(time.monotonic())
         if wait_s > LONG_WAIT_S:
@@ -200,10 +205,10 @@ class Recovery:
         return True
 
     async def _recover(self, node: Node) -> None:
-        """A device and a scheduler, fresh or reset, take up their requests at the token each client has."""
+        """Have a device and its scheduler, new or reset, take up their requests at the token that each client has."""
         node.lose()
         await self.wire(node)
-        # Sent before what follows, and to one actor calls come in order.
+        # Sent before the requests: calls come to one actor in order.
         self._sources.wire(self.addresses)
         node.link.up = True
         await self._resume(node, self._of(node))
@@ -212,7 +217,7 @@ class Recovery:
         await asyncio.gather(*(self.send(node, flight) for flight in flights))
 
     def _admit(self, node: Node) -> None:
-        """Have those of a device's requests that had to wait, and may go on now, do so."""
+        """Resume the requests of a device that had to wait, and may go on now."""
         if node.link.up and any(flight.place != (node.index, node.link.state) for flight in self._of(node)):
             self._start(self._resume(node, self._of(node)))
 
@@ -223,6 +228,6 @@ class Recovery:
 
 
 async def _suppressing(work: Coroutine[Any, Any, None]) -> None:
-    """A device that fails meanwhile is mended, and then takes its requests up."""
+    """Do work on a device; if that fails meanwhile, it is mended, and then takes its requests up."""
     with contextlib.suppress(*GONE):
         await work

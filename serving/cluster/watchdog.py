@@ -1,6 +1,6 @@
-"""Wedged is not dead: asks each part for its pulse, and ends the process of one that is silent for too long.
+"""Watchdog: asks each part for its heartbeat, and kills the process of one that is silent for too long.
 
-Whoever ends in this way is replaced as one that died by itself is (`recovery`, `sources`).
+A part that is killed so is replaced as one that died by itself (`recovery`, `sources`).
 """
 
 import asyncio
@@ -22,20 +22,22 @@ from serving.types import Dropped
 log = logging.getLogger("foreserve")
 
 LOOK_S = 2.0
-# Whoever does not answer for so long and is stopped (SIGSTOP, a debugger) is not waited for.
-# Two looks without an answer, and not three.
+# Real seconds of silence after which a stopped process (SIGSTOP, a debugger) is killed: two looks without an answer,
+# and not three.
 STOPPED_S = 3.0
-# Whoever does not answer for so long, and has not had the processor meanwhile, never will.
+# Real seconds of silence after which a process that has not had the processor meanwhile will never answer.
 SILENT_S = 8.0
-# The same of one that computes, or whose process can't be looked at; and of one that has never answered yet.
+# The same of a process that computes, or cannot be looked at; and of one that has never answered yet.
 BUSY_S = 45.0
 STARTING_S = 300.0
 
 
 class WatchedPart(NamedTuple):
-    """An actor that must not be silent. `patience_s` is for how long its loop may be overdue, in real seconds: longer
-    than the longest wait that is no fault of its own. `excuse` is called if somebody has stopped its process: then no
-    request is the cause of its end."""
+    """An actor that must not be silent.
+
+    `patience_s`: real seconds for which its loop may be overdue, more than the longest wait that is no fault of its
+    own. `excuse` is called if somebody has stopped its process: then no request is the cause of its end.
+    """
 
     name: str
     actor: Any
@@ -45,8 +47,8 @@ class WatchedPart(NamedTuple):
 
 @dataclass(slots=True)
 class Watched:
-    """What is known of a part: when it answered last (None: never), by how much its loop was overdue then, in which
-    process it is, and why it is down if it is."""
+    """A part's last known state: when it answered, on the monotonic clock (None: never), by how many real seconds its
+    loop was overdue then, its process, and why it is down, if it is."""
 
     part: WatchedPart
     since_s: float
@@ -59,7 +61,7 @@ class Watched:
     busy_since_s: float = 0.0
 
     async def ask(self, on_dropped: Callable[[str, Dropped], None]) -> None:
-        """Ask for the pulse once; an actor that is dead has answered as well."""
+        """Ask for the heartbeat once; that an actor is dead is an answer as well."""
         try:
             heartbeat: Heartbeat = await self.part.actor.pulse.remote()
             self.overdue_s, self.down, self.process = heartbeat.overdue_s, "", heartbeat.process
@@ -70,21 +72,22 @@ class Watched:
         self.heard_s = time.monotonic()
 
     async def found(self) -> ActorProcess | None:
-        """Its process, as it said itself, or (it may have another by now) as Ray's books have it; None if neither
-        does."""
+        """Return the part's process: the one it named, unless that has ended, else the one that Ray knows, if any."""
         if self.process is not None and self.process.may_be_there():
             return self.process
         return await process_of(self.part.actor)
 
     def silent_s(self, now_s: float) -> float:
-        """For how long it has not answered."""
+        """Return the real seconds since the part's last answer."""
         return now_s - (self.since_s if self.heard_s is None else self.heard_s)
 
 
 @dataclass(slots=True)
 class Watchdog:
-    """Watches parts. `parts` tells which there are now; `on_dropped` hears of what one of them could not read, and
-    `on_dead` of one that is dead."""
+    """A watchdog of the parts that `parts` returns at each look.
+
+    `on_dropped` hears of messages that a part could not read, and `on_dead` of a part that is dead.
+    """
 
     parts: Callable[[], Iterable[WatchedPart]]
     on_dropped: Callable[[str, Dropped], None] = lambda name, dropped: None
@@ -93,17 +96,17 @@ class Watchdog:
     _task: "asyncio.Task[None] | None" = None
 
     def start(self) -> None:
-        """Watch from now on."""
+        """Start watching."""
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         for task in (self._task, *(each.asked for each in self._watched.values())):
             if task is not None:
                 task.cancel()
 
     def states(self) -> dict[str, str]:
-        """How each part is, by name: `up`, `starting`, `silent`, or why it is `down`."""
+        """Return the state of each part by name: `up`, `starting`, `silent` or `down`."""
         now_s = time.monotonic()
         return {each.part.name: self._state(each, now_s) for each in self._watched.values()}
 
@@ -152,7 +155,7 @@ class Watchdog:
         return process.stopped() or silent_s > self._limit_s(each, process, now_s)
 
     def _limit_s(self, each: Watched, process: ActorProcess, now_s: float) -> float:
-        """For how long it may be silent, by what its process does."""
+        """Return the real seconds for which a part may be silent, by the work of its process."""
         if each.heard_s is None:
             return STARTING_S
         busy_s = process.busy_s()

@@ -1,1 +1,1 @@
-"""What actors hand on to the plain objects that they own: the methods that other processes call."""
+"""Desks: the methods of actors that other processes call, handed on to the plain objects that the actors own."""

@@ -1,4 +1,4 @@
-"""Answering: what actors that are called by other processes have in common."""
+"""Answering: the common part of actors that other processes call."""
 
 import threading
 from collections.abc import Callable, Sequence

@@ -1,5 +1,4 @@
-"""What an emulated device takes from others: requests from the edge, their tokens from a source, news from its
-scheduler."""
+"""The desk of an emulated device: takes requests from the edge, tokens from a source, news from its scheduler."""
 
 from serving.device.live_driver import LiveDriver
 from serving.device.token_buffer import TokenBuffer
@@ -7,14 +6,14 @@ from serving.types import Chunk
 
 
 class DeviceDesk:
-    """Hands it on to the driver and the buffers that the device has now."""
+    """A desk that hands calls on to the driver and the buffers that the device has now."""
 
     def __init__(self) -> None:
         self._driver: LiveDriver | None = None
         self._tokens = TokenBuffer()
 
     def connect(self, driver: LiveDriver, tokens: TokenBuffer) -> None:
-        """Hand on to these from now on."""
+        """Hand calls on to this driver and these buffers from now on."""
         self._driver, self._tokens = driver, tokens
 
     def open(self, request_id: str, position: int) -> None:
@@ -22,7 +21,7 @@ class DeviceDesk:
         self._tokens.open(request_id, position)
 
     def close(self, request_ids: list[str]) -> None:
-        """Drop requests: what still comes for them is ignored."""
+        """Drop requests: tokens that still come for them are ignored."""
         for request_id in request_ids:
             self._tokens.close(request_id)
 
@@ -33,6 +32,6 @@ class DeviceDesk:
             self._driver.push(chunks)
 
     def poke(self) -> None:
-        """Hear that the batch has changed."""
+        """Tell the driver that the batch has changed."""
         if self._driver is not None:
             self._driver.poke()

@@ -1,4 +1,4 @@
-"""A device's scheduler, called by the edge and by the device, each from another process."""
+"""The desk of a device's scheduler, called by the edge and by the device, each from another process."""
 
 import threading
 
@@ -11,7 +11,7 @@ from serving.types import Batch, Done, Request
 
 
 class SchedulerDesk:
-    """Has none until it is reset: one that was restarted is told of all requests once it is connected."""
+    """A desk without a scheduler until it is reset: after a restart it is told of all requests once it is connected."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -19,28 +19,28 @@ class SchedulerDesk:
         self._device: RpcTeller | None = None
 
     def reset(self, device: Address, limits: Limits, rules: SchedulerRules) -> None:
-        """Have a new scheduler, of the device with that address."""
+        """Start a new scheduler, for the device with that address."""
         with self._lock:
             if self._device is not None:
                 self._device.close()
             self._scheduler, self._device = Scheduler(limits, rules), RpcTeller(device)
 
     def limit(self, limits: Limits) -> None:
-        """Go on with other limits: what no longer fits is preempted at the next plan."""
+        """Set the limits: sequences that no longer fit are preempted at the next plan."""
         with self._lock:
             if self._scheduler is not None:
                 self._scheduler.limit(limits)
                 self._poke()
 
     def submit(self, request: Request) -> None:
-        """Take a request on."""
+        """Submit a request to the scheduler."""
         with self._lock:
             if self._scheduler is not None:
                 self._scheduler.submit(request)
                 self._poke()
 
     def abort(self, request_ids: list[str]) -> None:
-        """Drop requests, those that are not there as well."""
+        """Drop requests; ignore unknown ones."""
         with self._lock:
             if self._scheduler is not None:
                 for request_id in request_ids:
@@ -48,7 +48,7 @@ class SchedulerDesk:
                 self._poke()
 
     def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
-        """As of `Scheduler`. Raises Forgotten if it was not reset since it was restarted."""
+        """Return the next batch, as `Scheduler.plan` does. Raise Forgotten if this was not reset since its restart."""
         with self._lock:
             if self._scheduler is None:
                 raise Forgotten("The scheduler was restarted.")

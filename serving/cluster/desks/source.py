@@ -1,4 +1,4 @@
-"""What a token source takes from others: requests from the edge, and from devices how far they have got."""
+"""The desk of a token source: takes requests from the edge, and reports of progress from devices."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -14,13 +14,13 @@ log = logging.getLogger("foreserve")
 
 
 class SourceDesk:
-    """Hands it on to vLLM's thread, which alone speaks to devices."""
+    """A desk that hands calls on to vLLM's thread, which alone speaks to devices."""
 
     def __init__(self, source: "VllmSource", devices: Senders) -> None:
         self._source, self._devices = source, devices
 
     def connect(self, index: int, devices: dict[int, Address]) -> None:
-        """Be the source of an index, and send tokens to these devices from now on, and to no others."""
+        """Become the source of an index, which sends tokens to these devices, and to no others."""
 
         def connected() -> None:
             self._devices.source = index
@@ -29,8 +29,10 @@ class SourceDesk:
         self._source.do(connected)
 
     def add(self, request_id: str, request: list[bytes], device: int, known: list[int]) -> None:
-        """Begin a request of vLLM's; `known` are tokens of it that an earlier source made. One that can't be read ends
-        with an error."""
+        """Begin a request, encoded by `request_codec`; `known` are tokens of it that an earlier source made.
+
+        A request that cannot be read ends with an error.
+        """
         from serving.token_source.request_codec import decode_request
 
         try:
@@ -42,11 +44,11 @@ class SourceDesk:
             self._source.do(lambda: self._devices.send(device, failed))
 
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
-        """Make some tokens that no client waits for."""
+        """Make tokens that no client waits for."""
         self._source.warm_up(request_id, device, tokens)
 
     def drop(self, request_ids: list[str]) -> None:
-        """Forget requests: done, or aborted."""
+        """Forget requests that are done or aborted."""
         self._source.drop(request_ids)
 
     def resend(self, request_id: str, position: int, device: int) -> None:
@@ -54,5 +56,5 @@ class SourceDesk:
         self._source.resend(request_id, position, device)
 
     def taken(self, positions: dict[str, int]) -> None:
-        """Learn how far a device has got, by request."""
+        """Record the number of tokens that a device has taken of each request, by id."""
         self._source.taken(positions)

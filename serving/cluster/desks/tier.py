@@ -1,4 +1,4 @@
-"""An LPDDR tier, called by its devices and by the edge, each from another process."""
+"""The desk of an LPDDR tier, called by its devices and by the edge, each from another process."""
 
 import threading
 
@@ -6,18 +6,18 @@ from serving.device.lpddr import Lpddr
 
 
 class TierDesk:
-    """Answers one call at a time."""
+    """A desk that answers one call at a time."""
 
     def __init__(self, bytes_per_s: float) -> None:
         self._lock = threading.Lock()
         self._tier = Lpddr(bytes_per_s)
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
-        """As of `Lpddr`."""
+        """Return the bytes per second that a device may draw from now on, as `Lpddr.lease` does."""
         with self._lock:
             return self._tier.lease(device, traffic_bytes, elapsed_s)
 
     def release(self, device: int, traffic_bytes: float) -> None:
-        """As of `Lpddr`."""
+        """End the lease of a device, as `Lpddr.release` does."""
         with self._lock:
             self._tier.release(device, traffic_bytes)

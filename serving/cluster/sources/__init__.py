@@ -1,1 +1,1 @@
-"""Token sources: their actors, what is in each, and what takes its place when it dies."""
+"""Token sources: their actors, the requests in each, and its replacement when it dies."""

@@ -16,8 +16,11 @@ from serving.process.process_priority import settle
 
 
 class SourceSettings(NamedTuple):
-    """What all token sources of an emulation have in common: vLLM's `flags`, the folder or name of its model, how many
-    tokens a request may be `ahead` of its device, the niceness that is added, and how many sources share a node."""
+    """The common settings of an emulation's token sources.
+
+    `flags`: vLLM's. `token_model`: the folder or name of its model. `ahead`: tokens that a request may be ahead of its
+    device. `niceness`: added to the process's own. `on_a_node`: sources that share a node.
+    """
 
     flags: list[str]
     token_model: str
@@ -28,7 +31,7 @@ class SourceSettings(NamedTuple):
 
 @ray.remote(num_cpus=0, concurrency_groups={"loop": 1, "feed": 1})
 class TokenSource:
-    """vLLM in a process of its own. Another one takes its place if it dies (`serving.cluster.sources.manager`)."""
+    """The actor of vLLM's engine. Another one takes its place if it dies (`serving.cluster.sources.manager`)."""
 
     def __init__(self, index: int, settings: SourceSettings, edge: Address) -> None:
         from serving.token_source.engine_args import engine_args
@@ -41,7 +44,7 @@ class TokenSource:
         from serving.token_source.vllm_source import VllmSource
 
         meet_in_run_folder()
-        # A device that is gone has no address: what was for it goes to another one, once that has asked.
+        # A device that is gone has no address: its requests' tokens go to another one, once that has asked.
         devices = Senders()
         self._source = VllmSource(engine_args(settings.flags), settings.ahead, devices.send)
         desk = SourceDesk(self._source, devices)
@@ -50,17 +53,17 @@ class TokenSource:
 
     @ray.method(concurrency_group="feed")
     def pulse(self) -> Heartbeat:
-        """For how many real seconds the loop has been at one step."""
+        """Return the heartbeat of the loop: the real seconds that it has been at one step."""
         return self._answering.heartbeat(self._source.overdue_s)
 
     @ray.method(concurrency_group="feed")
     def address(self) -> Address:
-        """Where it is called."""
+        """Return the address at which the actor is called."""
         return self._answering.address
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:
-        """The loop: ends only by an error, or with its process."""
+        """Run the loop, which ends only by an error, or with its process."""
         settle()
         while True:
             self._source.cycle()

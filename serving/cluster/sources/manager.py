@@ -1,4 +1,4 @@
-"""A token source while the emulation runs: what is in it, and what takes its place when it dies."""
+"""A token source of a running emulation: the requests in it, and its replacement when it dies."""
 
 import asyncio
 import contextlib
@@ -24,13 +24,13 @@ log = logging.getLogger("foreserve")
 
 ACTOR = "token source"
 LOOK_S = 0.2
-# What a device does not say of its buffers within so many real seconds, the source makes again.
+# Real seconds for devices to tell what lies in their buffers; the source makes all other tokens again.
 ASK_S = 2.0
 COST_S = 1.0
 
 
 class Places(Protocol):
-    """Where tokens go: `serving.cluster.recovery.Recovery`."""
+    """The devices to which tokens go: `serving.cluster.recovery.Recovery`."""
 
     addresses: dict[int, Address]
 
@@ -40,11 +40,11 @@ class Places(Protocol):
 
 
 class SourceManager:
-    """Owns the token source of an index, whichever actor that is.
+    """The token source of an index, whichever actor that is.
 
     A request is in the source from `add` to `drop`, through any number of deaths of the actor. When the source dies
-    with the same requests twice, they go on apart until the one that is the cause is known, which is refused. `cost` is
-    how long its steps take, in real seconds, and so much more for each sequence; None before it has said so.
+    with the same requests twice, they go on apart until the one that is the cause is known, which is refused. `cost`:
+    real seconds of a step, and more for each sequence in it; None before the source has told them.
     """
 
     def __init__(self, index: int, actors: SourceActors, traffic: Traffic) -> None:
@@ -61,14 +61,17 @@ class SourceManager:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, places: Places, on_death: Callable[[list[Flight]], None], on_address: Callable[[], None]) -> None:
-        """Run the source from now on; it has been connected. `on_death` gets the requests that may go on elsewhere
-        when it has died, and `on_address` is called once it is at another address."""
+        """Run the source from now on; call `connect` first.
+
+        `on_death` gets the requests that may go on elsewhere when the source has died, and `on_address` is called once
+        it is at another address.
+        """
         self._places, self._on_death, self._on_address = places, on_death, on_address
         watching = (self._run(), self._watch_progress(), self._watch_cost())
         self._tasks = [asyncio.create_task(each) for each in watching]
 
     def stop(self) -> None:
-        """Look after it no longer; the actors end with Ray."""
+        """Stop looking after the source; its actors end with Ray."""
         for task in self._tasks:
             task.cancel()
         if self._calls is not None:
@@ -81,11 +84,11 @@ class SourceManager:
 
     @property
     def load(self) -> int:
-        """Requests in it."""
+        """The number of requests in the source."""
         return len(self._in_source)
 
     async def connect(self, addresses: dict[int, Address]) -> None:
-        """Wait until the source is there, and tell it where tokens go. Raises RayError if it does not start."""
+        """Wait until the source is up, and tell it the devices' addresses. Raise RayError if it does not start."""
         self.address = await self.handle.address.remote()
         if self._calls is not None:
             self._calls.close()
@@ -93,16 +96,16 @@ class SourceManager:
         self.wire(addresses)
 
     def wire(self, addresses: dict[int, Address]) -> None:
-        """Tell the source where tokens go from now on."""
+        """Tell the source the devices' addresses from now on."""
         self._tell("connect", self.index, addresses)
 
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
-        """Have tokens made that no client waits for."""
+        """Have tokens made for a device that no client waits for."""
         self._in_source.add(request_id)
         self._tell("warm_up", request_id, device, tokens)
 
     def add(self, flight: Flight, known: list[int]) -> None:
-        """Have a request's tokens made, unless the source is down or the request must wait: then it comes later."""
+        """Have a request's tokens made; later, if the source is down or the request must wait."""
         if self.link.up and flight.opened and self._waits(flight):
             from serving.token_source.request_codec import encode_request
 
@@ -117,7 +120,7 @@ class SourceManager:
             self.add(flight, flight.tokens)
 
     def drop(self, request_ids: Collection[str]) -> None:
-        """Forget requests: done, or aborted."""
+        """Forget requests that are done or aborted."""
         if there := self._in_source.intersection(request_ids):
             self._tell("drop", list(there))
             self._in_source -= there
@@ -126,13 +129,13 @@ class SourceManager:
             self._admit()
 
     async def add_missing(self) -> None:
-        """Have tokens made of those of its requests that are not in it and may be."""
+        """Have tokens made of all requests of the source that are not in it, and may be."""
         state, held = self.link.state, await self._places.held(ASK_S)
         if state != self.link.state:
             return
         for flight in self._own():
             taken, ready = held.get(flight.request.id, (len(flight.tokens), []))
-            # What the device took and sent may still be on its way here: then its buffer begins later than we know.
+            # Tokens that the device took and sent may still be on their way here: then its buffer begins later.
             self.add(flight, flight.tokens + (ready if taken == len(flight.tokens) else []))
 
     def _own(self) -> list[Flight]:
@@ -165,13 +168,13 @@ class SourceManager:
             self._on_death(self._own())
 
     def _give_up(self) -> None:
-        """Refuse what waits for a source that does not come back."""
+        """Refuse all requests that wait for a source that does not come back."""
         if self.backoff.given_up:
             for flight in self._own():
                 self._refuse(flight, given_up("The token source"))
 
     async def _recovered(self) -> bool:
-        """Replace the source by one that stands by, or by a new one; it makes again what the old one had made."""
+        """Replace the source by a standby, or by a new one, which makes the old one's tokens again."""
         await asyncio.sleep(self.backoff.failed(time.monotonic()))
         with contextlib.suppress(RayError):
             ray.kill(self.handle)
@@ -188,7 +191,7 @@ class SourceManager:
         return True
 
     def _admit(self) -> None:
-        """Add who may go on now."""
+        """Add the requests that may go on now."""
         if self.link.up and any(self._waits(flight) for flight in self._own()):
             self._tasks.append(asyncio.create_task(self.add_missing()))
             self._tasks = [task for task in self._tasks if not task.done()]
@@ -198,7 +201,7 @@ class SourceManager:
         return flight.recorded is None and id not in self._in_source and self.inquiry.allows(id)
 
     async def _watch_cost(self) -> None:
-        """Ask now and then how long steps take, while there are any."""
+        """Ask every `COST_S` for the cost of steps, while there are any."""
         while True:
             await asyncio.sleep(COST_S)
             if self.link.up and self._in_source:
@@ -206,7 +209,7 @@ class SourceManager:
                     self.cost = await self.handle.cost.remote()
 
     async def _watch_progress(self) -> None:
-        """Acquit those that have got beyond the point at which the source died."""
+        """Acquit the requests that have got beyond the point at which the source died."""
         while True:
             await asyncio.sleep(LOOK_S)
             if not (self.inquiry.open and self.link.up):

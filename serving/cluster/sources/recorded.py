@@ -1,4 +1,4 @@
-"""The source of recorded text: sends the answers of requests that vLLM does not make to their devices."""
+"""The source of recorded text: sends recorded answers to the devices of their requests."""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from serving.cluster.streams.senders import Senders
 from serving.cluster.streams.sockets import Address
 from serving.flight import Flight
 
-# A device reads so many tokens at once without a release having to wait for that.
+# Tokens that a device reads at once without delaying a release.
 PAGE = 512
 PAUSE_S = 0.02
 # Its index: nobody needs to know how far a device has got with what lies there whole.
@@ -15,13 +15,13 @@ RECORDED = -1
 
 
 class RecordedSource:
-    """Sends whole answers, long ones page by page. All of it lies at the edge, so it cannot die alone."""
+    """A sender of whole answers, long ones page by page. It lies at the edge, so it cannot die alone."""
 
     def __init__(self) -> None:
         self._senders = Senders(RECORDED)
 
     def send(self, flight: Flight, addresses: Mapping[int, Address]) -> None:
-        """Send what a flight's client does not have to its device, if that has an address."""
+        """Send the rest of a flight's answer, which its client lacks, to its device, if that has an address."""
         self._page(flight, len(flight.tokens), flight.place, addresses)
 
     def close(self) -> None:
@@ -29,7 +29,7 @@ class RecordedSource:
         self._senders.connect({})
 
     def _page(self, flight: Flight, start: int, place: object, addresses: Mapping[int, Address]) -> None:
-        # One that has ended, or goes on elsewhere, has no more to come this way.
+        # A flight that has ended, or goes on elsewhere, gets no more pages this way.
         if flight.recorded is None or flight.device not in addresses or flight.place != place or flight.finish:
             return
         self._senders.connect(addresses)

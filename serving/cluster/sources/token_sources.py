@@ -13,8 +13,8 @@ from serving.flight import Flight
 
 
 class TokenSources:
-    """Shares requests out: to the source that a request's data-parallel rank names, or to the least loaded one that is
-    up. Recorded text has a source of its own."""
+    """The sources among which requests are shared out: by data-parallel rank if a request names one, else to the least
+    loaded source that is up. Recorded text has a source of its own."""
 
     def __init__(self, actors: SourceActors, traffic: Traffic) -> None:
         self.actors = actors
@@ -23,18 +23,18 @@ class TokenSources:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def connect(self, addresses: dict[int, Address]) -> None:
-        """Wait until all sources are there, and tell them where tokens go. Raises RayError."""
+        """Wait until all sources are up, and tell them the devices' addresses. Raise RayError if one does not start."""
         await asyncio.gather(*(source.connect(addresses) for source in self.all))
 
     def start(self, places: Places) -> None:
-        """Run the sources from now on; they have been connected."""
+        """Run the sources from now on; call `connect` first."""
         self._places = places
         for source in self.all:
             source.start(places, self._move, self._follow)
         self.actors.stand_by()
 
     def stop(self) -> None:
-        """Look after them no longer; the actors end with Ray."""
+        """Stop looking after the sources; their actors end with Ray."""
         for task in self._tasks:
             task.cancel()
         for source in self.all:
@@ -43,27 +43,26 @@ class TokenSources:
 
     @property
     def addresses(self) -> dict[int, Address]:
-        """Where each source that is there is called."""
+        """The address of each source that has one, by index."""
         return {source.index: source.address for source in self.all if source.address is not None}
 
     @property
     def cost(self) -> tuple[float, float] | None:
-        """How long a step takes the slowest source, in real seconds, and so much more for each sequence; None before
-        any has said so."""
+        """The slowest source's real seconds of a step, and more for each sequence in it; None before any has told."""
         return max((source.cost for source in self.all if source.cost is not None), default=None)
 
     @property
     def up(self) -> bool:
-        """Tell whether any of them makes tokens."""
+        """Tell whether any source makes tokens."""
         return any(source.link.up for source in self.all)
 
     def wire(self, addresses: dict[int, Address]) -> None:
-        """Tell the sources where tokens go from now on."""
+        """Tell the sources the devices' addresses from now on."""
         for source in self.all:
             source.wire(addresses)
 
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
-        """Have each source make tokens for a device that no client waits for: they are the same ones."""
+        """Have each source make tokens for a device that no client waits for; all sources make the same ones."""
         for source in self.all:
             source.warm_up(request_id, device, tokens)
 
@@ -77,7 +76,7 @@ class TokenSources:
         self.all[flight.source].resume(flight)
 
     def drop(self, request_ids: Collection[str]) -> None:
-        """Forget requests: done, or aborted."""
+        """Forget requests that are done or aborted."""
         for source in self.all:
             source.drop(request_ids)
 
@@ -87,8 +86,10 @@ class TokenSources:
         return min(self.all, key=lambda source: (not source.link.up, source.load))
 
     def _move(self, flights: list[Flight]) -> None:
-        """Have requests of a source that was ended from outside made by others, if any is up. A request moves once: if
-        it is a cause that nobody sees, it must not end one source after the other."""
+        """Move the requests of a source that was ended from outside to others, if any is up.
+
+        A request moves once: if it is the unseen cause, it must not end one source after the other.
+        """
         coming = {source.index: source.load for source in self.all if source.link.up}
         takers = set[int]()
         for flight in flights if coming else ():

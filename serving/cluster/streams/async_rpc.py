@@ -1,4 +1,4 @@
-"""Calls of a process that must not wait: on its event loop, to whoever has an address."""
+"""Calls of a process that must not wait: on its event loop, to a receiver with an address."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ from serving.cluster.streams.sockets import Address, connect, decoder, encoder
 
 
 class AsyncRpcClient:
-    """Calls the methods of one receiver, on the running loop, until it is closed."""
+    """A client of one receiver's methods, on the running loop, until it is closed."""
 
     def __init__(self, address: Address) -> None:
         self._socket = connect(zmq.DEALER, address)
@@ -26,7 +26,7 @@ class AsyncRpcClient:
             self._send(ONE_WAY, method, arguments)
 
     async def call(self, method: str, *arguments: Any) -> None:
-        """Call a method, and wait until it is done. Raises RpcError, or ConnectionError if this is closed meanwhile."""
+        """Call a method, and wait until it is done. Raise RpcError, or ConnectionError if this is closed meanwhile."""
         if self._socket.closed:
             raise ConnectionResetError(f"{method}: the connection is closed")
         self._number += 1
@@ -39,7 +39,7 @@ class AsyncRpcClient:
             self._waiting.pop(number, None)
 
     def close(self) -> None:
-        """Drop the connection; whoever waits for an answer is told so."""
+        """Drop the connection; calls that wait for an answer raise ConnectionError."""
         if self._socket.closed:
             return
         self._loop.remove_reader(self._descriptor)
@@ -50,11 +50,11 @@ class AsyncRpcClient:
 
     def _send(self, number: int, method: str, arguments: tuple[Any, ...]) -> None:
         self._socket.send(encoded(self._encoder, number, method, arguments))
-        # To send may use up what the descriptor would have told of.
+        # Sending may use up the descriptor's signal of an answer that has come.
         self._loop.call_soon(self._drain)
 
     def _drain(self) -> None:
-        # The descriptor tells of the first of several messages only.
+        # The descriptor signals the first of several messages only.
         while not self._socket.closed:
             try:
                 answer = self._answers.decode(self._socket.recv(zmq.NOBLOCK))

@@ -1,4 +1,4 @@
-"""Who may send to a receiver over the network: whoever has the keys that are in its address, and nobody else.
+"""Keys of connections over the network: only senders that have the keys in a receiver's address may send to it.
 
 CURVE, as ZeroMQ has it, encrypts; that only known keys get in is ZAP's (rfc.zeromq.org/spec/27): for each connection
 the library asks a socket inside the process.
@@ -14,7 +14,7 @@ from zmq.utils import z85
 
 
 class CurveKeys(NamedTuple):
-    """What a sender needs: the receiver's public key, and a pair of its own that the receiver knows."""
+    """A sender's keys: the receiver's public key, and a pair of its own that the receiver knows."""
 
     server: bytes
     public: bytes
@@ -25,7 +25,7 @@ class CurveKeys(NamedTuple):
 
 
 def lock(socket: Any) -> CurveKeys:
-    """Have a receiving socket, which is bound after this, admit those only who have the keys that this returns."""
+    """Have a receiving socket, which is bound after this, admit only senders that have the keys; return the keys."""
     (server, server_secret), (public, secret) = zmq.curve_keypair(), zmq.curve_keypair()
     domain = secrets.token_hex(8).encode()
     _known()[domain] = z85.decode(public)
@@ -45,7 +45,7 @@ def unlock(socket: Any, keys: CurveKeys) -> None:
 
 @cache
 def _known() -> dict[bytes, bytes]:
-    """The keys that are admitted, by domain: one for each receiver of this process. There is a thread that answers."""
+    """Return the admitted keys by domain, one for each receiver of this process, and start the thread that answers."""
     known: dict[bytes, bytes] = {}
     socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.REP)
     socket.bind("inproc://zeromq.zap.01")

@@ -1,7 +1,7 @@
 """Calls between processes: of a device to its scheduler, the device model and its LPDDR; of the edge to devices.
 
 Over ZeroMQ, as streams are, because a call of Ray's costs ten times as much, and these are made at every change of a
-batch. Whether somebody who does not answer is still there only Ray knows: so it is Ray that is asked then.
+batch. Only Ray knows whether an actor that does not answer is still there: so Ray is asked then.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ from serving.cluster.streams.sockets import Address, connect, decoder, encoder, 
 from serving.cluster.supervision.backoff import Forgotten
 from serving.types import Dropped
 
-# A thread that waits for calls shows so often that it is alive.
+# Milliseconds between two signs of life of a thread that waits for calls.
 LOOK_MS = 1000
-# Whoever has no answer after so long asks Ray whether there is still somebody to give it.
+# Milliseconds without an answer, after which a caller asks Ray whether the actor is still there.
 PATIENCE_MS = 250
 # The number of a call that wants no answer.
 ONE_WAY = 0
@@ -39,8 +39,10 @@ class Call(msgspec.Struct, array_like=True):
 
 
 class Answer(msgspec.Struct, array_like=True):
-    """What a call returned, or the error that it ended with, whose last line says what happened. `forgotten` if that
-    was `Forgotten`."""
+    """The value that a call returned, or its error, whose last line says what happened.
+
+    `forgotten`: the error was `Forgotten`.
+    """
 
     number: int
     value: msgspec.Raw
@@ -49,11 +51,11 @@ class Answer(msgspec.Struct, array_like=True):
 
 
 class RpcError(RuntimeError):
-    """A call failed on the other side; the last line says why."""
+    """A call that failed on the other side; the last line says why."""
 
 
 class Method:
-    """A method that can be called, with the types of its arguments."""
+    """A method that can be called, with a decoder of its arguments."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
         hints = get_type_hints(method)
@@ -66,10 +68,10 @@ class Method:
 
 
 class RpcServer:
-    """Has methods of an object called by other processes, one call after the other, on the thread that runs it."""
+    """A server of methods that other processes call, one call after the other, on the thread that runs it."""
 
     def __init__(self, methods: Sequence[Callable[..., Any]], folder: Path, name: str, others: bool) -> None:
-        """`others`: open to nodes of Ray's, beside this host. A method's arguments have types that can be sent."""
+        """`others`: open to nodes of Ray's, beside this host. Methods must annotate arguments with types to decode."""
         self._socket, self.address = listen(zmq.ROUTER, folder, name, others)
         self._socket.set(zmq.RCVTIMEO, LOOK_MS)
         self._methods = {method.__name__: Method(method) for method in methods}
@@ -78,11 +80,11 @@ class RpcServer:
 
     @property
     def overdue_s(self) -> float:
-        """For how many real seconds the thread that runs it has not looked for calls."""
+        """Real seconds by which the thread that runs the server is late to look for calls."""
         return max(0.0, time.monotonic() - self._looked_s - LOOK_MS / 1000)
 
     def run(self, drop: Drop) -> None:
-        """Answer calls for ever, and tell of each message that is none, or fails with nobody waiting for an answer."""
+        """Answer calls for ever; report to `drop` each message that is no call, or fails with nobody waiting for it."""
         while True:
             self._looked_s = time.monotonic()
             with contextlib.suppress(zmq.Again):
@@ -110,7 +112,7 @@ class RpcServer:
 
 
 class RpcTeller:
-    """Calls methods of one receiver whose answer nobody needs. For one thread at a time."""
+    """A client of one receiver's methods whose answers nobody needs. For one thread at a time."""
 
     def __init__(self, address: Address) -> None:
         self._socket, self._encoder = connect(zmq.DEALER, address), encoder()
@@ -120,15 +122,15 @@ class RpcTeller:
         self._socket.send(encoded(self._encoder, ONE_WAY, method, arguments))
 
     def close(self) -> None:
-        """Drop the connection, and what was not delivered over it."""
+        """Drop the connection, with all calls that were not delivered."""
         self._socket.close(linger=0)
 
 
 class RpcClient:
-    """Calls the methods of an actor that has an `address`. For one thread at a time."""
+    """A client of the methods of an actor that has an `address`. For one thread at a time."""
 
     def __init__(self, actor: Any) -> None:
-        """Raises RayError if the actor is dead."""
+        """Connect to an actor. Raise RayError if it is dead."""
         self._actor = actor
         self._encoder, self._answers = encoder(), decoder(Answer)
         self._decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {}
@@ -138,7 +140,7 @@ class RpcClient:
         self._socket = connect(zmq.DEALER, self._address)
 
     def call(self, method: str, returns: Any, *arguments: Any) -> Any:
-        """Call a method, and wait for what it returns. Raises RpcError, Forgotten, or RayError if the actor is dead."""
+        """Call a method, and return its value. Raise RpcError, Forgotten, or RayError if the actor is dead."""
         number = self.ask(method, *arguments)
         while True:
             if self._socket.poll(PATIENCE_MS):
@@ -149,7 +151,7 @@ class RpcClient:
                 self.look(wait=True)
 
     def ask(self, method: str, *arguments: Any) -> int:
-        """Call a method without waiting for what it returns; the number of the call."""
+        """Call a method without waiting for its value; return the number of the call."""
         self._number += 1
         self._send(self._number, method, arguments)
         return self._number
@@ -159,16 +161,20 @@ class RpcClient:
         self._send(ONE_WAY, method, arguments)
 
     def latest(self, method: str, returns: Any) -> Any:
-        """What the last of the calls of one method that were answered returned; None if none was since the last time.
-        Nobody else may call others meanwhile."""
+        """Return the value of the last answered call of a method; None if none was answered since the last time.
+
+        There may be no calls of other methods meanwhile.
+        """
         value = None
         while self._socket.poll(0):
             value = self._value(method, returns, self._answers.decode(self._socket.recv()))
         return value
 
     def look(self, wait: bool) -> None:
-        """Find out by Ray whether the actor is still in the same process; if not, ask the other one what was asked
-        last. Raises RayError if it is dead."""
+        """Ask Ray whether the actor is still in the same process; if not, send the last call to its new process.
+
+        With `wait`, wait for Ray's answer. Raise RayError if the actor is dead.
+        """
         if self._asked is None:
             self._asked = self._actor.address.remote()
         if wait or ray.wait([self._asked], timeout=0)[0]:
@@ -180,7 +186,7 @@ class RpcClient:
                 self._socket.send(self._last)
 
     def close(self) -> None:
-        """Drop the connection, and what was not delivered over it."""
+        """Drop the connection, with all calls that were not delivered."""
         self._socket.close(linger=0)
 
     def _send(self, number: int, method: str, arguments: tuple[Any, ...]) -> None:
@@ -196,5 +202,5 @@ class RpcClient:
 
 
 def encoded(encoder: msgspec.msgpack.Encoder, number: int, method: str, arguments: tuple[Any, ...]) -> bytes:
-    """A call as a message."""
+    """Return a call as a message."""
     return encoder.encode(Call(number, method, msgspec.Raw(encoder.encode(arguments))))

@@ -1,4 +1,4 @@
-"""Senders of tokens to the devices of an emulation: these come, go, and come back elsewhere."""
+"""Senders of tokens to the devices of an emulation, which come, go, and come back elsewhere."""
 
 from collections.abc import Mapping
 
@@ -8,15 +8,15 @@ from serving.types import Chunk
 
 
 class Senders:
-    """A connection to each device, by its index. For one thread at a time."""
+    """The connections to all devices, by index. For one thread at a time."""
 
     def __init__(self, source: int = 0) -> None:
-        """`source`: the index of the source that sends; it may become another's."""
+        """`source`: the index of the token source that sends; it may change."""
         self.source = source
         self._all: dict[int, tuple[Address, RpcTeller]] = {}
 
     def connect(self, addresses: Mapping[int, Address]) -> None:
-        """Send to these from now on, and to no others."""
+        """Send to these addresses from now on, and to no others."""
         for index in [index for index, (known, _) in self._all.items() if addresses.get(index) != known]:
             self._all.pop(index)[1].close()
         for index in addresses.keys() - self._all.keys():

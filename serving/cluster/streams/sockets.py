@@ -1,8 +1,8 @@
-"""Sockets between processes: how one is opened on either side, and what they carry.
+"""Sockets between processes: their addresses, their opening on either side, and the encoding of messages.
 
 On one host these are Unix sockets in a folder that only their user can enter. Where a Ray cluster may have several
 nodes, a receiver listens on its node's address too, in CURVE: encrypted, and open only to the key that is in the
-address. Addresses travel by Ray: who has one may send there.
+address. Addresses travel by Ray: a process that has one may send there.
 """
 
 import os
@@ -18,14 +18,14 @@ from serving.cluster.actor_process import this_node
 from serving.cluster.streams.curve_keys import CurveKeys, lock, unlock
 from serving.process.run_folder import hold
 
-# Of a longer frame not even the memory is taken: the log probabilities of the longest prompts need a tenth of it.
+# No memory is taken for a longer frame: the log probabilities of the longest prompts need a tenth of this.
 MOST_BYTES = 2**28
-# What arrays may hold; whoever asks for another type (one of objects is code) is refused.
+# Types of arrays that are decoded; others are refused, as an array of objects would be code.
 NUMBERS = ("<i8", "<f8")
 
 
 class Address(NamedTuple):
-    """Where a receiver is: a Unix socket on a node of Ray's, and, if there may be others, a port for those."""
+    """A receiver's address: a Unix socket on a node of Ray's, and a port with keys, if there may be other nodes."""
 
     node: str
     path: str
@@ -39,8 +39,7 @@ class Address(NamedTuple):
 
 
 def listen(kind: int, folder: Path, name: str, others: bool) -> "tuple[zmq.Socket[bytes], Address]":
-    """Open a socket of a kind of ZeroMQ's to receive with, in a folder that is there from now on; open to `others`:
-    nodes of Ray's."""
+    """Open a receiving socket of a kind of ZeroMQ's, in a folder, made if need be; open to `others`: nodes of Ray's."""
     socket = unlimited(kind)
     path = str(hold(folder) / f"{name}-{os.getpid()}")
     keys = lock(socket) if others else None
@@ -58,8 +57,7 @@ def connect(kind: int, address: Address) -> "zmq.Socket[bytes]":
 
 
 def unlimited(kind: int) -> "zmq.Socket[bytes]":
-    """Return a socket of a kind of ZeroMQ's that has no limit but `MOST_BYTES` a message: nobody waits for who is
-    slow."""
+    """Return a socket of a kind of ZeroMQ's without limits but `MOST_BYTES` a message: nobody waits for a slow peer."""
     socket: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
     socket.set(zmq.RCVHWM, 0)
     socket.set(zmq.SNDHWM, 0)
@@ -68,12 +66,12 @@ def unlimited(kind: int) -> "zmq.Socket[bytes]":
 
 
 def encoder() -> msgspec.msgpack.Encoder:
-    """Writes messages, also with arrays of numbers in them."""
+    """Return an encoder of messages, also with arrays of numbers in them."""
     return msgspec.msgpack.Encoder(enc_hook=_plain)
 
 
 def decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
-    """Reads messages of a type. ValueError (msgspec's own among them) for others."""
+    """Return a decoder of messages of a type, which raises ValueError (msgspec's own among them) for others."""
     return msgspec.msgpack.Decoder(kind, dec_hook=_array)
 
 
@@ -86,7 +84,7 @@ def _plain(value: object) -> object:
 
 
 def _array(kind: Any, sent: Any) -> object:
-    """An array of the numbers that its type names; read-only, as it lies in the message."""
+    """Return an array of the numbers that its type names; read-only, as it lies in the message."""
     dtype, shape, data = msgspec.convert(sent, tuple[str, tuple[int, ...], bytes], strict=False)
     if dtype not in NUMBERS:
         raise ValueError(f"an array of {dtype!r}; allowed are {', '.join(NUMBERS)}")
@@ -94,6 +92,6 @@ def _array(kind: Any, sent: Any) -> object:
 
 
 def _bind(socket: Any) -> str:
-    """Listen on a free port of this node, where senders on others find it; the address."""
+    """Listen on a free port of this node, for senders on other nodes; return the address."""
     ip = ray.util.get_node_ip_address()
     return f"tcp://{ip}:{socket.bind_to_random_port(f'tcp://{ip}')}"

@@ -1,1 +1,1 @@
-"""What watches parts that die, and decides when and with which requests they begin again."""
+"""Supervision of parts that die: when they begin again, and with which requests."""

@@ -1,4 +1,4 @@
-"""Actors that die come back: how long to wait before each attempt, and how to say it."""
+"""Backoff of actors that die: the wait before each restart, and the sentences about it."""
 
 from dataclasses import dataclass
 
@@ -11,18 +11,18 @@ GIVEN_UP = 8
 
 @dataclass(slots=True)
 class Backoff:
-    """How long to wait before a part that has failed is started again, in real seconds.
+    """The waits before a part that has failed is started again, in real seconds.
 
-    The first restarts are free: somebody may have killed it. After those each wait is twice the last one, up to
-    `MOST_S`. A part that has lived for `STEADY_S` begins anew. After `GIVEN_UP` restarts in a row nobody need wait for
-    it any longer, though it is still tried.
+    The first `FREE_RESTARTS` come at once: somebody may have killed it. After them, each wait is twice the last one, up
+    to `MOST_S`. A part that has lived for `STEADY_S` begins anew. After `GIVEN_UP` failures in a row nobody need wait
+    for it any longer, though it is still tried.
     """
 
     failures: int = 0
     _failed_at_s: float = 0.0
 
     def failed(self, now_s: float) -> float:
-        """Take note of a failure at an instant of the monotonic clock; how long to wait before the restart."""
+        """Record a failure at an instant of the monotonic clock; return the seconds to wait before the restart."""
         if now_s - self._failed_at_s > STEADY_S:
             self.failures = 0
         self.failures += 1
@@ -33,17 +33,17 @@ class Backoff:
 
     @property
     def given_up(self) -> bool:
-        """Tell whether it has failed so often in a row that its work is better refused."""
+        """Tell whether the part has failed so often in a row that its work is better refused."""
         return self.failures >= GIVEN_UP
 
 
 class Forgotten(RuntimeError):
-    """An actor that was restarted has not been told yet what to do; whoever looks after it is about to."""
+    """An actor that was restarted, and has not been connected again yet; its supervisor is about to do that."""
 
 
 def from_outside(error: BaseException | None) -> bool:
     """Tell whether an error of Ray's says that an actor is gone (its own or one that it needs), not that it failed."""
-    # Here, so that what knows of devices needs no Ray.
+    # Imported here, so that modules that know of devices need no Ray.
     from ray.exceptions import ActorDiedError, ActorUnavailableError
 
     while error is not None:
@@ -54,16 +54,16 @@ def from_outside(error: BaseException | None) -> bool:
 
 
 def cause_of_deaths(part: str) -> str:
-    """Say to a client that its request is what ends a part of the server, again and again."""
+    """Return the sentence for a client whose request ends a part of the server again and again."""
     return f"The {part} failed each time that it worked on this request, and not without it: it was given up."
 
 
 def given_up(part: str) -> str:
-    """Say to a client that a part of the server does not come back."""
+    """Return the sentence for a client that waits for a part of the server which does not come back."""
     return f"{part} has failed {GIVEN_UP} times in a row; what waited for it was given up. Try again later."
 
 
 def summary(error: BaseException) -> str:
-    """The first sentence of the last line of an error that Ray has wrapped: the one that says what happened."""
+    """Return the first sentence of the last line of an error that Ray has wrapped: the one that says what happened."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1].partition(". ")[0].removesuffix(".") if lines else type(error).__name__

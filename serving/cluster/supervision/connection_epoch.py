@@ -1,21 +1,21 @@
-"""Tell whether what is on the other side is still the one that was told things."""
+"""Connection epoch: tells whether a restarted actor has lost its state."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class Link:
-    """Tell whether a party can be called."""
+    """A connection to an actor: whether it can be called, and how often its state was lost."""
 
     up: bool = True
     losses: int = 0
 
     def lose(self) -> None:
-        """It is down, and has forgotten whatever it was told."""
+        """Record that the actor is down, and has lost its state."""
         self.up = False
         self.losses += 1
 
     @property
     def state(self) -> int | None:
-        """None while it is down; a number that is another after each time that it was."""
+        """The connection's epoch: None while the actor is down, and another number after each loss."""
         return self.losses if self.up else None

@@ -1,4 +1,4 @@
-"""What each actor says when it is asked how it is."""
+"""Heartbeat: the answer of an actor to its watchdog."""
 
 import os
 from typing import NamedTuple
@@ -8,8 +8,8 @@ from serving.types import Dropped
 
 
 class Heartbeat(NamedTuple):
-    """Its process; for how many real seconds a loop of it has been overdue; and what was sent to it and could not be
-    read since it said so last."""
+    """An actor's process, the real seconds by which a loop of it is overdue, and the messages to it that could not be
+    read since its last heartbeat."""
 
     process: ActorProcess
     overdue_s: float = 0.0
@@ -17,5 +17,5 @@ class Heartbeat(NamedTuple):
 
     @staticmethod
     def of_this(overdue_s: float = 0.0, dropped: Dropped | None = None) -> "Heartbeat":
-        """That of the actor in this process."""
+        """Return the heartbeat of the actor in this process."""
         return Heartbeat(ActorProcess(this_node(), os.getpid()), overdue_s, dropped)

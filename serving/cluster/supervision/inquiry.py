@@ -1,4 +1,4 @@
-"""A part that dies again and again: is one of its requests the cause?"""
+"""Inquiry into a part that dies again and again: is one of its requests the cause?"""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -8,10 +8,11 @@ from serving.token_source.group_testing import Trials
 
 @dataclass(slots=True)
 class Inquiry:
-    """Decides, after each death of a part, which of its requests may go on at once, and which one has to go.
+    """An inquiry that decides, after each death of a part, which requests may go on at once, and which one must end.
 
-    One death from outside proves nothing: somebody may have killed it, and all go on. Those that have made no progress
-    since are suspects if it dies again. Nor does one condemn the last suspect, alone by then: it has one more try.
+    One death from outside proves nothing: somebody may have killed the part, and all requests go on. If it dies again,
+    the requests without progress since are suspects. Nor does such a death condemn the last suspect, alone by then: it
+    has one more try.
     """
 
     _trials: Trials = field(default_factory=Trials)
@@ -21,12 +22,12 @@ class Inquiry:
 
     @property
     def open(self) -> bool:
-        """Tell whether progress of requests is of interest."""
+        """Tell whether the progress of requests matters to the inquiry."""
         return bool(self._unproven or self._trials.on_trial)
 
     @property
     def in_doubt(self) -> bool:
-        """Tell whether one of the requests is taken for the cause of deaths."""
+        """Tell whether requests are on trial as the cause of deaths."""
         return bool(self._trials.on_trial)
 
     def allows(self, request_id: str) -> bool:
@@ -34,13 +35,13 @@ class Inquiry:
         return self._trials.allowed is None or request_id in self._trials.allowed
 
     def excuse(self) -> None:
-        """Take note that the part's end, which is near, is no request's fault."""
+        """Record that the part's end, which is near, is no request's fault."""
         self._excused = True
 
     def death(self, at_work: Iterable[str], by_itself: bool) -> str | None:
-        """Take note of a death; the request that is its cause, if that is known now.
+        """Record a death; return the request that is its cause, if that is known now.
 
-        `at_work`: the requests that it had, the youngest first. `by_itself`: it ended by an error of its own.
+        `at_work`: the requests that the part had, the youngest first. `by_itself`: it ended by an error of its own.
         """
         if self._excused:
             self._excused = False
@@ -57,13 +58,13 @@ class Inquiry:
         return self._trials.crash(id for id in here if id in suspects)
 
     def passed(self, request_ids: Collection[str]) -> None:
-        """Take note of requests that have got further than they were when it died."""
+        """Record requests that have made progress since the part died."""
         self._unproven.difference_update(request_ids)
         self._tried_alone.difference_update(request_ids)
         self._trials.passed(request_ids)
 
     def gone(self, request_ids: Collection[str]) -> None:
-        """Take note of requests that are done, or that nobody waits for any more."""
+        """Record requests that are done, or that no client waits for any more."""
         self._unproven.difference_update(request_ids)
         self._tried_alone.difference_update(request_ids)
         self._trials.gone(request_ids)

@@ -1,4 +1,4 @@
-"""Ray itself: the raylet of this node and the GCS, without which nothing of an emulation can go on."""
+"""Watch over Ray itself: the raylet of this node and the GCS, without which nothing of an emulation can go on."""
 
 import asyncio
 import time
@@ -10,20 +10,21 @@ import ray
 from ray.experimental.internal_kv import _internal_kv_exists
 
 LOOK_S = 0.5
-# A process that was stopped for so long is as good as dead.
+# Real seconds after which a stopped process is as good as dead.
 STOPPED_S = 8.0
-# The GCS is asked so often, and lost if an answer takes so long: it may be on another machine, and may be restarted.
+# Real seconds between two questions to the GCS, and those after which it is lost if it does not answer: it may be on
+# another machine, and may be restarted.
 ASK_S = 5.0
 SILENT_S = 30.0
 RAYLET, GCS = "raylet", "gcs_server"
 
 
 class RayLost(Exception):
-    """Ray is gone; the message is a sentence without its end."""
+    """The loss of Ray; the message is a sentence without its full stop."""
 
 
 def ray_processes() -> dict[str, psutil.Process]:
-    """The raylet of this node, and the GCS if it is ours, by name."""
+    """Return the raylet of this node, and the GCS if it is ours, by name."""
     node = ray._private.worker._global_node
     if node is None:
         return {}
@@ -36,7 +37,7 @@ def ray_processes() -> dict[str, psutil.Process]:
 
 
 async def watch_ray(processes: dict[str, psutil.Process]) -> None:
-    """Look at Ray for as long as it is well. Raises `RayLost`."""
+    """Watch Ray for as long as it is well. Raise RayLost, in an exception group."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_watch_gcs())
         for name, process in processes.items():
@@ -66,7 +67,7 @@ async def _watch_gcs() -> None:
 
 @dataclass(slots=True)
 class _Since:
-    """Since when something has been so, in a row."""
+    """The instant since which a condition has held without a break."""
 
     began_s: float | None = None
 
@@ -87,7 +88,7 @@ def _status(process: psutil.Process) -> str:
 
 
 def on_loss(watch: "asyncio.Task[None]", tell: Callable[[str], None]) -> None:
-    """Have `tell` hear, in a sentence without its end, why a watch has ended, if it did so because Ray is lost."""
+    """Call `tell` with the reason why a watch has ended, a sentence without its full stop, unless it was cancelled."""
     if watch.cancelled():
         return
     error = watch.exception()
