@@ -1,1 +1,1 @@
-"""Real text that vLLM made before: its file, what a request gets of it, and when it is needed."""
+"""Recorded text, which vLLM made before: its file, the answer to a request, and the load that calls for it."""

@@ -13,7 +13,7 @@ STOP, LENGTH = 0, 1
 
 
 class AnswerLimits(NamedTuple):
-    """vLLM's limits of an answer, beside its `max_tokens`."""
+    """vLLM's limits of an answer, beside the request's `max_tokens`."""
 
     min_tokens: int = 0
     ignore_eos: bool = False
@@ -21,7 +21,7 @@ class AnswerLimits(NamedTuple):
 
 
 class Answers:
-    """Answers of a recording. Those of a request follow from its topic and its seed alone."""
+    """Answers of a recording. A request's answer follows from its topic, its seed and its limits alone."""
 
     def __init__(self, recording: Recording, routed: bool) -> None:
         """`routed`: chunks bring the experts that the model's routers chose."""
@@ -36,7 +36,8 @@ class Answers:
     def answer(self, request: Request, limits: AnswerLimits) -> list[Chunk]:
         """Return the whole answer to a request, a chunk for each token.
 
-        An answer that must be longer than what was recorded goes on with the next one of its topic."""
+        An answer that must be longer than the recorded one goes on with the next one of its topic.
+        """
         places, ended = self._places(request, limits)
         tokens = [self._tokens[place] for place in places]
         finish, reason = STOP if ended else LENGTH, None
@@ -60,14 +61,14 @@ class Answers:
             length = len(places) + end - start
             if finished and not limits.ignore_eos and limits.min_tokens < length <= request.max_tokens:
                 return places + list(range(start, end)), True
-            # The token that ends an answer is none of a longer one.
+            # A longer answer leaves out the token that ended this one.
             places += range(start, end - 1 if finished and end - start > 1 else end)
             if len(places) >= request.max_tokens:
                 return places[: request.max_tokens], False
 
     def _routed(self, chunks: list[Chunk], places: list[int], prompt_tokens: int) -> list[Chunk]:
-        """Add routes to the chunks. The prompt's, which come with its first token, are those of as many tokens before
-        it in the recording."""
+        """Return the chunks with routes. The prompt's routes, which come with the first token, are those of the tokens
+        before it in the recording, as many as the prompt has."""
         assert self._routes is not None
         prompt = np.arange(places[0] - prompt_tokens + 1, places[0] + 1) % len(self._routes)
         routes = [self._routes[prompt], *(self._routes[place : place + 1] for place in places[1:])]
@@ -78,6 +79,6 @@ class Answers:
 
 
 def stop_at(tokens: list[int], limits: AnswerLimits) -> int:
-    """Return after how many tokens an answer is to stop because of one of them; 0: it is not."""
+    """Return the number of tokens after which an answer stops because of a stop token; 0: there is none."""
     found = (at for at, token in enumerate(tokens, 1) if token in limits.stop_ids and at > limits.min_tokens)
     return next(found, 0) if limits.stop_ids else 0

@@ -1,7 +1,7 @@
 """A recording: answers that a token model gave once, by topic, with the experts that its routers chose for them.
 
-`foreserve record` makes one. In the file, of NumPy's compressed kind, are the arrays of `Recording`, and a header in
-JSON that says which tokenizer the tokens are of.
+`foreserve record` makes one. The file, of NumPy's compressed kind, has the arrays of `Recording`, and a header in JSON
+with a digest of the tokenizer that the tokens are of.
 """
 
 import hashlib
@@ -18,14 +18,16 @@ from numpy.typing import NDArray
 from serving.usage_error import UsageError
 
 FILE = "recording.npz"
-"""Beside a token model's weights."""
+"""The name of a recording's file, beside a token model's weights."""
 VERSION = 1
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
 
 
 class RecordedAnswer(NamedTuple):
-    """An answer to record: its topic, its tokens, whether it ended of itself (its last token then says so), and for
-    each token the experts [tokens, layers, top_k] that led to it, if its model has any."""
+    """An answer to record: its topic, its tokens, and whether it ended by itself (its last token then says so).
+
+    `routes` [tokens, layers, top_k]: the experts that led to each token, if the model has any.
+    """
 
     topic: str
     tokens: Sequence[int]
@@ -35,9 +37,12 @@ class RecordedAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Answers one after the other: `tokens` [tokens], where each answer `ends` [answers] among them, the index of its
-    topic among `topics` and whether it `finished` of itself [answers], and `routes` [tokens, layers, top_k], if the
-    model has experts."""
+    """Answers one after the other. Raise ValueError if they do not fit each other.
+
+    `tokens` [tokens] are of all answers. By answer [answers], `ends` has its end among them, `topic_of` the index of
+    its topic in `topics`, and `finished` whether it ended by itself. `routes` [tokens, layers, top_k], if the model has
+    experts.
+    """
 
     tokens: NDArray[np.integer[Any]]
     ends: NDArray[np.integer[Any]]
@@ -59,7 +64,7 @@ class Recording:
 
 
 def tokenizer_of(folder: Path) -> str:
-    """Return a digest of the tokenizer in a model's folder. Raises UsageError if there is none."""
+    """Return a digest of the tokenizer in a model's folder. Raise UsageError if there is none."""
     for name in TOKENIZERS:
         if (folder / name).is_file():
             return hashlib.sha256((folder / name).read_bytes()).hexdigest()
@@ -67,7 +72,7 @@ def tokenizer_of(folder: Path) -> str:
 
 
 def write(path: Path, answers: Sequence[RecordedAnswer], tokenizer: str) -> None:
-    """Write a recording; `tokenizer` is the digest of the one whose tokens these are."""
+    """Write a recording; `tokenizer` is the digest of the tokenizer that the tokens are of."""
     topics = tuple(dict.fromkeys(answer.topic for answer in answers))
     tokens = np.concatenate([np.asarray(answer.tokens, dtype=np.uint32) for answer in answers])
     routes = [answer.routes for answer in answers if answer.routes is not None]
@@ -86,7 +91,10 @@ def write(path: Path, answers: Sequence[RecordedAnswer], tokenizer: str) -> None
 
 
 def read(path: Path, folder: Path) -> Recording:
-    """Return a recording of the tokenizer in a model's folder. Raises UsageError, which says how to make one."""
+    """Return the recording in a file, for the model in `folder`. Raise UsageError, which says how to make one.
+
+    Its tokens must be of that model's tokenizer.
+    """
     how = f"Make one: foreserve record --token-model {folder} --out {path}"
     try:
         with np.load(path, allow_pickle=False) as found:

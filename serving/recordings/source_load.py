@@ -1,25 +1,25 @@
-"""Load of the token sources: the share of their time that their streams need, and whether one more would put them
-behind."""
+"""Load of the token sources: the share of time that their streams need, and whether one more puts them behind."""
 
 from collections import Counter
 from collections.abc import Callable
 
-# Of the source's time: beyond that a step that takes longer than most, or a long prompt, leaves devices without tokens.
+# Share of the source's time: beyond it a slow step, or a long prompt, leaves devices without tokens.
 MOST = 0.6
-# A token that was not there when its device released it says that the source is behind, for so many real seconds.
+# Real seconds for which the source counts as behind after a token was not there when its device released it.
 BEHIND_S = 2.0
-# A step of the source takes so long, and so much longer for each sequence in it, until it has said how long it takes:
-# foreserve-moe on one core of 2020, in seconds.
+# Real seconds of a step of the source, and more for each sequence in it, until it has told its own: foreserve-moe on
+# one core of 2020.
 STEP_S, EACH_S = 0.0035, 0.0003
 
 
 class SourceLoad:
     """Streams of all sources by device, and what a second of them costs each, as they are shared out equally.
 
-    A source makes a token of each stream in a step, so steps are as frequent as the fastest device wants tokens."""
+    A source makes a token of each stream in a step, so steps are as frequent as the fastest device wants tokens.
+    """
 
     def __init__(self, rate: Callable[[int, int], float], sources: int = 1) -> None:
-        """`rate(device, streams)`: tokens that each of so many streams of a device gets in a real second."""
+        """`rate(device, streams)`: tokens per real second for each of `streams` streams of a device."""
         self._rate, self._sources = rate, sources
         self._streams: Counter[int] = Counter()
         self._behind_until_s = 0.0
@@ -34,20 +34,20 @@ class SourceLoad:
         self._streams[device] -= 1
 
     def learn(self, step_s: float, each_s: float) -> None:
-        """The source has said how long a step takes it, and how much longer for each sequence."""
+        """Set a source's real seconds of a step, and more for each sequence in it."""
         self._step_s, self._each_s = step_s, each_s
 
     def underrun(self, now_s: float) -> None:
-        """A token came too late, at a real instant."""
+        """Record a token that came too late, at a real instant."""
         self._behind_until_s = now_s + BEHIND_S
 
     @property
     def busy_share(self) -> float:
-        """The share of its time that the source needs for the streams there are."""
+        """Share of its time that a source needs for its present streams."""
         return self._share(self._streams)
 
     def behind(self, now_s: float) -> bool:
-        """Tell whether it is behind at a real instant, or would be with one more stream."""
+        """Tell whether the sources are behind at a real instant, or would be with one more stream."""
         if now_s < self._behind_until_s:
             return True
         fewest = min(self._streams, key=lambda device: self._streams[device], default=0)
