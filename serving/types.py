@@ -22,6 +22,8 @@ FAILED = 3
 """vLLM's `FinishReason.ERROR`, as chunks have it."""
 # What is beyond these can't be read from a message.
 Count = Annotated[int, msgspec.Meta(ge=0)]
+Some = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
+Instant = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
 Finish = Annotated[int, msgspec.Meta(ge=0, le=4)]  # vLLM's FinishReason
 
 
@@ -37,10 +39,10 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     """
 
     id: str
-    arrival_s: float
-    prompt_tokens: int
-    max_tokens: int
-    released: int = 0
+    arrival_s: Instant
+    prompt_tokens: Some
+    max_tokens: Some
+    released: Count = 0
     seed: int = 0
     topic: str = ""
     key: str = ""

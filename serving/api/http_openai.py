@@ -17,6 +17,7 @@ from serving.api.guards.http_guard import HttpGuard
 from serving.api.guards.queue_guard import IntakeGuard, QueueGuard
 from serving.api.guards.validation_guard import guard_validation
 from serving.api.http_protocol import WIRE, BoundedProtocol
+from serving.api.large_answers import make_apart
 from serving.api.listening import Listening
 from serving.api.plain_streams import stream_chat_plainly, stream_completions_plainly
 from serving.api.text_fingerprint import tell_source
@@ -72,6 +73,7 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
         tell_source(serving)
     stream_chat_plainly(app.state.openai_serving_chat, engine.output_processor)
     stream_completions_plainly(app.state.openai_serving_completion, engine.output_processor)
+    make_apart(app.state.openai_serving_chat, app.state.openai_serving_completion)
     app.state.openai_serving_chat = Listening(app.state.openai_serving_chat)
     app.state.openai_serving_completion = Listening(app.state.openai_serving_completion)
     return app

@@ -8,6 +8,7 @@ import asyncio
 import resource
 import socket
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -39,6 +40,21 @@ class BoundedProtocol(HttpToolsProtocol):
         self.waits_since_s = 0.0
         self._head_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
+        self.app = partial(self._serve, self.app)
+
+    async def _serve(self, app: Any, scope: Any, receive: Any, send: Any) -> None:
+        """Call the application, and tell a client whose request is answered unread that its connection ends."""
+        cycle = send.__self__
+
+        async def tell(message: Any) -> None:
+            is_unread = message["type"] == "http.response.start" and not self._has_whole_request
+            keeps = cycle.keep_alive
+            # So uvicorn says that it closes; but we do, a moment after the answer (`on_response_complete`).
+            cycle.keep_alive = keeps and not is_unread
+            await send(message)
+            cycle.keep_alive = keeps if is_unread else cycle.keep_alive
+
+        await app(scope, receive, tell)
 
     def connection_made(self, transport: Any) -> None:
         """Called by asyncio. Who is one too many takes the place of whoever has said nothing for longest."""

@@ -94,6 +94,8 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         recorded = self.choose_text(params)
         if request.resumable or request.prompt_token_ids is None:
             raise VLLMClientError("foreserve takes whole prompts of text or tokens: no embeddings, no streamed input.")
+        if not request.prompt_token_ids or not params.max_tokens:
+            raise VLLMClientError("A request has a prompt of at least one token, and may generate at least one.")
         if params.seed is None and params.temperature > 0:
             # With a seed a request can be made again after a crash, token by token. Children of `n` share params.
             request.sampling_params = params = copy.copy(params)

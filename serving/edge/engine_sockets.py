@@ -94,6 +94,9 @@ async def shake_hands(address: str, ready: EngineCoreReadyResponse) -> list[ApiS
             if answer is None:
                 continue
             where = msgspec.msgpack.decode(answer, type=EngineHandshakeMetadata).addresses
+            if not where.inputs or len(where.inputs) != len(where.outputs):
+                counts = f"{len(where.inputs)} addresses for requests, and {len(where.outputs)} for outputs"
+                raise ValueError(f"it has {counts}")
             servers = [ApiServer(*sockets) for sockets in zip(where.inputs, where.outputs, strict=True)]
             for server in servers:
                 server.greet(ready)
@@ -127,5 +130,9 @@ def _connect(kind: int, address: str) -> "zmq.Socket[bytes]":
     socket = unlimited(kind)
     if kind == zmq.DEALER:
         socket.set(zmq.IDENTITY, IDENTITY)
-    socket.connect(address)
+    try:
+        socket.connect(address)
+    except zmq.ZMQError:
+        socket.close(linger=0)
+        raise
     return socket

@@ -79,7 +79,7 @@ class FrontEnd:
                 log.warning(
                     "The vLLM front end at %s is gone, and its requests are dropped.", self._address, extra=more
                 )
-            except ValueError as error:
+            except Exception as error:  # of whatever kind: the next one there may be a front end
                 log.error("What is at %s is no vLLM front end (%s).", self._address, error, extra=more)
                 await asyncio.sleep(AGAIN_S)
             finally:

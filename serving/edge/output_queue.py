@@ -1,39 +1,86 @@
-"""Outputs on their way to this process's own front end of vLLM's."""
+"""Outputs on their way to this process's own front end of vLLM's: those that take long do not delay the others."""
 
 import asyncio
+from collections import Counter, deque
 from collections.abc import Callable
+from typing import NamedTuple
 
-from vllm.v1.engine import EngineCoreOutputs
+from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs
 
-# Outputs that go out before others on the loop have their turn: some milliseconds at most.
-MOST_IN_A_TURN = 128
+# Outputs that go out before others on the loop have their turn, some milliseconds at most; and so many of those with
+# log probabilities, each of which takes a good part of one.
+MOST_IN_A_TURN, MOST_SLOW = 128, 8
+
+Delivery = tuple[int, float]
+"""A device, and the emulated instant at which it had something."""
+
+
+class SlowOutput(NamedTuple):
+    """An output that takes long, and what has been delivered with it, if nothing else of its release is to come."""
+
+    output: EngineCoreOutput
+    delivers: Delivery | None
 
 
 class OutputQueue:
-    """First in, first out. `on_delivery(device, at_s)` hears when what a device had at an instant has gone out."""
+    """First in, first out, but that outputs with log probabilities may be overtaken by those of other requests.
+    `on_delivery(device, at_s)` hears when what a device had at an instant has gone out."""
 
     def __init__(self, on_delivery: Callable[[int, float], None]) -> None:
         self._on_delivery = on_delivery
-        self._outputs: asyncio.Queue[tuple[EngineCoreOutputs, float]] = asyncio.Queue()
-        self._handed_over: list[tuple[int, float]] = []
+        self._outputs: deque[tuple[EngineCoreOutputs, float]] = deque()
+        self._slow: deque[SlowOutput] = deque()
+        self._slow_by_request: Counter[str] = Counter()
+        self._handed_over: list[Delivery] = []
+        self._news = asyncio.Event()
 
     def put(self, outputs: EngineCoreOutputs, at_s: float) -> None:
         """Add the outputs of a device, which it had at an emulated instant."""
-        self._outputs.put_nowait((outputs, at_s))
+        slow, quick = list[EngineCoreOutput](), list[EngineCoreOutput]()
+        for output in outputs.outputs:
+            if self._is_slow(output):
+                self._slow_by_request[output.request_id] += 1
+                slow.append(output)
+            else:
+                quick.append(output)
+        outputs.outputs = quick
+        last = None if quick else (outputs.engine_index, at_s)
+        self._slow.extend(SlowOutput(output, last if output is slow[-1] else None) for output in slow)
+        if outputs.outputs or not slow:
+            self._outputs.append((outputs, at_s))
+        self._news.set()
 
     async def get(self) -> EngineCoreOutputs:
         """Wait for the next outputs; those before them have been put into their streams by now."""
         self._watch_delivery()
         # A queue that holds something answers at once: whoever else is on the loop would wait until it is empty.
         await asyncio.sleep(0)
-        outputs, at_s = await self._outputs.get()
-        self._handed_over.append((outputs.engine_index, at_s))
+        while not (self._outputs or self._slow):
+            self._news.clear()
+            await self._news.wait()
+        outputs = EngineCoreOutputs()
         # On a busy loop a turn is long in coming: what has come meanwhile goes out in the same one.
-        while not self._outputs.empty() and len(outputs.outputs) < MOST_IN_A_TURN:
-            more, at_s = self._outputs.get_nowait()
+        while self._outputs and len(outputs.outputs) < MOST_IN_A_TURN:
+            more, at_s = self._outputs.popleft()
             outputs.outputs += more.outputs
             self._handed_over.append((more.engine_index, at_s))
+        for _ in range(min(MOST_SLOW, len(self._slow))):
+            outputs.outputs.append(self._next_slow())
         return outputs
+
+    def _is_slow(self, output: EngineCoreOutput) -> bool:
+        """Tell whether an output takes long, or comes after one of its request that does."""
+        has_logprobs = output.new_logprobs is not None or output.new_prompt_logprobs_tensors is not None
+        return has_logprobs or output.request_id in self._slow_by_request
+
+    def _next_slow(self) -> EngineCoreOutput:
+        output, delivers = self._slow.popleft()
+        self._slow_by_request[output.request_id] -= 1
+        if not self._slow_by_request[output.request_id]:
+            del self._slow_by_request[output.request_id]
+        if delivers is not None:
+            self._handed_over.append(delivers)
+        return output
 
     def _watch_delivery(self) -> None:
         """What was handed over has been put into its streams; each of them writes in its next turn of the loop."""
@@ -41,6 +88,6 @@ class OutputQueue:
             handed_over, self._handed_over = self._handed_over, []
             asyncio.get_running_loop().call_soon(self._tell, handed_over)
 
-    def _tell(self, handed_over: list[tuple[int, float]]) -> None:
+    def _tell(self, handed_over: list[Delivery]) -> None:
         for device, at_s in handed_over:
             self._on_delivery(device, at_s)

@@ -47,9 +47,12 @@ MOST_IN_BODY = {
     "input": 1024,
     "tools": 128,
     "documents": 128,
+    "items": 128,
     "vllm_xargs": 16,
     "chat_template_kwargs": 64,
 }
+# Of a batch, each of which is a request: all of them are rendered at once.
+MOST_CONVERSATIONS = 128
 # Tokens of a prompt, times alternatives for each: they take the edge some 5 us each.
 MOST_PROMPT_LOGPROBS = 1 << 12
 # Each token of a beam is a request of its own, with all before it as its prompt.
@@ -69,19 +72,25 @@ class OutOfBounds(Invalid):
 def check_body(body: Any, places: int) -> None:
     """Raise `OutOfBounds` for a body too large to parse further; `places` is the queue's capacity."""
     if not isinstance(body, dict):
-        return
+        raise OutOfBounds("body", f"is of the type {type(body).__name__}: it must be an object.")
     for field in OBJECTS:
         if not isinstance(body.get(field), dict | None):
             raise OutOfBounds(field, f"is of the type {type(body[field]).__name__}: it must be an object.")
     for field, most in MOST_IN_BODY.items():
-        if isinstance(entries := body.get(field), list | dict):
-            _check_count(field, len(entries), most)
+        entries = body.get(field)
+        if isinstance(entries, list | dict):
+            _check_count(field, len(entries), MOST_CONVERSATIONS if is_batch(field, entries) else most)
     tokens = body.get("max_completion_tokens") or body.get("max_tokens")
     if body.get("use_beam_search") and not (isinstance(tokens, int) and tokens <= MOST_BEAM_TOKENS):
         raise OutOfBounds("use_beam_search", f"wants `max_tokens`, of at most {MOST_BEAM_TOKENS}.")
     prompts = body.get("prompt")
     if isinstance(prompts, list) and prompts and isinstance(prompts[0], str | list):
         _check_count("prompt", len(prompts), places)
+
+
+def is_batch(field: str, entries: Any) -> bool:
+    """Tell whether a body's field holds conversations, each a list of messages."""
+    return field == "messages" and isinstance(entries, list) and bool(entries) and isinstance(entries[0], list)
 
 
 def check_request(request_id: str, params: SamplingParams, cache_salt: str | None = None) -> None:

@@ -106,6 +106,7 @@ class Tls:
         self._lock = threading.Lock()
         try:
             self._identity = Identity.of(files)
+            warn_of_expiry(files)
         except Unusable as error:
             name = getattr(files, error.option)
             raise ScenarioError(f"`{error.option}` is {name!r}, which {error}.") from error
@@ -164,6 +165,16 @@ class Tls:
         if self._failing:
             log.warning("The files of TLS are in order again, and in use.")
         self._seen, self._identity, self._failing = stamps, identity, False
+        warn_of_expiry(self._files)
+
+
+def warn_of_expiry(files: Files) -> None:
+    """Log that the server's certificate has expired, if it has: clients that look will not stay."""
+    # The only reader of certificates that Python has; `ssl` uses it for those of a peer.
+    found = ssl._ssl._test_decode_cert(files.tls_cert)  # type: ignore[attr-defined]
+    end = str(found["notAfter"])
+    if ssl.cert_time_to_seconds(end) < time.time():
+        log.warning("The certificate in %s has expired (%s): clients will refuse it.", files.tls_cert, end)
 
 
 class Current(ssl.SSLContext):

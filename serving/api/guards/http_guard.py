@@ -61,7 +61,9 @@ class HttpGuard:
             await self._app(scope, receive, send)
             return
         if (denied := self._denied(scope)) is None:
-            await self._app(scope, receive, send)
+            # Probes ask by HEAD as well, which most routes do not know; uvicorn leaves out the body.
+            is_head = scope.get("method") == "HEAD" and scope["path"] in PUBLIC
+            await self._app(scope | {"method": "GET"} if is_head else scope, receive, send)
         elif scope["type"] == "http":
             await refuse(denied, send)
         else:

@@ -197,3 +197,10 @@ def test_of_a_burst_of_streams_those_without_a_place_get_a_status_and_no_stream(
     with ThreadPoolExecutor(10) as pool:
         statuses = list(pool.map(status, range(10)))
     assert statuses.count(200) == 2 and statuses.count(429) == 8
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready", "/version", "/load", "/ui", "/metrics", "/openapi.json"])
+def test_probes_may_ask_by_head(emulator: Child, path: str) -> None:
+    answer = httpx.head(emulator.http_url + path)
+    assert answer.status_code == 200 and not answer.content
+    assert answer.headers.get("content-type") == httpx.get(emulator.http_url + path).headers.get("content-type")

@@ -126,6 +126,15 @@ def test_a_body_that_says_that_it_is_too_large_is_refused_before_it_comes(bounde
     serves(bounded)
 
 
+def test_whoever_is_answered_unread_is_told_that_the_connection_ends(bounded: Bounded) -> None:
+    refused = connect(bounded, POST + b"Content-Length: 100001\r\n\r\n").recv(1000)
+    assert refused.startswith(b"HTTP/1.1 413") and b"\r\nconnection: close\r\n" in refused.lower()
+    client = connect(bounded, POST + b"Content-Length: 2\r\n\r\n{}")
+    served = client.recv(1000)
+    assert served.startswith(b"HTTP/1.1 200") and b"connection: close" not in served.lower()
+    client.close()
+
+
 def test_a_body_without_an_end_is_refused_when_it_is_too_large(bounded: Bounded) -> None:
     client = connect(bounded, CHUNKED)
     with contextlib.suppress(ConnectionError):

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY, generate_latest
 from vllm import SamplingParams
+from vllm.exceptions import VLLMClientError
+from vllm.v1.engine import EngineCoreRequest
 
 from serving.cli.emulation import build_engine, make_ready
 from serving.cluster import cluster
@@ -17,6 +19,7 @@ from serving.cluster.streams.stream import Inbox
 from serving.edge.preflight import prepare
 from serving.scenario.scenario import Scenario
 from serving.token_source.vllm_args import prepare_environment, vllm_flags
+from serving.token_source.vllm_source import probe
 from serving.types import Release
 
 pytestmark = pytest.mark.alone
@@ -58,6 +61,13 @@ async def cancel_after(turns: int, engine: Any, id: str, n: int) -> None:
         await task
 
 
+def probe_of_nothing() -> EngineCoreRequest:
+    """A request without a prompt."""
+    request = probe("nothing", 5)
+    request.prompt_token_ids = []
+    return request
+
+
 async def left_behind(engine: Any, core: Any) -> dict[str, int]:
     """What is there of requests, anywhere."""
     node = core.devices.nodes[0]
@@ -84,6 +94,10 @@ def test_a_cancel_at_any_moment_leaves_nothing_behind() -> None:
         )
         async with emulation(scenario) as (engine, core):
             await ask(engine, "whole", 1)
+            # As a front end in another process may send it: nobody else is the worse for it.
+            with pytest.raises(VLLMClientError, match="at least one token"):
+                await core.add_request_async(probe_of_nothing())
+            await ask(engine, "again", 1)
             for number, (turns, n) in enumerate(itertools.product(TURNS, (1, 3))):
                 await cancel_after(turns, engine, f"request-{number}", n)
             # Several at once, and one that goes on beside them.

@@ -112,6 +112,23 @@ def test_an_engine_greets_each_front_end_once_and_serves_all_of_its_servers() ->
     asyncio.run(asyncio.wait_for(main(), ENDED_S))
 
 
+@pytest.mark.parametrize("addresses", [([], []), (["x"], ["y"]), (["tcp://127.0.0.1:1"], [])])
+def test_a_front_end_without_addresses_is_none(addresses: tuple[list[str], list[str]]) -> None:
+    async def main() -> None:
+        context = zmq.asyncio.Context()
+        peer, address = bound(context, zmq.ROUTER)
+        joining = asyncio.create_task(shake_hands(address, READY))
+        await greeted(peer)
+        inputs, outputs = addresses
+        where = EngineHandshakeMetadata(EngineZmqAddresses(inputs=inputs, outputs=outputs), {})
+        await peer.send_multipart([IDENTITY, msgspec.msgpack.encode(where)])
+        with pytest.raises((ValueError, zmq.ZMQError)):
+            await joining
+        context.destroy(0)
+
+    asyncio.run(asyncio.wait_for(main(), ENDED_S))
+
+
 @pytest.mark.parametrize(
     "address", ["tcp://127.0.0.1:8150", "tcp://[::1]:1", "tcp://gpu-7.lan:65535", "ipc:///tmp/x", ""]
 )

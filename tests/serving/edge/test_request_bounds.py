@@ -6,7 +6,14 @@ import pytest
 from vllm.sampling_params import RepetitionDetectionParams, SamplingParams, StructuredOutputsParams
 
 from serving.admission.request_options import FIELDS
-from serving.edge.request_bounds import MOST_BEAM_TOKENS, OutOfBounds, check_body, check_request, unencodable
+from serving.edge.request_bounds import (
+    MOST_BEAM_TOKENS,
+    MOST_CONVERSATIONS,
+    OutOfBounds,
+    check_body,
+    check_request,
+    unencodable,
+)
 from serving.token_source.forced_replay import KNOWN_TOKENS
 
 HALF = "\ud800"
@@ -93,3 +100,17 @@ def test_a_beam_is_short(body: dict[str, Any]) -> None:
         check_body(body | {"use_beam_search": True}, 64)
     check_body(body | {"use_beam_search": False}, 64)
     check_body({"use_beam_search": True, "max_completion_tokens": MOST_BEAM_TOKENS}, 64)
+
+
+@pytest.mark.parametrize("body", [[], "a", 3, None, True, [{"messages": []}]])
+def test_a_body_that_is_no_object_is_refused(body: object) -> None:
+    with pytest.raises(OutOfBounds, match="it must be an object"):
+        check_body(body, 64)
+
+
+def test_a_batch_has_fewer_conversations_than_one_has_messages() -> None:
+    message = {"role": "user", "content": "a"}
+    check_body({"messages": [message] * (MOST_CONVERSATIONS + 1)}, 64)
+    check_body({"messages": [[message]] * MOST_CONVERSATIONS}, 64)
+    with pytest.raises(OutOfBounds, match="`messages` has"):
+        check_body({"messages": [[message]] * (MOST_CONVERSATIONS + 1)}, 64)

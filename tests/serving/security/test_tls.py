@@ -282,6 +282,16 @@ def test_a_certificate_that_expires_while_serving_is_replaced_while_serving(pki:
         assert up.http(trust) == OK and up.call(trust) == SERVING
 
 
+def test_a_certificate_that_has_expired_already_is_told_of(pki: Pki, caplog: pytest.LogCaptureFixture) -> None:
+    pki.renew(not_before=hours(-48), not_after=hours(-24))
+    Tls.of(pki.options())
+    assert "cert.pem has expired" in caplog.text
+    caplog.clear()
+    pki.renew()
+    Tls.of(pki.options())
+    assert not caplog.text
+
+
 def test_whom_clients_are_from_can_change_too(pki: Pki) -> None:
     with Up(Tls.of(pki.options(mutual=True))) as up:  # type: ignore[arg-type]
         other = trustme.CA()

@@ -1,0 +1,174 @@
+"""Large answers, of many log probabilities or many choices: made on a thread of their own, so that no stream waits.
+
+vLLM makes an answer as one piece of work of its event loop, and JSON of it as another: some 10 us for each log
+probability. Here the loop only collects what the answer is made of.
+"""
+
+import asyncio
+import contextvars
+import gc
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pydantic
+from fastapi.responses import JSONResponse
+from vllm.entrypoints.openai.chat_completion import api_router as chat_router
+from vllm.entrypoints.openai.completion import api_router as completion_router
+from vllm.outputs import RequestOutput
+
+# Log probabilities, or choices, from which an answer is large: fewer are made within a millisecond or two.
+LARGE = 256
+# How long the thread may keep others from Python at a time: the loop has to wait for it at each call of the system.
+SWITCH_S = 2e-4
+
+
+# One after the other, as each keeps the garbage collector off.
+_THREAD = ThreadPoolExecutor(1, thread_name_prefix="large-answers")
+
+
+class Pieces(list[bytes]):
+    """The body of an answer, in parts that are written one after the other."""
+
+
+class Response(JSONResponse):
+    """vLLM's own, but that a body may have been made before."""
+
+    def __init__(self, content: Any, *arguments: Any, **named: Any) -> None:
+        """Take the arguments of `JSONResponse`, or `Pieces` for `content`."""
+        self._pieces = content if isinstance(content, Pieces) else None
+        super().__init__(None if self._pieces else content, *arguments, **named)
+        if self._pieces:
+            self.headers["content-length"] = str(sum(map(len, self._pieces)))
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Called by the application."""
+        if not self._pieces:
+            await super().__call__(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for piece in self._pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await asyncio.sleep(0)
+        await send({"type": "http.response.body", "body": b""})
+
+
+class Made:
+    """What vLLM's route takes for an answer of its own: `model_dump` returns the body."""
+
+    def model_dump(self, *_: Any, **__: Any) -> Any:
+        """Return the pieces of the body, which `Response` takes as they are."""
+        return self.__dict__["pieces"]
+
+
+class LargeChat:
+    """vLLM's serving object for chat, whose large answers are made apart."""
+
+    async def chat_completion_full_generator(
+        self, request: Any, result_generator: AsyncIterator[RequestOutput], *rest: Any, **named: Any
+    ) -> Any:
+        """Make an answer as vLLM does."""
+        make = super().chat_completion_full_generator  # type: ignore[misc]
+        final: RequestOutput | None = None
+        try:
+            async for result in result_generator:
+                final = result
+        except asyncio.CancelledError as error:
+            return await make(request, _raising(error), *rest, **named)
+        if final is None or not is_large([final]):
+            return await make(request, _alone(final), *rest, **named)
+        return await apart(lambda: asyncio.run(make(request, _alone(final), *rest, **named)), [final])
+
+
+class LargeCompletions:
+    """vLLM's serving object for completions, whose large answers are made apart."""
+
+    async def create_completion(self, *arguments: Any, **named: Any) -> Any:
+        """Answer a request as vLLM does."""
+        answer = await super().create_completion(*arguments, **named)  # type: ignore[misc]
+        return await apart(answer, answer.args[0]) if isinstance(answer, partial) else answer
+
+    def request_output_to_completion_response(self, outputs: Sequence[RequestOutput], *rest: Any, **named: Any) -> Any:
+        """Make an answer as vLLM does, or return how a large one is made."""
+        make = super().request_output_to_completion_response  # type: ignore[misc]
+        return partial(make, outputs, *rest, **named) if is_large(outputs) else make(outputs, *rest, **named)
+
+
+def is_large(outputs: Sequence[RequestOutput]) -> bool:
+    """Tell whether an answer of these takes long to make."""
+    choices = [choice for output in outputs for choice in output.outputs]
+    said = [choice.logprobs for choice in choices] + [output.prompt_logprobs for output in outputs]
+    return len(choices) + sum(map(_count, said)) > LARGE
+
+
+def _count(logprobs: Sequence[Any] | None) -> int:
+    """The number of log probabilities of an answer or a prompt, whose last position is like the others."""
+    return len(logprobs) * len(logprobs[-1] or ()) if logprobs else 0
+
+
+async def apart(make: Callable[[], Any], outputs: Sequence[RequestOutput]) -> Any:
+    """Make an answer of outputs, and its body, on a thread; return it as vLLM's routes take it. An error is returned as
+    it is."""
+    context = contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(_THREAD, context.run, _make, make, outputs)
+
+
+def _make(make: Callable[[], Any], outputs: Sequence[RequestOutput]) -> Any:
+    # A collector that went through all this would keep everybody waiting; none of it is a cycle.
+    gc.disable()
+    try:
+        answer = _with_body(make())
+        for choice in (choice for output in outputs for choice in output.outputs):
+            choice.logprobs = None
+        return answer
+    finally:
+        gc.enable()
+
+
+def make_apart(chat: Any, completions: Any) -> None:
+    """Have large answers of vLLM's serving objects made apart."""
+    sys.setswitchinterval(SWITCH_S)
+    for serving, kind in ((chat, LargeChat), (completions, LargeCompletions)):
+        own = type(serving)
+        serving.__class__ = type(own.__name__, (kind, own), {})
+    for router in (chat_router, completion_router):
+        router.JSONResponse = Response
+
+
+def pieces_of(answer: pydantic.BaseModel) -> Pieces:
+    """Return an answer's JSON, made choice by choice: none takes so long that others would notice."""
+    choices = [choice.model_dump_json().encode() for choice in answer.choices]  # type: ignore[attr-defined]
+    head = answer.model_copy(update={"choices": []}).model_dump_json()
+    before, _, after = head.partition('"choices":[]')
+    between = [b","] * len(choices)
+    parts = [part for pair in zip(between, choices, strict=True) for part in pair][1:]
+    return Pieces([f'{before}"choices":['.encode(), *parts, f"]{after}".encode()])
+
+
+def _with_body(answer: Any) -> Any:
+    if hasattr(answer, "choices"):
+        pieces = pieces_of(answer)
+        # Freed one by one: all of them at once would take as long as to make them.
+        for choice in answer.choices:
+            choice.logprobs = None
+        answer.__class__ = _made(type(answer))
+        answer.__dict__["pieces"] = pieces
+    return answer
+
+
+def _made(kind: type, known: dict[type, type] = {}) -> type:  # noqa: B006  # one for each kind, for good
+    if kind not in known:
+        known[kind] = type(kind.__name__, (Made, kind), {})
+    return known[kind]
+
+
+async def _alone(final: RequestOutput | None) -> AsyncIterator[RequestOutput]:
+    if final is not None:
+        yield final
+
+
+async def _raising(error: BaseException) -> AsyncIterator[RequestOutput]:
+    raise error
+    yield

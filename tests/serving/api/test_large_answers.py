@@ -1,0 +1,96 @@
+"""Answers of many log probabilities: are they the ones that vLLM would have made, with nobody waiting for them?"""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+from vllm.entrypoints.openai.chat_completion.protocol import (
+    ChatCompletionLogProb,
+    ChatCompletionLogProbs,
+    ChatCompletionLogProbsContent,
+    ChatCompletionResponse,
+    ChatCompletionResponseChoice,
+    ChatMessage,
+)
+from vllm.entrypoints.serve.engine.protocol import UsageInfo
+
+from serving.api.large_answers import LARGE, Response, pieces_of
+from serving.process.server_process import Child
+from tests.conftest import MODEL
+
+CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
+ASKED: dict[str, dict[str, Any]] = {
+    CHAT: {"messages": [{"role": "user", "content": "Of a “law”"}], "logprobs": True, "top_logprobs": 20},
+    COMPLETION: {"prompt": "Of a “law”", "logprobs": 20},
+}
+
+
+def answer_of(choices: int) -> ChatCompletionResponse:
+    probability = ChatCompletionLogProb(token="“é", logprob=-0.00001234, bytes=list("“é".encode()))
+    content = [ChatCompletionLogProbsContent(token="a", logprob=-9999.0, bytes=[97], top_logprobs=[probability] * 2)]
+    return ChatCompletionResponse(
+        model="m",
+        choices=[
+            ChatCompletionResponseChoice(
+                index=index,
+                message=ChatMessage(role="assistant", content='"choices":[] \\ “\n'),
+                logprobs=ChatCompletionLogProbs(content=content * 3),
+            )
+            for index in range(choices)
+        ],
+        usage=UsageInfo(),
+    )
+
+
+@pytest.mark.parametrize("choices", [0, 1, 3])
+def test_its_pieces_are_the_json_of_the_whole(choices: int) -> None:
+    answer = answer_of(choices)
+    assert json.loads(b"".join(pieces_of(answer))) == answer.model_dump()
+
+
+@pytest.mark.parametrize("content", [{"a": [1, "é"]}, pieces_of(answer_of(2))])
+def test_a_response_sends_all_of_it_once(content: Any) -> None:
+    sent = list[dict[str, Any]]()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    response = Response(content, status_code=201, headers={"x-more": "1"})
+    asyncio.run(response({"type": "http"}, None, send))
+    head, *parts = sent
+    body = b"".join(part["body"] for part in parts)
+    headers = dict(head["headers"])
+    assert head["status"] == 201 and headers[b"content-length"] == str(len(body)).encode()
+    assert headers[b"content-type"] == b"application/json" and headers[b"x-more"] == b"1"
+    assert [part.get("more_body", False) for part in parts] == [True] * (len(parts) - 1) + [False]
+    assert json.loads(body) == (content if isinstance(content, dict) else json.loads(b"".join(content)))
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_a_large_answer_has_what_small_ones_have(emulator: Child, path: str) -> None:
+    asked = {"model": MODEL, "seed": 5, "ignore_eos": True, **ASKED[path]}
+    small, large = (
+        httpx.post(emulator.http_url + path, json=asked | {"max_tokens": tokens}, timeout=60) for tokens in (6, 40)
+    )
+    assert small.status_code == large.status_code == 200
+    assert 6 * 21 < LARGE < 40 * 21
+    few, many = (answer.json() for answer in (small, large))
+    assert many.keys() == few.keys() and many["usage"]["completion_tokens"] == 40
+    (one,), (other,) = few["choices"], many["choices"]
+    assert one.keys() == other.keys()
+    if path == CHAT:
+        assert other["logprobs"]["content"][:6] == one["logprobs"]["content"]
+        assert len(other["logprobs"]["content"]) == 40
+    else:
+        assert {name: said[:6] for name, said in other["logprobs"].items()} == one["logprobs"]
+    assert {**large.headers, "content-length": "", "date": ""}.keys() == small.headers.keys()
+
+
+def test_many_choices_come_whole(emulator: Child) -> None:
+    asked = {"model": MODEL, "prompt": ["a", "b", "c"], "n": 2, "max_tokens": 9, "logprobs": 20, "seed": 1}
+    answer = httpx.post(emulator.http_url + COMPLETION, json=asked, timeout=60).json()
+    assert [choice["index"] for choice in answer["choices"]] == list(range(6))
+    alone = httpx.post(emulator.http_url + COMPLETION, json=asked | {"prompt": "b", "n": 1}, timeout=60).json()
+    assert alone["choices"][0]["text"] == answer["choices"][2]["text"]
