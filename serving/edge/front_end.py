@@ -29,6 +29,7 @@ from vllm.version import __version__ as VLLM_VERSION  # as vLLM calls it
 
 from serving.edge.engine_core import PacedCore
 from serving.edge.engine_sockets import ApiServer, shake_hands
+from serving.edge.request_bounds import MOST_ID_CHARS, check_prompt_logprobs, check_request
 from serving.process.logs import fields
 from serving.types import Dropped
 
@@ -118,6 +119,7 @@ class FrontEnd:
             log.error("A request of the vLLM front end has the id %r of another one: it is dropped.", id)
             return
         try:
+            check_fits(request, self._ready.max_model_len)
             self._server_of[id] = server
             self._prompts[id] = len(request.prompt_token_ids or ())
             await self._core.add_request_async(request, self.deliver)
@@ -159,6 +161,19 @@ class FrontEnd:
         for id in ids:
             self._server_of.pop(id, None)
             self._prompts.pop(id, None)
+
+
+def check_fits(request: EngineCoreRequest, max_model_len: int) -> None:
+    """Raise ValueError or `OutOfBounds` for a request that no front end of vLLM's would have sent, and no device
+    could end; let one end where the context of `max_model_len` tokens does, as vLLM's engine would."""
+    params, prompt = request.sampling_params, len(request.prompt_token_ids or ())
+    if params is None:
+        return
+    if prompt >= max_model_len:
+        raise ValueError(f"Its prompt has {prompt} tokens, and the context has {max_model_len}.")
+    params.max_tokens = min(params.max_tokens or max_model_len, max_model_len - prompt)
+    check_request(request.request_id[:MOST_ID_CHARS], params, request.cache_salt)
+    check_prompt_logprobs(prompt, params)
 
 
 def answered(call_id: int, method: str) -> UtilityOutput:

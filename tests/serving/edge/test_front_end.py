@@ -16,15 +16,17 @@ import openai
 import pytest
 import zmq
 import zmq.asyncio
-from vllm.v1.engine import EngineCoreOutputs, EngineCoreReadyResponse, UtilityOutput
+from vllm.v1.engine import EngineCoreOutputs, EngineCoreReadyResponse, EngineCoreRequest, UtilityOutput
 from vllm.v1.engine.utils import EngineHandshakeMetadata, EngineZmqAddresses
 from vllm.v1.serial_utils import MsgpackDecoder
 
 from serving.edge.engine_sockets import IDENTITY, ApiServer, shake_hands
-from serving.edge.front_end import answered
+from serving.edge.front_end import answered, check_fits
 from serving.edge.preflight import check_front_end, free_port
+from serving.edge.request_bounds import OutOfBounds
 from serving.process.server_process import Child, server
 from serving.scenario.scenario import BUNDLED, ScenarioError
+from serving.token_source.vllm_source import probe
 
 MODEL, NAME = BUNDLED / "foreserve-tiny", "theirs"
 START_S, ENDED_S = 120.0, 30.0
@@ -110,6 +112,36 @@ def test_an_engine_greets_each_front_end_once_and_serves_all_of_its_servers() ->
         context.destroy(0)
 
     asyncio.run(asyncio.wait_for(main(), ENDED_S))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "params", "sentence"),
+    [
+        (64, {}, "prompt has 64 tokens"),
+        (3, {"stop": ["a"] * 65}, "`stop` has 65 entries"),
+        (3, {"extra_args": {"foreserve_known_tokens": [1]}}, "`vllm_xargs` may have"),
+    ],
+)
+def test_a_request_that_no_front_end_of_vllms_would_send_is_refused(
+    prompt: int, params: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises((ValueError, OutOfBounds), match=sentence):
+        check_fits(request_of(prompt, **params), READY.max_model_len)
+
+
+@pytest.mark.parametrize(("asked", "given"), [(5, 5), (2**40, 61), (None, 61)])
+def test_an_answer_ends_where_the_context_does(asked: int | None, given: int) -> None:
+    request = request_of(3, max_tokens=asked)
+    check_fits(request, READY.max_model_len)
+    assert request.sampling_params.max_tokens == given
+
+
+def request_of(prompt: int, **params: object) -> EngineCoreRequest:
+    request = probe("a", 5)
+    request.prompt_token_ids = [1] * prompt
+    for name, value in params.items():
+        setattr(request.sampling_params, name, value)
+    return request
 
 
 @pytest.mark.parametrize("addresses", [([], []), (["x"], ["y"]), (["tcp://127.0.0.1:1"], [])])
