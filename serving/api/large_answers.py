@@ -10,6 +10,7 @@ import gc
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -109,8 +110,7 @@ def _count(logprobs: Sequence[Any] | None) -> int:
 
 
 async def apart(make: Callable[[], Any], outputs: Sequence[RequestOutput]) -> Any:
-    """Make an answer of outputs, and its body, on a thread; return it as vLLM's routes take it. An error is returned as
-    it is."""
+    """Make an answer of outputs on a thread, and return what `finish` makes of it; an error is returned as it is."""
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(_THREAD, context.run, _make, make, outputs)
 
@@ -119,7 +119,9 @@ def _make(make: Callable[[], Any], outputs: Sequence[RequestOutput]) -> Any:
     # A collector that went through all this would keep everybody waiting; none of it is a cycle.
     gc.disable()
     try:
-        answer = _with_body(make())
+        answer = make()
+        if hasattr(answer, "choices"):
+            answer = finish.get()(answer)
         for choice in (choice for output in outputs for choice in output.outputs):
             choice.logprobs = None
         return answer
@@ -147,15 +149,19 @@ def pieces_of(answer: pydantic.BaseModel) -> Pieces:
     return Pieces([f'{before}"choices":['.encode(), *parts, f"]{after}".encode()])
 
 
-def _with_body(answer: Any) -> Any:
-    if hasattr(answer, "choices"):
-        pieces = pieces_of(answer)
-        # Freed one by one: all of them at once would take as long as to make them.
-        for choice in answer.choices:
-            choice.logprobs = None
-        answer.__class__ = _made(type(answer))
-        answer.__dict__["pieces"] = pieces
+def written(answer: Any) -> Any:
+    """Return an answer with its body, as vLLM's routes of HTTP take it."""
+    pieces = pieces_of(answer)
+    # Freed one by one: all of them at once would take as long as to make them.
+    for choice in answer.choices:
+        choice.logprobs = None
+    answer.__class__ = _made(type(answer))
+    answer.__dict__["pieces"] = pieces
     return answer
+
+
+finish: ContextVar[Callable[[Any], Any]] = ContextVar("finish", default=written)
+"""What is made of the current call's answer, if it is large, on the same thread."""
 
 
 def _made(kind: type, known: dict[type, type] = {}) -> type:  # noqa: B006  # one for each kind, for good

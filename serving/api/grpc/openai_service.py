@@ -8,9 +8,11 @@ import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import grpc
+import msgspec
 from google.protobuf.message import Message
 from starlette.requests import Request
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
@@ -21,6 +23,7 @@ from serving.api.grpc.codec import event_json, reply, request_json
 from serving.api.grpc.errors import BadRequest, StatusRefusal, refusal_of, refusal_told, refuse
 from serving.api.guards.json_text import MOST_OBJECTS, count_objects
 from serving.api.guards.validation_guard import validated
+from serving.api.large_answers import finish
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
 from serving.api.plain_streams import Piece
@@ -39,6 +42,7 @@ class Endpoint:
     create: Callable[..., Any]
     put_text: Callable[[Any, str], None]
     whole: type[pb.ChatCompletion] | type[pb.Completion]
+    choice: type[pb.ChatCompletionChoice] | type[pb.CompletionChoice]
     chunk: type[pb.ChatCompletionChunk] | type[pb.Completion]
 
 
@@ -57,10 +61,17 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
             chat.create_chat_completion,
             _put_delta,
             pb.ChatCompletion,
+            pb.ChatCompletionChoice,
             pb.ChatCompletionChunk,
         )
         self._completion = Endpoint(
-            "prompt", CompletionRequest, completion.create_completion, _put_text, pb.Completion, pb.Completion
+            "prompt",
+            CompletionRequest,
+            completion.create_completion,
+            _put_text,
+            pb.Completion,
+            pb.CompletionChoice,
+            pb.Completion,
         )
 
     async def CreateChatCompletion(self, request: pb.ChatCompletionRequest, context: Context) -> Any:
@@ -99,7 +110,7 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
             fields.update(request_json(request))
             answer = await self._ask(endpoint, fields, context, stream)
             if not stream:
-                return reply(endpoint.whole, answer.model_dump(mode="json", exclude_none=True))
+                return answer if isinstance(answer, Message) else whole_of(endpoint, answer)
             await self._write(endpoint, answer, context)
         except Exception as error:
             refusal = refusal_of(error)
@@ -116,6 +127,7 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
             raise BadRequest({"": f"has {objects} objects, and may have {MOST_OBJECTS}"})
         if call := current_call():
             await self._engine.intake.enter(call)
+        finish.set(partial(whole_of, endpoint))
         answer = await endpoint.create(validated(endpoint.request.model_validate, fields), _http_request(context))
         if (task := asyncio.current_task()) and task.cancelling():
             raise asyncio.CancelledError  # vLLM answers a cancelled call with an error that nobody waits for.
@@ -147,6 +159,16 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
         if info.code == 500 and self._engine.errored:
             return cast(Exception, self._engine.dead_error)
         return refusal_told(info)
+
+
+def whole_of(endpoint: Endpoint, answer: Any) -> Message:
+    """Return vLLM's answer as a message, made choice by choice: none takes so long that others would notice."""
+    head = answer.model_copy(update={"choices": []}).model_dump(mode="json", exclude_none=True)
+    whole: Any = reply(endpoint.whole, head)
+    for choice in answer.choices:
+        fields = msgspec.json.decode(choice.model_dump_json(exclude_none=True))
+        whole.choices.append(reply(endpoint.choice, fields))
+    return cast(Message, whole)
 
 
 def _put_delta(choice: pb.ChatCompletionChunkChoice, text: str) -> None:

@@ -115,6 +115,21 @@ def test_logprobs_of_chat_and_completions(openai):
     assert len(logprobs.tokens) == 8 and logprobs.token_logprobs[0] is None and logprobs.token_logprobs[1] < 0
 
 
+def test_an_answer_of_many_logprobs_is_that_of_the_http_edge(openai, client):
+    asked = {"prompt": "Of a law", "max_tokens": 30, "seed": 3, "logprobs": 20, "n": 2}
+    ours = openai.CreateCompletion(completion(**asked))
+    theirs = client.completions.create(model=MODEL, extra_body={"ignore_eos": True}, **asked)
+    assert ours.usage.completion_tokens == theirs.usage.completion_tokens == 60
+    for one, other in zip(ours.choices, theirs.choices, strict=True):
+        assert (one.index, one.text, one.finish_reason) == (other.index, other.text, other.finish_reason)
+        assert list(one.logprobs.token_logprobs) == pytest.approx(other.logprobs.token_logprobs)
+        assert len(one.logprobs.top_logprobs) == 30
+    content = (
+        openai.CreateChatCompletion(chat(logprobs=True, top_logprobs=20, max_tokens=30)).choices[0].logprobs.content
+    )
+    assert len(content) == 30 and all(len(token.top_logprobs) == 20 for token in content)
+
+
 def test_token_ids_come_back(openai):
     choice = openai.CreateCompletion(completion(prompt=[5, 6], return_token_ids=True, min_tokens=6)).choices[0]
     assert list(choice.prompt_token_ids) == [5, 6] and len(choice.token_ids) == 6
