@@ -5,7 +5,7 @@ set -euo pipefail
 bin=$(cd "${1:-.venv}/bin" && pwd)
 [ -x "$bin/vllm-rs" ] && exit 0
 
-version=$("$bin/python" -c 'from serving.edge.rust_front_end import vllm_version; print(vllm_version())')
+version=$("$bin/python" -c 'from serving.edge.front_ends.rust_front_end import vllm_version; print(vllm_version())')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 echo "Fetching vllm-rs out of the wheel of vLLM $version (327 MB) ..."

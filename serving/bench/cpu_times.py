@@ -10,6 +10,7 @@ from serving.process.server_process import Child
 
 CLIENT, EDGE = "client", "edge"
 ACTORS = {"ray::TokenSource": "source", "ray::HbXpu": "device", "ray::SchedulerActor": "scheduler"}
+PROGRAMS = {"vllm-rs": "front_end"}
 
 
 def cpu_times(child: Child) -> Mapping[str, float]:
@@ -18,10 +19,14 @@ def cpu_times(child: Child) -> Mapping[str, float]:
     taken: dict[str, float] = defaultdict(float)
     taken[CLIENT], taken[EDGE] = _seconds(psutil.Process(os.getpid())), _seconds(edge)
     for process in edge.children(recursive=True):
-        name = (process.cmdline() or [""])[0]
-        if kind := next((kind for start, kind in ACTORS.items() if name.startswith(start)), None):
+        if kind := _kind((process.cmdline() or [""])[0]):
             taken[kind] += _seconds(process)
     return taken
+
+
+def _kind(name: str) -> str | None:
+    actor = next((kind for start, kind in ACTORS.items() if name.startswith(start)), None)
+    return actor or PROGRAMS.get(name.rpartition("/")[2])
 
 
 def _seconds(process: psutil.Process) -> float:

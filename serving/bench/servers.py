@@ -1,22 +1,29 @@
 """Servers to measure, and a client that loads them: both on this machine."""
 
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import httpx
 import uvloop
 
+from serving.edge.front_ends.rust_front_end import find_binary
+from serving.edge.preflight import free_port
 from serving.load.options import LoadOptions
 from serving.load.report import Report
 from serving.load.run import run_load
 from serving.process.server_process import Child, server
+from serving.scenario.scenario import RUST_FRONT_END, ScenarioError
 from serving.telemetry.step_log import read_step_log
 from serving.types import StepRecord
 
 HARDWARE, MODEL = "elmoe3d-8gb", "qwen3-30b-a3b"
 INPUT_TOKENS = 8
+FRONT_END_S = 30.0
 
 
 class Servers:
@@ -44,6 +51,31 @@ class Servers:
         scenario = ("--hardware", HARDWARE, "--mode", "fixed-ar", "--devices", str(devices), "--speed", str(speed))
         with server(*scenario, "--token-model", self._token_model, *options, quiet=True) as child:
             yield child
+
+
+def has_rust_front_end() -> bool:
+    """Tell whether vLLM's front end in Rust is on this machine."""
+    with suppress(ScenarioError):
+        return find_binary().is_file()
+    return False
+
+
+def front_end_options() -> tuple[str, ...]:
+    """Return the options of a server with vLLM's front end in Rust on a free port."""
+    with free_port("127.0.0.1", 0, "front_end_port") as sock:
+        port = str(sock.getsockname()[1])
+    return ("--front-end", RUST_FRONT_END, "--front-end-port", port)
+
+
+def front_end_url(options: tuple[str, ...]) -> str:
+    """Return where the front end of such options is, once it is there. Raise RuntimeError if it does not come."""
+    url, end_s = f"http://127.0.0.1:{options[-1]}", time.monotonic() + FRONT_END_S
+    while time.monotonic() < end_s:
+        with suppress(httpx.HTTPError):
+            if httpx.get(f"{url}/health").status_code == HTTPStatus.OK:
+                return url
+        time.sleep(0.1)
+    raise RuntimeError(f"vllm-rs has not come up at {url} within {FRONT_END_S:g} s.")
 
 
 def load(url: str, streams: int, output_len: int, metrics_url: str | None = None, **fields: Any) -> Report:

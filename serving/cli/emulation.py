@@ -111,8 +111,9 @@ async def join_front_end(stack: contextlib.AsyncExitStack, bringup: PreparedScen
     scenario = bringup.scenario
     if not scenario.front_end:
         return
-    from serving.edge.front_end import described, joined
-    from serving.edge.rust_front_end import RustFrontEnd, find_binary, running
+    from serving.edge.front_ends.front_end import FrontEnd, described
+    from serving.edge.front_ends.rust_front_end import RustFrontEnd, find_binary, keep
+    from serving.process.background import in_background
 
     nodes, address = engine.engine_core.devices.nodes.values(), scenario.front_end
     if scenario.front_end == RUST_FRONT_END:
@@ -127,10 +128,11 @@ async def join_front_end(stack: contextlib.AsyncExitStack, bringup: PreparedScen
             scenario.front_end_port,
             handshake,
         )
-        await stack.enter_async_context(running(rust))
+        await stack.enter_async_context(in_background(keep(rust)))
         address = rust.address
     held = sum(node.device_limits.kv_capacity_tokens for node in nodes)
-    await stack.enter_async_context(joined(address, engine.engine_core, described(engine.vllm_config, held)))
+    joining = FrontEnd(address, engine.engine_core, described(engine.vllm_config, held))
+    await stack.enter_async_context(in_background(joining.run()))
 
 
 async def build_engine(

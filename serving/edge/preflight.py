@@ -9,8 +9,8 @@ from pathlib import Path
 from device_model.specs.spec import DeviceError
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
+from serving.edge.front_ends.rust_front_end import find_binary
 from serving.edge.observation import ObservationOptions
-from serving.edge.rust_front_end import find_binary
 from serving.recordings.answers import Answers
 from serving.recordings.recording import FILE, read
 from serving.scenario.scenario import AUTO_TEXT, RUST_FRONT_END, VLLM_TEXT, Scenario, ScenarioError

@@ -7,10 +7,8 @@ another.
 """
 
 import asyncio
-import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 
 from vllm.config import VllmConfig
@@ -28,7 +26,7 @@ from vllm.v1.serial_utils import MsgpackDecoder, UtilityResult
 from vllm.version import __version__ as VLLM_VERSION  # as vLLM calls it
 
 from serving.edge.engine_core import PacedCore
-from serving.edge.engine_sockets import ApiServer, shake_hands
+from serving.edge.front_ends.engine_sockets import ApiServer, shake_hands
 from serving.edge.request_bounds import MOST_ID_CHARS, check_prompt_logprobs, check_request
 from serving.process.logs import fields
 from serving.types import Dropped
@@ -206,15 +204,3 @@ def described(config: VllmConfig, kv_capacity_tokens: int) -> EngineCoreReadyRes
         max_loras=0,
         kv_cache_size_tokens=kv_capacity_tokens,
     )
-
-
-@contextlib.asynccontextmanager
-async def joined(address: str, core: PacedCore, ready: EngineCoreReadyResponse) -> AsyncIterator[None]:
-    """Serve the front end at an address for as long as the context lasts."""
-    task = asyncio.create_task(FrontEnd(address, core, ready).run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task

@@ -20,8 +20,8 @@ from vllm.v1.engine import EngineCoreOutputs, EngineCoreReadyResponse, EngineCor
 from vllm.v1.engine.utils import EngineHandshakeMetadata, EngineZmqAddresses
 from vllm.v1.serial_utils import MsgpackDecoder
 
-from serving.edge.engine_sockets import IDENTITY, ApiServer, shake_hands
-from serving.edge.front_end import answered, check_fits
+from serving.edge.front_ends.engine_sockets import IDENTITY, ApiServer, shake_hands
+from serving.edge.front_ends.front_end import answered, check_fits
 from serving.edge.preflight import check_front_end, free_port
 from serving.edge.request_bounds import OutOfBounds
 from serving.process.server_process import Child, server

@@ -6,7 +6,6 @@ import importlib.util
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -82,19 +81,8 @@ def find_binary() -> Path:
     )
 
 
-@contextlib.asynccontextmanager
-async def running(front_end: RustFrontEnd) -> AsyncIterator[None]:
-    """Run it for as long as the context lasts; one that ends by itself is started again."""
-    task = asyncio.create_task(_keep(front_end))
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-
-async def _keep(front_end: RustFrontEnd) -> None:
+async def keep(front_end: RustFrontEnd) -> None:
+    """Run it until cancelled, then end it; one that ends by itself is started again."""
     environment = {"RUST_LOG": "error"} | os.environ
     while True:
         process = await asyncio.create_subprocess_exec(*front_end.command, env=environment, start_new_session=True)

@@ -9,8 +9,8 @@ import openai
 import psutil
 import pytest
 
+from serving.edge.front_ends.rust_front_end import VARIABLE, RustFrontEnd, find_binary, vllm_version
 from serving.edge.preflight import check_rust_front_end, free_port
-from serving.edge.rust_front_end import VARIABLE, RustFrontEnd, find_binary, vllm_version
 from serving.process.server_process import Child, server
 from serving.scenario.scenario import RUST_FRONT_END, Scenario, ScenarioError
 from tests.conftest import MODEL
@@ -47,7 +47,7 @@ def test_what_cannot_be_run_is_refused(named: str, monkeypatch: pytest.MonkeyPat
 
 def test_one_that_is_nowhere_can_be_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr("serving.edge.rust_front_end.RUST_FRONT_END", "vllm-none")
+    monkeypatch.setattr("serving.edge.front_ends.rust_front_end.RUST_FRONT_END", "vllm-none")
     with pytest.raises(ScenarioError, match="fetch it with `make frontend`, or name it with"):
         find_binary()
 
