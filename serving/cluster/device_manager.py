@@ -9,6 +9,7 @@ from device_model.specs.spec import DeviceError
 from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
 from serving.cluster.observer import Traffic
+from serving.cluster.places import Places
 from serving.cluster.recovery import Recovery
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.sockets import Address
@@ -26,25 +27,25 @@ class Devices:
     """The nodes of an emulation, by index."""
 
     def __init__(
-        self, cluster: Cluster, nodes: list[Node], router: Router, traffic: Traffic, sources: TokenSources
+        self, cluster: Cluster, router: Router, traffic: Traffic, sources: TokenSources, places: Places
     ) -> None:
-        self.nodes = {node.index: node for node in nodes}
+        self.nodes, self._places = places.nodes, places
         self.cluster = cluster
         self._router = router
         self.observer, self.sources = traffic.observer, sources
-        self.recovery = Recovery(cluster, self.nodes, router, traffic, sources)
+        self.recovery = Recovery(cluster, router, traffic, sources, places)
         self._loops: dict[int, asyncio.Task[None]] = {}
 
     @property
     def addresses(self) -> dict[int, Address]:
         """The address of each device, for its tokens, by index."""
-        return self.recovery.addresses
+        return self._places.addresses
 
     async def start(self) -> None:
         """Connect the actors, and run the devices."""
         await asyncio.gather(*map(self.recovery.wire, self.nodes.values()))
-        await self.sources.connect(self.addresses)
-        self.recovery.follow(self.sources.addresses)
+        await self.sources.connect()
+        self.sources.follow()
         for node in self.nodes.values():
             self._serve(node)
 
@@ -190,7 +191,7 @@ class Devices:
 
     async def _join(self, node: Node) -> None:
         await self.recovery.wire(node)
-        self.sources.wire(self.addresses)
+        self.sources.wire()
         await self.recovery.warm_up(node)
         self._serve(node)
 
@@ -209,5 +210,5 @@ class Devices:
             loop.cancel()
         self.addresses.pop(node.index, None)
         self.cluster.end_node(node)
-        self.sources.wire(self.addresses)
+        self.sources.wire()
         self.observer.on_change(node)

@@ -10,6 +10,7 @@ from serving.cluster.cluster import Cluster
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node
 from serving.cluster.observer import EdgeObserver, Refuse, Traffic
+from serving.cluster.places import Places
 from serving.cluster.recovery import GONE
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.stream import Inbox
@@ -44,15 +45,16 @@ class Dispatcher:
         self._router = Router(make_policy(cluster.scenario.router))
         self._observer, self._deliver, self._fail = observer, deliver, fail
         traffic = Traffic(self.flights, observer, self._refuse)
-        self.sources = TokenSources(cluster.sources, traffic)
-        self.devices = Devices(cluster, nodes, self._router, traffic, self.sources)
+        places = Places({node.index: node for node in nodes})
+        self.sources = TokenSources(cluster.sources, traffic, places)
+        self.devices = Devices(cluster, self._router, traffic, self.sources, places)
         self._stopped = False
 
     async def start(self) -> None:
         """Connect the actors, run the devices and the token sources, and warm them up."""
         self._inbox.start(self._receive, partial(self._observer.on_dropped, "edge"))
         await self.devices.start()
-        self.sources.start(self.devices.recovery)
+        self.sources.start()
         await self.devices.warm_up()
 
     def stop(self) -> None:

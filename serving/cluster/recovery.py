@@ -12,8 +12,8 @@ from ray.exceptions import RayError
 from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
 from serving.cluster.observer import Traffic
+from serving.cluster.places import Places
 from serving.cluster.sources.token_sources import TokenSources
-from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.backoff import RETRY_S, cause_of_deaths, from_outside, given_up, summary
 from serving.flight import Flight
 from serving.policies.router import Router
@@ -35,17 +35,17 @@ WARM_UP_S = 20.0
 
 
 class Recovery:
-    """The connecting, running and mending of devices. `nodes` are the emulation's, by index.
+    """The connecting, running and mending of devices.
 
     A device that dies again with the same requests takes them up apart, until the request that is the cause is known.
     The traffic's `refuse` gets that request, and a sentence for its client.
     """
 
     def __init__(
-        self, cluster: Cluster, nodes: dict[int, Node], router: Router, traffic: Traffic, sources: TokenSources
+        self, cluster: Cluster, router: Router, traffic: Traffic, sources: TokenSources, places: Places
     ) -> None:
-        self.addresses: dict[int, Address] = {}
-        self._cluster, self._nodes, self._router, self._sources = cluster, nodes, router, sources
+        self._cluster, self._router, self._sources = cluster, router, sources
+        self._nodes, self._addresses = places.nodes, places.addresses
         self._flights, self._observer, self._refuse = traffic
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -56,7 +56,7 @@ class Recovery:
         device, scheduler = await asyncio.gather(node.device.address.remote(), node.scheduler.address.remote())
         await node.scheduler.reset.remote(device, limits, rules)
         await node.device.wire.remote(node.scheduler, self._cluster.model, node.tier, self._sources.addresses)
-        self.addresses[node.index] = device
+        self._addresses[node.index] = device
         node.calls.connect(device, scheduler)
         node.device.stall.remote(node.stalled_until_s)
 
@@ -84,20 +84,6 @@ class Recovery:
                 self._observer.on_restart(f"device {node.index}")
                 self._suspect(node, by_itself=not from_outside(error))
                 await self._mend(node)
-
-    async def held(self, within_s: float) -> dict[str, tuple[int, list[int]]]:
-        """Return the buffers of all devices that answer within `within_s`, by request: tokens taken, and tokens ready.
-
-        Seconds are real ones.
-        """
-        asked = [self._held(node, within_s) for node in self._nodes.values() if node.up]
-        return {id: buffer for held in await asyncio.gather(*asked) for id, buffer in held.items()}
-
-    def follow(self, sources: dict[int, Address]) -> None:
-        """Tell all devices the addresses of the token sources."""
-        for node in self._nodes.values():
-            if node.link.up:
-                node.device.follow.remote(sources)
 
     async def send(self, node: Node, flight: Flight) -> None:
         """Have a device serve a request, from the token that its client has on, unless it does already, or is down.
@@ -140,14 +126,6 @@ class Recovery:
         if node.inquiry.open:
             node.inquiry.gone(request_ids)
             self._admit(node)
-
-    async def _held(self, node: Node, within_s: float) -> dict[str, tuple[int, list[int]]]:
-        try:
-            async with asyncio.timeout(within_s):
-                held: dict[str, tuple[int, list[int]]] = await node.device.held.remote()
-        except (RayError, TimeoutError):
-            return {}
-        return held
 
     def _of(self, node: Node) -> list[Flight]:
         return [flight for flight in self._flights.values() if flight.device == node.index]
@@ -209,7 +187,7 @@ class Recovery:
         node.lose()
         await self.wire(node)
         # Sent before the requests: calls come to one actor in order.
-        self._sources.wire(self.addresses)
+        self._sources.wire()
         node.link.up = True
         await self._resume(node, self._of(node))
 

@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, Protocol
 
 import ray
 from ray.exceptions import RayError
 
 from serving.cluster.observer import Traffic
+from serving.cluster.places import Places
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.async_rpc import AsyncRpcClient
 from serving.cluster.streams.sockets import Address
@@ -29,14 +30,14 @@ ASK_S = 2.0
 COST_S = 1.0
 
 
-class Places(Protocol):
-    """The devices to which tokens go: `serving.cluster.recovery.Recovery`."""
+class Siblings(Protocol):
+    """All token sources of an emulation, which do what one cannot: `token_sources.TokenSources`."""
 
-    addresses: dict[int, Address]
+    def move(self, flights: list[Flight]) -> None:
+        """Have requests of a source that has died made by others, where that may be."""
 
-    async def held(self, within_s: float) -> dict[str, tuple[int, list[int]]]: ...
-
-    def follow(self, sources: dict[int, Address]) -> None: ...
+    def follow(self) -> None:
+        """Tell the devices the addresses of all sources."""
 
 
 class SourceManager:
@@ -47,7 +48,8 @@ class SourceManager:
     real seconds of a step, and more for each sequence in it; None before the source has told them.
     """
 
-    def __init__(self, index: int, actors: SourceActors, traffic: Traffic) -> None:
+    def __init__(self, index: int, actors: SourceActors, traffic: Traffic, places: Places, siblings: Siblings) -> None:
+        self._places, self._siblings = places, siblings
         self.index = index
         self._actors = actors
         self._flights, self._observer, self._refuse = traffic
@@ -60,13 +62,8 @@ class SourceManager:
         self._in_source: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, places: Places, on_death: Callable[[list[Flight]], None], on_address: Callable[[], None]) -> None:
-        """Run the source from now on; call `connect` first.
-
-        `on_death` gets the requests that may go on elsewhere when the source has died, and `on_address` is called once
-        it is at another address.
-        """
-        self._places, self._on_death, self._on_address = places, on_death, on_address
+    def start(self) -> None:
+        """Run the source from now on; call `connect` first."""
         watching = (self._run(), self._watch_progress(), self._watch_cost())
         self._tasks = [asyncio.create_task(each) for each in watching]
 
@@ -87,17 +84,17 @@ class SourceManager:
         """The number of requests in the source."""
         return len(self._in_source)
 
-    async def connect(self, addresses: dict[int, Address]) -> None:
+    async def connect(self) -> None:
         """Wait until the source is up, and tell it the devices' addresses. Raise RayError if it does not start."""
         self.address = await self.handle.address.remote()
         if self._calls is not None:
             self._calls.close()
         self._calls = AsyncRpcClient(self.address)
-        self.wire(addresses)
+        self.wire()
 
-    def wire(self, addresses: dict[int, Address]) -> None:
+    def wire(self) -> None:
         """Tell the source the devices' addresses from now on."""
-        self._tell("connect", self.index, addresses)
+        self._tell("connect", self.index, self._places.addresses)
 
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
         """Have tokens made for a device that no client waits for."""
@@ -165,7 +162,7 @@ class SourceManager:
         if culprit is not None and culprit in self._flights:
             self._refuse(self._flights[culprit], cause_of_deaths(ACTOR))
         if not (by_itself or self.inquiry.in_doubt):
-            self._on_death(self._own())
+            self._siblings.move(self._own())
 
     def _give_up(self) -> None:
         """Refuse all requests that wait for a source that does not come back."""
@@ -180,11 +177,11 @@ class SourceManager:
             ray.kill(self.handle)
         self._actors.replace(self.index)
         try:
-            await self.connect(self._places.addresses)
+            await self.connect()
         except RayError as error:
             log.error("The token source does not start (%s).", summary(error), extra=fields(actor=ACTOR))
             return False
-        self._on_address()
+        self._siblings.follow()
         self.link.up = True
         await self.add_missing()
         self._actors.stand_by()

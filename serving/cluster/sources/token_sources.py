@@ -5,7 +5,8 @@ from collections.abc import Collection, Coroutine
 from typing import Any
 
 from serving.cluster.observer import Traffic
-from serving.cluster.sources.manager import Places, SourceManager
+from serving.cluster.places import Places
+from serving.cluster.sources.manager import SourceManager
 from serving.cluster.sources.recorded import RecordedSource
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.sockets import Address
@@ -16,21 +17,20 @@ class TokenSources:
     """The sources among which requests are shared out: by data-parallel rank if a request names one, else to the least
     loaded source that is up. Recorded text has a source of its own."""
 
-    def __init__(self, actors: SourceActors, traffic: Traffic) -> None:
-        self.actors = actors
-        self.all = [SourceManager(index, actors, traffic) for index in range(len(actors.running))]
+    def __init__(self, actors: SourceActors, traffic: Traffic, places: Places) -> None:
+        self.actors, self._places = actors, places
+        self.all = [SourceManager(index, actors, traffic, places, self) for index in range(len(actors.running))]
         self._recorded = RecordedSource()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def connect(self, addresses: dict[int, Address]) -> None:
+    async def connect(self) -> None:
         """Wait until all sources are up, and tell them the devices' addresses. Raise RayError if one does not start."""
-        await asyncio.gather(*(source.connect(addresses) for source in self.all))
+        await asyncio.gather(*(source.connect() for source in self.all))
 
-    def start(self, places: Places) -> None:
+    def start(self) -> None:
         """Run the sources from now on; call `connect` first."""
-        self._places = places
         for source in self.all:
-            source.start(places, self._move, self._follow)
+            source.start()
         self.actors.stand_by()
 
     def stop(self) -> None:
@@ -56,10 +56,10 @@ class TokenSources:
         """Tell whether any source makes tokens."""
         return any(source.link.up for source in self.all)
 
-    def wire(self, addresses: dict[int, Address]) -> None:
+    def wire(self) -> None:
         """Tell the sources the devices' addresses from now on."""
         for source in self.all:
-            source.wire(addresses)
+            source.wire()
 
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
         """Have each source make tokens for a device that no client waits for; all sources make the same ones."""
@@ -85,7 +85,7 @@ class TokenSources:
             return self.all[flight.rank % len(self.all)]
         return min(self.all, key=lambda source: (not source.link.up, source.load))
 
-    def _move(self, flights: list[Flight]) -> None:
+    def move(self, flights: list[Flight]) -> None:
         """Move the requests of a source that was ended from outside to others, if any is up.
 
         A request moves once: if it is the unseen cause, it must not end one source after the other.
@@ -103,7 +103,8 @@ class TokenSources:
         for taker in takers:
             self._start(self.all[taker].add_missing())
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
+        """Tell the devices the addresses of all sources."""
         self._places.follow(self.addresses)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
