@@ -69,4 +69,4 @@ dashboards: $(STAMP)
 	$(VENV)/bin/python -m tools.dashboards deploy/grafana/dashboards
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
