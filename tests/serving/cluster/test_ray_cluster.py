@@ -12,7 +12,7 @@ from serving.process.run_folder import PREFIX, place
 from serving.process.server_process import Child, server
 from tests.serving.cluster.test_recovery import REQUESTS, TOKENS, ask_all
 
-GONE_S = 10.0
+GONE_S, BACK_S = 10.0, 60.0
 SMALL = {"object_store_memory": 100 * 2**20}
 
 
@@ -75,7 +75,11 @@ def test_devices_spread_over_nodes_and_requests_outlive_a_node(ray_cluster: Clus
 
     assert ask_all(client, kill=Node()) == reference  # type: ignore[arg-type]
     assert ask_all(client) == reference
-    assert [len(processes) for processes in devices_by_node(ray_cluster).values()] == [2]
+    # On a busy machine its requests go on at the other device before its actors are back.
+    end = time.monotonic() + BACK_S
+    while (left := [len(processes) for processes in devices_by_node(ray_cluster).values()]) != [2]:
+        assert time.monotonic() < end, left
+        time.sleep(0.5)
 
 
 @pytest.mark.slow
