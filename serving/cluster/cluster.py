@@ -7,6 +7,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from serving.cluster import actors, device_actor
+from serving.cluster.actor_process import this_node
 from serving.cluster.node import Node
 from serving.cluster.placement import confined, hosts
 from serving.cluster.sources import actor
@@ -110,13 +111,21 @@ def start_sources(scenario: Scenario, flags: list[str], realtime: bool, edge: Ad
     resources = ray.cluster_resources()
     gpus = int(resources.get("GPU", 0))
     count = source_count(scenario, int(resources.get("CPU", 1)), gpus)
-    niceness = -5 if realtime else SOURCE_NICENESS
-    on_a_node = -(-count // max(1, len(hosts())))
-    settings = SourceSettings(flags, scenario.token_model, scenario.token_ahead, niceness, on_a_node)
+    nodes = hosts()
+    settings = SourceSettings(
+        flags=flags,
+        token_model=scenario.token_model,
+        ahead=scenario.token_ahead,
+        niceness=-5 if realtime else SOURCE_NICENESS,
+        sources=count,
+        nodes=max(1, len(nodes)),
+    )
+    # The first is where requests come from, the others follow in turn.
+    first = nodes.index(this_node()) if this_node() in nodes else 0
 
     def start(index: int) -> Any:
         # A GPU, where there is one, belongs to the token model.
-        return TokenSource.options(num_gpus=min(gpus, 1), **placed(index)).remote(index, settings, edge)
+        return TokenSource.options(num_gpus=min(gpus, 1), **placed(first + index)).remote(index, settings, edge)
 
     return SourceActors(start, count, scenario.standby_sources)
 

@@ -19,14 +19,19 @@ class SourceSettings(NamedTuple):
     """The common settings of an emulation's token sources.
 
     `flags`: vLLM's. `token_model`: the folder or name of its model. `ahead`: tokens that a request may be ahead of its
-    device. `niceness`: added to the process's own. `on_a_node`: sources that share a node.
+    device. `niceness`: added to the process's own. `sources`: their number; they take `nodes` nodes in turn.
     """
 
     flags: list[str]
     token_model: str
     ahead: int
     niceness: int
-    on_a_node: int
+    sources: int
+    nodes: int
+
+    def threads(self, index: int) -> int:
+        """Keep this process, the source of an index, to its share of its node's cores; return the threads to use."""
+        return keep_to_share(index // self.nodes, -(-self.sources // self.nodes))
 
 
 @ray.remote(num_cpus=0, concurrency_groups={"loop": 1, "feed": 1})
@@ -38,8 +43,7 @@ class TokenSource:
         from serving.token_source.vllm_args import prepare_environment
 
         os.nice(settings.niceness)
-        cores = keep_to_share(index, settings.on_a_node)
-        prepare_environment(settings.token_model, cores)
+        prepare_environment(settings.token_model, settings.threads(index))
         from serving.token_source.rendezvous import meet_in_run_folder
         from serving.token_source.vllm_source import VllmSource
 
