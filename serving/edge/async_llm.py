@@ -6,10 +6,11 @@ releases them.
 """
 
 import asyncio
-from collections.abc import Iterable
+import copy
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from vllm.config import VllmConfig
+from vllm.config import ParallelConfig, VllmConfig
 from vllm.exceptions import VLLMClientError
 from vllm.renderers import BaseRenderer, renderer_from_config
 from vllm.sampling_params import SamplingParams
@@ -39,7 +40,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self.log_requests = False
         self.log_stats = False
         self.renderer = renderer
-        self.input_processor = InputProcessor(config, self.renderer)
+        self.input_processor = InputProcessor(ranked(config, core.devices.nodes), self.renderer)
         self.admission_stats = None
         self.output_processor = ApartOutputs(self.renderer.tokenizer, log_stats=False)
         self.engine_core, self.intake = core, core.intake
@@ -123,6 +124,29 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self._profile_lock = asyncio.Lock()
         self._profile_session_guard_enabled = True
         self._profile_session_active = False
+
+
+class DeviceRanks:
+    """A parallel configuration of vLLM's, with a data-parallel rank for each device, also for those that join."""
+
+    def __init__(self, config: ParallelConfig, devices: Collection[int]) -> None:
+        """`devices` are the indices of those that there are."""
+        self._config, self._devices = config, devices
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._config, name)
+
+    @property
+    def data_parallel_size(self) -> int:
+        """Ranks that a request may name."""
+        return 1 + max(self._devices, default=0)
+
+
+def ranked(config: VllmConfig, devices: Collection[int]) -> VllmConfig:
+    """Return vLLM's configuration as one that lets requests name devices by their ranks."""
+    found = copy.copy(config)
+    found.parallel_config = DeviceRanks(config.parallel_config, devices)
+    return found
 
 
 def renderer_of(config: VllmConfig) -> BaseRenderer:

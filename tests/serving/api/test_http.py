@@ -204,3 +204,23 @@ def test_probes_may_ask_by_head(emulator: Child, path: str) -> None:
     answer = httpx.head(emulator.http_url + path)
     assert answer.status_code == 200 and not answer.content
     assert answer.headers.get("content-type") == httpx.get(emulator.http_url + path).headers.get("content-type")
+
+
+def test_a_request_may_name_its_device_by_a_data_parallel_rank(emulator: Child) -> None:
+    def tokens_by_engine() -> dict[str, float]:
+        families = text_string_to_metric_families(httpx.get(f"{emulator.http_url}/metrics").text)
+        samples = [sample for family in families for sample in family.samples]
+        return {
+            sample.labels["engine"]: sample.value for sample in samples if sample.name == "vllm:generation_tokens_total"
+        }
+
+    def ask(rank: int) -> httpx.Response:
+        headers = {"X-data-parallel-rank": str(rank)}
+        return httpx.post(f"{emulator.http_url}/v1/completions", json=PLAIN | {"ignore_eos": True}, headers=headers)
+
+    for rank in (1, 0, 1):
+        before = tokens_by_engine()
+        assert ask(rank).status_code == 200
+        until(lambda rank=rank, before=before: tokens_by_engine()[str(rank)] >= before[str(rank)] + 8)
+    refused = ask(99)
+    assert refused.status_code == 400 and "out of range" in refused.json()["error"]["message"]
