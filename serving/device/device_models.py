@@ -9,18 +9,18 @@ from serving.policies.step_options import Mix, StepOption, StepOptions
 
 
 class DeviceModels:
-    """Answers what steps cost, to several threads.
+    """The device models of a fleet, for several threads: each prices the steps of its devices.
 
-    All that it keeps can be loaded again, so another one goes on where the last one was.
+    All that is kept can be loaded again, so another process goes on where the last one was.
     """
 
     def __init__(self, fleet: Iterable[DeviceSpec]) -> None:
-        """Raises DeviceError or UsageError if there can be no such device."""
+        """Load the models of a fleet. Raise DeviceError or UsageError if there can be no such device."""
         self._lock = threading.Lock()
         self._loaded = {spec: spec.load() for spec in set(fleet)}
 
     def device_limits(self, spec: DeviceSpec) -> DeviceLimits:
-        """Raises DeviceError or UsageError if there can be no such device."""
+        """Return what a device can hold. Raise DeviceError or UsageError if there can be no such device."""
         with self._lock:
             return spec.device_limits(self._load(spec))
 
@@ -32,17 +32,17 @@ class DeviceModels:
         ext_bytes_per_s: float | None,
         depths: Sequence[int],
     ) -> list[StepOption]:
-        """As of `StepOptions`, of a device."""
+        """Price the next steps of a device, as `StepOptions.price` does."""
         with self._lock:
             return self._load(spec).price(plan, steps, ext_bytes_per_s, depths)
 
     def move(self, spec: DeviceSpec, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
-        """As of `StepOptions`, of a device."""
+        """Return the cost of moving KV caches between a device's tiers, as `StepOptions.move` does."""
         with self._lock:
             return self._load(spec).move(to_hb, to_ext, ext_bytes_per_s)
 
     def swap(self, spec: DeviceSpec, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost:
-        """As of `StepOptions`, of a device."""
+        """Return the cost of placing a plan's experts in a device's HB, as `StepOptions.swap` does."""
         with self._lock:
             return self._load(spec).swap(plan, before, ext_bytes_per_s)
 

@@ -71,8 +71,8 @@ class TokenBuffer:
         return True
 
     def take(self, wanted: dict[str, int]) -> tuple[list[Chunk], int]:
-        """The next tokens of each request, as many as are `wanted`, or up to its last; and how many of them are not
-        here: underruns, owed from now on."""
+        """Return the next tokens of each request, as many as are `wanted`, or up to its last, and the underruns: the
+        number of tokens that have not come, and are owed from now on."""
         chunks: list[Chunk] = []
         underruns = 0
         with self._lock:
@@ -111,12 +111,12 @@ class TokenBuffer:
         return [buffer.ready[0] if buffer and buffer.ready else None for buffer in buffers]
 
     def owed(self) -> int:
-        """The most tokens that any request is owed."""
+        """Return the most tokens that any request is owed."""
         with self._lock:
             return max((buffer.owed for buffer in self._buffers.values()), default=0)
 
     def taken(self) -> dict[int, dict[str, int]]:
-        """Tokens taken so far, by source and request: what the source may run ahead of."""
+        """Return the tokens taken so far, by source and request: the source may run ahead of these."""
         by_source: dict[int, dict[str, int]] = {}
         with self._lock:
             for id, buffer in self._buffers.items():
@@ -124,7 +124,7 @@ class TokenBuffer:
         return by_source
 
     def held(self) -> dict[str, tuple[int, list[int]]]:
-        """By request, how many tokens were taken and which lie ready: what a new token source must go on from."""
+        """Return by request how many tokens were taken, and which lie ready: a new token source goes on from there."""
         with self._lock:
             return {
                 id: (buffer.taken, [token for chunk in buffer.ready for token in chunk.tokens])
@@ -133,5 +133,5 @@ class TokenBuffer:
 
 
 def without_routes(chunk: Chunk) -> Chunk:
-    """The chunk as clients get it."""
+    """Return a chunk as clients get it."""
     return chunk if chunk.routes is None else msgspec.structs.replace(chunk, routes=None)

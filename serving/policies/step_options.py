@@ -57,7 +57,7 @@ class StepOptions:
     """A device, and where the acceptance rates of its drafts come from."""
 
     def __init__(self, device: RooflineDevice, acceptance: str = PUBLISHED) -> None:
-        """UsageError for an unknown source of rates."""
+        """Raise UsageError for an unknown source of rates."""
         if acceptance not in ACCEPTANCES:
             raise UsageError(f"acceptance is {acceptance!r}; allowed is {' or '.join(ACCEPTANCES)}.")
         self.device = device
@@ -70,7 +70,7 @@ class StepOptions:
 
     @property
     def deepest(self) -> int:
-        """The largest depth that it can draft to."""
+        """The largest depth that the device can draft to."""
         return self.device.draft.deepest if self.device.draft else PLAIN
 
     def price(
@@ -112,7 +112,8 @@ class StepOptions:
         return self.device.transfer(self.device.swap(plan, before).bytes, 0.0, ext_bytes_per_s)
 
     def acceptance(self, plan: StepPlan) -> Acceptance:
-        """The rate of the sequences of `plan` that decode, at the calibrated depth. ValueError without a draft."""
+        """Return the acceptance rate of the sequences of `plan` that decode, at the calibrated depth. Raise ValueError
+        without a draft."""
         if self._measured is None:
             return acceptance_of(self.device, plan)
         return measured_of(self.device, plan, self._measured)
