@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pydantic
@@ -155,7 +155,7 @@ def written(answer: Any) -> Any:
     # Freed one by one: all of them at once would take as long as to make them.
     for choice in answer.choices:
         choice.logprobs = None
-    answer.__class__ = _made(type(answer))
+    answer.__class__ = _made(answer.__class__)
     answer.__dict__["pieces"] = pieces
     return answer
 
@@ -164,10 +164,9 @@ finish: ContextVar[Callable[[Any], Any]] = ContextVar("finish", default=written)
 """What is made of the current call's answer, if it is large, on the same thread."""
 
 
-def _made(kind: type, known: dict[type, type] = {}) -> type:  # noqa: B006  # one for each kind, for good
-    if kind not in known:
-        known[kind] = type(kind.__name__, (Made, kind), {})
-    return known[kind]
+@cache
+def _made(kind: type) -> type:
+    return type(kind.__name__, (Made, kind), {})
 
 
 async def _alone(final: RequestOutput | None) -> AsyncIterator[RequestOutput]:

@@ -51,11 +51,6 @@ class TokenSources:
         """The slowest source's real seconds of a step, and more for each sequence in it; None before any has told."""
         return max((source.cost for source in self.all if source.cost is not None), default=None)
 
-    @property
-    def up(self) -> bool:
-        """Tell whether any source makes tokens."""
-        return any(source.link.up for source in self.all)
-
     def wire(self) -> None:
         """Tell the sources the devices' addresses from now on."""
         for source in self.all:
