@@ -2,7 +2,8 @@
 
 from functools import cache
 
-from serving.admission.forecast import DeviceQueue, Forecast
+from serving.admission.device_queue import DeviceQueue
+from serving.admission.forecast import Forecast
 from serving.admission.step_times import Pace
 from serving.device.device_spec import DeviceSpec
 from serving.scheduler.config import Limits

@@ -69,13 +69,14 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
     app.router.routes = [route for route in app.router.routes if getattr(route, "path", "") not in UNSERVED]
     guard_validation(app)
     await init_app_state(engine, app.state, args, tasks)
-    for serving in (app.state.openai_serving_chat, app.state.openai_serving_completion):
+    state = app.state
+    stream_chat_plainly(state.openai_serving_chat, engine.output_processor)
+    stream_completions_plainly(state.openai_serving_completion, engine.output_processor)
+    make_apart(state.openai_serving_chat, state.openai_serving_chat_batch, state.openai_serving_completion)
+    for name in ("openai_serving_chat", "openai_serving_chat_batch", "openai_serving_completion"):
+        serving = getattr(state, name)
         tell_source(serving)
-    stream_chat_plainly(app.state.openai_serving_chat, engine.output_processor)
-    stream_completions_plainly(app.state.openai_serving_completion, engine.output_processor)
-    make_apart(app.state.openai_serving_chat, app.state.openai_serving_completion)
-    app.state.openai_serving_chat = Listening(app.state.openai_serving_chat)
-    app.state.openai_serving_completion = Listening(app.state.openai_serving_completion)
+        setattr(state, name, Listening(serving))
     return app
 
 

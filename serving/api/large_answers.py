@@ -8,7 +8,7 @@ import asyncio
 import contextvars
 import gc
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import cache, partial
@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse
 from vllm.entrypoints.openai.chat_completion import api_router as chat_router
 from vllm.entrypoints.openai.completion import api_router as completion_router
 from vllm.outputs import RequestOutput
+from vllm.utils.async_utils import merge_async_iterators
 
 # Log probabilities, or choices, from which an answer is large: fewer are made within a millisecond or two.
 LARGE = 256
@@ -83,6 +84,27 @@ class LargeChat:
         return await apart(lambda: asyncio.run(make(request, _alone(final), *rest, **named)), [final])
 
 
+class LargeBatch:
+    """vLLM's serving object for batches of conversations, whose large answers are made apart."""
+
+    async def chat_completion_full_generator_batch(
+        self, request: Any, generators: Sequence[AsyncGenerator[RequestOutput, None]], *rest: Any, **named: Any
+    ) -> Any:
+        """Make an answer as vLLM does."""
+        make = super().chat_completion_full_generator_batch  # type: ignore[misc]
+        finals: dict[int, RequestOutput] = {}
+        try:
+            async for index, result in merge_async_iterators(*generators):
+                finals[index] = result
+        except asyncio.CancelledError as error:
+            return await make(request, [_raising(error)], *rest, **named)
+        outputs = list(finals.values())
+        again = partial(_all_alone, finals, len(generators))
+        if not is_large(outputs):
+            return await make(request, again(), *rest, **named)
+        return await apart(lambda: asyncio.run(make(request, again(), *rest, **named)), outputs)
+
+
 class LargeCompletions:
     """vLLM's serving object for completions, whose large answers are made apart."""
 
@@ -129,10 +151,10 @@ def _make(make: Callable[[], Any], outputs: Sequence[RequestOutput]) -> Any:
         gc.enable()
 
 
-def make_apart(chat: Any, completions: Any) -> None:
+def make_apart(chat: Any, batch: Any, completions: Any) -> None:
     """Have large answers of vLLM's serving objects made apart."""
     sys.setswitchinterval(SWITCH_S)
-    for serving, kind in ((chat, LargeChat), (completions, LargeCompletions)):
+    for serving, kind in ((chat, LargeChat), (batch, LargeBatch), (completions, LargeCompletions)):
         own = type(serving)
         serving.__class__ = type(own.__name__, (kind, own), {})
     for router in (chat_router, completion_router):
@@ -169,11 +191,15 @@ def _made(kind: type) -> type:
     return type(kind.__name__, (Made, kind), {})
 
 
-async def _alone(final: RequestOutput | None) -> AsyncIterator[RequestOutput]:
+def _all_alone(finals: Mapping[int, RequestOutput], count: int) -> list[AsyncGenerator[RequestOutput, None]]:
+    return [_alone(finals.get(index)) for index in range(count)]
+
+
+async def _alone(final: RequestOutput | None) -> AsyncGenerator[RequestOutput, None]:
     if final is not None:
         yield final
 
 
-async def _raising(error: BaseException) -> AsyncIterator[RequestOutput]:
+async def _raising(error: BaseException) -> AsyncGenerator[RequestOutput, None]:
     raise error
     yield

@@ -21,6 +21,11 @@ class Listening:
         listen(request)
         return await self._serving.create_chat_completion(request, raw_request)
 
+    async def create_batch_chat_completion(self, request: Any, raw_request: Any = None) -> Any:
+        """POST /v1/chat/completions/batch"""
+        listen(request)
+        return await self._serving.create_batch_chat_completion(request, raw_request)
+
     async def create_completion(self, request: Any, raw_request: Any = None) -> Any:
         """POST /v1/completions"""
         listen(request)

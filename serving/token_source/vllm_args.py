@@ -3,10 +3,14 @@
 import json
 import logging
 import os
+import socket
 from argparse import Namespace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from serving.scenario.scenario import Scenario, ScenarioError
 
@@ -15,6 +19,8 @@ CPU_KERNELS = "foreserve_cpu"
 WORKER = "serving.token_source.sampling_worker.SamplingWorker"
 ROUTED_WORKER = "serving.token_source.routed_worker.RoutedWorker"
 """The worker classes on a CPU, the second one with routes."""
+# How long the hub may take to accept a connection.
+HUB_S = 5.0
 
 
 def prepare_environment(token_model: str, threads: int = 1) -> None:
@@ -24,7 +30,7 @@ def prepare_environment(token_model: str, threads: int = 1) -> None:
     """
     settings = {
         # A model in a folder needs nothing from the hub; one that is named may have to come from there.
-        "HF_HUB_OFFLINE": "1" if Path(token_model).is_dir() else "0",
+        "HF_HUB_OFFLINE": "0" if not Path(token_model).is_dir() and hub_found() else "1",
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_LOGGING_LEVEL": "ERROR",
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
@@ -72,8 +78,31 @@ def config_file(token_model: str) -> Path:
     if Path(token_model).is_dir():
         return Path(token_model) / "config.json"
     from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
 
-    return Path(hf_hub_download(token_model, "config.json"))
+    try:
+        return Path(hf_hub_download(token_model, "config.json", local_files_only=not hub_found()))
+    except LocalEntryNotFoundError as error:
+        raise FileNotFoundError(f"its cache does not have it, and {hub()} does not answer") from error
+
+
+def hub() -> str:
+    """Return the address of the hub."""
+    return os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+
+
+@cache
+def hub_found() -> bool:
+    """Tell whether the hub can be reached: where it can't, its own client goes on trying for half a minute."""
+    if getproxies():
+        return True
+    address = urlsplit(hub())
+    port = address.port or (443 if address.scheme == "https" else 80)
+    try:
+        socket.create_connection((address.hostname, port), HUB_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:

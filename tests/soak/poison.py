@@ -67,6 +67,15 @@ def poisons() -> dict[str, tuple[str, Any]]:
         "regex of repeats": (text, TEXT | {"structured_outputs": {"regex": "((.{1,100}x){1,100}y){1,100}"}}),
         "prompt_logprobs": (text, TEXT | {"prompt": "words and words " * 230, "prompt_logprobs": 20, "max_tokens": 1}),
         "logprobs of all": (text, TEXT | {"logprobs": 20, "max_tokens": 500}),
+        "log probabilities of 64 choices": (text, TEXT | {"n": 64, "logprobs": 20, "max_tokens": 100}),
+        "64 conversations with log probabilities": (
+            "/v1/chat/completions/batch",
+            CHAT | {"messages": [HELLO] * 64, "logprobs": True, "top_logprobs": 20, "max_tokens": 100},
+        ),
+        "128 items to score": (
+            "/generative_scoring",
+            {"model": MODEL, "query": "Which one?", "items": ["one of many"] * 128, "label_token_ids": [5, 6]},
+        ),
         "echo of much": (
             text,
             TEXT | {"prompt": "words and words " * 230, "echo": True, "logprobs": 5, "max_tokens": 1},
@@ -119,7 +128,7 @@ def measure(child: Child, tries: int, say: Callable[[str], None], only: str = ""
     admitted lengthens the steps of the device that it is on, as it should.
     """
     streams, probe, cost = SeededStreams(child), Probe(child), {}
-    say(f"{'':28} status  took s  probe ms  late")
+    say(f"{'':40} status  took s  probe ms  late")
     with streams, httpx.Client(timeout=120) as client:
         for name, (path, body) in {"nothing": ("/ping", {}), **poisons()}.items():
             if only not in name:
@@ -137,7 +146,7 @@ def measure(child: Child, tries: int, say: Callable[[str], None], only: str = ""
                 rows.append((Lateness.of(child).since(before).late, probed_s, took_s, answer.status_code))
             late, probe_s, took_s, status = min(rows)
             cost[name] = min(row[1] for row in rows)
-            say(f"{name:28} {status:6} {took_s:7.2f} {1000 * probe_s:9.0f} {late:5}")
+            say(f"{name:40} {status:6} {took_s:7.2f} {1000 * probe_s:9.0f} {late:5}")
     probe.stop()
     say(f"{Lateness.of(child)}; {streams.report()}")
     return cost

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.step import StepPlan
-from serving.admission.forecast import DeviceQueue, Forecast
+from serving.admission.device_queue import DeviceQueue
+from serving.admission.forecast import Forecast
 from serving.admission.step_times import Pace
 from serving.clock import VirtualClock
 from serving.types import Release, Request

@@ -94,3 +94,22 @@ def test_many_choices_come_whole(emulator: Child) -> None:
     assert [choice["index"] for choice in answer["choices"]] == list(range(6))
     alone = httpx.post(emulator.http_url + COMPLETION, json=asked | {"prompt": "b", "n": 1}, timeout=60).json()
     assert alone["choices"][0]["text"] == answer["choices"][2]["text"]
+
+
+def test_a_large_batch_has_the_answers_that_its_conversations_get_alone(emulator: Child) -> None:
+    conversations = [[{"role": "user", "content": word}] for word in ("Law", "Rain", "Sums")]
+    asked = {"model": MODEL, "max_tokens": 12, "logprobs": True, "top_logprobs": 20, "temperature": 0}
+    answer = httpx.post(f"{emulator.http_url}{CHAT}/batch", json=asked | {"messages": conversations}, timeout=60)
+    assert answer.status_code == 200, answer.text
+    batch = answer.json()
+    assert [choice["index"] for choice in batch["choices"]] == [0, 1, 2]
+    assert batch["usage"]["completion_tokens"] * 21 > LARGE
+    for conversation, choice in zip(conversations, batch["choices"], strict=True):
+        alone = httpx.post(emulator.http_url + CHAT, json=asked | {"messages": conversation}, timeout=60).json()
+        assert choice["message"]["content"] == alone["choices"][0]["message"]["content"]
+
+
+def test_a_batch_may_name_an_slo_class_as_a_request_does(emulator: Child) -> None:
+    asked = {"model": MODEL, "max_tokens": 1, "messages": [[{"role": "user", "content": "Hi"}]], "slo": "unheard of"}
+    refused = httpx.post(f"{emulator.http_url}{CHAT}/batch", json=asked, timeout=60)
+    assert refused.status_code == 400 and "unheard of" in refused.text
