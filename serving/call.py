@@ -27,7 +27,8 @@ class Call:
     reservations by vLLM's request id. `at_end` is called when the task that serves the call ends. `route` is the path,
     or the full gRPC method; `status` the answer's status as HTTP (a number) or gRPC (a name) says it, where we have
     seen it: of gRPC only failures. `refusal` is the reason of a refusal, if there was one. `wire` writes to the
-    connection past the application, where that is possible. `recorded` tells whether the text was recorded before
+    connection past the application, where that is possible. `judging` are judgements of its requests that come from
+    another process: nothing is answered before they are there. `recorded` tells whether the text was recorded before
     (None: undecided), `needs_model` that it can't be; so it is until the request's fields have been read.
     """
 
@@ -42,6 +43,7 @@ class Call:
     wire: "Wire | None" = None
     recorded: bool | None = None
     needs_model: bool = True
+    judging: list["asyncio.Future[None]"] = field(default_factory=list)
     counted: int = 0
     admitted: dict[str, Any] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)
@@ -49,6 +51,11 @@ class Call:
     def header(self, wanted: str) -> str:
         """Return the value of a header; "" if there is none."""
         return next((text(value) for name, value in self.headers if text(name) == wanted), "")
+
+    async def judged(self) -> None:
+        """Wait for the judgements of its requests. Raise the refusal of one that is refused."""
+        for judgement in self.judging:
+            await asyncio.shield(judgement)
 
     def end(self, _task: object) -> None:
         """End the call: it has been answered, or broken off."""
@@ -66,6 +73,11 @@ def stamp(clock: WallClock, headers: Headers = (), route: str = "") -> Call:
     if task := asyncio.current_task():
         task.add_done_callback(call.end)
     return call
+
+
+def use(call: Call | None) -> None:
+    """Make a call the current task's."""
+    _call.set(call)
 
 
 def current_call() -> Call | None:

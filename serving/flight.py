@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from serving.call import Call
-from serving.types import NEVER, Chunk, Request
+from serving.types import NEVER, Chunk, Release, Request
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Flight:
     classified_s: tuple[float, float] | None = None
     recorded: list[Chunk] | None = None
     finish: str = ""
-    sink: Callable[[list[Any]], None] | None = None
+    sink: Callable[[Release, list[Any]], None] | None = None
 
     @property
     def resumed(self) -> Request:

@@ -16,6 +16,7 @@ class Reason(StrEnum):
     TOO_MANY = "too_many"
     TOO_LARGE = "too_large"
     TOO_LONG = "too_long"
+    INVALID = "invalid"
 
 
 OVERLOAD = (Reason.QUEUE, Reason.REQUESTS, Reason.TOKENS, Reason.TTFT)
@@ -39,3 +40,8 @@ class InvalidOption(Exception):
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(f"`{field}` {sentence}")
         self.field = field
+
+    @property
+    def refusal(self) -> Refusal:
+        """The refusal of the request that it was found in."""
+        return Refusal(Reason.INVALID, str(self), field=self.field)

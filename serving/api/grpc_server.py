@@ -11,6 +11,7 @@ from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.api.grpc.admin_service import AdminServicer
 from serving.api.grpc.bounds import CallBounds, channel_options
+from serving.api.grpc.core_proxy import CoreServices
 from serving.api.grpc.guard import GrpcGuard
 from serving.api.grpc.health_service import PartsHealth
 from serving.api.grpc.malformed import MalformedRequests
@@ -29,8 +30,6 @@ MAX_MESSAGE_BYTES = 64 << 20
 OPTIONS = [
     # Streams of tokens are many small messages: rather fewer writes than the soonest.
     ("grpc.optimization_target", "throughput"),
-    # Otherwise two servers would share a port in silence, each with a part of the calls.
-    ("grpc.so_reuseport", 0),
     # Room for any answer: log probabilities of a whole context, and a tokenizer.
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     # As vLLM's own launcher: an unary call is silent while it decodes, and a client that pings then is no attacker.
@@ -40,21 +39,34 @@ OPTIONS = [
 ]
 
 
-async def start_grpc(engine: Any, state: Any, bringup: PreparedScenario) -> tuple[grpc.aio.Server, int]:
+async def start_grpc(
+    engine: Any, state: Any, bringup: PreparedScenario, private: str = "", core: str = ""
+) -> tuple[grpc.aio.Server, int]:
     """A started server, and its port: any free one if `grpc_port` is 0.
 
-    `engine` is a `PacedEngine`, `state` what vLLM's `init_app_state` has filled. Raises `OSError` if the port is taken.
+    `engine` is a `PacedEngine`, `state` what vLLM's `init_app_state` has filled. `private` is a Unix socket to listen
+    on instead, for other edges, and `core` the one of the engine core, if that is another process: then the port may
+    be shared with other edges. Raises `OSError` if the port is taken.
     """
     options = bringup.scenario
     interceptors = [GrpcGuard(bringup.access), Stamp(engine), CallBounds(options), MalformedRequests()]
-    server = grpc.aio.server(interceptors=interceptors, options=OPTIONS + channel_options(options))
+    # Otherwise two servers would share a port in silence, each with a part of the calls.
+    shared = [("grpc.so_reuseport", int(bool(core)))]
+    server = grpc.aio.server(interceptors=interceptors, options=OPTIONS + shared + channel_options(options))
     openai = OpenAIServicer(engine, state, engine.scheduler_config.max_num_queued_reqs)
     openai_pb2_grpc.add_OpenAIServicer_to_server(openai, server)  # type: ignore[no-untyped-call]
-    admin_pb2_grpc.add_AdminServicer_to_server(AdminServicer(state.admin), server)  # type: ignore[no-untyped-call]
+    if core:
+        server.add_generic_rpc_handlers((CoreServices(core),))
+    else:
+        admin = AdminServicer(state.admin)
+        admin_pb2_grpc.add_AdminServicer_to_server(admin, server)  # type: ignore[no-untyped-call]
+        health_pb2_grpc.add_HealthServicer_to_server(PartsHealth(state.readiness, SERVICES), server)
     vllm_engine_pb2_grpc.add_VllmEngineServicer_to_server(EngineServicer(engine, time.time()), server)
-    health_pb2_grpc.add_HealthServicer_to_server(PartsHealth(state.readiness, SERVICES), server)
     reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
-    bound = bind(server, options.host, options.grpc_port, bringup.tls)
+    if private:
+        bound = server.add_insecure_port(f"unix:{private}")
+    else:
+        bound = bind(server, options.host, options.grpc_port, bringup.tls)
     await server.start()
     return server, bound
 

@@ -3,6 +3,7 @@
 import asyncio
 from argparse import Namespace
 from functools import partial
+from http import HTTPStatus
 from math import ceil
 from typing import Any
 
@@ -11,18 +12,23 @@ from fastapi import FastAPI
 from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
 from vllm.entrypoints.launchers.launcher import NoSignalServer
+from vllm.entrypoints.serve.exception_handling.error_response import create_error_response
 
+from serving.api.core_proxy import CoreProxy
 from serving.api.guards.body_guard import BodyGuard
 from serving.api.guards.http_guard import HttpGuard
 from serving.api.guards.queue_guard import IntakeGuard, QueueGuard
 from serving.api.guards.validation_guard import guard_validation
+from serving.api.http_errors import send_error
 from serving.api.http_protocol import WIRE, BoundedProtocol
 from serving.api.large_answers import make_apart
 from serving.api.listening import Listening
 from serving.api.plain_streams import stream_chat_plainly, stream_completions_plainly
 from serving.api.text_fingerprint import tell_source
+from serving.call import Call
 from serving.edge.async_llm import PacedEngine
 from serving.edge.preflight import PreparedScenario
+from serving.edge.refusals import Invalid, Overflow
 
 # Longer than clients keep a connection that they may use again (httpx, and so the openai client, for 5 s): else one is
 # closed now and then in the moment in which a request is sent through it.
@@ -59,7 +65,26 @@ class Edge:
                 message["headers"] = [*message.get("headers", []), *more]
             await send(message)
 
-        await self._app(scope, receive, annotate)
+        await self._app(scope, receive, Judged(call, annotate).send)
+
+
+class Judged:
+    """Answers a call once its requests are judged, or with the refusal of one of them."""
+
+    def __init__(self, call: Call, send: Any) -> None:
+        self._call, self._send, self._refused = call, send, False
+
+    async def send(self, message: Any) -> None:
+        """Send a part of the answer, unless that has turned into a refusal."""
+        if message["type"] == "http.response.start" and message["status"] == HTTPStatus.OK:
+            try:
+                await self._call.judged()
+            except (Overflow, Invalid) as refusal:
+                self._refused = True
+                error = create_error_response(refusal).model_dump()["error"]
+                await send_error(self._send, int(error["code"]), error)
+        if not self._refused:
+            await self._send(message)
 
 
 async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
@@ -83,11 +108,16 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
 class HttpServer:
     """Uvicorn on a socket that is bound already, without signal handlers of its own."""
 
-    def __init__(self, app: FastAPI, engine: PacedEngine, bringup: PreparedScenario) -> None:
+    def __init__(
+        self, app: FastAPI, engine: PacedEngine, bringup: PreparedScenario, private: str = "", core: str = ""
+    ) -> None:
+        """`private`: a Unix socket to listen on instead, for other edges. `core`: the one of the engine core, if that
+        is another process."""
         bounds = bringup.scenario
         context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
         guarded = BodyGuard(IntakeGuard(app, engine), bounds, context, places)
-        outer = HttpGuard(Edge(QueueGuard(guarded, engine), engine), bringup.access)
+        edge: Any = Edge(QueueGuard(guarded, engine), engine)
+        outer = HttpGuard(CoreProxy(edge, core) if core else edge, bringup.access)
         config = uvicorn.Config(
             outer,
             http=partial(BoundedProtocol, bounds),  # type: ignore[arg-type]  # called as the class would be
@@ -98,15 +128,16 @@ class HttpServer:
             access_log=False,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACE_S,
-            ssl_context_factory=_tls_of(bringup),
+            ssl_context_factory=None if private else _tls_of(bringup),
+            uds=private or None,
         )
         self._server = app.state.server = NoSignalServer(config)
-        self._sock = bringup.sock
+        self._sockets = None if private else [bringup.sock]
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Listen; returns once a client can connect."""
-        self._task = asyncio.create_task(self._server.serve(sockets=[self._sock]))
+        self._task = asyncio.create_task(self._server.serve(sockets=self._sockets))
         # Uvicorn has no event for this, only the flag.
         while not self._server.started and not self._task.done():
             await asyncio.sleep(LOOK_S)

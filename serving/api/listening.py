@@ -1,5 +1,6 @@
 """Wraps vLLM's serving objects to read request options in fields that vLLM drops."""
 
+from collections.abc import Awaitable
 from typing import Any
 
 from serving.admission.request_options import FIELDS
@@ -18,18 +19,24 @@ class Listening:
 
     async def create_chat_completion(self, request: Any, raw_request: Any = None) -> Any:
         """POST /v1/chat/completions"""
-        listen(request)
-        return await self._serving.create_chat_completion(request, raw_request)
+        return await heard(request, self._serving.create_chat_completion(request, raw_request))
 
     async def create_batch_chat_completion(self, request: Any, raw_request: Any = None) -> Any:
         """POST /v1/chat/completions/batch"""
-        listen(request)
-        return await self._serving.create_batch_chat_completion(request, raw_request)
+        return await heard(request, self._serving.create_batch_chat_completion(request, raw_request))
 
     async def create_completion(self, request: Any, raw_request: Any = None) -> Any:
         """POST /v1/completions"""
-        listen(request)
-        return await self._serving.create_completion(request, raw_request)
+        return await heard(request, self._serving.create_completion(request, raw_request))
+
+
+async def heard(request: Any, answer: Awaitable[Any]) -> Any:
+    """Return a request's answer once its options are read, and nobody will refuse it any more."""
+    listen(request)
+    answered = await answer
+    if call := current_call():
+        await call.judged()
+    return answered
 
 
 def listen(request: Any) -> None:

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from serving.cli.announcements import ready_file, tell
 from serving.cli.discovery import announced
+from serving.cli.front_ends import join_front_end, ready_response, start_edges
 from serving.clock import WallClock
 from serving.cluster import cluster
 from serving.cluster.ray_session import is_joined, ray_session
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost, on_loss, ray_processes, watch_ray
-from serving.edge.preflight import PreparedScenario, free_port
+from serving.edge.preflight import PreparedScenario
 from serving.process.ending import until_told
 from serving.process.process_priority import become_urgent, may_be_realtime, settle
 from serving.scenario.faults import parse_fault
 from serving.scenario.fleet import described
-from serving.scenario.scenario import RUST_FRONT_END, Scenario
+from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
 from serving.security.access import concerns
 from serving.token_source.engine_args import engine_args
@@ -34,6 +35,7 @@ from serving.types import Release
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from serving.cli.edges import EdgeProcesses
     from serving.cluster.readiness import Readiness
     from serving.edge.async_llm import PacedEngine
     from serving.edge.engine_core import PacedCore
@@ -72,11 +74,13 @@ async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]
         realtime = may_be_realtime()
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=is_joined())
         sources = cluster.start_sources(scenario, flags, realtime, inbox.address)
-        engine, core, metrics = await build_engine(bringup, flags, sources, inbox)
+        origin = (time.time(), scenario.speed)
+        edges = await start_edges(stack, bringup, folder, origin)
+        engine, core, metrics = await build_engine(bringup, flags, sources, inbox, origin)
         stack.callback(engine.shutdown)
         metrics.set_info(**info(scenario, realtime))
         app = await make_ready(bringup, engine, core, metrics, flags)
-        grpc_port, http_port = await open_edge(stack, bringup, engine, app)
+        grpc_port, http_port = await open_edge(stack, bringup, engine, app, edges)
         await join_front_end(stack, bringup, engine)
         for fault in scenario.faults:
             await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
@@ -106,37 +110,12 @@ def watch(stack: contextlib.AsyncExitStack, core: "PacedCore", readiness: "Readi
     return lost
 
 
-async def join_front_end(stack: contextlib.AsyncExitStack, bringup: PreparedScenario, engine: "PacedEngine") -> None:
-    """Serve the vLLM front end that a scenario names, if it names one; start it first if it is vLLM's in Rust."""
-    scenario = bringup.scenario
-    if not scenario.front_end:
-        return
-    from serving.edge.front_ends.front_end import FrontEnd, described
-    from serving.edge.front_ends.rust_front_end import RustFrontEnd, find_binary, keep
-    from serving.process.background import in_background
-
-    nodes, address = engine.engine_core.devices.nodes.values(), scenario.front_end
-    if scenario.front_end == RUST_FRONT_END:
-        with free_port("127.0.0.1", 0, "front_end") as sock:
-            handshake = int(sock.getsockname()[1])
-        rust = RustFrontEnd(
-            find_binary(),
-            scenario.token_model,
-            scenario.model,
-            bringup.max_model_len,
-            scenario.host,
-            scenario.front_end_port,
-            handshake,
-        )
-        await stack.enter_async_context(in_background(keep(rust)))
-        address = rust.address
-    held = sum(node.device_limits.kv_capacity_tokens for node in nodes)
-    joining = FrontEnd(address, engine.engine_core, described(engine.vllm_config, held))
-    await stack.enter_async_context(in_background(joining.run()))
-
-
 async def build_engine(
-    bringup: PreparedScenario, flags: list[str], sources: SourceActors, inbox: Inbox[list[Release]]
+    bringup: PreparedScenario,
+    flags: list[str],
+    sources: SourceActors,
+    inbox: Inbox[list[Release]],
+    origin: tuple[float, float],
 ) -> "tuple[PacedEngine, PacedCore, Metrics]":
     """Build the engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
     from serving.cluster.dispatcher import Emulation
@@ -144,7 +123,6 @@ async def build_engine(
 
     scenario = bringup.scenario
     model = cluster.start_model(scenario, [spec for spec, _ in bringup.fleet], inbox.address)
-    origin = (time.time(), scenario.speed)
     actors = cluster.Cluster(scenario, bringup.max_model_len, origin, inbox.address, model, sources)
     nodes = [actors.start_node(index, *member) for index, member in enumerate(bringup.fleet)]
     config = engine_args(flags).create_engine_config()
@@ -186,7 +164,8 @@ async def make_ready(
     app.include_router(admin_routes(app.state.admin))
     await core.start()
     await warm_up(app.state, bringup.scenario.model)
-    core.listen()
+    if bringup.scenario.edges == 1:
+        core.listen()
     # Before vLLM's own, which would be found first.
     app.router.routes[:0] = metrics_routes(REGISTRY, metrics.dcgm).routes
     app.include_router(status_routes(lambda: status_of(metrics)))
@@ -223,18 +202,26 @@ def joined(names: Iterable[str]) -> str:
 
 
 async def open_edge(
-    stack: contextlib.AsyncExitStack, bringup: PreparedScenario, engine: "PacedEngine", app: "FastAPI"
+    stack: contextlib.AsyncExitStack,
+    bringup: PreparedScenario,
+    engine: "PacedEngine",
+    app: "FastAPI",
+    edges: "EdgeProcesses | None",
 ) -> tuple[int, int]:
-    """Start the gRPC and HTTP servers, until `stack` closes; return their ports."""
+    """Start the gRPC and HTTP servers, here or in edges of their own, until `stack` closes; return their ports."""
     from serving.api.grpc_server import start_grpc
     from serving.api.http_openai import HttpServer
 
-    grpc_server, grpc_port = await start_grpc(engine, app.state, bringup)
+    grpc_private, http_private = (edges.grpc_core, edges.http_core) if edges else ("", "")
+    grpc_server, grpc_port = await start_grpc(engine, app.state, bringup, private=grpc_private)
     stack.push_async_callback(grpc_server.stop, 0.5)
-    http = HttpServer(app, engine, bringup)
+    http = HttpServer(app, engine, bringup, private=http_private)
     stack.push_async_callback(http.stop)
     stack.push_async_callback(engine.abort_all)
     await http.start()
+    if edges:
+        await edges.join(engine.engine_core, ready_response(engine))
+        grpc_port = edges.grpc_port
     return grpc_port, bringup.sock.getsockname()[1]
 
 

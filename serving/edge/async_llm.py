@@ -95,8 +95,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
             most = limit if sampling_params.max_tokens is None else sampling_params.max_tokens
             asked = AdmissionRequest(len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
             in_flight = self.get_num_unfinished_requests()
-            self.engine_core.admit(request_id, asked, sampling_params.extra_args, rest.get("priority", 0), in_flight)
-            self.engine_core.choose_text(sampling_params)
+            self.engine_core.admit(request_id, asked, sampling_params, rest.get("priority", 0), in_flight)
         outputs = super().generate(prompt, sampling_params, request_id, **rest)
         structured = getattr(sampling_params, "structured_outputs", None) is not None
         return structured_outputs.followed(outputs) if structured else outputs

@@ -3,7 +3,7 @@
 import copy
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,8 @@ from serving.edge.intake import Intake
 from serving.edge.judge import Follower
 from serving.edge.output_queue import OutputQueue
 from serving.edge.outputs import outputs_of
-from serving.edge.refusals import SOONEST_S, Invalid, Overflow, exception_of
+from serving.edge.refusals import SOONEST_S, Overflow, exception_of
+from serving.edge.request_bounds import check_text_alone
 from serving.edge.text_choice import TextChoice, rate_of
 from serving.flight import Flight
 from serving.recordings.answers import Answers
@@ -36,7 +37,7 @@ from serving.types import Chunk, Release, Request
 if TYPE_CHECKING:
     from serving.edge.prompt_topics import PromptTopics
 
-Sink = Callable[[list[EngineCoreOutput]], None]
+Sink = Callable[[Release, list[EngineCoreOutput]], None]
 
 
 class PacedCore(EngineCoreClient):  # type: ignore[misc]
@@ -65,7 +66,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self.injector = Injector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
         self.intake, self._topics = Intake(), topics
-        self._outputs = OutputQueue(self._note_delay)
+        self._outputs = OutputQueue(self.note_delay)
         self._kv_tokens: Counter[int] = Counter()
 
     async def start(self) -> None:
@@ -88,14 +89,9 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     async def add_request_async(self, request: EngineCoreRequest, sink: Sink | None = None) -> None:
         """Have a request served. `sink` gets its outputs; without one they go to this process's own front end."""
+        check_text_alone(request)
         params = request.sampling_params
-        if params is None:
-            raise VLLMClientError("foreserve emulates text generation only: no pooling requests.")
-        recorded = self.choose_text(params)
-        if request.resumable or request.prompt_token_ids is None:
-            raise VLLMClientError("foreserve takes whole prompts of text or tokens: no embeddings, no streamed input.")
-        if not request.prompt_token_ids or not params.max_tokens:
-            raise VLLMClientError("A request has a prompt of at least one token, and may generate at least one.")
+        recorded = self._text.choose(params, self._dispatcher.sources.cost)
         if params.seed is None and params.temperature > 0:
             # With a seed a request can be made again after a crash, token by token. Children of `n` share params.
             request.sampling_params = params = copy.copy(params)
@@ -130,39 +126,52 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             raise
         return topic, (asked_s, self.clock.now())
 
-    def choose_text(self, params: SamplingParams) -> bool:
-        """Tell whether the current call gets recorded text, which is decided once."""
-        return self._text.choose(params, self._dispatcher.sources.cost)
-
     def ended(self, call: Call) -> None:
         """A call was answered, or broken off."""
         self._observer.on_answer(call)
 
-    def admit(
-        self, id: str, asked: AdmissionRequest, extra_args: dict[str, Any] | None, priority: int, in_flight: int
-    ) -> AdmissionRequest | None:
-        """Judge a request of the current call; None if there is no call. Raises `Overflow` or `Invalid`.
+    def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int, in_flight: int) -> None:
+        """Admit a request of the current call, if there is one, and choose where its text comes from. Raise `Overflow`
+        or `Invalid`.
 
         `priority` is what vLLM has read of it, from the body or from a header of its own; 0 says nothing. `in_flight`
         are the sequences that have places in the queue.
         """
-        call = current_call()
-        if call is None:
-            return None
+        if call := current_call():
+            if refusal := self.judge(call, id, asked, params.extra_args or {}, priority, in_flight):
+                raise exception_of(refusal, self.clock.speed)
+            self._text.choose(params, self._dispatcher.sources.cost)
+
+    def judge(
+        self,
+        call: Call,
+        id: str,
+        asked: AdmissionRequest,
+        extra_args: Mapping[str, Any],
+        priority: int,
+        in_flight: int,
+    ) -> Refusal | None:
+        """Admit a call's request, and return None, or take note of its refusal, and return that."""
         if priority:
             call.body = {"priority": priority, **call.body}
         try:
-            admitted = self._admission.admit(call, id, asked, extra_args or {}, in_flight, self.clock.now())
+            admitted = self._admission.admit(call, id, asked, extra_args, in_flight, self.clock.now())
         except InvalidOption as error:
-            raise Invalid.of(error) from None
+            return error.refusal
         if isinstance(admitted, Refusal):
-            raise self._refused(admitted)
-        return admitted
+            self._note(admitted)
+            return admitted
+        return None
+
+    def choose_text_for(self, call: Call, needs_model: bool, by_chance: bool) -> bool:
+        """Tell whether a call of another process's edge gets recorded text, which is decided once."""
+        return self._text.choose_for(call, needs_model, by_chance, self._dispatcher.sources.cost)
 
     def check_places(self, n: int, in_flight: int) -> None:
         """Raises `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""
         if refusal := self._admission.judge_places(n, in_flight, self.clock.now()):
-            raise self._refused(refusal)
+            self._note(refusal)
+            raise exception_of(refusal, self.clock.speed)
 
     @property
     def set_aside(self) -> int:
@@ -174,14 +183,13 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         wait_s = self._admission.rules.departures.promise_s(self.clock.now())
         return max(SOONEST_S, wait_s / self.clock.speed)
 
-    def _refused(self, refusal: Refusal) -> Overflow | Invalid:
+    def _note(self, refusal: Refusal) -> None:
         """Take note of a refusal of the current call."""
         error = exception_of(refusal, self.clock.speed)
         if isinstance(error, Overflow):
             self._observer.on_rejection(refusal.reason, refusal.slo)
             if call := current_call():
                 call.retry_after_s, call.refusal = error.retry_after_s, error
-        return error
 
     def _flight(self, request: EngineCoreRequest, admitted: AdmissionRequest, topic: str) -> Flight:
         params, prompt = request.sampling_params, request.prompt_token_ids
@@ -204,18 +212,22 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def _admitted(self, request: EngineCoreRequest) -> AdmissionRequest:
         """What was said of a request when it was admitted, or is said now of one that had no tokens then."""
         call, params = current_call(), request.sampling_params
-        admitted = None if call is None else call.admitted.get(request.external_req_id)
+        if call is None:
+            return AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
+        admitted: AdmissionRequest | None = call.admitted.get(request.external_req_id)
         if admitted is None:
             asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
-            in_flight = len(self._dispatcher.flights)
-            admitted = self.admit(request.request_id, asked, params.extra_args, request.priority, in_flight)
-            if admitted is None:
-                return asked
+            self.admit(request.request_id, asked, params, request.priority, len(self._dispatcher.flights))
+            admitted = call.admitted[request.request_id]
         self._admission.begin(admitted)
         return admitted
 
     async def abort_requests_async(self, request_ids: list[str]) -> None:
         """vLLM's output handler calls this for one reason: it has seen a stop string."""
+        self.stop(request_ids)
+
+    def stop(self, request_ids: list[str]) -> None:
+        """End requests whose text has come to a stop string."""
         self._end(request_ids, FinishReason.STOP)
 
     def fail_all(self) -> None:
@@ -257,8 +269,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     def _hand_over(self, sink: Sink | None, release: Release, outputs: list[EngineCoreOutput]) -> None:
         if sink is not None:
-            sink(outputs)
-            self._note_delay(release.device, release.at_s)
+            sink(release, outputs)
         else:
             self._outputs.put(EngineCoreOutputs(release.device, outputs), release.at_s)
 
@@ -269,8 +280,14 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         busy = {flight.device for flight in self.flights}
         return min(1.0, sum(self._kv_tokens[device] for device in busy) / held) if held else 0.0
 
-    def _note_delay(self, device: int, at_s: float) -> None:
+    def note_delay(self, device: int, at_s: float) -> None:
+        """Take note that what a device had at an instant has gone out just now."""
         self._observer.on_delivery(device, self.clock.late(at_s))
+
+    def note_delays(self, delays: Sequence[tuple[int, float]]) -> None:
+        """Take note of devices' deliveries elsewhere, each so many real seconds late."""
+        for device, late_s in delays:
+            self._observer.on_delivery(device, late_s)
 
     def _end(self, request_ids: list[str], reason: FinishReason) -> None:
         for flight in self._dispatcher.abort(request_ids):

@@ -54,6 +54,8 @@ class ObservationOptions:
     otlp: Otlp | None = None
     log_requests: bool = False
     flight_log: FlightLog | None = None
+    log_format: str = FORMATS[0]
+    log_level: str = "info"
 
     def observers(self, nodes: Iterable[Node], clock: WallClock, model: str) -> list[EdgeObserver]:
         """Return the observers of devices and of requests for the model named `model`."""
@@ -79,4 +81,5 @@ def observe(args: argparse.Namespace, stack: contextlib.ExitStack) -> Observatio
     otlp = Otlp(args.otlp_traces_endpoint) if args.otlp_traces_endpoint else None
     step_log = stack.enter_context(StepLog(args.step_log)) if args.step_log else None
     flight_log = stack.enter_context(FlightLog(args.flight_log)) if args.flight_log else None
-    return ObservationOptions(step_log, stack.enter_context(otlp) if otlp else None, args.log_requests, flight_log)
+    traces = stack.enter_context(otlp) if otlp else None
+    return ObservationOptions(step_log, traces, args.log_requests, flight_log, args.log_format, args.log_level)

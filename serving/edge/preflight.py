@@ -34,6 +34,7 @@ class PreparedScenario:
     sock: socket.socket
     observing: ObservationOptions = field(default_factory=ObservationOptions)
     answers: Answers | None = None
+    grpc_sock: socket.socket | None = None
 
 
 def prepare(scenario: Scenario) -> PreparedScenario:
@@ -50,10 +51,10 @@ def prepare(scenario: Scenario) -> PreparedScenario:
     check_front_end(scenario.front_end)
     if scenario.front_end == RUST_FRONT_END:
         check_rust_front_end(scenario, bool(access.api), tls is not None)
-    free_port(scenario.host, scenario.grpc_port, "grpc_port").close()
-    sock = free_port(scenario.host, scenario.http_port, "http_port")
+    grpc_sock, sock = ports_of(scenario)
     forget()
-    return PreparedScenario(without_keys(scenario), fleet, context, access, tls, sock, answers=answers)
+    scenario = without_keys(scenario)
+    return PreparedScenario(scenario, fleet, context, access, tls, sock, answers=answers, grpc_sock=grpc_sock)
 
 
 def check_front_end(address: str) -> None:
@@ -92,6 +93,33 @@ def answers_of(scenario: Scenario) -> Answers | None:
 def without_keys(scenario: Scenario) -> Scenario:
     """Return the scenario without its keys and the files they are in."""
     return replace(scenario, api_keys=(), api_key_file="", admin_keys=(), admin_key_file="")
+
+
+def ports_of(scenario: Scenario) -> tuple[socket.socket | None, socket.socket]:
+    """Return what holds a scenario's ports of gRPC and HTTP: sockets that edges in processes of their own share, or
+    one that this process listens on (None: gRPC opens its own). Raise `ScenarioError`."""
+    grpc_sock = free_port(scenario.host, scenario.grpc_port, "grpc_port")
+    sock = free_port(scenario.host, scenario.http_port, "http_port")
+    if scenario.edges > 1:
+        return shared(grpc_sock), shared(sock)
+    grpc_sock.close()
+    return None, sock
+
+
+def shared(sock: socket.socket) -> socket.socket:
+    """Return a socket in the place of another one, at whose address other processes may listen."""
+    host, port = sock.getsockname()[:2]
+    sock.close()
+    return sharing(host, port)
+
+
+def sharing(host: str, port: int) -> socket.socket:
+    """Return a socket bound to a port that is shared with other sockets of this user's."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    sock.bind((host, port))
+    return sock
 
 
 def free_port(host: str, port: int, key: str) -> socket.socket:

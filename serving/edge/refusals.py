@@ -5,7 +5,7 @@ from math import ceil
 
 from vllm.exceptions import GracefulHTTPError, QueueOverflowError, VLLMValidationError
 
-from serving.admission.refusals import InvalidOption, Reason, Refusal
+from serving.admission.refusals import Reason, Refusal
 from serving.types import NEVER
 
 # Clients are not to come back sooner than this, in real seconds, as an answer costs us more than it does them; but
@@ -42,10 +42,9 @@ class Invalid(VLLMValidationError):  # type: ignore[misc]
         return str(self.args[0])
 
     @classmethod
-    def of(cls, refusal: Refusal | InvalidOption) -> "Invalid":
+    def of(cls, refusal: Refusal) -> "Invalid":
         """Return the exception of a request that can never be admitted."""
-        sentence = refusal.sentence if isinstance(refusal, Refusal) else str(refusal)
-        return cls(sentence, parameter=refusal.field)
+        return cls(refusal.sentence, parameter=refusal.field)
 
 
 def exception_of(refusal: Refusal, speed: float) -> Overflow | Invalid:

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from vllm.exceptions import VLLMClientError
 from vllm.sampling_params import SamplingParams
+from vllm.v1.engine import EngineCoreRequest
 
 from serving.admission.request_options import FIELDS
 from serving.edge.refusals import Invalid
@@ -91,6 +93,17 @@ def check_body(body: Any, places: int) -> None:
 def is_batch(field: str, entries: Any) -> bool:
     """Tell whether a body's field holds conversations, each a list of messages."""
     return field == "messages" and isinstance(entries, list) and bool(entries) and isinstance(entries[0], list)
+
+
+def check_text_alone(request: EngineCoreRequest) -> None:
+    """Raise `VLLMClientError` for a request of vLLM's engine that is for something else than text, or has none."""
+    params = request.sampling_params
+    if params is None:
+        raise VLLMClientError("foreserve emulates text generation only: no pooling requests.")
+    if request.resumable or request.prompt_token_ids is None:
+        raise VLLMClientError("foreserve takes whole prompts of text or tokens: no embeddings, no streamed input.")
+    if not request.prompt_token_ids or not params.max_tokens:
+        raise VLLMClientError("A request has a prompt of at least one token, and may generate at least one.")
 
 
 def check_request(request_id: str, params: SamplingParams, cache_salt: str | None = None) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from vllm import SamplingParams
 
-from serving.call import current_call
+from serving.call import Call, current_call
 from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
 from serving.recordings.answers import AnswerLimits, Answers
@@ -41,14 +41,19 @@ class TextChoice(EdgeObserver):
     def choose(self, params: SamplingParams, cost: tuple[float, float] | None) -> bool:
         """Decide, and record in the call, whether its text is recorded; return that. `cost`: the fit of the source's
         step times, if it has reported one."""
-        call = current_call()
-        if call is None:
-            # Of a front end in another process: whether it needs the model (tools, echo) is known there alone.
-            return self._text == RECORDED_TEXT and self._answers is not None and not needs_model(params)
+        needs = needs_model(params)
+        if (call := current_call()) is None:
+            # Of a front end that is not ours: whether it needs the model (tools, echo) is known there alone.
+            return self._text == RECORDED_TEXT and self._answers is not None and not needs
+        return self.choose_for(call, needs, params.temperature > 0, cost)
+
+    def choose_for(self, call: Call, needs: bool, by_chance: bool, cost: tuple[float, float] | None) -> bool:
+        """Decide as `choose` does, for a call whose requests need the model, or not, and are sampled `by_chance`, or
+        greedily."""
         if call.recorded is None:
-            may_be = self._answers is not None and not call.needs_model and not needs_model(params)
+            may_be = self._answers is not None and not call.needs_model and not needs
             # What is chosen without chance is the same each time: text of two sources would not be.
-            behind = self._text == AUTO_TEXT and params.temperature > 0 and self._is_behind(cost)
+            behind = self._text == AUTO_TEXT and by_chance and self._is_behind(cost)
             call.recorded = may_be and (behind or self._text == RECORDED_TEXT)
             call.answer[HEADER] = RECORDED_TEXT if call.recorded else VLLM_TEXT
         return call.recorded

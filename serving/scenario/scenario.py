@@ -112,6 +112,13 @@ class Scenario(ListenOptions):
     standby_sources: int = key(
         0, "token sources that stand by to take over when one dies; each needs another vLLM's memory", least=0
     )
+    edges: int = key(
+        1,
+        "processes that answer HTTP and gRPC, each connection by one of them; beyond 1 they are processes of their "
+        "own, and this one keeps to admission, devices and metrics",
+        least=1,
+        most=64,
+    )
     front_end: str = key(
         "",
         "vLLM's front end beside foreserve's own edge: vllm-rs, its own in Rust, or the address at which one of yours "

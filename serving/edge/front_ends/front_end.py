@@ -7,6 +7,7 @@ another.
 """
 
 import asyncio
+import contextvars
 import logging
 import time
 from typing import Any
@@ -29,7 +30,7 @@ from serving.edge.engine_core import PacedCore
 from serving.edge.front_ends.engine_sockets import ApiServer, shake_hands
 from serving.edge.request_bounds import MOST_ID_CHARS, check_prompt_logprobs, check_request
 from serving.process.logs import fields
-from serving.types import Dropped
+from serving.types import Dropped, Release
 
 log = logging.getLogger("foreserve")
 
@@ -67,24 +68,30 @@ class FrontEnd:
 
     async def run(self) -> None:
         """Serve one front end after the other, until cancelled."""
-        more = fields(front_end=self._address)
         while True:
             try:
-                self._servers = await shake_hands(self._address, self._ready)
+                self._servers = await self.meet()
                 for server in self._servers:
                     server.listen(self._take)
-                log.info("The vLLM front end at %s has joined.", self._address, extra=more)
+                self.tell(logging.INFO, "The vLLM front end at %s has joined.")
                 await self._servers[0].gone()
-                log.warning(
-                    "The vLLM front end at %s is gone, and its requests are dropped.", self._address, extra=more
-                )
+                self.tell(logging.WARNING, "The vLLM front end at %s is gone, and its requests are dropped.")
             except Exception as error:  # of whatever kind: the next one there may be a front end
-                log.error("What is at %s is no vLLM front end (%s).", self._address, error, extra=more)
+                self.tell(logging.ERROR, f"What is at %s is no vLLM front end ({error}).")
                 await asyncio.sleep(AGAIN_S)
             finally:
-                self._part()
+                self.part()
 
-    def _part(self) -> None:
+    async def meet(self) -> list[ApiServer]:
+        """Wait for the front end; return its API servers."""
+        return await shake_hands(self._address, self._ready)
+
+    def tell(self, level: int, sentence: str) -> None:
+        """Log a sentence about the front end, with a place in it for its address."""
+        log.log(level, sentence, self._address, extra=fields(front_end=self._address))
+
+    def part(self) -> None:
+        """Drop all that is left of a front end."""
         for task in self._adding:
             task.cancel()
         self._core.cancel(list(self._server_of))
@@ -99,16 +106,26 @@ class FrontEnd:
         try:
             kind = EngineCoreRequestType(frames[0])
             if kind is EngineCoreRequestType.ADD:
-                task = asyncio.create_task(self._add(server, self._requests.decode(frames[1:])))
+                request = self._requests.decode(frames[1:])
+                task = asyncio.create_task(self._add(server, request), context=self.context_of(request))
                 self._adding.add(task)
                 task.add_done_callback(self._adding.discard)
             elif kind is EngineCoreRequestType.ABORT:
                 self._abort(self._others.decode(frames[1:]))
             elif kind is EngineCoreRequestType.UTILITY:
-                _, call_id, method, _ = self._others.decode(frames[1:])
-                server.send(EngineCoreOutputs(utility_output=answered(call_id, method)))
+                _, call_id, method, arguments = self._others.decode(frames[1:])
+                if output := self.answer(call_id, method, arguments):
+                    server.send(EngineCoreOutputs(utility_output=output))
         except Exception as error:
             self._core.devices.observer.on_dropped("front end", Dropped(1, f"{type(error).__name__}: {error}"))
+
+    def context_of(self, request: EngineCoreRequest) -> contextvars.Context:
+        """Return the context in which a request is added: one without a call, as a front end tells of none."""
+        return contextvars.copy_context()
+
+    def answer(self, call_id: int, method: str, arguments: list[Any]) -> UtilityOutput | None:
+        """Answer a utility call; None if nobody waits for that."""
+        return answered(call_id, method)
 
     async def _add(self, server: ApiServer, request: EngineCoreRequest) -> None:
         id = request.request_id
@@ -129,11 +146,15 @@ class FrontEnd:
             server.send(EngineCoreOutputs(outputs=[output], finished_requests={id}))
 
     def _abort(self, ids: list[str]) -> None:
-        known = [id for id in ids if id in self._server_of]
-        self._forget(known)
-        self._core.cancel(known)
+        self._core.cancel(self.known(ids))
 
-    def deliver(self, outputs: list[EngineCoreOutput]) -> None:
+    def known(self, ids: list[str]) -> list[str]:
+        """Forget requests; return those of them that there were."""
+        found = [id for id in ids if id in self._server_of]
+        self._forget(found)
+        return found
+
+    def deliver(self, release: Release, outputs: list[EngineCoreOutput]) -> None:
         """Hand over what a release gives requests of this front end."""
         by_server: dict[int, tuple[ApiServer, list[EngineCoreOutput]]] = {}
         for output in outputs:
@@ -147,6 +168,7 @@ class FrontEnd:
         for server, those in by_server.values():
             finished = {output.request_id for output in those if output.finish_reason is not None} or None
             server.send(EngineCoreOutputs(outputs=those, scheduler_stats=stats, finished_requests=finished))
+        self._core.note_delay(release.device, release.at_s)
 
     def _stats(self) -> SchedulerStats:
         """How the devices are, all together, as vLLM's scheduler says it."""

@@ -1,23 +1,17 @@
 """vLLM's front end in Rust, `vllm-rs`: where it is, and a process of it before the emulated devices."""
 
-import asyncio
 import contextlib
 import importlib.util
-import logging
 import os
 import sys
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-from serving.process.logs import fields
+from serving.process.kept_process import keep
 from serving.scenario.scenario import RUST_FRONT_END, ScenarioError
 
 VARIABLE = "VLLM_RUST_FRONTEND_PATH"
-# One that ends is started again after so many real seconds, and has so many to end when it is told to.
-AGAIN_S, END_S = 1.0, 5.0
-
-log = logging.getLogger("foreserve")
 
 
 class RustFrontEnd(NamedTuple):
@@ -81,26 +75,6 @@ def find_binary() -> Path:
     )
 
 
-async def keep(front_end: RustFrontEnd) -> None:
+async def keep_running(front_end: RustFrontEnd) -> None:
     """Run it until cancelled, then end it; one that ends by itself is started again."""
-    environment = {"RUST_LOG": "error"} | os.environ
-    while True:
-        process = await asyncio.create_subprocess_exec(*front_end.command, env=environment, start_new_session=True)
-        try:
-            code = await process.wait()
-        except asyncio.CancelledError:
-            await _end(process)
-            raise
-        sentence = "vLLM's front end (%s) ended with exit code %d; it starts again."
-        log.error(sentence, front_end.binary, code, extra=fields(front_end=front_end.address))
-        await asyncio.sleep(AGAIN_S)
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), END_S)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+    await keep(f"vLLM's front end ({front_end.binary})", front_end.command, {"RUST_LOG": "error"} | os.environ)

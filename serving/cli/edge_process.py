@@ -1,0 +1,115 @@
+"""An edge in a process of its own: vLLM's servers of HTTP and gRPC, before an engine core in the process that started
+it.
+
+    python -m serving.cli.edge_process < its settings, and a pipe that ends with the engine core
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from serving.clock import WallClock
+from serving.edge.front_ends.own_edge import EdgeAddresses
+from serving.edge.preflight import PreparedScenario, sharing
+from serving.process.logs import start_logging
+from serving.process.process_priority import become_urgent, settle
+from serving.scenario.scenario import Scenario
+from serving.security.access import Access
+from serving.security.tls import Tls
+from serving.token_source.engine_args import engine_args
+from serving.token_source.vllm_args import parse_flags, prepare_environment, vllm_flags
+
+if TYPE_CHECKING:
+    from serving.edge.async_llm import PacedEngine
+
+
+class EdgeSettings(msgspec.Struct, frozen=True):
+    """Settings of an edge: whose it is, where it listens, and by which sockets it reaches the engine core, whose clock
+    began at `origin` (Unix time, speed)."""
+
+    scenario: Scenario
+    access: Access
+    max_model_len: int
+    origin: tuple[float, float]
+    addresses: EdgeAddresses
+    http_core: str
+    grpc_core: str
+    http_port: int
+    grpc_port: int
+    log_format: str
+    log_level: str
+
+
+def main() -> None:
+    """Serve until told to end."""
+    size = int.from_bytes(sys.stdin.buffer.read(8), "big")
+    settings = msgspec.msgpack.decode(sys.stdin.buffer.read(size), type=EdgeSettings)
+    threading.Thread(target=_outlive_nobody, daemon=True).start()
+    start_logging(settings.log_format, settings.log_level)
+    prepare_environment(settings.scenario.token_model)
+    import uvloop
+
+    uvloop.run(serve(settings))
+
+
+async def serve(settings: EdgeSettings) -> None:
+    """Serve until SIGTERM."""
+    from serving.api.grpc_server import start_grpc
+    from serving.api.http_openai import HttpServer, make_app
+    from serving.api.warm_up import warm_up
+
+    told = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    scenario = settings.scenario
+    flags = vllm_flags(scenario, settings.max_model_len)
+    engine = await build_engine(settings, flags)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(engine.shutdown)
+        app = await make_app(engine, parse_flags(flags))
+        await warm_up(app.state, scenario.model)
+        await engine.engine_core.opened()
+        sock = sharing(scenario.host, settings.http_port)
+        options = replace(scenario, grpc_port=settings.grpc_port)
+        bringup = PreparedScenario(options, [], settings.max_model_len, settings.access, Tls.of(scenario), sock)
+        grpc_server, _ = await start_grpc(engine, app.state, bringup, core=settings.grpc_core)
+        stack.push_async_callback(grpc_server.stop, 0.5)
+        http = HttpServer(app, engine, bringup, core=settings.http_core)
+        stack.push_async_callback(http.stop)
+        stack.push_async_callback(engine.abort_all)
+        await http.start()
+        become_urgent()
+        settle()
+        engine.engine_core.tell_up()
+        await told.wait()
+
+
+async def build_engine(settings: EdgeSettings, flags: list[str]) -> "PacedEngine":
+    """Return vLLM's front end, once the engine core is there."""
+    from serving.edge.async_llm import PacedEngine, renderer_of
+    from serving.edge.front_ends.core_sockets import CoreSockets
+    from serving.edge.remote_core import RemoteCore
+
+    sockets = CoreSockets(settings.addresses)
+    config = engine_args(flags).create_engine_config()
+    renderer = renderer_of(config)
+    await sockets.ready()
+    return PacedEngine(config, RemoteCore(sockets, WallClock(*settings.origin)), renderer)
+
+
+def _outlive_nobody() -> None:
+    """End with the process of the engine core, however that ends: nothing here is of use without it."""
+    while os.read(0, 4096):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Edges in processes of their own: their start, how the engine core meets them, and their end."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from serving.cli.edge_process import EdgeSettings
+from serving.edge.front_ends.own_edge import EdgeAddresses, OwnEdge
+from serving.edge.preflight import PreparedScenario
+from serving.process.background import in_background
+from serving.process.kept_process import keep
+
+if TYPE_CHECKING:
+    from vllm.v1.engine import EngineCoreReadyResponse
+
+    from serving.edge.engine_core import PacedCore
+
+COMMAND = [sys.executable, "-m", "serving.cli.edge_process"]
+
+
+class EdgeProcesses:
+    """The edges of a server, whose sockets lie in the run's `folder`; its clock began at `origin`."""
+
+    def __init__(self, bringup: PreparedScenario, folder: Path, origin: tuple[float, float]) -> None:
+        self._bringup, self._folder, self._origin = bringup, folder, origin
+        self._stack = contextlib.AsyncExitStack()
+        self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.http_core, self.grpc_core = str(folder / "core-http"), str(folder / "core-grpc")
+
+    @property
+    def grpc_port(self) -> int:
+        """The port of gRPC."""
+        assert self._bringup.grpc_sock is not None
+        return int(self._bringup.grpc_sock.getsockname()[1])
+
+    async def start(self) -> None:
+        """Start them; they wait for the engine core."""
+        for index in range(self._bringup.scenario.edges):
+            given = msgspec.msgpack.encode(self._settings(index))
+            # Of the scenario nothing is left in the environment but what `prepare_environment` has set.
+            kept = keep(f"Edge {index}", COMMAND, os.environ, given, self._fail)
+            await self._stack.enter_async_context(in_background(kept))
+
+    async def join(self, core: "PacedCore", ready: "EngineCoreReadyResponse") -> None:
+        """Meet them, and have them serve; then `core` is listened to. Raise RuntimeError if one ends before."""
+        joining = [OwnEdge(self._addresses(index), core, ready) for index in range(self._bringup.scenario.edges)]
+        for edge in joining:
+            await self._stack.enter_async_context(in_background(edge.run()))
+        await self._all(edge.warm for edge in joining)
+        core.listen()
+        for edge in joining:
+            edge.open()
+        await self._all(edge.up for edge in joining)
+
+    async def _all(self, events: Iterable[asyncio.Event]) -> None:
+        """Wait for all events. Raise RuntimeError if an edge ends before."""
+        waiting = asyncio.gather(*(event.wait() for event in events))
+        await asyncio.wait((waiting, self._failed), return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            waiting.cancel()
+            raise RuntimeError(self._failed.result())
+
+    async def stop(self) -> None:
+        """End them."""
+        await self._stack.aclose()
+
+    def _fail(self, code: int) -> None:
+        if not self._failed.done():
+            self._failed.set_result(f"An edge ended with exit code {code} before it served.")
+
+    def _addresses(self, index: int) -> EdgeAddresses:
+        requests, outputs = (f"ipc://{self._folder}/edge-{index}-{what}" for what in ("requests", "outputs"))
+        return EdgeAddresses(requests, outputs)
+
+    def _settings(self, index: int) -> EdgeSettings:
+        bringup = self._bringup
+        return EdgeSettings(
+            bringup.scenario,
+            bringup.access,
+            bringup.max_model_len,
+            self._origin,
+            self._addresses(index),
+            self.http_core,
+            self.grpc_core,
+            bringup.sock.getsockname()[1],
+            self.grpc_port,
+            bringup.observing.log_format,
+            bringup.observing.log_level,
+        )

@@ -1,0 +1,64 @@
+"""What answers clients in other processes: edges of ours, and front ends of vLLM's."""
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from serving.edge.preflight import PreparedScenario, free_port
+from serving.scenario.scenario import RUST_FRONT_END
+
+if TYPE_CHECKING:
+    from vllm.v1.engine import EngineCoreReadyResponse
+
+    from serving.cli.edges import EdgeProcesses
+    from serving.edge.async_llm import PacedEngine
+
+
+async def start_edges(
+    stack: contextlib.AsyncExitStack, bringup: PreparedScenario, folder: Path, origin: tuple[float, float]
+) -> "EdgeProcesses | None":
+    """Start the edges that are processes of their own, until `stack` closes, if there are to be any."""
+    if bringup.scenario.edges == 1:
+        return None
+    from serving.cli.edges import EdgeProcesses
+
+    edges = EdgeProcesses(bringup, folder, origin)
+    stack.push_async_callback(edges.stop)
+    await edges.start()
+    return edges
+
+
+async def join_front_end(stack: contextlib.AsyncExitStack, bringup: PreparedScenario, engine: "PacedEngine") -> None:
+    """Serve the vLLM front end that a scenario names, if it names one; start it first if it is vLLM's in Rust."""
+    scenario = bringup.scenario
+    if not scenario.front_end:
+        return
+    from serving.edge.front_ends.front_end import FrontEnd
+    from serving.edge.front_ends.rust_front_end import RustFrontEnd, find_binary, keep_running
+    from serving.process.background import in_background
+
+    address = scenario.front_end
+    if scenario.front_end == RUST_FRONT_END:
+        with free_port("127.0.0.1", 0, "front_end") as sock:
+            handshake = int(sock.getsockname()[1])
+        rust = RustFrontEnd(
+            find_binary(),
+            scenario.token_model,
+            scenario.model,
+            bringup.max_model_len,
+            scenario.host,
+            scenario.front_end_port,
+            handshake,
+        )
+        await stack.enter_async_context(in_background(keep_running(rust)))
+        address = rust.address
+    joining = FrontEnd(address, engine.engine_core, ready_response(engine))
+    await stack.enter_async_context(in_background(joining.run()))
+
+
+def ready_response(engine: "PacedEngine") -> "EngineCoreReadyResponse":
+    """Return what front ends in other processes are told of the devices."""
+    from serving.edge.front_ends.front_end import described
+
+    nodes = engine.engine_core.devices.nodes.values()
+    return described(engine.vllm_config, sum(node.device_limits.kv_capacity_tokens for node in nodes))

@@ -1,0 +1,71 @@
+"""What an edge in a process of its own says to the engine core, for which vLLM's protocol has no message.
+
+Each is the argument of a utility call of vLLM's, encoded: `ADMIT` is answered with a `Judgement`, `WARM` once the edge
+may serve, the others not.
+"""
+
+from typing import Any
+
+import msgspec
+
+from serving.admission.refusals import Refusal
+from serving.types import Count
+
+ADMIT, DELAYS, ENDED = "foreserve_admit", "foreserve_delays", "foreserve_ended"
+STOP, UP, WARM = "foreserve_stop", "foreserve_up", "foreserve_warm"
+CALL = "foreserve-call"
+"""The name of the number of a request's call among vLLM's trace headers, which nothing else uses here."""
+NO_ANSWER = 0
+"""The id of a utility call that nobody waits for."""
+
+
+class AdmissionCall(msgspec.Struct, array_like=True, frozen=True):
+    """A request of a call asks to be admitted: `id` is vLLM's, `call` the number of the call at its edge, from which
+    `route`, `arrival_s`, `headers` and `body` are (see `Call`).
+
+    It wants `n` sequences of at most `max_tokens` on `device`, if it names one. `needs_model` tells that its text can't
+    be recorded, `by_chance` that it is sampled.
+    """
+
+    call: Count
+    id: str
+    route: str
+    arrival_s: float
+    headers: list[tuple[str, str]]
+    body: dict[str, Any]
+    prompt_tokens: Count
+    max_tokens: Count
+    n: Count
+    device: int | None
+    priority: int
+    extra_args: dict[str, Any]
+    needs_model: bool
+    by_chance: bool
+
+
+class Judgement(msgspec.Struct, array_like=True, frozen=True):
+    """The answer: why the request is refused, if it is, the headers that its answer carries, and whether its text is
+    recorded."""
+
+    refusal: Refusal | None
+    answer: dict[str, str]
+    recorded: bool
+
+
+class CallEnd(msgspec.Struct, array_like=True, frozen=True):
+    """A call was answered with a `status`, as HTTP or gRPC writes it, or broken off ("")."""
+
+    call: Count
+    status: str
+
+
+class Delays(msgspec.Struct, array_like=True, frozen=True):
+    """Devices' releases that have gone out, each so many real seconds late."""
+
+    late_s: list[tuple[int, float]]
+
+
+class Stopped(msgspec.Struct, array_like=True, frozen=True):
+    """Requests whose text has come to a stop string."""
+
+    ids: list[str]

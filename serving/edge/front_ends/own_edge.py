@@ -1,0 +1,153 @@
+"""An edge of ours in a process of its own, as the engine core sees it: a front end whose requests have calls, and are
+judged."""
+
+import asyncio
+import contextvars
+from typing import Any, NamedTuple
+
+import msgspec
+from vllm.v1.engine import (
+    EngineCoreOutput,
+    EngineCoreOutputs,
+    EngineCoreReadyResponse,
+    EngineCoreRequest,
+    UtilityOutput,
+)
+from vllm.v1.serial_utils import UtilityResult
+
+from serving.admission.refusals import Reason, Refusal
+from serving.admission.rules import AdmissionRequest
+from serving.call import Call, use
+from serving.edge.engine_core import PacedCore
+from serving.edge.front_ends.edge_messages import (
+    ADMIT,
+    CALL,
+    DELAYS,
+    ENDED,
+    NO_ANSWER,
+    STOP,
+    UP,
+    WARM,
+    AdmissionCall,
+    CallEnd,
+    Delays,
+    Judgement,
+    Stopped,
+)
+from serving.edge.front_ends.engine_sockets import ApiServer
+from serving.edge.front_ends.front_end import FrontEnd
+from serving.types import Release
+
+
+class EdgeAddresses(NamedTuple):
+    """The sockets that an edge has bound, as ZeroMQ writes them: for its `requests`, and for `outputs` to it."""
+
+    requests: str
+    outputs: str
+
+
+class OwnEdge(FrontEnd):
+    """Serves the edge at `addresses`, and the one that takes its place."""
+
+    def __init__(self, addresses: EdgeAddresses, core: PacedCore, ready: EngineCoreReadyResponse) -> None:
+        """`ready`: what it is told of its engine."""
+        super().__init__(addresses.requests, core, ready)
+        self._addresses = addresses
+        self._calls: dict[int, Call] = {}
+        self.warm, self.up = asyncio.Event(), asyncio.Event()
+        self._open, self._eager = False, list[int]()
+
+    async def meet(self) -> list[ApiServer]:
+        """Connect to the edge, which may come later."""
+        server = ApiServer(*self._addresses)
+        server.greet(self._ready)
+        return [server]
+
+    def tell(self, level: int, sentence: str) -> None:
+        """Leave it to who has started the edge to say what became of it."""
+
+    def open(self) -> None:
+        """Let the edge serve, now or once it is warm."""
+        self._open = True
+        for call_id in self._eager:
+            for server in self._servers:
+                server.send(EngineCoreOutputs(utility_output=UtilityOutput(call_id, result=UtilityResult(b""))))
+        self._eager.clear()
+
+    def part(self) -> None:
+        """Drop all that is left of an edge that has ended."""
+        super().part()
+        for number in list(self._calls):
+            self._end(CallEnd(number, ""))
+
+    def context_of(self, request: EngineCoreRequest) -> contextvars.Context:
+        """Return the context in which a request is added: that of its call, if it has one."""
+        call = (request.trace_headers or {}).get(CALL)
+        request.trace_headers = None
+        return _context(None if call is None else self._calls[int(call)])
+
+    def answer(self, call_id: int, method: str, arguments: list[Any]) -> UtilityOutput | None:
+        """Answer a utility call; None if nobody waits for that."""
+        if method == ADMIT:
+            asked = msgspec.msgpack.decode(arguments[0], type=AdmissionCall)
+            call = self._calls.get(asked.call) or self._begin(asked)
+            judgement = _context(call).run(self._judge, call, asked)
+            return UtilityOutput(call_id, result=UtilityResult(msgspec.msgpack.encode(judgement)))
+        if method == ENDED:
+            self._end(msgspec.msgpack.decode(arguments[0], type=CallEnd))
+        elif method == STOP:
+            self._stop(msgspec.msgpack.decode(arguments[0], type=Stopped))
+        elif method == DELAYS:
+            self._core.note_delays(msgspec.msgpack.decode(arguments[0], type=Delays).late_s)
+        elif method == UP:
+            self.up.set()
+        elif method == WARM:
+            self.warm.set()
+            self._eager.append(call_id)
+            if self._open:
+                self.open()
+            return None
+        return None if call_id == NO_ANSWER else super().answer(call_id, method, arguments)
+
+    def deliver(self, release: Release, outputs: list[EngineCoreOutput]) -> None:
+        """Hand over what a release gives requests of this edge, with its instant: the edge says when it went out."""
+        for server in self._servers:
+            server.send(EngineCoreOutputs(release.device, outputs, timestamp=release.at_s))
+        self.known([output.request_id for output in outputs if output.finish_reason is not None])
+
+    def _begin(self, asked: AdmissionCall) -> Call:
+        """Begin a call, as it arrived at the edge."""
+        call = Call(asked.arrival_s, asked.headers, asked.body, route=asked.route, needs_model=asked.needs_model)
+        call.at_end.append(lambda: self._core.ended(call))
+        self._calls[asked.call] = call
+        return call
+
+    def _judge(self, call: Call, asked: AdmissionCall) -> Judgement:
+        """Judge a request of the current call."""
+        refusal = self._refusal(call, asked)
+        if refusal is None:
+            self._core.choose_text_for(call, asked.needs_model, asked.by_chance)
+        return Judgement(refusal, call.answer, bool(call.recorded))
+
+    def _refusal(self, call: Call, asked: AdmissionCall) -> Refusal | None:
+        if asked.device is not None and asked.device not in self._core.devices.nodes:
+            sentence = f"There is no device {asked.device}, which `data_parallel_rank` names."
+            return Refusal(Reason.INVALID, sentence, field="data_parallel_rank")
+        wanted = AdmissionRequest(asked.prompt_tokens, asked.max_tokens, asked.n, asked.device)
+        in_flight = len(self._core.flights)
+        return self._core.judge(call, asked.id, wanted, asked.extra_args, asked.priority, in_flight)
+
+    def _end(self, ended: CallEnd) -> None:
+        if call := self._calls.pop(ended.call, None):
+            call.status = ended.status
+            _context(call).run(call.end, None)
+
+    def _stop(self, stopped: Stopped) -> None:
+        self._core.stop(self.known(stopped.ids))
+
+
+def _context(call: Call | None) -> contextvars.Context:
+    """Return a context of its own whose call is this one."""
+    context = contextvars.copy_context()
+    context.run(use, call)
+    return context

@@ -1,0 +1,208 @@
+"""The engine core, for an edge in a process of its own: what `PacedCore` is to an edge in the same one."""
+
+import asyncio
+import logging
+from itertools import count
+from types import SimpleNamespace
+
+import msgspec
+from vllm.sampling_params import SamplingParams
+from vllm.v1.engine import EngineCoreOutputs, EngineCoreRequest, EngineCoreRequestType
+from vllm.v1.engine.core_client import EngineCoreClient
+from vllm.v1.serial_utils import MsgpackDecoder
+
+from serving.admission.rules import AdmissionRequest
+from serving.call import Call, current_call, text
+from serving.clock import WallClock
+from serving.edge.front_ends.core_sockets import CoreSockets
+from serving.edge.front_ends.edge_messages import (
+    ADMIT,
+    CALL,
+    DELAYS,
+    ENDED,
+    NO_ANSWER,
+    STOP,
+    UP,
+    WARM,
+    AdmissionCall,
+    CallEnd,
+    Delays,
+    Judgement,
+    Stopped,
+)
+from serving.edge.intake import Intake
+from serving.edge.output_queue import OutputQueue
+from serving.edge.refusals import SOONEST_S, Overflow, exception_of
+from serving.edge.request_bounds import check_text_alone
+from serving.edge.text_choice import needs_model
+from serving.scenario.fleet import MOST_DEVICES
+
+log = logging.getLogger("foreserve")
+
+# How often the engine core is told how late releases have gone out, in real seconds.
+DELAYS_S = 0.25
+
+
+class RemoteCore(EngineCoreClient):  # type: ignore[misc]
+    """Requests, and what is asked about them, go to the engine core; its outputs are for vLLM's output handler.
+
+    A request is judged there: whoever answers a call waits for its `judging` first.
+    """
+
+    def __init__(self, sockets: CoreSockets, clock: WallClock) -> None:
+        """`clock`: the emulation's."""
+        self.clock, self.intake = clock, Intake()
+        # Which of them there are is known to the core, which refuses requests for others.
+        self.devices = SimpleNamespace(nodes=range(MOST_DEVICES))
+        self.resources = SimpleNamespace(engine_dead=False)
+        self._sockets = sockets
+        self._outputs = OutputQueue(self._note_delay)
+        self._decoder, self._numbers = MsgpackDecoder(EngineCoreOutputs), count(NO_ANSWER + 1)
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._number_of: dict[int, int] = {}
+        self._delays: list[tuple[int, float]] = []
+        sockets.listen(self._take)
+
+    async def opened(self) -> None:
+        """Say that this edge is warm, and wait until it may serve."""
+        await self._ask(WARM, None)
+
+    def tell_up(self) -> None:
+        """Say that this edge serves."""
+        self._tell(UP, None)
+
+    async def get_supported_tasks_async(self) -> tuple[str, ...]:
+        return ("generate",)
+
+    def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int, in_flight: int) -> None:
+        """Have a request of the current call judged, if there is one. `in_flight` is what this edge knows of; the core
+        knows better."""
+        call = current_call()
+        if call is None:
+            return
+        message = AdmissionCall(
+            self._number(call),
+            id,
+            call.route,
+            call.arrival_s,
+            [(text(name), text(value)) for name, value in call.headers],
+            dict(call.body),
+            asked.prompt_tokens,
+            asked.max_tokens,
+            asked.n,
+            asked.device,
+            priority,
+            params.extra_args or {},
+            call.needs_model or needs_model(params),
+            params.temperature > 0,
+        )
+        task = call.admitted[id] = asyncio.create_task(self._judge(call, message))
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        call.judging.append(task)
+
+    async def _judge(self, call: Call, message: AdmissionCall) -> None:
+        """Raise `Overflow` or `Invalid` if the core refuses a request."""
+        judgement = msgspec.msgpack.decode(await self._ask(ADMIT, message), type=Judgement)
+        call.answer |= judgement.answer
+        call.recorded = judgement.recorded
+        if judgement.refusal is not None:
+            error = exception_of(judgement.refusal, self.clock.speed)
+            if isinstance(error, Overflow):
+                call.retry_after_s, call.refusal = error.retry_after_s, error
+            raise error
+
+    async def add_request_async(self, request: EngineCoreRequest) -> None:
+        """Have a request served, once it is admitted."""
+        check_text_alone(request)
+        call, params = current_call(), request.sampling_params
+        if call is not None:
+            if (id := request.external_req_id) not in call.admitted:
+                # It had no tokens until now.
+                rank, id = request.data_parallel_rank, request.request_id
+                asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens, 1, rank)
+                self.admit(id, asked, params, request.priority, 0)
+            await asyncio.shield(call.admitted[id])
+            request.trace_headers = {CALL: str(self._number(call))}
+        self._sockets.send(EngineCoreRequestType.ADD, request)
+        if call is not None:
+            self.intake.leave(call)
+
+    def check_places(self, n: int, in_flight: int) -> None:
+        """The core checks them when it judges."""
+
+    def retry_after_s(self) -> float:
+        """Real seconds until a place may be free, for whom the core has told nothing better."""
+        return SOONEST_S
+
+    def ended(self, call: Call) -> None:
+        """A call was answered, or broken off."""
+        if number := self._number_of.pop(id(call), None):
+            self._tell(ENDED, CallEnd(number, call.status))
+
+    def _number(self, call: Call) -> int:
+        """Return the number by which the core knows a call."""
+        if (number := self._number_of.get(id(call))) is None:
+            number = self._number_of[id(call)] = next(self._numbers)
+        return number
+
+    async def abort_requests_async(self, request_ids: list[str]) -> None:
+        """vLLM's output handler calls this for one reason: it has seen a stop string."""
+        if request_ids:
+            self._tell(STOP, Stopped(request_ids))
+
+    def cancel(self, request_ids: list[str]) -> None:
+        """End requests whose clients have gone, or said so."""
+        if request_ids:
+            self._sockets.send(EngineCoreRequestType.ABORT, request_ids)
+
+    async def get_output_async(self) -> EngineCoreOutputs:
+        return await self._outputs.get()
+
+    async def reset_mm_cache_async(self) -> None:
+        """There is none."""
+
+    def shutdown(self, timeout: float | None = None) -> None:
+        self.resources.engine_dead = True
+        self._sockets.close()
+
+    async def _ask(self, method: str, message: msgspec.Struct | None) -> bytes:
+        """Make a utility call, and wait for its answer."""
+        number = next(self._numbers)
+        self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            self._call(number, method, message)
+            return await self._waiting[number]
+        finally:
+            del self._waiting[number]
+
+    def _tell(self, method: str, message: msgspec.Struct | None) -> None:
+        """Make a utility call that nobody waits for."""
+        self._call(NO_ANSWER, method, message)
+
+    def _call(self, number: int, method: str, message: msgspec.Struct | None) -> None:
+        arguments = (msgspec.msgpack.encode(message),)
+        self._sockets.send(EngineCoreRequestType.UTILITY, (0, number, method, arguments))
+
+    def _take(self, frames: list[bytes]) -> None:
+        """Take a message in; what can't be read is dropped and told of."""
+        try:
+            outputs = self._decoder.decode(frames)
+        except Exception as error:
+            log.error("A message of the engine core could not be read, and is dropped: %s", error)
+            return
+        if (answer := outputs.utility_output) is None:
+            self._outputs.put(outputs, outputs.timestamp)
+        elif (waiting := self._waiting.get(answer.call_id)) and not waiting.done():
+            if answer.failure_message is None:
+                waiting.set_result(answer.result.result)
+            else:
+                waiting.set_exception(RuntimeError(answer.failure_message))
+
+    def _note_delay(self, device: int, at_s: float) -> None:
+        if not self._delays:
+            asyncio.get_running_loop().call_later(DELAYS_S, self._tell_delays)
+        self._delays.append((device, self.clock.late(at_s)))
+
+    def _tell_delays(self) -> None:
+        delays, self._delays = self._delays, []
+        self._tell(DELAYS, Delays(delays))

@@ -1,0 +1,138 @@
+"""Edges in processes of their own: is a server with two of them what one with its edge inside is, and does one that
+dies cost nobody else anything?"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import grpc
+import httpx
+import psutil
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from serving.process.server_process import Child, server
+from tests.conftest import MODEL
+from tests.soak.streams import SeededStreams
+
+CHAT = "/v1/chat/completions"
+ASKED = {"model": MODEL, "messages": [{"role": "user", "content": "What is a cache?"}], "max_tokens": 16, "seed": 7}
+KEY, ADMIN = "let-me-in", "let-me-change"
+HEADERS = {"authorization": f"Bearer {KEY}"}
+# Enough for both of two edges to have some, whichever the kernel chooses for each.
+CONNECTIONS = 12
+RESTART_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def edges() -> Iterator[Child]:
+    with server("--devices", "2", "--edges", "2", "--speed", "4", "--max-queue", "64", quiet=True) as child:
+        yield child
+
+
+def processes_of(child: Child) -> list[int]:
+    """The edges of a server, as process ids."""
+    children = psutil.Process(child.process.pid).children()
+    alive = [each for each in children if each.status() != psutil.STATUS_ZOMBIE]
+    return sorted(each.pid for each in alive if "serving.cli.edge_process" in each.cmdline())
+
+
+def counted(child: Child, name: str) -> float:
+    lines = httpx.get(f"{child.http_url}/metrics", timeout=30).text.splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + "{"))
+
+
+def test_each_gives_the_same_text_and_all_of_them_are_counted(edges: Child) -> None:
+    before = counted(edges, "vllm:request_success_total")
+    texts = set()
+    for _ in range(CONNECTIONS):
+        # A connection each.
+        answer = httpx.post(edges.http_url + CHAT, json=ASKED, timeout=60)
+        assert answer.status_code == 200 and answer.headers["x-foreserve-text"] == "vllm"
+        texts.add(answer.json()["choices"][0]["message"]["content"])
+    assert len(texts) == 1
+    assert counted(edges, "vllm:request_success_total") == before + CONNECTIONS
+    assert counted(edges, "foreserve_delivery_delay_seconds_count") > 0
+
+
+def test_refusals_come_with_a_status_before_a_stream_begins(edges: Child) -> None:
+    for change, status, field in (
+        ({"slo": "unheard of"}, 400, "slo"),
+        ({"ttft_ms": 0.01}, 429, None),
+        ({"n": 65}, 400, "n"),
+    ):
+        for stream in (False, True):
+            refused = httpx.post(edges.http_url + CHAT, json={**ASKED, **change, "stream": stream}, timeout=60)
+            assert refused.status_code == status, refused.text
+            assert refused.json()["error"]["param"] == field
+            assert ("retry-after" in refused.headers) == (status == 429)
+    named = {"x-data-parallel-rank": "77"}
+    assert httpx.post(edges.http_url + CHAT, json=ASKED, headers=named, timeout=60).status_code == 400
+    assert httpx.post(edges.http_url + CHAT, json=ASKED, headers={"x-data-parallel-rank": "1"}).status_code == 200
+
+
+def test_the_admin_and_probes_reach_the_engine_core_through_any(edges: Child) -> None:
+    for _ in range(CONNECTIONS):
+        assert httpx.get(f"{edges.http_url}/ready", timeout=30).json()["parts"]["device 1"] == "up"
+        assert httpx.get(f"{edges.http_url}/foreserve/v1/status", timeout=30).status_code == 200
+    wrong = httpx.post(f"{edges.http_url}/foreserve/v1/devices", json={"hardware": 1}, timeout=30)
+    assert wrong.status_code == 400 and "device" in wrong.json()["error"]["message"]
+    with grpc.insecure_channel(edges.grpc_url.removeprefix("grpc://")) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        answer = stub.Check(health_pb2.HealthCheckRequest(service="device 0"), timeout=30)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        with pytest.raises(grpc.RpcError) as unknown:
+            stub.Check(health_pb2.HealthCheckRequest(service="device 9"), timeout=30)
+        assert unknown.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_who_breaks_off_leaves_nothing_in_flight(edges: Child) -> None:
+    endless = {**ASKED, "max_tokens": 900, "ignore_eos": True, "stream": True}
+    for _ in range(6):
+        with httpx.stream("POST", edges.http_url + CHAT, json=endless, timeout=60) as answer:
+            next(answer.iter_lines())
+    stopped = {**ASKED, "max_tokens": 400, "ignore_eos": True, "stop": ["e"]}
+    assert httpx.post(edges.http_url + CHAT, json=stopped, timeout=60).json()["choices"][0]["finish_reason"] == "stop"
+    wait_until(lambda: counted(edges, "vllm:num_requests_running") == counted(edges, "vllm:num_requests_waiting") == 0)
+
+
+@pytest.mark.timeout(300)
+def test_one_that_dies_costs_its_own_connections_and_nothing_else(edges: Child) -> None:
+    victim, survivor = processes_of(edges)
+    streams = SeededStreams(edges, count=8)
+    before = counted(edges, "vllm:generation_tokens_total")
+    with streams:
+        time.sleep(3)
+        os.kill(victim, signal.SIGKILL)
+        wait_until(lambda: len(processes_of(edges)) == 2, RESTART_S)
+        # Meanwhile the other one has all new connections.
+        time.sleep(5)
+    wrong = [what for what in streams.seen.wrong if "instead of" in what or "hangs" in what]
+    assert wrong == [] and streams.seen.rounds > 8
+    assert survivor in processes_of(edges)
+    after = counted(edges, "vllm:generation_tokens_total")
+    assert after > before
+    wait_until(lambda: counted(edges, "vllm:num_requests_running") == 0)
+
+
+@pytest.mark.timeout(300)
+def test_each_wants_keys_and_keeps_their_limits_together() -> None:
+    options = ("--edges", "2", "--api-key", KEY, "--admin-key", ADMIN, "--key-requests-per-min", str(CONNECTIONS))
+    with server(*options, quiet=True) as child:
+        statuses = []
+        for _ in range(CONNECTIONS + 4):
+            assert httpx.post(child.http_url + CHAT, json=ASKED, timeout=60).status_code == 401
+            assert httpx.get(f"{child.http_url}/foreserve/v1/devices", headers=HEADERS, timeout=60).status_code == 403
+            answer = httpx.post(child.http_url + CHAT, json={**ASKED, "max_tokens": 1}, headers=HEADERS, timeout=60)
+            statuses.append(answer.status_code)
+            assert "x-ratelimit-remaining-requests" in answer.headers
+        assert statuses.count(429) >= 3 and statuses[: CONNECTIONS // 2].count(200) == CONNECTIONS // 2
+
+
+def wait_until(done: Callable[[], bool], limit_s: float = 30.0) -> None:
+    """Wait for what is to become true; fail if it does not."""
+    end_s = time.monotonic() + limit_s
+    while not done():
+        assert time.monotonic() < end_s, "It did not come about in time."
+        time.sleep(0.1)
