@@ -41,7 +41,8 @@ def parse_terms(text: str, allowed: Mapping[str, type[str] | type[int] | type[fl
 
 def _value(text: str, kind: type[str] | type[int] | type[float], what: str) -> Value:
     try:
-        value = kind(text)
+        # Python's own also take other scripts' digits, and underscores.
+        value = kind(text if kind is str or (text.isascii() and "_" not in text) else "")
     except ValueError:
         value = ""
     if value == "" or (isinstance(value, float) and not isfinite(value)):

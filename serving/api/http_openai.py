@@ -97,7 +97,7 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
     state = app.state
     stream_chat_plainly(state.openai_serving_chat, engine.output_processor)
     stream_completions_plainly(state.openai_serving_completion, engine.output_processor)
-    make_apart(state.openai_serving_chat, state.openai_serving_chat_batch, state.openai_serving_completion)
+    make_apart(state)
     for name in ("openai_serving_chat", "openai_serving_chat_batch", "openai_serving_completion"):
         serving = getattr(state, name)
         tell_source(serving)

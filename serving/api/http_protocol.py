@@ -116,7 +116,9 @@ class BoundedProtocol(HttpToolsProtocol):
         """Called by the parser."""
         self._in_head = False
         self._disarm_head()
-        if len(self.headers) > MOST_HEADERS:
+        # What comes in one piece is parsed before it is counted.
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if len(self.headers) > MOST_HEADERS or size > MOST_HEAD_BYTES:
             self._refuse_head()
         elif not self._is_refused:
             super().on_headers_complete()

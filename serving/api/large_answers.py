@@ -105,6 +105,15 @@ class LargeBatch:
         return await apart(lambda: asyncio.run(make(request, again(), *rest, **named)), outputs)
 
 
+class LargeScores:
+    """vLLM's serving object for scores, whose prompts are tokenized apart."""
+
+    async def _build_prompts(self, *arguments: Any) -> Any:
+        """Build prompts as vLLM does."""
+        build = super()._build_prompts  # type: ignore[misc]
+        return await asyncio.get_running_loop().run_in_executor(_THREAD, lambda: asyncio.run(build(*arguments)))
+
+
 class LargeCompletions:
     """vLLM's serving object for completions, whose large answers are made apart."""
 
@@ -151,14 +160,24 @@ def _make(make: Callable[[], Any], outputs: Sequence[RequestOutput]) -> Any:
         gc.enable()
 
 
-def make_apart(chat: Any, batch: Any, completions: Any) -> None:
-    """Have large answers of vLLM's serving objects made apart."""
+def make_apart(state: Any) -> None:
+    """Have large work of the serving objects in `state`, which vLLM's `init_app_state` has filled, done apart."""
     sys.setswitchinterval(SWITCH_S)
-    for serving, kind in ((chat, LargeChat), (batch, LargeBatch), (completions, LargeCompletions)):
+    for name, kind in KINDS.items():
+        serving = getattr(state, name)
         own = type(serving)
         serving.__class__ = type(own.__name__, (kind, own), {})
     for router in (chat_router, completion_router):
         router.JSONResponse = Response
+
+
+KINDS = {
+    "openai_serving_chat": LargeChat,
+    "openai_serving_chat_batch": LargeBatch,
+    "openai_serving_completion": LargeCompletions,
+    "serving_generative_scoring": LargeScores,
+}
+"""What does the work of each of vLLM's serving objects, by its name in the state of the application."""
 
 
 def pieces_of(answer: pydantic.BaseModel) -> Pieces:

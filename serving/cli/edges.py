@@ -17,9 +17,8 @@ from serving.process.background import in_background
 from serving.process.kept_process import keep
 
 if TYPE_CHECKING:
-    from vllm.v1.engine import EngineCoreReadyResponse
-
     from serving.edge.engine_core import PacedCore
+    from serving.edge.front_ends.front_end import Ready
 
 COMMAND = [sys.executable, "-m", "serving.cli.edge_process"]
 
@@ -47,7 +46,7 @@ class EdgeProcesses:
             kept = keep(f"Edge {index}", COMMAND, os.environ, given, self._fail)
             await self._stack.enter_async_context(in_background(kept))
 
-    async def join(self, core: "PacedCore", ready: "EngineCoreReadyResponse") -> None:
+    async def join(self, core: "PacedCore", ready: "Ready") -> None:
         """Meet them, and have them serve; then `core` is listened to. Raise RuntimeError if one ends before."""
         joining = [OwnEdge(self._addresses(index), core, ready) for index in range(self._bringup.scenario.edges)]
         for edge in joining:

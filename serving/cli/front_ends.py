@@ -8,10 +8,9 @@ from serving.edge.preflight import PreparedScenario, free_port
 from serving.scenario.scenario import RUST_FRONT_END
 
 if TYPE_CHECKING:
-    from vllm.v1.engine import EngineCoreReadyResponse
-
     from serving.cli.edges import EdgeProcesses
     from serving.edge.async_llm import PacedEngine
+    from serving.edge.front_ends.front_end import Ready
 
 
 async def start_edges(
@@ -56,7 +55,7 @@ async def join_front_end(stack: contextlib.AsyncExitStack, bringup: PreparedScen
     await stack.enter_async_context(in_background(joining.run()))
 
 
-def ready_response(engine: "PacedEngine") -> "EngineCoreReadyResponse":
+def ready_response(engine: "PacedEngine") -> "Ready":
     """Return what front ends in other processes are told of the devices."""
     from serving.edge.front_ends.front_end import described
 

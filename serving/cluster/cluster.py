@@ -17,6 +17,7 @@ from serving.cluster.streams.sockets import Address
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.scheduler_config import limits_of, rules_of
 from serving.process.process_priority import MAX_REALTIME_SPEED
+from serving.scenario.active_faults import tier_of
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scheduler.config import Limits, SchedulerRules
 
@@ -54,7 +55,7 @@ class Cluster:
     def start_node(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> Node:
         """Start a device with its scheduler, and its LPDDR tier unless that is up; all on one of Ray's nodes."""
         place = placed(index)
-        group = index - index % spec.sharers
+        group = tier_of(index, spec.sharers).start
         if group not in self.tiers:
             self.tiers[group] = LpddrActor.options(**placed(group)).remote(
                 group, device_limits.ext_bytes_per_s, self.realtime, self.edge
@@ -75,6 +76,11 @@ class Cluster:
         for handle in (node.device, node.scheduler):
             ray.kill(handle, no_restart=True)
         node.tier.release.remote(node.index, 0.0)
+
+    def end_tier(self, node: Node) -> None:
+        """End the LPDDR tier of a device that was the last one on it; one that comes back gets another."""
+        if (tier := self.tiers.pop(node.group, None)) is not None:
+            ray.kill(tier, no_restart=True)
 
     def limits(self, device_limits: DeviceLimits) -> Limits:
         """Return the limits of a device's scheduler."""

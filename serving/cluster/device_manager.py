@@ -210,5 +210,8 @@ class Devices:
             loop.cancel()
         self.addresses.pop(node.index, None)
         self.cluster.end_node(node)
+        others = (self.nodes[each] for each in self.tier(node.index) if each in self.nodes)
+        if all(other.state in (State.GONE, State.LOST) for other in others):
+            self.cluster.end_tier(node)
         self.sources.wire()
         self.observer.on_change(node)

@@ -9,6 +9,7 @@ from serving.cluster.supervision.backoff import Backoff
 from serving.cluster.supervision.connection_epoch import Link
 from serving.cluster.supervision.inquiry import Inquiry
 from serving.device.device_spec import DeviceLimits, DeviceSpec
+from serving.scenario.active_faults import tier_of
 
 
 class State(StrEnum):
@@ -41,6 +42,11 @@ class Node:
     inquiry: Inquiry = field(default_factory=Inquiry)
     backoff: Backoff = field(default_factory=Backoff)
     calls: DeviceCalls = field(default_factory=DeviceCalls)
+
+    @property
+    def group(self) -> int:
+        """The first device on its LPDDR tier."""
+        return tier_of(self.index, self.spec.sharers).start
 
     def lose(self) -> None:
         """Record that its actors are down, or have lost their state, and disconnect them."""

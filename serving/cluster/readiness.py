@@ -62,7 +62,7 @@ class Readiness:
         return ACTOR if len(self._sources.all) == 1 else f"{ACTOR} {source.index}"
 
     def _serves(self, node: Node, states: dict[str, str]) -> bool:
-        parts = (f"device {node.index}", f"scheduler {node.index}", f"lpddr {_tier(node)}")
+        parts = (f"device {node.index}", f"scheduler {node.index}", f"lpddr {node.group}")
         return node.state is State.SERVING and node.link.up and all(_may_serve(states, part) for part in parts)
 
     def _parts(self) -> Iterable[WatchedPart]:
@@ -77,10 +77,6 @@ class Readiness:
             yield WatchedPart(f"scheduler {node.index}", node.scheduler, NEVER_S)
         for index, tier in cluster.tiers.items():
             yield WatchedPart(f"lpddr {index}", tier, NEVER_S)
-
-
-def _tier(node: Node) -> int:
-    return node.index - node.index % node.spec.sharers
 
 
 def _may_serve(states: dict[str, str], part: str) -> bool:

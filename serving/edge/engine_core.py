@@ -21,6 +21,7 @@ from serving.clock import WallClock
 from serving.cluster.dispatcher import Dispatcher, Emulation
 from serving.cluster.fault_injector import Injector
 from serving.cluster.observer import Broadcast, EdgeObserver
+from serving.edge.description import describe
 from serving.edge.intake import Intake
 from serving.edge.judge import Follower
 from serving.edge.output_queue import OutputQueue
@@ -31,8 +32,7 @@ from serving.edge.text_choice import TextChoice, rate_of
 from serving.flight import Flight
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
-from serving.scheduler.prefix_hash import block_hashes
-from serving.types import Chunk, Release, Request
+from serving.types import Chunk, Release
 
 if TYPE_CHECKING:
     from serving.edge.prompt_topics import PromptTopics
@@ -192,20 +192,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
                 call.retry_after_s, call.refusal = error.retry_after_s, error
 
     def _flight(self, request: EngineCoreRequest, admitted: AdmissionRequest, topic: str) -> Flight:
-        params, prompt = request.sampling_params, request.prompt_token_ids
-        described = Request(
-            id=request.request_id,
-            arrival_s=arrival_s(self.clock),
-            prompt_tokens=len(prompt),
-            max_tokens=params.max_tokens,
-            seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
-            topic=topic,
-            key=admitted.key,
-            priority=admitted.priority,
-            ttft_s=admitted.ttft_s,
-            tpot_s=admitted.tpot_s,
-            blocks=block_hashes(prompt, self._block_tokens, request.cache_salt or "") if self._block_tokens else [],
-        )
+        described = describe(request, admitted, topic, arrival_s(self.clock), self._block_tokens)
         device = self._dispatcher.choose(described, request.data_parallel_rank)
         return Flight(request, described, device, admitted.slo, admitted.n, rank=request.data_parallel_rank)
 

@@ -55,6 +55,8 @@ MOST_IN_BODY = {
 }
 # Of a batch, each of which is a request: all of them are rendered at once.
 MOST_CONVERSATIONS = 128
+# Characters, or tokens, of all prompts of a call that scores items: each is a request, and all come at once.
+MOST_SCORED = 1 << 18
 # Tokens of a prompt, times alternatives for each: they take the edge some 5 us each.
 MOST_PROMPT_LOGPROBS = 1 << 12
 # Each token of a beam is a request of its own, with all before it as its prompt.
@@ -82,12 +84,23 @@ def check_body(body: Any, places: int) -> None:
         entries = body.get(field)
         if isinstance(entries, list | dict):
             _check_count(field, len(entries), MOST_CONVERSATIONS if is_batch(field, entries) else most)
+    check_scoring(body)
     tokens = body.get("max_completion_tokens") or body.get("max_tokens")
     if body.get("use_beam_search") and not (isinstance(tokens, int) and tokens <= MOST_BEAM_TOKENS):
         raise OutOfBounds("use_beam_search", f"wants `max_tokens`, of at most {MOST_BEAM_TOKENS}.")
     prompts = body.get("prompt")
     if isinstance(prompts, list) and prompts and isinstance(prompts[0], str | list):
         _check_count("prompt", len(prompts), places)
+
+
+def check_scoring(body: Mapping[str, Any]) -> None:
+    """Raise `OutOfBounds` for a body whose `query`, once for each of its `items`, makes prompts too long together."""
+    query, items = body.get("query"), body.get("items")
+    if isinstance(query, str | list) and isinstance(items, list):
+        size = len(items) * len(query) + sum(len(item) for item in items if isinstance(item, str | list))
+        if size > MOST_SCORED:
+            sentence = f"and `query`, repeated for each of them, have {size} characters or tokens: they may have"
+            raise OutOfBounds("items", f"{sentence} {MOST_SCORED}.")
 
 
 def is_batch(field: str, entries: Any) -> bool:

@@ -8,6 +8,7 @@ import contextlib
 import logging
 import os
 import ssl
+import stat
 import threading
 import time
 import weakref
@@ -51,10 +52,17 @@ class Files:
     def read(self, option: str) -> bytes:
         """Return the bytes of a file. Raise `Unusable`."""
         try:
-            with open(getattr(self, option), "rb") as file:
+            with open(getattr(self, option), "rb", opener=_open_at_once) as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise Unusable(option, "is no file")
                 return file.read()
         except OSError as error:
             raise Unusable(option, f"cannot be read: {error.strerror}") from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file; a pipe that nobody writes to would keep every handshake waiting."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 @dataclass(frozen=True, slots=True)

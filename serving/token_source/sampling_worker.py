@@ -6,6 +6,7 @@ from vllm.config.model import PROCESSED_LOGPROBS_MODES
 from vllm.v1.worker.cpu_worker import CPUWorker
 
 from serving.token_source.inverse_sampler import InverseSampler
+from serving.token_source.logprob_rows import RowSampler
 
 
 class SamplingWorker(CPUWorker):  # type: ignore[misc]
@@ -14,6 +15,7 @@ class SamplingWorker(CPUWorker):  # type: ignore[misc]
     def load_model(self, **kwargs: Any) -> None:
         super().load_model(**kwargs)
         runner = self.model_runner
+        runner.sampler.__class__ = RowSampler
         # vLLM's own sampler can also tell the probabilities after top-p, which ours never has for all of a row.
         if runner.sampler.logprobs_mode not in PROCESSED_LOGPROBS_MODES:
             runner.sampler.topk_topp_sampler = InverseSampler(

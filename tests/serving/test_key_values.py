@@ -28,6 +28,8 @@ def test_a_name_may_stand_alone() -> None:
         ("at_s=soon", "`faults` has 'at_s=soon': `at_s` must be a number."),
         ("at_s=nan", "must be a number"),
         ("at_s=inf", "must be a number"),
+        ("at_s=\u0661", "must be a number"),
+        ("at_s=1_0", "must be a number"),
         ("priority=1.5", "`priority` must be a whole number."),
         ("of=", "`of` must be a word."),
         ("at=3", "allowed is at_s=..., share=..., priority=..., of=..."),

@@ -39,9 +39,10 @@ def poisons() -> dict[str, tuple[str, Any]]:
     return {
         "60,000 words": (text, TEXT | {"prompt": words}),
         "60,000 words in a chat": (chat, CHAT | {"messages": [{"role": "user", "content": words}]}),
-        "60,000 words to tokenize": (tokenize, {"model": MODEL, "prompt": words}),
+        "30,000 words to tokenize": (tokenize, {"model": MODEL, "prompt": "word " * 30_000}),
+        "160,000 digits to tokenize": (tokenize, {"model": MODEL, "prompt": "1" * 160_000}),
         "text that fits, cut": (text, TEXT | {"prompt": "a b, c. " * 20_000, "truncate_prompt_tokens": 900}),
-        "one long word": (tokenize, {"model": MODEL, "prompt": "a" * 300_000}),
+        "one long word": (tokenize, {"model": MODEL, "prompt": "a" * 150_000}),
         "2 MiB of text": (text, TEXT | {"prompt": "x" * (2 * MIB - 1000)}),
         "64 prompts": (text, TEXT | {"prompt": ["many words " * 400] * 64, "max_tokens": 1}),
         "n of 64": (text, TEXT | {"n": 64, "max_tokens": 1}),
@@ -75,6 +76,18 @@ def poisons() -> dict[str, tuple[str, Any]]:
         "128 items to score": (
             "/generative_scoring",
             {"model": MODEL, "query": "Which one?", "items": ["one of many"] * 128, "label_token_ids": [5, 6]},
+        ),
+        "128 items of 2,000 characters": (
+            "/generative_scoring",
+            {"model": MODEL, "query": "w", "items": ["a b c " * 333] * 128, "label_token_ids": [5, 6]},
+        ),
+        "128 items after 2,000 characters": (
+            "/generative_scoring",
+            {"model": MODEL, "query": "a b c " * 333, "items": ["w"] * 128, "label_token_ids": [5, 6]},
+        ),
+        "log probabilities of named tokens": (
+            text,
+            TEXT | {"logprobs": 1, "logprob_token_ids": [1, 2, 9], "max_tokens": 100},
         ),
         "echo of much": (
             text,

@@ -16,6 +16,8 @@ from serving.cluster.streams.sockets import MOST_BYTES, unlimited
 # vLLM's name for the only engine of a front end: its index, as two bytes.
 IDENTITY = (0).to_bytes(2, "little")
 LINGER_MS = 1000
+# A front end that has answered is to be where it said within so many real seconds.
+CONNECT_S = 10.0
 
 Take = Callable[["ApiServer", list[bytes]], None]
 
@@ -23,13 +25,16 @@ Take = Callable[["ApiServer", list[bytes]], None]
 class ApiServer:
     """One of a front end's API servers: its requests come on the running loop, its outputs are sent without waiting."""
 
-    def __init__(self, requests: str, outputs: str) -> None:
-        """The addresses of its two sockets."""
+    def __init__(self, requests: str, outputs: str, within_s: float | None = None) -> None:
+        """The addresses of its two sockets; if nobody is there `within_s` real seconds, it is gone."""
         self._requests, self._outputs = _connect(zmq.DEALER, requests), _connect(zmq.PUSH, outputs)
         self._encoder = MsgpackEncoder()
         self._loop = asyncio.get_running_loop()
         self._gone: asyncio.Future[None] = self._loop.create_future()
-        self._monitor: zmq.Socket[bytes] = self._requests.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._monitor: zmq.Socket[bytes] = self._requests.get_monitor_socket(
+            zmq.EVENT_CONNECTED | zmq.EVENT_DISCONNECTED
+        )
+        self._timer = None if within_s is None else self._loop.call_later(within_s, self._end)
         self._readers: list[int] = []
         self._watch(self._monitor, self._notice)
 
@@ -52,6 +57,7 @@ class ApiServer:
 
     def close(self) -> None:
         """Drop the connection, and what was not delivered over it."""
+        self._stop_timer()
         for descriptor in self._readers:
             self._loop.remove_reader(descriptor)
         self._requests.disable_monitor()
@@ -78,8 +84,17 @@ class ApiServer:
                 event = recv_monitor_message(self._monitor, zmq.NOBLOCK)["event"]
             except zmq.Again:
                 return
-            if event == zmq.EVENT_DISCONNECTED and not self._gone.done():
-                self._gone.set_result(None)
+            self._stop_timer()
+            if event == zmq.EVENT_DISCONNECTED:
+                self._end()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _end(self) -> None:
+        if not self._gone.done():
+            self._gone.set_result(None)
 
 
 async def shake_hands(address: str, ready: EngineCoreReadyResponse) -> list[ApiServer]:
@@ -97,7 +112,8 @@ async def shake_hands(address: str, ready: EngineCoreReadyResponse) -> list[ApiS
             if not where.inputs or len(where.inputs) != len(where.outputs):
                 counts = f"{len(where.inputs)} addresses for requests, and {len(where.outputs)} for outputs"
                 raise ValueError(f"it has {counts}")
-            servers = [ApiServer(*sockets) for sockets in zip(where.inputs, where.outputs, strict=True)]
+            addresses = zip(where.inputs, where.outputs, strict=True)
+            servers = [ApiServer(*sockets, within_s=CONNECT_S) for sockets in addresses]
             for server in servers:
                 server.greet(ready)
             greeting.setsockopt(zmq.LINGER, LINGER_MS)

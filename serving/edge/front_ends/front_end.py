@@ -34,6 +34,9 @@ from serving.types import Dropped, Release
 
 log = logging.getLogger("foreserve")
 
+Ready = EngineCoreReadyResponse
+"""What a front end is told of its engine."""
+
 # How often a front end is told how many requests run and wait, in real seconds.
 STATS_S = 0.25
 # Whoever answers the handshake with something else is asked again after so many.
@@ -106,7 +109,7 @@ class FrontEnd:
         try:
             kind = EngineCoreRequestType(frames[0])
             if kind is EngineCoreRequestType.ADD:
-                request = self._requests.decode(frames[1:])
+                request = self._request(server, frames[1:])
                 task = asyncio.create_task(self._add(server, request), context=self.context_of(request))
                 self._adding.add(task)
                 task.add_done_callback(self._adding.discard)
@@ -118,6 +121,16 @@ class FrontEnd:
                     server.send(EngineCoreOutputs(utility_output=output))
         except Exception as error:
             self._core.devices.observer.on_dropped("front end", Dropped(1, f"{type(error).__name__}: {error}"))
+
+    def _request(self, server: ApiServer, frames: list[bytes]) -> EngineCoreRequest:
+        """Decode a request; one that can't be read ends with an error, if its id can."""
+        try:
+            return self._requests.decode(frames)
+        except Exception as error:
+            id, *_ = self._others.decode(frames)
+            if isinstance(id, str) and id not in self._server_of:
+                _fail(server, id, f"It can't be read: {error}")
+            raise
 
     def context_of(self, request: EngineCoreRequest) -> contextvars.Context:
         """Return the context in which a request is added: one without a call, as a front end tells of none."""
@@ -142,8 +155,7 @@ class FrontEnd:
             # Nobody else's request is any the worse for it.
             log.error("A request of the vLLM front end cannot be served: %s", error)
             self._forget([id])
-            output = EngineCoreOutput(id, [], finish_reason=FinishReason.ERROR, stop_reason=str(error))
-            server.send(EngineCoreOutputs(outputs=[output], finished_requests={id}))
+            _fail(server, id, str(error))
 
     def _abort(self, ids: list[str]) -> None:
         self._core.cancel(self.known(ids))
@@ -181,6 +193,12 @@ class FrontEnd:
         for id in ids:
             self._server_of.pop(id, None)
             self._prompts.pop(id, None)
+
+
+def _fail(server: ApiServer, id: str, why: str) -> None:
+    """End a request with an error."""
+    output = EngineCoreOutput(id, [], finish_reason=FinishReason.ERROR, stop_reason=why)
+    server.send(EngineCoreOutputs(outputs=[output], finished_requests={id}))
 
 
 def check_fits(request: EngineCoreRequest, max_model_len: int) -> None:

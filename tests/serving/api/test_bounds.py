@@ -51,6 +51,20 @@ def test_keys_of_our_own_cannot_come_from_a_client(emulator: Child, path: str) -
     assert "slo, ttft_ms, tpot_ms, priority, topic" in message
 
 
+def test_what_would_be_answered_with_too_many_tokens_is_too_large(emulator: Child) -> None:
+    body = TEXT | {"prompt": "1" * (160 << 10)}
+    answer = httpx.post(f"{emulator.http_url}/tokenize", json=body, timeout=30)
+    assert answer.status_code == 413 and "/tokenize" in answer.json()["error"]["message"]
+
+
+def test_prompts_to_score_are_bounded_all_together(emulator: Child) -> None:
+    body = {"model": MODEL, "query": "w " * 2000, "items": ["a"] * 128, "label_token_ids": [5, 6]}
+    assert refusal(emulator, "/generative_scoring", body)["param"] == "items"
+    body |= {"query": "w " * 20}
+    answer = httpx.post(f"{emulator.http_url}/generative_scoring", json=body | {"items": ["a"] * 8}, timeout=60)
+    assert answer.status_code == 200 and len(answer.json()["data"]) == 8
+
+
 def test_transfers_of_kv_are_refused(emulator: Child) -> None:
     for field in ("kv_transfer_params", "ec_transfer_params"):
         assert field in refusal(emulator, "/v1/completions", TEXT | {field: {"do_remote_prefill": True}})["message"]

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -38,7 +39,7 @@ async def emulation(scenario: Scenario) -> AsyncIterator[Any]:
         flags = vllm_flags(scenario, bringup.max_model_len)
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=False)
         sources = cluster.start_sources(scenario, flags, False, inbox.address)
-        engine, core, metrics = await build_engine(bringup, flags, sources, inbox)
+        engine, core, metrics = await build_engine(bringup, flags, sources, inbox, (time.time(), scenario.speed))
         await make_ready(bringup, engine, core, metrics, flags)
         yield engine, core
         engine.shutdown()

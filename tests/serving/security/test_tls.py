@@ -311,6 +311,9 @@ def changes(pki: Pki) -> Iterator[Callable[[], object]]:
     yield lambda: pki.write("cert.pem", cert[: len(cert) // 3])
     yield lambda: pki.write("cert.pem", b"")
     yield lambda: (pki.folder / "cert.pem").unlink()
+    # Nobody will ever write to it.
+    yield lambda: os.mkfifo(pki.folder / "cert.pem")
+    yield lambda: (pki.folder / "cert.pem").unlink()
     yield lambda: (pki.write("cert.pem", cert), pki.write("key.pem", other))
     yield lambda: pki.write("key.pem", key[:50])
     yield lambda: pki.write("key.pem", b"\xff" * 1000)

@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import msgspec
@@ -16,12 +18,19 @@ import openai
 import pytest
 import zmq
 import zmq.asyncio
-from vllm.v1.engine import EngineCoreOutputs, EngineCoreReadyResponse, EngineCoreRequest, UtilityOutput
+from vllm.v1.engine import (
+    EngineCoreOutputs,
+    EngineCoreReadyResponse,
+    EngineCoreRequest,
+    EngineCoreRequestType,
+    UtilityOutput,
+)
 from vllm.v1.engine.utils import EngineHandshakeMetadata, EngineZmqAddresses
 from vllm.v1.serial_utils import MsgpackDecoder
 
+from serving.edge.front_ends import engine_sockets
 from serving.edge.front_ends.engine_sockets import IDENTITY, ApiServer, shake_hands
-from serving.edge.front_ends.front_end import answered, check_fits
+from serving.edge.front_ends.front_end import FrontEnd, answered, check_fits
 from serving.edge.preflight import check_front_end, free_port
 from serving.edge.request_bounds import OutOfBounds
 from serving.process.server_process import Child, server
@@ -159,6 +168,45 @@ def test_a_front_end_without_addresses_is_none(addresses: tuple[list[str], list[
         context.destroy(0)
 
     asyncio.run(asyncio.wait_for(main(), ENDED_S))
+
+
+def test_a_front_end_that_is_not_where_it_says_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_sockets, "CONNECT_S", 0.3)
+
+    async def main() -> None:
+        context = zmq.asyncio.Context()
+        peer, address = bound(context, zmq.ROUTER)
+        joining = asyncio.create_task(shake_hands(address, READY))
+        await greeted(peer)
+        nowhere = ["tcp://127.0.0.1:1"]
+        where = EngineHandshakeMetadata(EngineZmqAddresses(inputs=nowhere, outputs=nowhere), {})
+        await peer.send_multipart([IDENTITY, msgspec.msgpack.encode(where)])
+        [server] = await joining
+        await server.gone()
+        server.close()
+        context.destroy(0)
+
+    asyncio.run(asyncio.wait_for(main(), ENDED_S))
+
+
+class Sent(list[EngineCoreOutputs]):
+    """An API server that keeps what it is sent."""
+
+    def send(self, outputs: EngineCoreOutputs) -> None:
+        self.append(outputs)
+
+
+def test_a_request_that_cannot_be_read_ends_with_an_error_if_its_id_can() -> None:
+    dropped: list[object] = []
+    observer = SimpleNamespace(on_dropped=lambda *told: dropped.append(told))
+    core: Any = SimpleNamespace(devices=SimpleNamespace(observer=observer))
+    front_end, sent = FrontEnd("ipc://x", core, READY), Sent()
+    kind = EngineCoreRequestType.ADD.value
+    front_end._take(sent, [kind, msgspec.msgpack.encode(["a", "no tokens"])])  # type: ignore[arg-type]
+    [outputs] = sent
+    assert outputs.finished_requests == {"a"} and "can't be read" in outputs.outputs[0].stop_reason
+    front_end._take(sent, [kind, b"\xc1"])  # type: ignore[arg-type]
+    assert len(sent) == 1 and len(dropped) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,32 @@
+"""Description of a request of vLLM's in our own terms: numbers, and hashes of its prompt."""
+
+import random
+
+from vllm.v1.engine import EngineCoreRequest
+
+from serving.admission.rules import AdmissionRequest
+from serving.scheduler.prefix_hash import block_hashes
+from serving.types import Request
+
+
+def describe(
+    request: EngineCoreRequest, admitted: AdmissionRequest, topic: str, arrival_s: float, block_tokens: int
+) -> Request:
+    """Return a request as schedulers see it, which arrived at an emulated instant and is about a `topic` (or "").
+
+    `block_tokens` is the size of the blocks of prompts that may share keys and values; 0 if none do.
+    """
+    params, prompt = request.sampling_params, request.prompt_token_ids
+    return Request(
+        id=request.request_id,
+        arrival_s=arrival_s,
+        prompt_tokens=len(prompt),
+        max_tokens=params.max_tokens,
+        seed=random.getrandbits(63) if params.seed is None else params.seed % 2**63,
+        topic=topic,
+        key=admitted.key,
+        priority=admitted.priority,
+        ttft_s=admitted.ttft_s,
+        tpot_s=admitted.tpot_s,
+        blocks=block_hashes(prompt, block_tokens, request.cache_salt or "") if block_tokens else [],
+    )
