@@ -18,6 +18,7 @@ PLAIN = {"model": MODEL, "prompt": "A law is", "max_tokens": 24}
 OWN = [
     {"seed": 1},
     {"logprobs": 1},
+    {"logprobs": 1, "logprob_token_ids": [1, 2, 9]},
     {"logit_bias": {"5": 1.0}},
     {"echo": True},
     {"presence_penalty": 0.5},
