@@ -36,7 +36,7 @@ def bench(quick: bool, token_model: str, only: str | None = None) -> dict[str, A
     servers = Servers(token_model)
     results = {}
     for name, (about, part) in PARTS.items():
-        if only in (None, name):
+        if only in (None, name) or name in BESIDE.get(only or "", ()):
             say(f"{about} ...")
             results[name] = part(servers, quick)
     return results
@@ -93,6 +93,8 @@ PARTS: dict[str, tuple[str, Part]] = {
     "stream": ("Streams of an instant device", streaming),
 }
 """The parts by their names in the results, in this order: a line of progress, and the function that measures."""
+BESIDE = {"live": ("cpu_us",)}
+"""What is measured with a part that is asked for alone."""
 
 
 def say(line: str) -> None:

@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import psutil
 
@@ -11,22 +11,28 @@ from serving.process.server_process import Child
 CLIENT, EDGE = "client", "edge"
 ACTORS = {"ray::TokenSource": "source", "ray::HbXpu": "device", "ray::SchedulerActor": "scheduler"}
 PROGRAMS = {"vllm-rs": "front_end"}
+MODULES = {"serving.cli.edge_process": "own_edge"}
 
 
 def cpu_times(child: Child) -> Mapping[str, float]:
-    """Return the seconds of processor time so far of each kind of process: the client (this one), edge and actors."""
+    """Return the seconds of processor time so far of each kind of process: the client (this one), edge and actors.
+
+    With edges in processes of their own (`own_edge`), `edge` is the engine core.
+    """
     edge = psutil.Process(child.process.pid)
     taken: dict[str, float] = defaultdict(float)
     taken[CLIENT], taken[EDGE] = _seconds(psutil.Process(os.getpid())), _seconds(edge)
     for process in edge.children(recursive=True):
-        if kind := _kind((process.cmdline() or [""])[0]):
+        if kind := _kind(process.cmdline()):
             taken[kind] += _seconds(process)
     return taken
 
 
-def _kind(name: str) -> str | None:
+def _kind(command: Sequence[str]) -> str | None:
+    name = next(iter(command), "")
     actor = next((kind for start, kind in ACTORS.items() if name.startswith(start)), None)
-    return actor or PROGRAMS.get(name.rpartition("/")[2])
+    module = next((kind for module, kind in MODULES.items() if module in command), None)
+    return actor or module or PROGRAMS.get(name.rpartition("/")[2])
 
 
 def _seconds(process: psutil.Process) -> float:

@@ -49,11 +49,18 @@ LIVE = (
     Streams(64, 4, 20.0, "vllm"),
     Streams(64, 4, 20.0),
     Streams(256, 4, 20.0),
+    Streams(1000, 16, 50.0, "recorded"),
+    Streams(1000, 16, 25.0, "recorded"),
 )
 # vLLM's front end in Rust, where it is.
-RUST = (Streams(64, 4, 20.0, "recorded", RUST_FRONT_END), Streams(256, 4, 20.0, "recorded", RUST_FRONT_END))
+RUST = (
+    Streams(64, 4, 20.0, "recorded", RUST_FRONT_END),
+    Streams(256, 4, 20.0, "recorded", RUST_FRONT_END),
+    Streams(1000, 16, 25.0, "recorded", RUST_FRONT_END),
+)
 COSTLY = Streams(64, 4, 20.0, "vllm")
 SEVERAL_SOURCES = ("--token-sources", "2")
+EDGES = (2, 4)
 
 
 def live(servers: Servers, output_len: int) -> Iterator[dict[str, Any]]:
@@ -93,12 +100,18 @@ def cpu_us(servers: Servers, output_len: int) -> dict[str, float]:
     found["source_token_vllm"], found["source_token_top_p"] = http["source"], top_p["source"]
     for name, each in (("http", http), ("grpc", grpc)):
         found[f"edge_token_{name}"], found[f"client_token_{name}"] = each["edge"], each["client"]
+    found["client_token"] = http["client"]
     found["device_step"] = round(batch * (http["device"] + http["scheduler"]), 1)
     with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", "vllm", *SEVERAL_SOURCES) as child:
         found["source_token_2_sources"] = _each(child, child.http_url, output_len)["source"]
     with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", "recorded") as child:
         recorded = _each(child, child.http_url, output_len)
         found["source_token_recorded"], found["edge_token_recorded"] = recorded["source"], recorded["edge"]
+    for edges in EDGES:
+        several = ("--text", "recorded", "--edges", str(edges))
+        with servers.running(COSTLY.devices, COSTLY.speed(output_len), *several) as child:
+            apart = _each(child, child.http_url, output_len)
+            found[f"edge_token_{edges}_edges"], found["core_token"] = apart["own_edge"], apart["edge"]
     if has_rust_front_end():
         options = front_end_options()
         with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", "recorded", *options) as child:

@@ -11,10 +11,10 @@ pytestmark = pytest.mark.alone
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_benchmark_gives_its_figures() -> None:
     foreserve = str(Path(sys.executable).parent / "foreserve")
-    result = subprocess.run([foreserve, "bench", "--quick", "--json"], capture_output=True, text=True, timeout=880)
+    result = subprocess.run([foreserve, "bench", "--quick", "--json"], capture_output=True, text=True, timeout=1780)
     assert result.returncode == 0, result.stderr
     figures = json.loads(result.stdout)
     assert set(figures) >= {"pacing", "live", "cpu_us", "probe", "stream"}
@@ -25,7 +25,7 @@ def test_the_benchmark_gives_its_figures() -> None:
     assert 0 < figures["metrics"]["share_of_step"] < 1
     assert all(row["steps"] > 0 and row["step_ms"] > 0 for row in figures["pacing"])
     assert {(row["devices"], row["batch"]) for row in figures["pacing"]} >= {(1, 1), (1, 4), (1, 16), (4, 4)}
-    assert [row["streams"] for row in figures["live"] if row["edge"] == "http"] == [16, 64, 64, 256]
+    assert [row["streams"] for row in figures["live"] if row["edge"] == "http"] == [16, 64, 64, 256, 1000, 1000]
     # The speed is worked out for steps of this length.
     assert all(0.8 < row["modelled_ms"] / row["step_ms"] < 1.2 for row in figures["live"])
     assert all(cost > 0 for cost in figures["cpu_us"].values())
