@@ -63,7 +63,7 @@ def acceptance_of(device: RooflineDevice, plan: StepPlan) -> Acceptance:
     """
     draft, work = _drafting(device, plan)
     setup = device.setup
-    batch, hb_gb = work.decoding, setup.hardware.hb_capacity_gib
+    batch, hb_gb = work.decoding, device.hb.capacity_bytes / GIB
     if not draft.pooled or not isinstance(device, TieredDevice):
         return acceptance(setup.target, draft.published, hb_gb, batch)
     held, at_1k = device.held(work), device.held(StepWork.of(batch_plan(batch), 1))

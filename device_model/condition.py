@@ -16,11 +16,13 @@ What follows from what (sections and tables are ELMoE-3D's):
   all that LPDDR delivers. At a lower clock the voltage stays, an assumption: a MAC costs the same, leakage too.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TypeVar
 
-from device_model.specs.spec import DeviceError, Hardware
+from device_model.specs.hardware import Hardware
+from device_model.specs.spec import DeviceError
 
-ROUNDING = 1e-9
+AnyHardware = TypeVar("AnyHardware", bound=Hardware)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +46,11 @@ class Condition:
             self.ext_share * other.ext_share, self.hb_share * other.hb_share, self.clock_share * other.clock_share
         )
 
-    def of(self, hardware: Hardware) -> Hardware:
-        """`hardware` in this condition. A bank of which a part is lost is lost. DeviceError if no bank is left."""
+    def of(self, hardware: AnyHardware) -> AnyHardware:
+        """`hardware` in this condition. DeviceError for what it can't lose."""
         if self == HEALTHY:
             return hardware
-        banks = int(self.hb_share * hardware.pe_count + ROUNDING)
-        if not banks:
-            least = 1 / hardware.pe_count
-            raise DeviceError(f"hb_share is {self.hb_share}; allowed is at least {least:.4g}, one bank with its PE.")
-        paired = banks / hardware.pe_count
-        compute = paired * self.clock_share
-        return replace(
-            hardware,
-            pe_count=banks,
-            int8_tops=hardware.int8_tops * compute,
-            int4_tops=hardware.int4_tops * compute,
-            hb_capacity_gib=hardware.hb_capacity_gib * paired,
-            hb_gb_per_s=hardware.hb_gb_per_s * paired,
-            ext_gb_per_s=hardware.ext_gb_per_s * self.ext_share,
-            aggregation_link_gb_per_s=hardware.aggregation_link_gb_per_s * self.clock_share,
-            streamline_gb_per_s=hardware.streamline_gb_per_s * self.clock_share,
-        )
+        return hardware.degraded(self.ext_share, self.hb_share, self.clock_share)
 
 
 HEALTHY = Condition()

@@ -2,19 +2,19 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from device_model.arrays import Number, largest
 from device_model.draft import Draft
-from device_model.experts.touched import Experts
-from device_model.placement import Placement
+from device_model.memory import Memory
 from device_model.roofline import DRAFT, TRANSFER, Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.size import ModelSize
+from device_model.specs.hardware import Hardware
+from device_model.specs.spec import Model
 from device_model.step import FloatArray, StepCost, StepCosts, StepPlan
-from device_model.units import with_ext, xpu_unit
 from device_model.work import StepWork
 
 ACROSS = "from one tier into the other, over the streamline"
@@ -34,23 +34,36 @@ class Execution(NamedTuple):
 
 
 class RooflineDevice(ABC):
-    """A `DeviceModel` that serves a model on hardware; subclasses, one a file in `systems/`, are called `Device`."""
+    """A `DeviceModel` that serves a model on hardware; subclasses, one a file in `systems/`, are called `Device`.
 
+    `hb` is the fast tier of its hardware and `ext` the slow one, as ELMoE-3D has them; `tiers` says what they are
+    called. A tier without capacity holds nothing: it is a link.
+    """
+
+    kind: ClassVar[str]  # of the hardware that it runs on
     # The draft schemes that a system can run, by the names of their files in `drafts/`; the first is its own.
     drafts: tuple[str, ...] = ()
-    placement: Placement
+    placement: Memory
     draft: Draft | None = None  # what it speculates with, if it does
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, static_w: float, unit: Unit) -> None:
+        """`static_w`: watts drawn whatever it does; `unit`: what computes, with all of the slow tier's bandwidth."""
         model, hardware = setup.model, setup.hardware
         self.setup = setup
         self.max_context_tokens = model.max_context_tokens
         self.size = ModelSize.of(model)
-        self.experts = Experts(model.experts, model.top_k, setup.locality, setup.speculation)
-        self.hb, self.ext = hardware.hb, hardware.ext
+        self.tiers = hardware.tiers
+        self.hb, self.ext = hardware.fast, hardware.slow
         self._known: dict[Hashable, StepCosts] = {}
-        self.static_w = setup.estimate.static_w(hardware)  # drawn whatever it does
-        self._unit = xpu_unit(hardware, setup.estimate, self.ext.bytes_per_s)
+        self.static_w = static_w
+        self.working_w = static_w  # drawn by a step, whatever it does
+        self._unit = unit
+
+    @classmethod
+    def setup_of(cls, target: str, hardware: Hardware, model: Model) -> Setup:
+        """What its devices are made from, calibrations of its kind included. DeviceError if `hardware` is of another
+        kind than it runs on."""
+        return Setup(target, hardware, model)
 
     @property
     def kv_capacity_tokens(self) -> int:
@@ -90,7 +103,7 @@ class RooflineDevice(ABC):
                 key = (key, plan.placed, None if plan.topics is None else plan.topics.tobytes())
             if (known := self._known.get(key)) is not None:
                 return known
-        costs = _costs(self._execution(plan, steps, ext_bytes_per_s), steps, self.static_w)
+        costs = _costs(self._execution(plan, steps, ext_bytes_per_s), steps, self.working_w)
         if key is not None:
             self._known[key] = costs
             if len(self._known) > KNOWN:
@@ -110,7 +123,7 @@ class RooflineDevice(ABC):
         if moved and not self.hb.capacity_bytes:
             raise ValueError("The device has no HB; nothing moves between its tiers")
         part = Part("transfer", self._unit_with(ext_bytes_per_s), ACROSS, 0.0, moved, moved)
-        return next(iter(_costs(Execution((Stage(TRANSFER, 1, ((part,),)),), 0.0, 0.0), 1, self.static_w)))
+        return next(iter(_costs(Execution((Stage(TRANSFER, 1, ((part,),)),), 0.0, 0.0), 1, self.working_w)))
 
     def explain(self, plan: StepPlan) -> tuple[Stage, ...]:
         """The stages of one step of `plan`, with their operators: what runs where, why, and what bounds it."""
@@ -123,15 +136,19 @@ class RooflineDevice(ABC):
         return self.execute(plan, StepWork.of(plan, steps), unit)
 
     def _unit_with(self, ext_bytes_per_s: float | None) -> Unit:
-        """The xPU with the external bandwidth granted."""
+        """What computes, with the external bandwidth granted. ValueError for one that means nothing."""
         granted = self.ext_bytes_per_s if ext_bytes_per_s is None else ext_bytes_per_s
         if not granted > 0:
             raise ValueError(f"ext_bytes_per_s is {granted}; a probe needs a bandwidth above 0")
-        return self._unit if granted == self.ext_bytes_per_s else with_ext(self._unit, self.setup.hardware, granted)
+        return self._unit if granted == self.ext_bytes_per_s else self.unit_with(granted)
+
+    @abstractmethod
+    def unit_with(self, ext_bytes_per_s: float) -> Unit:
+        """What computes, with so much of the slow tier's bandwidth granted."""
 
     @abstractmethod
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
-        """Which part of `work` computes and reads what from where; `unit` is the xPU, with the bandwidth granted."""
+        """Which part of `work` computes and reads what from where; `unit` computes, with the bandwidth granted."""
 
 
 def _costs(execution: Execution, steps: int, static_w: float) -> StepCosts:

@@ -9,7 +9,7 @@ from device_model.experts.residency import Reads
 from device_model.experts.touched import Experts
 from device_model.placement import DraftFootprint, Held, Placement
 from device_model.roofline import DRAFT, Part, Stage, Unit
-from device_model.setup import Setup
+from device_model.setup import XpuSetup
 from device_model.size import ModelSize
 from device_model.step import DraftShape, StepPlan
 from device_model.work import StepWork
@@ -49,7 +49,7 @@ class Draft(ABC):
     pooled: bool = False  # whether it drafts with the target's experts in HB: fewer of these, worse drafts
     chooses: bool = False  # whether it says by itself what HB is filled with, so that nothing can be placed there
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: XpuSetup) -> None:
         self.setup = setup
 
     @property

@@ -1,8 +1,8 @@
 """Loads a device by the names of its files: a system (`systems/`), hardware and a model (`specs/`), a draft scheme."""
 
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
@@ -12,16 +12,15 @@ from device_model.experts.hot_pool import HotExperts
 from device_model.experts.residency import Lru
 from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import TopicUsage
-from device_model.setup import Setup
-from device_model.specs.calibrated import Locality, Speculation
-from device_model.specs.hardware_file import load_hardware
-from device_model.specs.spec import DeviceError, EnergyEstimate, Model
-from device_model.specs.spec_file import SPECS, check_name, read_named
+from device_model.setup import Setup, XpuSetup
+from device_model.specs.hardware_file import FOLDER, OWN, load_hardware, load_xpu
+from device_model.specs.spec import DeviceError, Model, SpecError
+from device_model.specs.spec_file import SPECS, check_name, names_in, read_named
 from device_model.tiered import TieredDevice, refuse_draft
+from device_model.xpu_device import XpuDevice
 
 SYSTEMS = Path(__file__).parent / "systems"
 DRAFTS = Path(__file__).parent / "drafts"
-SLM = "qwen2.5-1.5b"
 # ELMoE-3D's platforms and the draft that each speculates with (7, Accelerator Baselines).
 OWN_DRAFTS = {
     "xpu": None,
@@ -36,33 +35,32 @@ OWN_DRAFTS = {
 def load_device(
     system: str, hardware: str, model: str, draft: str | None = None, condition: Condition = HEALTHY
 ) -> RooflineDevice:
-    """The device model of `model` served by `system` on `hardware`, speculating with `draft` if one is named.
+    """The device model of `model` served by `system` ("auto": the one that the hardware's file names) on `hardware`,
+    speculating with `draft` if one is named.
 
     Raises SpecError for a name without a file (the message lists those that exist) or a bad file; DeviceError for a
-    scheme that the system can't run, a model that does not fit into the memory of the hardware, or lost HB banks of a
-    system without HB.
+    system that does not run on hardware of this kind, a scheme that the system can't run, a model that does not fit
+    into the memory of the hardware, or lost banks of a system without any.
     """
-    setup = load_setup(hardware, model)
-    device = make_device(system, replace(setup, hardware=condition.of(setup.hardware)), draft)
+    if system != OWN:
+        _check_system(system)
+    platform = load_hardware(hardware)
+    system = platform.system if system == OWN else system
+    setup = _class_of(system).setup_of(model, condition.of(platform), load_model(model))
+    device = make_device(system, setup, draft)
     if condition.hb_share < 1 and not device.hb.capacity_bytes:
         raise DeviceError(f"hb_share is {condition.hb_share}; the system {system!r} has no HB, and 1 is all it allows.")
     return device
 
 
-def load_setup(hardware: str, model: str) -> Setup:
-    """The specs and calibrations of a model on some hardware. Raises DeviceError."""
-    platform = load_hardware(hardware)
-    target = read_named(Model, "model", model, SPECS / "models")
-    calibration = SPECS / "calibration"
-    return Setup(
-        target=model,
-        hardware=platform,
-        model=target,
-        locality=read_named(Locality, "calibration", target.calibration, calibration),
-        speculation=read_named(Speculation, "calibration", platform.speculation, calibration),
-        estimate=read_named(EnergyEstimate, "calibration", platform.energy_estimate, calibration),
-        slm=read_named(Model, "model", SLM, SPECS / "models"),
-    )
+def load_model(name: str) -> Model:
+    """The spec of a model. Raises SpecError."""
+    return read_named(Model, "model", name, SPECS / "models")
+
+
+def load_setup(hardware: str, model: str) -> XpuSetup:
+    """The specs and calibrations of a model on ELMoE-3D's hardware. Raises DeviceError."""
+    return XpuDevice.setup_of(model, load_xpu(hardware), load_model(model))
 
 
 def trace_experts(device: RooflineDevice) -> None:
@@ -94,8 +92,7 @@ def know_topics(device: RooflineDevice, usage: TopicUsage) -> None:
 
 def make_device(system: str, setup: Setup, draft: str | None = None) -> RooflineDevice:
     """A device of what has been loaded, or fitted. Raises DeviceError."""
-    check_name(system, "system", SYSTEMS, suffix=".py")
-    device = import_module(f"device_model.systems.{system}").Device
+    device = _class_of(system)
     if draft is None:
         made: RooflineDevice = device(setup)
         return made
@@ -105,3 +102,17 @@ def make_device(system: str, setup: Setup, draft: str | None = None) -> Roofline
     scheme: Draft = import_module(f"device_model.drafts.{draft}").Scheme(setup)
     speculating: RooflineDevice = device(setup, scheme)
     return speculating
+
+
+def _class_of(system: str) -> Any:
+    _check_system(system)
+    return import_module(f"device_model.systems.{system}").Device
+
+
+def _check_system(system: str) -> None:
+    if system in names_in(FOLDER):
+        raise SpecError(
+            f"There is no system {system!r}. It is hardware, whose file names its system: leave `system` out, and name "
+            f"{system!r} as `hardware`."
+        )
+    check_name(system, "system", SYSTEMS, suffix=".py")

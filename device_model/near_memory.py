@@ -10,30 +10,31 @@ from typing import ClassVar
 
 import numpy as np
 
-from device_model.device import Execution, RooflineDevice
+from device_model.device import Execution
 from device_model.draft import SeparateDraft
 from device_model.experts.reads import DATA_PARALLEL, tokens_of
 from device_model.placement import DraftFootprint, place
 from device_model.roofline import NEVER_BOUND, TARGET, Part, Stage, Unit
-from device_model.setup import Setup
+from device_model.setup import XpuSetup
 from device_model.specs.spec import NearMemory
 from device_model.specs.spec_file import SPECS, read_named
 from device_model.step import StepCosts, StepPlan
 from device_model.tiered import NO_DRAFT
 from device_model.work import StepWork
+from device_model.xpu_device import XpuDevice
 
 ON_XPU = "too many tokens for the compute near memory: the xPU is sooner done, through the external bus"
 NEAR = "few tokens a byte: done where the bytes are, at the internal bandwidth"
 
 
-class NearMemoryDevice(RooflineDevice):
+class NearMemoryDevice(XpuDevice):
     """One of ELMoE-3D's baselines without HB; a subclass names its file in specs/near_memory."""
 
     drafts = ("eagle", "slm")
     near_memory: ClassVar[str]
     draft: SeparateDraft | None = None
 
-    def __init__(self, setup: Setup, draft: SeparateDraft | None = None) -> None:
+    def __init__(self, setup: XpuSetup, draft: SeparateDraft | None = None) -> None:
         super().__init__(replace(setup, hardware=setup.hardware.without_hb()))
         self.draft = draft
         self.placement = place(self.size, self.hb, self.ext, draft.footprint if draft else DraftFootprint())
@@ -100,7 +101,7 @@ def _seconds(group: tuple[Part, ...]) -> float:
     return max(float(np.ravel(time)[0]) for part in group for time in part.times())
 
 
-def _near_unit(name: str, spec: NearMemory, setup: Setup) -> Unit:
+def _near_unit(name: str, spec: NearMemory, setup: XpuSetup) -> Unit:
     return Unit(
         name=name,
         macs_per_s=spec.macs_per_s,

@@ -3,17 +3,25 @@
 from dataclasses import dataclass
 
 from device_model.specs.calibrated import Locality, Speculation
-from device_model.specs.spec import EnergyEstimate, Hardware, Model
+from device_model.specs.hardware import Hardware
+from device_model.specs.kinds import hb_xpu
+from device_model.specs.spec import EnergyEstimate, Model
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """One model on one piece of hardware. `target` is the name of the model's spec; `slm` the model that SLM-SD drafts
-    with."""
+    """One model on one piece of hardware, of any kind. `target` is the name of the model's spec."""
 
     target: str
     hardware: Hardware
     model: Model
+
+
+@dataclass(frozen=True, slots=True)
+class XpuSetup(Setup):
+    """The same on an xPU, with what is calibrated of either; `slm` is the model that SLM-SD drafts with."""
+
+    hardware: hb_xpu.Hardware
     locality: Locality
     speculation: Speculation
     estimate: EnergyEstimate

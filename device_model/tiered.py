@@ -6,22 +6,23 @@ Each PE reads its HB bank while EXT streams in what HB lacks (ELMoE-3D, 4.1, 5.1
 from typing import NamedTuple
 
 from device_model.arrays import Number
-from device_model.device import Execution, RooflineDevice
+from device_model.device import Execution
 from device_model.draft import Draft
 from device_model.experts.fidelity import Analytic, CacheAsk, ExpertCache, Placed
 from device_model.experts.hot_pool import HotExperts, Mix
 from device_model.experts.reads import DATA_PARALLEL, TENSOR_PARALLEL, ExpertReads, tokens_of
 from device_model.experts.residency import Reads
 from device_model.experts.touched import KNOWN
-from device_model.placement import DraftFootprint, Held, place
+from device_model.placement import DraftFootprint, Held, Placement, place
 from device_model.roofline import TARGET, Part, Stage, Unit
-from device_model.setup import Setup
+from device_model.setup import XpuSetup
 from device_model.slices import sliceable
 from device_model.specs.spec import DeviceError
 from device_model.step import StepCosts, StepPlan
 from device_model.stretches import Stretches
 from device_model.units import at_four_bits, at_share, without_price
 from device_model.work import StepWork
+from device_model.xpu_device import XpuDevice
 
 # An assumption: the paper does not say how a sequence's KV lies in the banks.
 KV_IN_HB = "the context is split over all banks; what HB has no room for streams from EXT (8)"
@@ -38,10 +39,12 @@ class Swap(NamedTuple):
     bytes: float
 
 
-class TieredDevice(RooflineDevice):
+class TieredDevice(XpuDevice):
     """A device with two tiers, and a draft scheme if it speculates."""
 
-    def __init__(self, setup: Setup, draft: Draft | None = None) -> None:
+    placement: Placement
+
+    def __init__(self, setup: XpuSetup, draft: Draft | None = None) -> None:
         super().__init__(setup)
         self.draft = draft
         self.placement = place(self.size, self.hb, self.ext, draft.footprint if draft else DraftFootprint())

@@ -3,7 +3,8 @@
 from functools import lru_cache
 
 from device_model.roofline import NEVER_BOUND, Unit
-from device_model.specs.spec import EnergyEstimate, Hardware
+from device_model.specs.kinds.hb_xpu import Hardware
+from device_model.specs.spec import EnergyEstimate
 
 XPU = "xPU"
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from device_model.draft import SeparateDraft
 from device_model.roofline import Part, Unit
-from device_model.setup import Setup
+from device_model.setup import XpuSetup
 
 if TYPE_CHECKING:
     from device_model.work import StepWork
@@ -17,7 +17,7 @@ class Scheme(SeparateDraft):
 
     published = "EAGLE3"
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: XpuSetup) -> None:
         super().__init__(setup)
         self.weights_bytes = setup.locality.eagle_bytes
 

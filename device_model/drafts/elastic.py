@@ -12,7 +12,7 @@ from device_model.experts.fidelity import CacheAsk
 from device_model.experts.reads import TENSOR_PARALLEL, tokens_of
 from device_model.placement import Held
 from device_model.roofline import DRAFT, Part, Stage, Unit
-from device_model.setup import Setup
+from device_model.setup import XpuSetup
 from device_model.slices import DRAFT_BITS, draft_share, sliceable
 from device_model.step import DraftShape, StepPlan
 from device_model.units import at_four_bits
@@ -27,7 +27,7 @@ class Scheme(Draft):
     published = "Elastic-SD"
     pooled = True
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: XpuSetup) -> None:
         super().__init__(setup)
         self._sliced = sliceable(setup.model)
         self.hb_share = draft_share(setup.model)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from device_model.draft import SeparateDraft
 from device_model.roofline import Part, Unit
-from device_model.setup import Setup
+from device_model.setup import XpuSetup
 from device_model.size import ModelSize
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class Scheme(SeparateDraft):
 
     published = "SLM-SD"
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: XpuSetup) -> None:
         super().__init__(setup)
         self._size = ModelSize.of(setup.slm)
         untied = self._size.weights.table * (2 - self._size.weights.tables) * setup.slm.static_bytes_per_weight

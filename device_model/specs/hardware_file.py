@@ -1,37 +1,80 @@
-"""Hardware by name: a file in specs/hardware, or a size between two of them."""
+"""Hardware by name: a file in specs/hardware, or a size between two of ELMoE-3D's."""
 
 import re
 from dataclasses import fields, replace
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
 
-from device_model.specs.spec import Hardware, SpecError
-from device_model.specs.spec_file import SPECS, names_in, read_named
+from device_model.specs.hardware import Hardware
+from device_model.specs.kinds import hb_xpu
+from device_model.specs.spec import SpecError
+from device_model.specs.spec_file import SPECS, names_in, read_named, read_spec, read_word
 
 FOLDER = SPECS / "hardware"
+KINDS = SPECS / "kinds"
+OWN = "auto"
+"""What stands for the system that a hardware file names."""
 BETWEEN = re.compile(r"elmoe3d-(\d+(?:\.\d+)?)gb")
 LOW_GIB, HIGH_GIB = 4, 8
 # Banks and PEs come in pairs, 16 to 4 GB (ELMoE-3D, Table 1): sizes between go by one bank.
 BANK_GIB = 0.25
 
 
+@lru_cache(maxsize=256)
 def load_hardware(name: str) -> Hardware:
-    """The hardware called `name`. `elmoe3d-6gb`, say, lies between the published 4 and 8 GB, whose compute and
-    bandwidth grow with their banks. Raises SpecError."""
+    """The hardware called `name`, of the kind that its file says. `elmoe3d-6gb`, say, lies between the published 4 and
+    8 GB, whose compute and bandwidth grow with their banks. Raises SpecError."""
+    if name in names_in(FOLDER):
+        return _read(FOLDER / f"{name}.toml")
     match = BETWEEN.fullmatch(name)
-    if name in names_in(FOLDER) or match is None:
-        return read_named(Hardware, "hardware", name, FOLDER)
-    size = float(match[1])
+    if match is None:
+        raise SpecError(f"There is no hardware {name!r}; those that exist are {', '.join(names_in(FOLDER))}.")
+    return _of_size(name, float(match[1]))
+
+
+def load_xpu(name: str) -> hb_xpu.Hardware:
+    """The same, of ELMoE-3D's kind. Raises SpecError for any other."""
+    hardware = load_hardware(name)
+    if not isinstance(hardware, hb_xpu.Hardware):
+        raise SpecError(f"{name} is of the kind {hardware.kind}; allowed is {hb_xpu.KIND} here.")
+    return hardware
+
+
+def system_of(system: str, hardware: str) -> str:
+    """The system that serves models on `hardware`: `system`, or ("auto") the one that its file names; "auto" still if
+    there is no such file, as whoever loads it will say."""
+    if system != OWN:
+        return system
+    try:
+        return load_hardware(hardware).system
+    except SpecError:
+        return OWN
+
+
+def _read(path: Path) -> Hardware:
+    kind = read_word(path, "kind", hb_xpu.KIND)
+    kinds = [name.replace("_", "-") for name in names_in(KINDS, ".py")]
+    if kind not in kinds:
+        raise SpecError(f"{'/'.join(path.parts[-2:])}: kind is {kind!r}; allowed are {', '.join(kinds)}.")
+    form = import_module(f"device_model.specs.kinds.{kind.replace('-', '_')}").Hardware
+    hardware: Hardware = read_spec(form, path)
+    return hardware
+
+
+def _of_size(name: str, size: float) -> hb_xpu.Hardware:
     if not (LOW_GIB < size < HIGH_GIB and (size / BANK_GIB).is_integer()):
         raise SpecError(
             f"There is no hardware {name!r}; those that exist are {', '.join(names_in(FOLDER))}, "
             f"and the sizes between them in steps of {BANK_GIB} GB (a bank)."
         )
-    low, high = (read_named(Hardware, "hardware", f"elmoe3d-{gib}gb", FOLDER) for gib in (LOW_GIB, HIGH_GIB))
+    low, high = (read_named(hb_xpu.Hardware, "hardware", f"elmoe3d-{gib}gb", FOLDER) for gib in (LOW_GIB, HIGH_GIB))
     return _between(low, high, (size - LOW_GIB) / (HIGH_GIB - LOW_GIB))
 
 
-def _between(low: Hardware, high: Hardware, share: float) -> Hardware:
+def _between(low: hb_xpu.Hardware, high: hb_xpu.Hardware, share: float) -> hb_xpu.Hardware:
     figures = {}
-    for field in fields(Hardware):
+    for field in fields(hb_xpu.Hardware):
         small, large = getattr(low, field.name), getattr(high, field.name)
         if not isinstance(small, str):
             figures[field.name] = type(small)(small + (large - small) * share)

@@ -4,7 +4,7 @@ This is the only place where units are converted: properties give bytes, seconds
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 GIB = 2**30
@@ -47,6 +47,7 @@ Exponent = Annotated[float, Allowed("a number above 0 and at most 1", lambda v: 
 Share = Annotated[float, Allowed("a number from 0 to 1", lambda v: 0 <= v <= 1)]
 Flag = Annotated[bool, Allowed("true or false", lambda v: True)]
 Name = Annotated[str, Allowed("the name of a file in specs/calibration", lambda v: bool(v))]
+System = Annotated[str, Allowed("the name of a file in systems", lambda v: bool(v))]
 GQA, MLA = "gqa", "mla"
 AttentionKind = Annotated[str, Allowed(f"{GQA} or {MLA}", lambda v: v in (GQA, MLA))]
 
@@ -58,53 +59,14 @@ class TierSpec(NamedTuple):
     bytes_per_s: float
     j_per_byte: float
 
-
-@dataclass(frozen=True, slots=True)
-class Hardware:
-    """An xPU with hybrid-bonded memory (HB) over its logic die and LPDDR beside it (EXT): ELMoE-3D, Table 1."""
-
-    energy_estimate: Name
-    speculation: Name
-    pe_count: Count
-    int8_tops: Positive
-    int4_tops: Positive
-    hb_capacity_gib: Positive
-    hb_gb_per_s: Positive
-    hb_loss_percent: Loss
-    hb_read_pj_per_bit: Positive
-    ext_capacity_gib: Positive
-    ext_gb_per_s: Positive
-    ext_loss_percent: Loss
-    ext_read_pj_per_bit: Positive
-    aggregation_link_gb_per_s: Positive
-    streamline_gb_per_s: Positive
-
-    @property
-    def aggregation_link_bytes_per_s(self) -> float:
-        """Of one PE, for PSUMs and activations."""
-        return self.aggregation_link_gb_per_s * GIGA
-
-    @property
-    def streamline_bytes_per_s(self) -> float:
-        """Of the ring that brings what EXT delivers to all PEs."""
-        return self.streamline_gb_per_s * GIGA
-
-    @property
-    def macs_per_s(self) -> float:
-        """INT8 multiply-accumulates per second, at two operations each."""
-        return self.int8_tops * TERA / 2
-
-    @property
-    def hb(self) -> TierSpec:
-        return _tier(self.hb_capacity_gib, self.hb_gb_per_s, self.hb_loss_percent, self.hb_read_pj_per_bit)
-
-    @property
-    def ext(self) -> TierSpec:
-        return _tier(self.ext_capacity_gib, self.ext_gb_per_s, self.ext_loss_percent, self.ext_read_pj_per_bit)
-
-    def without_hb(self) -> "Hardware":
-        """The same die with its LPDDR alone."""
-        return replace(self, hb_capacity_gib=0.0)
+    @staticmethod
+    def of(capacity_gib: float, gb_per_s: float, loss_percent: float, read_pj_per_bit: float) -> "TierSpec":
+        """A tier from figures as data sheets print them."""
+        return TierSpec(
+            capacity_bytes=capacity_gib * GIB,
+            bytes_per_s=gb_per_s * GIGA * (1 - loss_percent / 100),
+            j_per_byte=read_pj_per_bit * PICO * BITS_PER_BYTE,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,15 +228,6 @@ class EnergyEstimate:
     def link_j_per_byte(self) -> float:
         return self.link_pj_per_bit * PICO * BITS_PER_BYTE
 
-    def static_w(self, hardware: Hardware) -> float:
-        """Watts that `hardware` draws whatever it does: leakage of the die, standby and refresh of both memories."""
-        dram_gib = hardware.hb_capacity_gib + hardware.ext_capacity_gib
-        return self.leakage_w_per_pe * hardware.pe_count + self.dram_background_w_per_gib * dram_gib
-
-
-def _tier(capacity_gib: float, gb_per_s: float, loss_percent: float, read_pj_per_bit: float) -> TierSpec:
-    return TierSpec(
-        capacity_bytes=capacity_gib * GIB,
-        bytes_per_s=gb_per_s * GIGA * (1 - loss_percent / 100),
-        j_per_byte=read_pj_per_bit * PICO * BITS_PER_BYTE,
-    )
+    def static_w(self, pe_count: int, dram_gib: float) -> float:
+        """Watts that a die of so many PEs and its DRAM draw whatever they do: leakage, standby and refresh."""
+        return self.leakage_w_per_pe * pe_count + self.dram_background_w_per_gib * dram_gib

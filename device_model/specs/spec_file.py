@@ -4,15 +4,18 @@ import dataclasses
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_type_hints
 
 from device_model.specs.spec import Allowed, Contradiction, SpecError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 SPECS = Path(__file__).parent
 SOURCES = "sources"
 LARGEST = 1e300
 
-Spec = TypeVar("Spec")
+Spec = TypeVar("Spec", bound="DataclassInstance")
 
 
 def names_in(folder: Path, suffix: str = ".toml") -> list[str]:
@@ -41,6 +44,13 @@ def read_spec(form: type[Spec], path: Path) -> Spec:
     return _SpecFile(path).read(form)
 
 
+def read_word(path: Path, key: str, default: str) -> str:
+    """The text of one key of the file at `path`; `default` if it has none, or something else than text. Raises
+    SpecError for a file that can't be read."""
+    word = _SpecFile(path).parse().get(key, default)
+    return word if isinstance(word, str) else default
+
+
 class _SpecFile:
     """One TOML file, with its text at hand to say on which line a key is."""
 
@@ -52,9 +62,10 @@ class _SpecFile:
             raise SpecError(f"{self._name} can't be read; allowed is a TOML file in UTF-8: {error}.") from None
 
     def read(self, form: type[Spec]) -> Spec:
-        values = self._parse()
+        values = self.parse()
         sources = values.pop(SOURCES, {})
-        expected = {key: get_args(hint) for key, hint in get_type_hints(form, include_extras=True).items()}
+        hints = get_type_hints(form, include_extras=True)
+        expected = {field.name: get_args(hints[field.name]) for field in dataclasses.fields(form)}
         self._check_keys(values, list(expected), _required(form))
         figures = {key: self._value(key, values[key], *expected[key]) for key in expected if key in values}
         self._check_sources(sources, [key for key, value in figures.items() if not isinstance(value, str)])
@@ -63,7 +74,8 @@ class _SpecFile:
         except Contradiction as error:
             self._contradiction(error, values)
 
-    def _parse(self) -> dict[str, Any]:
+    def parse(self) -> dict[str, Any]:
+        """The keys of the file and their values."""
         try:
             return tomllib.loads(self._text)
         except tomllib.TOMLDecodeError as error:
@@ -115,7 +127,7 @@ class _SpecFile:
         return next((i + 1 for i, line in enumerate(lines) if i >= first and pattern.match(line)), first + 1)
 
 
-def _required(form: type) -> list[str]:
+def _required(form: "type[DataclassInstance]") -> list[str]:
     """The keys of `form`, a dataclass, that have no default."""
     return [field.name for field in dataclasses.fields(form) if field.default is dataclasses.MISSING]
 

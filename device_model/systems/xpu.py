@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from device_model.draft import Draft
-from device_model.setup import Setup
+from device_model.setup import XpuSetup
 from device_model.tiered import TieredDevice
 
 
@@ -12,5 +12,5 @@ class Device(TieredDevice):
 
     drafts = ("eagle", "slm", "quant")
 
-    def __init__(self, setup: Setup, draft: Draft | None = None) -> None:
+    def __init__(self, setup: XpuSetup, draft: Draft | None = None) -> None:
         super().__init__(replace(setup, hardware=setup.hardware.without_hb()), draft)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from device_model.acceptance import acceptance_of, batch_plan
 from device_model.device import RooflineDevice
 from device_model.load import OWN_DRAFTS, make_device
-from device_model.setup import Setup
+from device_model.setup import XpuSetup
 from device_model.step import Energy, StepCost, StepPlan
 
 
@@ -22,7 +22,7 @@ class PerToken(NamedTuple):
         return sum(self.energy)
 
 
-def modes(system: str, setup: Setup, batch: int) -> list[PerToken]:
+def modes(system: str, setup: XpuSetup, batch: int) -> list[PerToken]:
     """What a token costs on a platform at 1k context, in each of its modes."""
     draft = OWN_DRAFTS[system]
     device = _device(system, setup, draft)
@@ -36,7 +36,7 @@ def modes(system: str, setup: Setup, batch: int) -> list[PerToken]:
     return found
 
 
-def best(system: str, setup: Setup, batch: int) -> PerToken:
+def best(system: str, setup: XpuSetup, batch: int) -> PerToken:
     """The mode that is sooner."""
     return min(modes(system, setup, batch), key=lambda cost: cost.seconds)
 
@@ -46,5 +46,5 @@ def _per_token(mode: str, cost: StepCost, tokens: float) -> PerToken:
 
 
 @lru_cache(maxsize=256)
-def _device(system: str, setup: Setup, draft: str | None) -> RooflineDevice:
+def _device(system: str, setup: XpuSetup, draft: str | None) -> RooflineDevice:
     return make_device(system, setup, draft)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import least_squares  # type: ignore[import-untyped]  # has no stubs
 
-from device_model.setup import Setup
+from device_model.setup import XpuSetup
 from device_model.specs.calibrated import Locality, Speculation
 from device_model.step import FloatArray
 from device_model.validation.cells import predict, setup_of
@@ -63,7 +63,7 @@ class Fit:
     speculation: Speculation
     localities: dict[str, Locality]
 
-    def setup(self, cell: Cell) -> Setup:
+    def setup(self, cell: Cell) -> XpuSetup:
         """That of a cell, with these figures."""
         return replace(setup_of(cell), locality=self.localities[cell.model], speculation=self.speculation)
 

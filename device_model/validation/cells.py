@@ -4,24 +4,24 @@ from functools import lru_cache
 
 from device_model.acceptance import batch_plan
 from device_model.load import load_setup, make_device
-from device_model.setup import Setup
+from device_model.setup import XpuSetup
 from device_model.step import DraftShape, StepPlan
 from device_model.tiered import TieredDevice
 from device_model.validation.table3 import SCHEMES, Cell
 
 
-def setup_of(cell: Cell) -> Setup:
+def setup_of(cell: Cell) -> XpuSetup:
     """What the device of a cell is made from, as calibrated. Raises DeviceError."""
     return _setup(cell.hardware, cell.model)
 
 
 @lru_cache
-def _setup(hardware: str, model: str) -> Setup:
+def _setup(hardware: str, model: str) -> XpuSetup:
     """Read once: a table has many cells of each."""
     return load_setup(hardware, model)
 
 
-def predict(cell: Cell, setup: Setup) -> tuple[float, float]:
+def predict(cell: Cell, setup: XpuSetup) -> tuple[float, float]:
     """The speedups in AR and SD mode of a cell under `setup`, which is that of its hardware and target.
 
     phi_sd = T_xPU (1 + accepted) / T_step, with alpha as accepted draft tokens / depth, and every sequence one bonus
@@ -35,7 +35,7 @@ def predict(cell: Cell, setup: Setup) -> tuple[float, float]:
     return base_s / ar_s, base_s / sd_s * (1 + cell.alpha * shape.depth)
 
 
-def drafting_device(cell: Cell, setup: Setup) -> tuple[TieredDevice, DraftShape]:
+def drafting_device(cell: Cell, setup: XpuSetup) -> tuple[TieredDevice, DraftShape]:
     """ELMoE-3D with the draft scheme of a cell, and the shape of its drafts."""
     device = make_device("elmoe3d", setup, SCHEMES[cell.draft])
     assert isinstance(device, TieredDevice) and device.draft is not None

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from device_model.setup import Setup
+from device_model.setup import XpuSetup
 from device_model.validation.cells import predict
 from device_model.validation.table3 import Cell
 
@@ -27,7 +27,7 @@ class Errors(NamedTuple):
     largest: float
 
 
-def predicted(cell: Cell, setup: Setup) -> Predicted:
+def predicted(cell: Cell, setup: XpuSetup) -> Predicted:
     """The prediction of a cell."""
     return Predicted(cell, *predict(cell, setup))
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from device_model.specs.hardware_file import load_hardware
+from device_model.specs.hardware_file import load_xpu
 from device_model.step import Energy
 from device_model.validation.errors import Predicted
 from device_model.validation.headlines import HeadlinePoint
@@ -120,7 +120,7 @@ def _by_target(sixteen: Sequence[HeadlinePoint], label: str) -> tuple[Figure, li
 def roofline() -> Figure:
     """ELMoE-3D's Fig. 9(b): with a share of the PEs, HB loses bandwidth and throughput, EXT throughput alone."""
     figure, [[panel]] = panels((7.5, 5))
-    hardware = load_hardware("elmoe3d-8gb")
+    hardware = load_xpu("elmoe3d-8gb")
     intensity = np.logspace(-1, 5, 300)
     for share, style in ((1.0, "-"), (0.25, "--")):
         peak = hardware.macs_per_s * share

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from device_model.experts.residency import Checked, check
 from device_model.experts.route_map import RouteMap, Routers
-from device_model.load import load_setup
+from device_model.load import load_model
 from device_model.step import IntArray
 from serving.device.traced_pricing import TracedDevice
 from serving.token_source.routes import format_of
@@ -67,7 +67,7 @@ class RecordedRoutes:
 
     def __init__(self, trace: TracedDevice) -> None:
         """Raise UsageError if the token model has no recording."""
-        model = load_setup(trace.hardware, trace.model).model
+        model = load_model(trace.model)
         self._routes, self._places = _as_target(
             trace.token_model, Routers(model.expert_layers, model.experts, model.top_k)
         )

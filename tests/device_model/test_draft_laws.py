@@ -127,7 +127,8 @@ def test_joules_are_what_is_moved_and_drawn_times_its_price(dev, batch, shape):
     assert step.energy.hb_j == pytest.approx(step.traffic.hb_bytes * 8 * 0.43e-12)
     assert step.energy.ext_j == pytest.approx(step.traffic.ext_bytes * 8 * 3.88e-12)
     assert step.energy.comm_j >= step.traffic.ext_bytes * 8 * 0.4e-12 * NEARLY
-    static_w = dev.setup.estimate.static_w(dev.setup.hardware)
+    hw = dev.setup.hardware
+    static_w = dev.setup.estimate.static_w(hw.pe_count, hw.hb_capacity_gib + hw.ext_capacity_gib)
     assert step.energy.static_j == pytest.approx(step.latency_s * static_w)
 
 

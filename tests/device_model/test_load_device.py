@@ -31,3 +31,20 @@ def test_unknown_names_are_answered_with_those_that_exist(names, said):
     with pytest.raises(SpecError) as caught:
         load_device(*names)
     assert said in str(caught.value)
+
+
+def test_hardware_names_its_system():
+    named, own = (load_device(system, "elmoe3d-8gb", "qwen3-30b-a3b") for system in ("elmoe3d", "auto"))
+    assert type(own) is type(named) and own.tiers == ("hb", "ext")
+
+
+def test_hardware_named_as_a_system_is_answered_with_how_to_name_it():
+    with pytest.raises(SpecError, match="no system 'elmoe3d-8gb'. It is hardware, whose file names its system"):
+        load_device("elmoe3d-8gb", "elmoe3d-8gb", "qwen3-30b-a3b")
+
+
+def test_a_kind_that_does_not_exist_is_answered_with_those_that_do(tmp_path, monkeypatch):
+    (tmp_path / "mine.toml").write_text('kind = "abacus"\n', encoding="utf-8")
+    monkeypatch.setattr("device_model.specs.hardware_file.FOLDER", tmp_path)
+    with pytest.raises(SpecError, match=r"/mine\.toml: kind is 'abacus'; allowed are .*hb-xpu"):
+        load_device("auto", "mine", "qwen3-30b-a3b")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from device_model.draft import Draft
-from device_model.setup import Setup
+from device_model.setup import XpuSetup
 from device_model.systems import elmoe3d
 
 FASTER = 1.5
@@ -15,6 +15,6 @@ class Device(elmoe3d.Device):
 
     drafts = (*elmoe3d.Device.drafts, "shallow")
 
-    def __init__(self, setup: Setup, draft: Draft | None = None) -> None:
+    def __init__(self, setup: XpuSetup, draft: Draft | None = None) -> None:
         hardware = replace(setup.hardware, ext_gb_per_s=FASTER * setup.hardware.ext_gb_per_s)
         super().__init__(replace(setup, hardware=hardware), draft)

@@ -45,6 +45,6 @@ def elastic_cells() -> tuple[PublishedElastic, ...]:
 
 def _share(cell: Cell) -> float:
     device = load_device("elmoe3d", cell.hardware, cell.model, "elastic")
-    held = device.placement.at(cell.batch * (CONTEXT + 1) * device.size.kv_bytes_per_token)
     assert isinstance(device, TieredDevice) and device.draft is not None
+    held = device.placement.at(cell.batch * (CONTEXT + 1) * device.size.kv_bytes_per_token)
     return device.draft.drafted_share(device, held)

@@ -1,0 +1,43 @@
+"""What all kinds of hardware have in common: the protocol that shared code asks; a kind is a file in `kinds/`."""
+
+from typing import ClassVar, NamedTuple, Protocol, Self
+
+from device_model.specs.spec import TierSpec
+
+
+class TierNames(NamedTuple):
+    """What the two memory tiers of a device are called in energy, traffic, metrics and reports."""
+
+    fast: str
+    slow: str
+
+
+class Hardware(Protocol):
+    """A piece of hardware of any kind, in SI units."""
+
+    tiers: ClassVar[TierNames]
+
+    @property
+    def kind(self) -> str:
+        """The name of its file in `kinds/`, with `-` for `_`."""
+        ...
+
+    @property
+    def system(self) -> str:
+        """The file in `systems/` that serves models on it, unless another is asked for."""
+        ...
+
+    @property
+    def fast(self) -> TierSpec:
+        """The memory that computes read first; without capacity if there is none."""
+        ...
+
+    @property
+    def slow(self) -> TierSpec:
+        """The memory, or the link, behind it."""
+        ...
+
+    def degraded(self, ext_share: float, hb_share: float, clock_share: float) -> Self:
+        """The same hardware with shares, above 0 and at most 1, of the slow tier's bandwidth, of the fast tier's banks
+        and of the clock. DeviceError for what it can't lose."""
+        ...

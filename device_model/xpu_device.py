@@ -1,0 +1,46 @@
+"""What all systems on ELMoE-3D's hardware share: an xPU, and laws of which experts a pass touches."""
+
+from device_model.device import RooflineDevice
+from device_model.experts.touched import Experts
+from device_model.roofline import Unit
+from device_model.setup import XpuSetup
+from device_model.specs.calibrated import Locality, Speculation
+from device_model.specs.hardware import Hardware
+from device_model.specs.kinds import hb_xpu
+from device_model.specs.spec import DeviceError, EnergyEstimate, Model
+from device_model.specs.spec_file import SPECS, read_named
+from device_model.units import with_ext, xpu_unit
+
+SLM = "qwen2.5-1.5b"
+
+
+class XpuDevice(RooflineDevice):
+    """A device whose hardware is an xPU, with HB or without."""
+
+    kind = hb_xpu.KIND
+    setup: XpuSetup
+
+    def __init__(self, setup: XpuSetup) -> None:
+        model, hardware = setup.model, setup.hardware
+        dram_gib = hardware.hb_capacity_gib + hardware.ext_capacity_gib
+        static_w = setup.estimate.static_w(hardware.pe_count, dram_gib)
+        super().__init__(setup, static_w, xpu_unit(hardware, setup.estimate, hardware.ext.bytes_per_s))
+        self.experts = Experts(model.experts, model.top_k, setup.locality, setup.speculation)
+
+    @classmethod
+    def setup_of(cls, target: str, hardware: Hardware, model: Model) -> XpuSetup:
+        if not isinstance(hardware, hb_xpu.Hardware):
+            raise DeviceError(f"The hardware is of the kind {hardware.kind}; allowed is {cls.kind} here.")
+        calibration = SPECS / "calibration"
+        return XpuSetup(
+            target=target,
+            hardware=hardware,
+            model=model,
+            locality=read_named(Locality, "calibration", model.calibration, calibration),
+            speculation=read_named(Speculation, "calibration", hardware.speculation, calibration),
+            estimate=read_named(EnergyEstimate, "calibration", hardware.energy_estimate, calibration),
+            slm=read_named(Model, "model", SLM, SPECS / "models"),
+        )
+
+    def unit_with(self, ext_bytes_per_s: float) -> Unit:
+        return with_ext(self._unit, self.setup.hardware, ext_bytes_per_s)
