@@ -8,7 +8,7 @@ import numpy as np
 
 from device_model.arrays import Number, largest
 from device_model.draft import Draft
-from device_model.memory import Memory
+from device_model.placement import Memory
 from device_model.roofline import DRAFT, TRANSFER, Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.size import ModelSize

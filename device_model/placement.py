@@ -1,15 +1,42 @@
-"""What lies in which memory tier.
+"""What lies in which memory tier, and what room that leaves to keys and values.
 
 ELMoE-3D puts the static weights into HB, then the KV cache, and gives what remains to the expert cache (7.1, Fig. 12);
 the KV cache takes that room from the experts as it grows (8). EXT holds every expert, since HB caches copies of them.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from device_model.arrays import Number, least
 from device_model.size import ModelSize
 from device_model.specs.spec import DeviceError, TierSpec
+
+
+class Memory(Protocol):
+    """How the tiers of a device are shared out."""
+
+    @property
+    def kv_bytes_per_token(self) -> float:
+        """Bytes of KV cache of a token, at most."""
+        ...
+
+    @property
+    def kv_capacity_tokens(self) -> int:
+        """Tokens of KV cache that fit beside the weights, over all tiers."""
+        ...
+
+    @property
+    def kv_tokens_in_hb(self) -> int:
+        """Those of them that the fast tier takes."""
+        ...
+
+    def kv_tokens_among(self, sharers: int) -> int:
+        """`kv_capacity_tokens` of each of `sharers` devices with one slow tier. ValueError for less than 1."""
+        ...
+
+    def used(self, kv_tokens: int) -> dict[tuple[str, str], float]:
+        """Bytes by tier, "hb" or "ext", and by kind with so many tokens in the KV cache."""
+        ...
 
 
 class Held(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from device_model.arrays import Number
 
 NEVER_BOUND = float("inf")
-BOUNDS = ("HB", "EXT", "compute", "links")
+BOUNDS = HB, EXT, COMPUTE, LINKS = ("HB", "EXT", "compute", "links")
 DRAFT, TARGET, TRANSFER = "draft", "target", "transfer"
 """What a stage of a step is for."""
 
@@ -23,7 +23,7 @@ class Unit(NamedTuple):
 
     name: str
     macs_per_s: float
-    hb_bytes_per_s: float
+    hb_bytes_per_s: Number
     ext_bytes_per_s: float
     link_bytes_per_s: float  # PSUMs between PEs
     j_per_mac: float
@@ -82,11 +82,13 @@ class Stage(NamedTuple):
     """A pass, carried out `repeats` times: groups of parts, one group after another, the parts of a group at once.
 
     Layers follow upon each other, so that the times of groups add; and being alike, they may be taken together.
+    `wait_s` is what it takes beside: latencies, in which nothing computes or moves.
     """
 
     name: str
     repeats: int
     groups: tuple[tuple[Part, ...], ...]
+    wait_s: float = 0.0
 
     def totals(self, largest: Callable[..., Number]) -> StageTotals:
         """Of all repeats; `largest` is `max` for plain numbers, `arrays.largest` for arrays over steps.
@@ -95,7 +97,8 @@ class Stage(NamedTuple):
         read. Communication is the streamline's, which carries all that EXT delivers to the PEs (4.1), and the PSUMs of
         the aggregation links.
         """
-        plain_s = exposed_s = compute_j = ext_j = hb_j = comm_j = hb_bytes = ext_bytes = 0.0  # type: Number
+        exposed_s = compute_j = ext_j = hb_j = comm_j = hb_bytes = ext_bytes = 0.0  # type: Number
+        plain_s: Number = self.wait_s
         for group in self.groups:
             took_s = writing_s = 0.0  # type: Number
             for part in group:

@@ -1,9 +1,11 @@
-"""The figures that `foreserve calibrate` fits. They are kept apart from published ones, each with what it was fitted
-on; at most 8 of a model and 10 of the device."""
+"""The figures that are fitted, or estimated. They are kept apart from published ones, each with what it was fitted on.
+
+`foreserve calibrate` fits ELMoE-3D's: at most 8 of a model and 10 of the device. Stratum and its GPUs have three.
+"""
 
 from dataclasses import dataclass
 
-from device_model.specs.spec import Count, Exponent, Positive, Share
+from device_model.specs.spec import BITS_PER_BYTE, MICRO, PICO, Count, Exponent, Positive, PositiveOrNone, Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +36,47 @@ class Speculation:
     eagle_read_share: Share  # of an EAGLE head's weights: the rest is its embedding table
     least_share_of_top_k: Positive  # experts of a layer in the cache over top-k: with fewer it serves none
     decode_saturation: Positive
+
+
+@dataclass(frozen=True, slots=True)
+class Mono3dCalibration:
+    """What Stratum does not print of its placement, handovers and xPU; only `kv_share_of_free_rows` is fitted."""
+
+    kv_share_of_free_rows: Share  # rows between hot and cold experts, of those that hold no weights
+    kept_share: Share  # experts whose tier is the same under two topics beyond what chance keeps
+    handover_us: PositiveOrNone  # from the xPU to near-memory compute or back, of however few bytes
+    bridge_us: PositiveOrNone  # the same from one xPU die to another
+    compute_share: Share  # of the xPU's peak that prefill reaches
+    interposer_pj_per_bit: PositiveOrNone
+    die_power_share: Share  # of its TDP that an xPU die draws while near-memory compute works
+    idle_power_share: Share  # the same while nothing does
+
+    @property
+    def handover_s(self) -> float:
+        return self.handover_us * MICRO
+
+    @property
+    def bridge_s(self) -> float:
+        return self.bridge_us * MICRO
+
+    @property
+    def interposer_j_per_byte(self) -> float:
+        return self.interposer_pj_per_bit * PICO * BITS_PER_BYTE
+
+
+@dataclass(frozen=True, slots=True)
+class GpuCalibration:
+    """How a serving engine uses a GPU; `bandwidth_share` and `kernel_us` are fitted, kernels of a layer are counted."""
+
+    bandwidth_share: Share  # of the memory's peak, while weights and KV are read
+    kernel_us: PositiveOrNone  # what a kernel takes beyond its bytes and MACs
+    attention_kernels: Count
+    dense_kernels: Count  # of an MLP
+    expert_kernels: Count  # of a layer's routed experts, its router included
+    shared_kernels: Count  # of its shared experts
+    sum_kernels: Count  # of a layer, where GPUs exchange partial sums
+    compute_share: Share  # of the peak that GEMMs reach
+
+    @property
+    def kernel_s(self) -> float:
+        return self.kernel_us * MICRO

@@ -1,4 +1,4 @@
-"""Hardware by name: a file in specs/hardware, or a size between two of ELMoE-3D's."""
+"""Hardware by name: a file in specs/hardware, a size between two of ELMoE-3D's, or Stratum's with other layers."""
 
 import re
 from dataclasses import fields, replace
@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from device_model.specs.hardware import Hardware
-from device_model.specs.kinds import hb_xpu
+from device_model.specs.kinds import hb_xpu, mono3d
 from device_model.specs.spec import SpecError
 from device_model.specs.spec_file import SPECS, names_in, read_named, read_spec, read_word
 
@@ -24,13 +24,17 @@ BANK_GIB = 0.25
 @lru_cache(maxsize=256)
 def load_hardware(name: str) -> Hardware:
     """The hardware called `name`, of the kind that its file says. `elmoe3d-6gb`, say, lies between the published 4 and
-    8 GB, whose compute and bandwidth grow with their banks. Raises SpecError."""
-    if name in names_in(FOLDER):
+    8 GB, whose compute and bandwidth grow with their banks; `stratum-l-256-flat` is stratum-l with 256 layers and no
+    tiers. Raises SpecError."""
+    names = names_in(FOLDER)
+    if name in names:
         return _read(FOLDER / f"{name}.toml")
-    match = BETWEEN.fullmatch(name)
-    if match is None:
-        raise SpecError(f"There is no hardware {name!r}; those that exist are {', '.join(names_in(FOLDER))}.")
-    return _of_size(name, float(match[1]))
+    if match := BETWEEN.fullmatch(name):
+        return _of_size(name, float(match[1]))
+    for base in names:
+        if name.startswith(f"{base}-") and (variant := _variant(base, name.removeprefix(f"{base}-"))):
+            return variant
+    raise SpecError(f"There is no hardware {name!r}; those that exist are {', '.join(names)}.")
 
 
 def load_xpu(name: str) -> hb_xpu.Hardware:
@@ -62,11 +66,16 @@ def _read(path: Path) -> Hardware:
     return hardware
 
 
+def _variant(base: str, name: str) -> Hardware | None:
+    hardware = _read(FOLDER / f"{base}.toml")
+    return hardware.variant(name) if isinstance(hardware, mono3d.Hardware) else None
+
+
 def _of_size(name: str, size: float) -> hb_xpu.Hardware:
     if not (LOW_GIB < size < HIGH_GIB and (size / BANK_GIB).is_integer()):
         raise SpecError(
             f"There is no hardware {name!r}; those that exist are {', '.join(names_in(FOLDER))}, "
-            f"and the sizes between them in steps of {BANK_GIB} GB (a bank)."
+            f"and ELMoE-3D's sizes from {LOW_GIB} to {HIGH_GIB} GB in steps of {BANK_GIB} GB (a bank)."
         )
     low, high = (read_named(hb_xpu.Hardware, "hardware", f"elmoe3d-{gib}gb", FOLDER) for gib in (LOW_GIB, HIGH_GIB))
     return _between(low, high, (size - LOW_GIB) / (HIGH_GIB - LOW_GIB))

@@ -3,12 +3,13 @@
 This is the only place where units are converted: properties give bytes, seconds, joules and watts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
 GIB = 2**30
-GIGA, TERA, PICO = 1e9, 1e12, 1e-12
+GIGA, TERA, PICO, NANO, MICRO = 1e9, 1e12, 1e-12, 1e-9, 1e-6
 BITS_PER_BYTE = 8
 
 
@@ -45,11 +46,18 @@ Positive = Annotated[float, Allowed("a number above 0", lambda v: v > 0)]
 Loss = Annotated[float, Allowed("a percentage from 0 to below 100", lambda v: 0 <= v < 100)]
 Exponent = Annotated[float, Allowed("a number above 0 and at most 1", lambda v: 0 < v <= 1)]
 Share = Annotated[float, Allowed("a number from 0 to 1", lambda v: 0 <= v <= 1)]
+Series = Annotated[
+    tuple[float, ...], Allowed("a list of two or more numbers above 0, none below the one before", lambda v: _rises(v))
+]
 Flag = Annotated[bool, Allowed("true or false", lambda v: True)]
 Name = Annotated[str, Allowed("the name of a file in specs/calibration", lambda v: bool(v))]
 System = Annotated[str, Allowed("the name of a file in systems", lambda v: bool(v))]
 GQA, MLA = "gqa", "mla"
 AttentionKind = Annotated[str, Allowed(f"{GQA} or {MLA}", lambda v: v in (GQA, MLA))]
+
+
+def _rises(values: Sequence[float]) -> bool:
+    return len(values) > 1 and values[0] > 0 and all(low <= high for low, high in pairwise(values))
 
 
 class TierSpec(NamedTuple):
@@ -141,6 +149,8 @@ class Model:
     static_weight_bits: Positive
     expert_weight_bits: PositiveOrNone = 0.0
     kv_bits: Positive
+    # Of a token's choices, those that fall on the top_k x layers experts that its topic uses most; 0 if nobody knows.
+    hot_hit_rate: Share = 0.0
 
     def __post_init__(self) -> None:
         self._check_attention()
@@ -166,7 +176,7 @@ class Model:
 
     def _check_experts(self) -> None:
         if not self.experts:
-            return self._rule_out((*_EXPERT_KEYS, *_SHARED_KEYS), "in a model without experts")
+            return self._rule_out((*_EXPERT_KEYS, *_SHARED_KEYS, "hot_hit_rate"), "in a model without experts")
         self._need(_EXPERT_KEYS, "in a model with experts")
         if self.top_k > self.experts:
             raise Contradiction("top_k", f"at most experts, {self.experts}")

@@ -4,7 +4,7 @@ import dataclasses
 import re
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from device_model.specs.spec import Allowed, Contradiction, SpecError
 
@@ -133,7 +133,10 @@ def _required(form: "type[DataclassInstance]") -> list[str]:
 
 
 def _is(value: Any, base: type) -> bool:
-    """Tell whether a TOML value is a `base`; a whole number will do for a float, a bool for none, inf and nan never."""
+    """Tell whether a TOML value is a `base`; a whole number will do for a float, a bool for none, inf and nan never. A
+    tuple is a list of numbers."""
     if base is float:
         return type(value) in (int, float) and abs(value) < LARGEST  # false for nan
+    if get_origin(base) is tuple:
+        return type(value) is list and all(_is(each, float) for each in value)
     return type(value) is base

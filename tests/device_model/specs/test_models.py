@@ -4,7 +4,7 @@ import pytest
 
 from device_model.load import load_device
 from device_model.size import ModelSize
-from device_model.specs.spec import Model
+from device_model.specs.spec import DeviceError, Model
 from device_model.specs.spec_file import SPECS, names_in, read_named
 from device_model.step import StepPlan
 from device_model.work import StepWork
@@ -102,7 +102,19 @@ def test_a_dense_model_has_no_experts_and_one_table():
         assert sum(step.traffic) == pytest.approx(size.static_read_bytes + 1001 * size.kv_bytes_per_token)
 
 
-@pytest.mark.parametrize("name", NAMES)
+# Their weights in FP16 take more than 64 GB of LPDDR.
+TOO_LARGE = ("llama-4-scout", "mixtral-8x7b")
+# Of 64 GB they leave less than half of the context.
+TIGHT = ("qwen2.5-32b",)
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_a_model_that_does_not_fit_is_refused(name):
+    with pytest.raises(DeviceError, match=r"The model does not fit: its weights take .* of the external memory"):
+        load_device("xpu", "elmoe3d-8gb", name)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in (*TOO_LARGE, *TIGHT)])
 @pytest.mark.parametrize("system", ["elmoe3d", "xpu"])
 def test_every_bundled_model_runs_on_every_system(system, name):
     device = load_device(system, "elmoe3d-8gb", name)

@@ -1,33 +1,9 @@
-"""What the memory of a device holds, and what room it leaves to keys and values: asked of systems of any kind."""
+"""Memory of one tier that holds a whole model, and its KV cache in what is left."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-
-class Memory(Protocol):
-    """How the tiers of a device are shared out."""
-
-    @property
-    def kv_bytes_per_token(self) -> float:
-        """Bytes of KV cache of a token, at most."""
-        ...
-
-    @property
-    def kv_capacity_tokens(self) -> int:
-        """Tokens of KV cache that fit beside the weights, over all tiers."""
-        ...
-
-    @property
-    def kv_tokens_in_hb(self) -> int:
-        """Those of them that the fast tier takes."""
-        ...
-
-    def kv_tokens_among(self, sharers: int) -> int:
-        """`kv_capacity_tokens` of each of `sharers` devices with one slow tier. ValueError for less than 1."""
-        ...
-
-    def used(self, kv_tokens: int) -> dict[tuple[str, str], float]:
-        """Bytes by tier, "hb" or "ext", and by kind with so many tokens in the KV cache."""
-        ...
+from device_model.size import ModelSize
+from device_model.specs.spec import DeviceError
 
 
 class OneTier(NamedTuple):
@@ -56,3 +32,14 @@ class OneTier(NamedTuple):
     def used(self, kv_tokens: int) -> dict[tuple[str, str], float]:
         kv = kv_tokens * self.kv_bytes_per_token
         return {("hb", "static"): self.static_bytes, ("hb", "kv"): kv, ("hb", "experts"): self.expert_bytes}
+
+
+def one_tier(size: ModelSize, capacity_bytes: float, what: str) -> OneTier:
+    """A model in so many bytes of memory; the message calls it that of `what`. DeviceError if it does not fit."""
+    need = size.static_bytes + size.experts_bytes
+    if need > capacity_bytes:
+        raise DeviceError(
+            f"The model does not fit: its weights take {need / 1e9:.1f} GB of the memory of the {what}, whose capacity "
+            f"allows at most {capacity_bytes / 1e9:.1f} GB."
+        )
+    return OneTier(capacity_bytes, size.static_bytes, size.experts_bytes, size.kv_bytes_per_token)

@@ -1,0 +1,47 @@
+"""How many experts a pass touches where the tokens of its topic prefer some: the `hot` ones and the `cold` ones apart.
+
+Stratum calls hot the k L experts that a topic uses most, of K in each of L layers, k of which a token chooses, and
+gives the share h of a token's choices that fall on them (arXiv 2510.05245, 5.2 and 6.3.3). Beyond that nothing is
+known, so that within either class all are taken for equally likely, and tokens choose independently: a hot expert is
+chosen with h, a cold one with (1 - h) k / (K - k). Without a published h tokens choose freely: h = k / K.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from device_model.specs.spec import Model
+
+
+class ExpertTouch(NamedTuple):
+    """Experts of all layers that a pass reads, once each, and the choices of its tokens that fall on them."""
+
+    hot: float
+    cold: float
+    hot_choices: float
+    cold_choices: float
+
+    @property
+    def touched(self) -> float:
+        return self.hot + self.cold
+
+    @property
+    def choices(self) -> float:
+        return self.hot_choices + self.cold_choices
+
+
+@lru_cache(maxsize=4096)
+def expected_touch(model: Model, tokens: int, hit_rate: float | None = None) -> ExpertTouch:
+    """What `tokens` of one topic touch; `hit_rate` in place of the model's own h."""
+    if not model.experts:
+        return ExpertTouch(0.0, 0.0, 0.0, 0.0)
+    known = model.hot_hit_rate or model.top_k / model.experts
+    rate = known if hit_rate is None else hit_rate
+    cold_experts = model.experts - model.top_k
+    cold_chance = min(1.0, (1 - rate) * model.top_k / cold_experts) if cold_experts else 0.0
+    choices = tokens * model.top_k * model.expert_layers
+    return ExpertTouch(
+        hot=model.expert_layers * model.top_k * (1 - (1 - rate) ** tokens),
+        cold=model.expert_layers * cold_experts * (1 - (1 - cold_chance) ** tokens),
+        hot_choices=choices * rate,
+        cold_choices=choices * (1 - rate),
+    )

@@ -1,0 +1,97 @@
+"""Experts ranked by what a mix of topics uses, over all layers together, and what a step then reads (Algorithm 1)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from device_model.experts.hot_hits import ExpertTouch
+from device_model.experts.residency import tally
+from device_model.experts.route_map import Routers
+from device_model.experts.topic_usage import UNKNOWN, TopicUsage
+from device_model.mono3d.expert_reads import ExpertReads
+from device_model.mono3d.row_swap import Slots
+from device_model.step import FloatArray, IntArray, StepPlan
+
+Mix = tuple[float, ...]
+"""The weight of each topic of a usage table."""
+KNOWN = 64
+# A chance of 1 would make the logarithm of missing infinite.
+ALMOST = 1.0 - 1e-12
+
+
+class Chosen(NamedTuple):
+    """Of each expert [experts of all layers]: the chance that a step reads it, and the choices that fall on it."""
+
+    read: FloatArray
+    choices: FloatArray
+
+
+class TopicRanks:
+    """The experts of one model by topic. It has no state but what it remembers of its answers."""
+
+    def __init__(self, usage: TopicUsage, routers: Routers, slots: Slots) -> None:
+        self.usage, self.routers, self.slots = usage, routers, slots
+        chances = usage.chances(routers).reshape(len(usage.topics), -1)
+        self._chances = np.concatenate([chances, chances.mean(axis=0, keepdims=True)])
+        self._misses = np.log1p(-np.minimum(self._chances, ALMOST))
+        self._known: dict[Mix | None, IntArray] = {}
+
+    def places(self, mix: Mix | None) -> IntArray:
+        """The place of each expert [experts] under a mix, 0 the most used; None is all topics alike. Lower ids first of
+        equally used ones. ValueError for a mix that means nothing."""
+        places = self._known.get(mix)
+        if places is None:
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            order = np.argsort(-(self._weights(mix) @ self._chances[:-1]), kind="stable")
+            places = np.empty_like(order)
+            places[order] = np.arange(len(order))
+            self._known[mix] = places
+        return places
+
+    def reads(self, plan: StepPlan) -> ExpertReads:
+        """What the tokens of a plan read where it has its experts placed: by its routes, if it has them, or else as
+        expected of its topics. ValueError for topics that the table does not have."""
+        chosen = self._routed(plan.routes) if plan.routes is not None else self._expected(plan)
+        places = self.places(plan.placed)
+        hot = places < self.routers.layers * self.routers.top_k
+        trc_ns = self.slots.trc_ns[places]
+        touch = ExpertTouch(
+            float(chosen.read[hot].sum()),
+            float(chosen.read[~hot].sum()),
+            float(chosen.choices[hot].sum()),
+            float(chosen.choices[~hot].sum()),
+        )
+        return ExpertReads(touch, _mean(trc_ns[hot], chosen.read[hot]), _mean(trc_ns[~hot], chosen.read[~hot]))
+
+    def _routed(self, routes: IntArray) -> Chosen:
+        choices = tally(routes, self.routers.layers, self.routers.experts).ravel().astype(np.float64)
+        return Chosen((choices > 0).astype(np.float64), choices)
+
+    def _expected(self, plan: StepPlan) -> Chosen:
+        tokens = self._tokens(plan)
+        return Chosen(-np.expm1(tokens @ self._misses), tokens @ self._chances)
+
+    def _tokens(self, plan: StepPlan) -> FloatArray:
+        """Tokens by topic [topics + 1], UNKNOWN last."""
+        count = len(self.usage.topics)
+        topics = np.full(len(plan.new_tokens), UNKNOWN) if plan.topics is None else plan.topics
+        if len(topics) != len(plan.new_tokens) or topics.min() < UNKNOWN or topics.max() >= count:
+            allowed = f"allowed is one for each sequence, {UNKNOWN} to {count - 1}"
+            raise ValueError(f"topics are {topics.tolist()} of {len(plan.new_tokens)} sequences; {allowed}")
+        # The index -1 of Python is the last one, and so it is here.
+        return np.bincount(topics % (count + 1), plan.new_tokens, minlength=count + 1).astype(np.float64)
+
+    def _weights(self, mix: Mix | None) -> FloatArray:
+        count = len(self.usage.topics)
+        weights = np.ones(count) if mix is None else np.array(mix, dtype=np.float64)
+        if weights.shape != (count,) or not ((weights >= 0).all() and 0 < weights.sum() < np.inf):
+            allowed = f"{count} weights of 0 or more, not all 0: of {', '.join(self.usage.topics)}"
+            raise ValueError(f"The plan's experts are placed for {mix}; allowed are {allowed}")
+        return weights
+
+
+def _mean(values: FloatArray, weights: FloatArray) -> float:
+    """The mean of `values`; that of all alike if nothing weighs."""
+    total = float(weights.sum())
+    return float(values @ weights) / total if total else float(values.mean()) if len(values) else 0.0

@@ -1,0 +1,1 @@
+"""Devices that hold a whole model in one tier of memory, GPUs among them."""

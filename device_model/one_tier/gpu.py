@@ -1,0 +1,103 @@
+"""A model served by GPUs that share each layer: a roofline over their memories, and the time that its kernels take.
+
+Decoding reads all weights that its tokens need and the KV cache, at a share of the memory's bandwidth; each kernel
+takes some time beyond its bytes and MACs. Both are fitted to the baselines of Stratum (specs/calibration/vllm-0.8.1).
+"""
+
+from dataclasses import dataclass
+
+from device_model.device import Execution
+from device_model.experts.hot_hits import ExpertTouch, expected_touch
+from device_model.one_tier.device import OneTierDevice
+from device_model.one_tier.memory import one_tier
+from device_model.roofline import NEVER_BOUND, TARGET, Part, Stage, Unit
+from device_model.setup import Setup
+from device_model.specs.calibrated import GpuCalibration
+from device_model.specs.hardware import Hardware
+from device_model.specs.kinds import gpu
+from device_model.specs.spec import DeviceError, Model
+from device_model.specs.spec_file import SPECS, read_named
+from device_model.step import StepPlan
+from device_model.work import StepWork
+
+SPLIT = "each GPU has its part of every matrix, and all heads of some"
+ALL_REDUCE = "partial sums of all GPUs, after attention and after the MLP"
+NO_PLACEMENT = "The plan has experts placed by topic, and all memory of a GPU is equally fast"
+SUM_BYTES = 2  # FP16
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSetup(Setup):
+    """A model on GPUs, and how an engine uses them."""
+
+    hardware: gpu.Hardware
+    calibration: GpuCalibration
+
+
+class GpuDevice(OneTierDevice):
+    """GPUs under vLLM."""
+
+    kind = gpu.KIND
+    setup: GpuSetup
+
+    def __init__(self, setup: GpuSetup) -> None:
+        hardware = setup.hardware
+        super().__init__(setup, hardware.gpus * hardware.idle_power_share * hardware.tdp_w, _unit(setup))
+        self.working_w = hardware.gpus * hardware.decode_power_share * hardware.tdp_w
+        self.placement = one_tier(self.size, self.hb.capacity_bytes, "GPUs")
+        self._wait_s = self._kernels() * setup.calibration.kernel_s
+
+    @classmethod
+    def setup_of(cls, target: str, hardware: Hardware, model: Model) -> GpuSetup:
+        if not isinstance(hardware, gpu.Hardware):
+            raise DeviceError(f"The hardware is of the kind {hardware.kind}; allowed is {cls.kind} here.")
+        calibration = read_named(GpuCalibration, "calibration", hardware.calibration, SPECS / "calibration")
+        return GpuSetup(target, hardware, model, calibration)
+
+    def touch(self, tokens: int) -> ExpertTouch:
+        """The experts that so many tokens read, by the same law as on Stratum: the requests are the same."""
+        return expected_touch(self.setup.model, tokens)
+
+    def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
+        if plan.placed is not None:
+            raise ValueError(NO_PLACEMENT)
+        size, touch = self.size, self.touch(work.tokens)
+        static = Part("static weights", unit, SPLIT, size.static_macs(work), size.static_read_bytes)
+        attention = Part("attention", unit, SPLIT, size.attention_macs(work), size.kv_traffic_bytes(work))
+        groups = [(static,), (attention,)]
+        if touch.touched:
+            read = touch.touched * size.expert_bytes
+            groups.append((Part("experts", unit, SPLIT, size.expert_macs(work), read),))
+        if self.setup.hardware.gpus > 1:
+            groups.append((Part("all-reduce", unit, ALL_REDUCE, 0.0, link_bytes=self._summed_bytes(work)),))
+        return Execution((Stage(TARGET, 1, tuple(groups), self._wait_s),), touch.touched, touch.hot)
+
+    def _summed_bytes(self, work: StepWork) -> float:
+        """What a GPU sends of all partial sums: twice its share less its own, as in a ring."""
+        model, gpus = self.setup.model, self.setup.hardware.gpus
+        passed = 2 * (gpus - 1) / gpus * work.tokens * model.hidden_size * SUM_BYTES
+        return passed * self.setup.calibration.sum_kernels * model.layers
+
+    def _kernels(self) -> int:
+        """Kernels of a pass over all layers."""
+        model, counted = self.setup.model, self.setup.calibration
+        shared = counted.shared_kernels if model.shared_experts else 0
+        sums = counted.sum_kernels if self.setup.hardware.gpus > 1 else 0
+        experts = (counted.expert_kernels + shared) * model.expert_layers
+        return experts + counted.dense_kernels * model.dense_layers + (counted.attention_kernels + sums) * model.layers
+
+
+def _unit(setup: GpuSetup) -> Unit:
+    """All GPUs. Their joules are those of the boards, by time."""
+    hardware, calibration = setup.hardware, setup.calibration
+    return Unit(
+        name="GPU" if hardware.gpus == 1 else f"{hardware.gpus} GPUs",
+        macs_per_s=hardware.macs_per_s * calibration.compute_share,
+        hb_bytes_per_s=hardware.fast.bytes_per_s * calibration.bandwidth_share,
+        ext_bytes_per_s=hardware.slow.bytes_per_s,
+        link_bytes_per_s=hardware.link_bytes_per_s or NEVER_BOUND,
+        j_per_mac=0.0,
+        hb_j_per_byte=0.0,
+        ext_j_per_byte=0.0,
+        link_j_per_byte=0.0,
+    )

@@ -1,0 +1,72 @@
+"""`gpu`: one GPU, or several that share each layer."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from device_model.specs.hardware import TierNames
+from device_model.specs.spec import (
+    GIGA,
+    TERA,
+    Allowed,
+    Contradiction,
+    Count,
+    DeviceError,
+    Name,
+    Positive,
+    PositiveOrNone,
+    Share,
+    System,
+    TierSpec,
+)
+
+KIND = "gpu"
+Kind = Annotated[str, Allowed(KIND, lambda v: v == KIND)]
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """GPUs of one make, each with its own memory; figures are those of one."""
+
+    tiers: ClassVar[TierNames] = TierNames("hbm", "host")
+
+    calibration: Name
+    gpus: Count
+    hbm_capacity_gib: Positive
+    hbm_gb_per_s: Positive
+    fp16_tflops: Positive  # dense
+    tdp_w: Positive
+    decode_power_share: Share  # of the TDP, while it decodes
+    idle_power_share: Share
+    host_gb_per_s: Positive
+    link_gb_per_s: PositiveOrNone = 0.0  # to the other GPUs, in one direction
+    kind: Kind = KIND
+    system: System = "gpu"
+
+    def __post_init__(self) -> None:
+        if self.gpus > 1 and not self.link_gb_per_s:
+            raise Contradiction("link_gb_per_s", "a number above 0 with more than one GPU")
+
+    @property
+    def macs_per_s(self) -> float:
+        """FP16 multiply-accumulates per second of all GPUs, at two operations each."""
+        return self.gpus * self.fp16_tflops * TERA / 2
+
+    @property
+    def link_bytes_per_s(self) -> float:
+        return self.link_gb_per_s * GIGA
+
+    @property
+    def fast(self) -> TierSpec:
+        """The memories of all GPUs. What their bytes cost is part of `decode_power_share`."""
+        return TierSpec.of(self.gpus * self.hbm_capacity_gib, self.gpus * self.hbm_gb_per_s, 0.0, 0.0)
+
+    @property
+    def slow(self) -> TierSpec:
+        """The link to the host, which holds nothing."""
+        return TierSpec.of(0.0, self.gpus * self.host_gb_per_s, 0.0, 0.0)
+
+    def degraded(self, ext_share: float, hb_share: float, clock_share: float) -> "Hardware":
+        """GPUs with shares of the host's link and of their clock. DeviceError for banks, which they don't lose."""
+        if hb_share < 1:
+            raise DeviceError(f"hb_share is {hb_share}; a GPU loses no banks, and 1 is all it allows.")
+        return replace(self, host_gb_per_s=self.host_gb_per_s * ext_share, fp16_tflops=self.fp16_tflops * clock_share)

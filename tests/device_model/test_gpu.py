@@ -1,0 +1,91 @@
+"""Does a step on GPUs obey the laws of physics and arithmetic?"""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_model.condition import Condition
+from device_model.load import load_device, load_model
+from device_model.specs.hardware_file import load_hardware
+from device_model.specs.spec import Contradiction, DeviceError
+from device_model.step import StepPlan
+from device_model.systems import gpu
+
+NEARLY = 1 - 1e-9
+PAIRS = [("a6000", "olmoe-1b-7b"), ("2xh100", "mixtral-8x7b"), ("2xh100", "qwen2.5-32b"), ("4xh100", "llama-4-scout")]
+DEVICES = [load_device("auto", *pair) for pair in PAIRS]
+devices = st.sampled_from(DEVICES)
+sequences = st.tuples(st.one_of(st.just(1), st.integers(2, 1024)), st.integers(0, 3000))
+batches = st.lists(sequences, min_size=1, max_size=12)
+
+
+def cost(device, batch):
+    return device.probe(StepPlan.of(*batch)).first
+
+
+@given(devices, batches, sequences)
+def test_a_larger_batch_is_never_faster(device, batch, another):
+    assert cost(device, batch).latency_s <= cost(device, [*batch, another]).latency_s / NEARLY
+
+
+@given(devices, batches)
+def test_all_bytes_are_read_from_one_tier_at_a_share_of_its_bandwidth(device, batch):
+    step, size = cost(device, batch), device.size
+    kv = sum(context + 2 * new for new, context in batch) * size.kv_bytes_per_token
+    experts = step.expert_lookups * size.expert_bytes
+    assert step.traffic == pytest.approx((size.static_read_bytes + experts + kv, 0.0))
+    rate = device.hb.bytes_per_s * device.setup.calibration.bandwidth_share
+    assert step.latency_s >= step.traffic.hb_bytes / rate * NEARLY
+    assert step.energy_j == pytest.approx(step.latency_s * device.working_w)
+
+
+@given(devices, batches, st.integers(1, 300))
+def test_a_probe_of_k_steps_is_k_probes_of_grown_plans(device, batch, steps):
+    plan = StepPlan.of(*batch)
+    last = StepPlan(plan.new_tokens, plan.context + (steps - 1) * plan.new_tokens)
+    assert device.probe(plan, steps).table[-1] == pytest.approx(device.probe(last).table[0])
+
+
+def test_a_lone_gpu_sums_up_nothing():
+    names = [[group[0].name for group in device.explain(StepPlan.of((1, 9)))[0].groups] for device in DEVICES]
+    assert ["all-reduce" in parts for parts in names] == [False, True, True, True]
+    assert "experts" not in names[2]
+
+
+def test_kernels_of_a_layer_take_their_time_whatever_the_batch():
+    device = DEVICES[0]
+    hurried = dataclasses.replace(device.setup.calibration, kernel_us=0.0)
+    without = gpu.Device(dataclasses.replace(device.setup, calibration=hurried))
+    for batch in ([(1, 9)], [(1, 9)] * 64):
+        waited_s = cost(device, batch).latency_s - cost(without, batch).latency_s
+        assert waited_s == pytest.approx(16 * (6 + 9) * device.setup.calibration.kernel_us * 1e-6)
+
+
+def test_a_gpu_has_no_banks_to_lose_and_no_tiers_to_place_experts_in():
+    with pytest.raises(DeviceError, match="a GPU loses no banks"):
+        load_device("auto", "a6000", "olmoe-1b-7b", condition=Condition(hb_share=0.5))
+    with pytest.raises(ValueError, match="all memory of a GPU is equally fast"):
+        DEVICES[0].probe(dataclasses.replace(StepPlan.of((1, 9)), placed=(1.0,)))
+    capped = load_device("auto", "a6000", "olmoe-1b-7b", condition=Condition(clock_share=0.5))
+    assert cost(capped, [(2000, 0)]).latency_s > cost(DEVICES[0], [(2000, 0)]).latency_s
+
+
+def test_a_model_that_does_not_fit_is_refused():
+    with pytest.raises(
+        DeviceError, match=r"takes? .*93\.4 GB of the memory of the GPUs, whose capacity allows at most 51\.5"
+    ):
+        load_device("auto", "a6000", "mixtral-8x7b")
+
+
+def test_several_gpus_need_a_link():
+    with pytest.raises(Contradiction, match="link_gb_per_s: allowed is a number above 0 with more than one GPU"):
+        dataclasses.replace(load_hardware("a6000"), gpus=2)
+
+
+def test_a_model_of_another_paper_can_be_served_too():
+    assert (
+        load_device("auto", "2xh100", "qwen3-30b-a3b").kv_capacity_tokens
+        > load_model("qwen3-30b-a3b").max_context_tokens
+    )
