@@ -1,0 +1,86 @@
+"""The setting in which all figures of Stratum are predicted: what its paper leaves open, and what it compares."""
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from device_model.load import load_model
+from device_model.mono3d.device import Mono3dDevice
+from device_model.one_tier.device import OneTierDevice
+from device_model.one_tier.gpu import GpuDevice
+from device_model.specs.hardware_file import load_hardware
+from device_model.step import StepCost, StepPlan
+from device_model.systems import gpu, stratum
+
+BATCH = 32
+"""Sequences of Fig. 16: the largest power of two of which Stratum-S holds the KV cache of OLMoE at its longest context,
+as vLLM's throughput benchmark, the baseline's, fills the memory. The axis is not in the paper's text."""
+LENGTHS = (256, 512, 1024, 2048)
+"""Lin = Lout of Fig. 16: up to what fills OLMoE's context of 4,096 tokens, so that all models share it."""
+HIT_LENGTHS = (256, 2048)
+"""The shortest and the longest of Fig. 17."""
+HIT_BATCH = 1
+"""Of Fig. 17: with more, if all hits are hot fewer experts are read, and far more is gained than what is printed."""
+SCALED_BATCHES, SCALED_LENGTHS = (1, 4, 16, 64), (1024, 4096)
+"""Of Fig. 18a, whose text names 1,024 tokens and batches that fit into the memory of both."""
+SEGMENT_LENGTH = 1024  # 6.3.6
+REQUEST = 256  # Lin = Lout of Table 4, at a batch of 1
+
+STRATUM = {
+    "olmoe-1b-7b": "stratum-s",
+    "mixtral-8x7b": "stratum-l",
+    "qwen2.5-32b": "stratum-l",
+    "llama-4-scout": "stratum-xl",
+}
+BASELINE = {"olmoe-1b-7b": "a6000", "mixtral-8x7b": "2xh100", "qwen2.5-32b": "2xh100", "llama-4-scout": "4xh100"}
+"""Table 2."""
+
+
+class Constants(NamedTuple):
+    """The three fitted figures, in place of those of specs/calibration."""
+
+    kv_share_of_free_rows: float
+    bandwidth_share: float
+    kernel_us: float
+
+
+class Setting:
+    """Devices with the shipped constants, or with others."""
+
+    def __init__(self, constants: Constants | None = None) -> None:
+        self._constants = constants
+        self.near = lru_cache(self._near)
+        self.gpu = lru_cache(self._gpu)
+
+    def _near(self, model: str, variant: str = "", hit_rate: float | None = None) -> Mono3dDevice:
+        """Stratum for a model of Table 2, as its hardware, or a variant of it ("flat", "256")."""
+        hardware = load_hardware(STRATUM[model] + (f"-{variant}" if variant else ""))
+        setup = stratum.Device.setup_of(model, hardware, load_model(model))
+        if self._constants is not None:
+            share = self._constants.kv_share_of_free_rows
+            setup = replace(setup, calibration=replace(setup.calibration, kv_share_of_free_rows=share))
+        return stratum.Device(setup, hit_rate)
+
+    def _gpu(self, model: str) -> GpuDevice:
+        setup = gpu.Device.setup_of(model, load_hardware(BASELINE[model]), load_model(model))
+        if self._constants is not None:
+            _, bandwidth_share, kernel_us = self._constants
+            fitted = replace(setup.calibration, bandwidth_share=bandwidth_share, kernel_us=kernel_us)
+            setup = replace(setup, calibration=fitted)
+        return gpu.Device(setup)
+
+
+def decode_step(device: OneTierDevice, batch: int, length: int) -> StepCost:
+    """A step in the middle of decoding: half of the output is there, behind as long a prompt."""
+    return device.probe(StepPlan.of(*[(1, length + length // 2)] * batch)).first
+
+
+def decode_s(device: OneTierDevice, batch: int, length: int) -> float:
+    """Its seconds."""
+    return decode_step(device, batch, length).latency_s
+
+
+def request_s(device: OneTierDevice, length: int) -> float:
+    """A request by itself: its prompt, which yields the first token, and the steps that follow."""
+    prompt_s = float(device.probe(StepPlan.of((length, 0))).latency_s[0])
+    return prompt_s + float(device.probe(StepPlan.of((1, length)), length - 1).latency_s.sum())
