@@ -11,12 +11,15 @@ from rich.console import Console
 from device_model.validation.cells import setup_of
 from device_model.validation.errors import Errors, Predicted, errors_of, predicted
 from device_model.validation.headlines import Headline, HeadlinePoint, headlines, points
+from device_model.validation.papers import figures_of
+from device_model.validation.papers.elmoe3d import figures_from
 from device_model.validation.table3 import TABLE3, Cell, read_cells
 from serving.presentation.table import Table
 from serving.presentation.wide_console import wide_console
+from serving.reports.published_figures import errors_json, figures_json, print_figures
 from serving.usage_error import UsageError
 
-SYSTEMS = ("elmoe3d",)
+ELMOE3D = "elmoe3d"
 # Relative errors that are explained one by one.
 LARGE = 0.2
 
@@ -40,8 +43,10 @@ class Validation:
         return [(*group, *errors_of(filter(partial(_in, *group), self.rows))) for group in groups]
 
 
-def validate(reference: Path | None, as_json: bool, plots: Path | None) -> int:
-    """Print the validation; with `plots`, draw it too."""
+def validate(system: str, reference: Path | None, as_json: bool, plots: Path | None) -> int:
+    """Print the validation of a system; with `plots`, draw it too. Raise UsageError for what it has none of."""
+    if system != ELMOE3D:
+        return _validate_figures(system, reference or plots, as_json)
     validation = Validation(reference)
     if plots is not None:
         from serving.reports.validate_plots import draw
@@ -55,8 +60,20 @@ def validate(reference: Path | None, as_json: bool, plots: Path | None) -> int:
     return 0
 
 
+def _validate_figures(system: str, unusable: Path | None, as_json: bool) -> int:
+    """Print the figures of any other paper."""
+    if unusable is not None:
+        raise UsageError(f"{unusable}: --reference and --plots are for {ELMOE3D}, whose Table 3 they are about.")
+    figures = figures_of(system)
+    if as_json:
+        print(json.dumps({"figures": figures_json(figures), "errors": errors_json(figures)}, indent=2))
+    else:
+        print_figures(figures)
+    return 0
+
+
 def to_json(validation: Validation) -> dict[str, Any]:
-    """`cells`, `errors` and `headlines`."""
+    """`cells`, `errors`, `headlines`, and all of them as `figures`."""
     return {
         "cells": [_cell(row) for row in validation.rows],
         "errors": [
@@ -64,6 +81,7 @@ def to_json(validation: Validation) -> dict[str, Any]:
             for target, draft, ar, sd in validation.errors()
         ],
         "headlines": [headline._asdict() for headline in validation.headlines],
+        "figures": figures_json(figures_from(validation.rows, validation.headlines)),
     }
 
 

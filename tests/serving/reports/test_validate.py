@@ -8,8 +8,11 @@ import sys
 
 import pytest
 
+from device_model.validation.papers import systems
 from device_model.validation.table3 import COLUMNS, TABLE3
+from serving.cli.commands.validate import SYSTEMS
 from serving.cli.main import make_parser
+from serving.usage_error import UsageError
 
 HEAD = ",".join(COLUMNS)
 ROW = "8,Qwen3-30B-A3B,Elastic-SD,4,0.91,3.78,4.71"
@@ -44,7 +47,7 @@ def of_all(printed):
 
 
 def test_it_has_cells_errors_and_headlines(printed):
-    assert set(printed) == {"cells", "errors", "headlines"}
+    assert set(printed) == {"cells", "errors", "headlines", "figures"}
     assert all({"system", "figure", "value", "reference"} <= set(h) for h in printed["headlines"])
     assert {h["system"] for h in printed["headlines"]} == {"elmoe3d"}
 
@@ -105,6 +108,50 @@ def test_the_headlines_are_within_a_tenth(printed, figure, reference):
     found = headline(printed, figure)
     assert found["reference"] == reference
     assert found["value"] == pytest.approx(reference, rel=0.10)
+
+
+def test_every_cell_and_headline_is_a_figure_too(printed):
+    figures = printed["figures"]
+    assert {*figures[0]} == {
+        *("figure", "configuration", "model", "published", "predicted", "role", "fitted", "where")
+    }  # fmt: skip
+    assert len(figures) == 2 * len(printed["cells"]) + len(printed["headlines"])
+    for cell, ar, sd in zip(printed["cells"], figures[::2], figures[1::2], strict=False):
+        assert (ar["published"], sd["published"]) == (cell["phi_ar_ref"], cell["phi_sd_ref"])
+        assert (ar["predicted"], sd["predicted"]) == pytest.approx((cell["phi_ar"], cell["phi_sd"]), abs=1e-4)
+    scored = [f for f in figures if f["role"] == "score" and f["figure"].startswith("speedup over the xPU, ")]
+    assert len(scored) == 2 * 96 - 1 and all(f["fitted"] for f in scored)
+    assert [f["figure"] for f in figures if f["role"] == "resists"] == [
+        "speedup over the xPU, SD",
+        "speedup over xPU, max",
+    ]
+
+
+def test_the_figures_of_stratum_have_roles_and_errors(capsys):
+    assert run("validate", "--system", "stratum", "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    roles = [figure["role"] for figure in printed["figures"]]
+    assert {role: roles.count(role) for role in roles} == {
+        "score": 26, "check": 16, "order": 5, "input": 6, "show": 22, "resists": 6
+    }  # fmt: skip
+    unfitted = next(e for e in printed["errors"] if e["role"] == "score" and not e["fitted"])
+    assert unfitted["figures"] == 14
+
+
+def test_the_figures_of_stratum_as_a_table(capsys):
+    assert run("validate", "--system", "stratum") == 0
+    told = capsys.readouterr().out
+    assert "decode throughput over GPU" in told and "fitted" in told
+    assert "Resists: swap time (ms), stratum-xl, llama-4-scout: 0.45 published" in told
+
+
+def test_options_of_elmoe3d_s_table_are_refused_elsewhere(tmp_path):
+    with pytest.raises(UsageError, match="--reference and --plots are for elmoe3d"):
+        run("validate", "--system", "stratum", "--plots", tmp_path)
+
+
+def test_the_command_knows_every_paper():
+    assert list(SYSTEMS) == systems()
 
 
 def test_a_table_of_one_row_is_enough(tmp_path, capsys):

@@ -1,0 +1,23 @@
+"""The figures of each system's paper, predicted: one file a system, with a function `figures`. The file's name is the
+system's.
+"""
+
+from importlib import import_module
+from pathlib import Path
+
+from device_model.specs.spec_file import check_name, names_in
+from device_model.validation.figures import Figure
+
+FOLDER = Path(__file__).parent
+
+
+def systems() -> list[str]:
+    """The systems whose papers' figures are predicted."""
+    return names_in(FOLDER, ".py")
+
+
+def figures_of(system: str) -> list[Figure]:
+    """The figures of the paper of `system`. SpecError for one that has none."""
+    check_name(system, "paper of", FOLDER, ".py")
+    found: list[Figure] = import_module(f"device_model.validation.papers.{system}").figures()
+    return found

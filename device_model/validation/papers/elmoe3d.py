@@ -1,0 +1,61 @@
+"""ELMoE-3D (arXiv 2604.14626): the cells of its Table 3, and its headlines."""
+
+from collections.abc import Iterator, Sequence
+
+from device_model.validation.cells import setup_of
+from device_model.validation.errors import Predicted, predicted
+from device_model.validation.figures import RESISTS, SCORE, SHOW, Figure
+from device_model.validation.headlines import HARDWARE, Headline, headlines, points
+from device_model.validation.table3 import Cell, read_cells
+
+# What follows from cells that were fitted, and energies that two estimates were chosen by (specs/calibration/xpu-7nm).
+FITTED = ("best-mode speedup", "Elastic-SD over EAGLE-SD", "energy of xPU over ours, mean", "energy of the best prior")
+# README, "What resists": a step that none of its parts explains, and a maximum below the paper's own Table 3.
+RESISTING_CELL = ("DeepSeek-V2-Lite", "Elastic-SD", 8.0, 1)
+RESISTING_HEADLINE = "speedup over xPU, max"
+
+
+def figures() -> list[Figure]:
+    """All of them."""
+    rows = [predicted(cell, setup_of(cell)) for cell in read_cells()]
+    return figures_from(rows, headlines(rows, points()))
+
+
+def figures_from(rows: Sequence[Predicted], found: Sequence[Headline]) -> list[Figure]:
+    """Those of cells that are predicted, and of headlines."""
+    return [*(figure for row in rows for figure in _of_cell(row)), *map(_of_headline, found)]
+
+
+def _of_cell(row: Predicted) -> Iterator[Figure]:
+    cell = row.cell
+    configuration = f"{cell.hardware}, {cell.draft}, batch {cell.batch}"
+    for mode, published, value in (("AR", cell.phi_ar, row.phi_ar), ("SD", cell.phi_sd, row.phi_sd)):
+        role = SHOW if published is None else RESISTS if mode == "SD" and _resists(cell) else SCORE
+        yield Figure(
+            figure=f"speedup over the xPU, {mode}",
+            configuration=configuration,
+            model=cell.model,
+            published=published,
+            predicted=value,
+            role=role,
+            fitted=published is not None,
+            where="ELMoE-3D, Table 3" if published is not None else "ELMoE-3D, Table 3: withheld here",
+        )
+
+
+def _resists(cell: Cell) -> bool:
+    return (cell.target, cell.draft, cell.hb_gb, cell.batch) == RESISTING_CELL
+
+
+def _of_headline(headline: Headline) -> Figure:
+    shown = SHOW if headline.reference is None else SCORE
+    return Figure(
+        figure=headline.figure,
+        configuration=HARDWARE,
+        model="",
+        published=headline.reference,
+        predicted=headline.value,
+        role=RESISTS if headline.figure == RESISTING_HEADLINE else shown,
+        fitted=headline.figure.startswith(FITTED),
+        where=f"ELMoE-3D, 7.2 and 7.3: {headline.how}",
+    )
