@@ -8,15 +8,17 @@ import numpy as np
 
 from device_model.arrays import Number, largest
 from device_model.draft import Draft
+from device_model.experts.topic_usage import TopicUsage
 from device_model.placement import Memory
 from device_model.roofline import DRAFT, TRANSFER, Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.size import ModelSize
 from device_model.specs.hardware import Hardware
-from device_model.specs.spec import Model
+from device_model.specs.spec import DeviceError, Model
 from device_model.step import FloatArray, StepCost, StepCosts, StepPlan
 from device_model.work import StepWork
 
+NO_PLACES = "Only systems with HB, serving a model with experts, or with tiers of rows can have these placed by topic."
 ACROSS = "from one tier into the other, over the streamline"
 # Answers that are remembered: a scheduler asks the same again when it weighs modes, and sweeps do all the time.
 KNOWN = 1024
@@ -41,6 +43,7 @@ class RooflineDevice(ABC):
     """
 
     kind: ClassVar[str]  # of the hardware that it runs on
+    hits_are: ClassVar[str] = "from HB"  # what the hits among its expert reads are
     # The draft schemes that a system can run, by the names of their files in `drafts/`; the first is its own.
     drafts: tuple[str, ...] = ()
     placement: Memory
@@ -124,6 +127,21 @@ class RooflineDevice(ABC):
             raise ValueError("The device has no HB; nothing moves between its tiers")
         part = Part("transfer", self._unit_with(ext_bytes_per_s), ACROSS, 0.0, moved, moved)
         return next(iter(_costs(Execution((Stage(TRANSFER, 1, ((part,),)),), 0.0, 0.0), 1, self.working_w)))
+
+    def know_topics(self, usage: TopicUsage) -> None:
+        """Let plans say by topic which experts the fast memory holds: its experts are used as `usage` has it.
+
+        DeviceError for a system or a model that has no experts there, or a draft that says by itself what lies there.
+        """
+        raise DeviceError(NO_PLACES)
+
+    def swap_cost(
+        self, plan: StepPlan, before: tuple[float, ...] | None, ext_bytes_per_s: float | None = None
+    ) -> StepCost:
+        """What it costs to place the experts of `plan` where those for the mix of topics `before` are (None: nothing of
+        use), while nothing computes. ValueError for a plan that places nothing, a mix that means nothing, or a device
+        that knows no topics."""
+        raise ValueError(NO_PLACES)
 
     def explain(self, plan: StepPlan) -> tuple[Stage, ...]:
         """The stages of one step of `plan`, with their operators: what runs where, why, and what bounds it."""

@@ -8,10 +8,7 @@ from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
 from device_model.experts.fidelity import TracedCache
-from device_model.experts.hot_pool import HotExperts
 from device_model.experts.residency import Lru
-from device_model.experts.route_map import Routers
-from device_model.experts.topic_usage import TopicUsage
 from device_model.setup import Setup, XpuSetup
 from device_model.specs.hardware_file import FOLDER, OWN, load_hardware, load_xpu
 from device_model.specs.spec import DeviceError, Model, SpecError
@@ -75,19 +72,6 @@ def trace_experts(device: RooflineDevice) -> None:
             "Only systems with HB, serving a model with experts, have an expert cache that can be traced."
         )
     device.cache = TracedCache(Lru(model.expert_layers, model.experts))
-
-
-def know_topics(device: RooflineDevice, usage: TopicUsage) -> None:
-    """Let plans for a device say by topic which experts HB holds: its experts are used as `usage` has it.
-
-    DeviceError for a system or a model that has no experts in HB, or a draft that says by itself what lies there.
-    """
-    model, draft = device.setup.model, device.draft
-    if not isinstance(device, TieredDevice) or not device.hb.capacity_bytes or not model.experts:
-        raise DeviceError("Only systems with HB, serving a model with experts, can have these placed by topic.")
-    if draft is not None and draft.chooses:
-        raise DeviceError(f"{draft.published} fills HB as it needs it; experts can't be placed by topic beside it.")
-    device.hot = HotExperts(usage, Routers(model.expert_layers, model.experts, model.top_k))
 
 
 def make_device(system: str, setup: Setup, draft: str | None = None) -> RooflineDevice:

@@ -40,7 +40,7 @@ class StepPlan:
     `draft`: what the sequences that decode draft first, and have verified in this step; None decodes plainly.
     `routes` [tokens, layers, top_k]: the expert ids of every token of the target's pass, for a device whose expert
     cache is traced; layers are those that have experts.
-    `placed`: the weights of the topics that the experts in HB are placed for, for a device that knows topics (`load`),
+    `placed`: the weights of the topics that the experts in HB are placed for, for a device that knows topics,
     in the order of its table; None has them cached as they are used.
     `topics` [n]: the topic of each sequence by its index in that table, -1 if unknown; None is unknown for all. They
     make a difference where experts are placed.

@@ -6,19 +6,21 @@ Each PE reads its HB bank while EXT streams in what HB lacks (ELMoE-3D, 4.1, 5.1
 from typing import NamedTuple
 
 from device_model.arrays import Number
-from device_model.device import Execution
+from device_model.device import NO_PLACES, Execution
 from device_model.draft import Draft
 from device_model.experts.fidelity import Analytic, CacheAsk, ExpertCache, Placed
 from device_model.experts.hot_pool import HotExperts, Mix
 from device_model.experts.reads import DATA_PARALLEL, TENSOR_PARALLEL, ExpertReads, tokens_of
 from device_model.experts.residency import Reads
+from device_model.experts.route_map import Routers
+from device_model.experts.topic_usage import TopicUsage
 from device_model.experts.touched import KNOWN
 from device_model.placement import DraftFootprint, Held, Placement, place
 from device_model.roofline import TARGET, Part, Stage, Unit
 from device_model.setup import XpuSetup
 from device_model.slices import sliceable
 from device_model.specs.spec import DeviceError
-from device_model.step import StepCosts, StepPlan
+from device_model.step import StepCost, StepCosts, StepPlan
 from device_model.stretches import Stretches
 from device_model.units import at_four_bits, at_share, without_price
 from device_model.work import StepWork
@@ -93,6 +95,19 @@ class TieredDevice(XpuDevice):
         taken_in = self._hot().brought_in(before, plan.placed, room)
         share = self._draft().hb_share if ask.pool else 1.0
         return Swap(room, taken_in, taken_in * self.size.expert_bytes * share)
+
+    def know_topics(self, usage: TopicUsage) -> None:
+        model = self.setup.model
+        if not self.hb.capacity_bytes or not model.experts:
+            raise DeviceError(NO_PLACES)
+        if self.draft is not None and self.draft.chooses:
+            raise DeviceError(
+                f"{self.draft.published} fills HB as it needs it; experts can't be placed by topic beside it."
+            )
+        self.hot = HotExperts(usage, Routers(model.expert_layers, model.experts, model.top_k))
+
+    def swap_cost(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None = None) -> StepCost:
+        return self.transfer(self.swap(plan, before).bytes, 0.0, ext_bytes_per_s)
 
     def _asked(self, plan: StepPlan) -> CacheAsk:
         """What the target's pass of a step of `plan` asks of the expert cache."""

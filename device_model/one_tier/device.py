@@ -14,6 +14,7 @@ ONE_TIER = "All that the device holds lies in one tier; nothing moves between ti
 class OneTierDevice(RooflineDevice):
     """A device of which the slow tier is a link."""
 
+    hits_are = "hot"
     placement: OneTier
 
     def __init__(self, setup: Setup, static_w: float, unit: Unit) -> None:

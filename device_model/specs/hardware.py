@@ -11,6 +11,10 @@ class TierNames(NamedTuple):
     fast: str
     slow: str
 
+    def of(self, name: str) -> str:
+        """What "hb" or "ext" is called here; any other name as it is."""
+        return {"hb": self.fast, "ext": self.slow}.get(name, name)
+
 
 class Hardware(Protocol):
     """A piece of hardware of any kind, in SI units."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
 from device_model.experts.topic_usage import TopicUsage, read_usage
-from device_model.load import know_topics, load_device
+from device_model.load import load_device
 from device_model.step import StepPlan
 from serving.device.lpddr import LEASE_S
 from serving.device.mode_choice import Switching
@@ -97,7 +97,7 @@ class DeviceSpec(NamedTuple):
         """Load the device and its step options. Raise DeviceError."""
         device = load_device(self.system, self.hardware, self.model, self.draft or None, self.condition)
         if self.placement != LRU:
-            know_topics(device, self._usage())
+            device.know_topics(self._usage())
         return StepOptions(device, self.acceptance)
 
     def pricer(self, model: StepModel, choices: Callable[[TracedDevice], Choices]) -> Pricer:

@@ -9,7 +9,6 @@ from device_model.device import RooflineDevice
 from device_model.specs.measured import MeasuredRates, read_measured
 from device_model.speculation import chain_rate, mean_accepted
 from device_model.step import StepCost, StepCosts, StepPlan
-from device_model.tiered import TieredDevice
 from serving.usage_error import UsageError
 
 ACCEPTANCES = PUBLISHED, MEASURED = ("published", "measured")
@@ -105,11 +104,9 @@ class StepOptions:
         return self.device.transfer(to_hb * size, to_ext * size, ext_bytes_per_s)
 
     def swap(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None = None) -> StepCost:
-        """Return the cost of placing `plan`'s experts in HB, where those of the mix `before` were. Raise ValueError for
-        a device that knows no topics."""
-        if not isinstance(self.device, TieredDevice):
-            raise ValueError("Only experts in HB can be placed by topic")
-        return self.device.transfer(self.device.swap(plan, before).bytes, 0.0, ext_bytes_per_s)
+        """Return the cost of placing `plan`'s experts where those of the mix `before` were. Raise ValueError for a
+        device that knows no topics."""
+        return self.device.swap_cost(plan, before, ext_bytes_per_s)
 
     def acceptance(self, plan: StepPlan) -> Acceptance:
         """Return the acceptance rate of the sequences of `plan` that decode, at the calibrated depth. Raise ValueError

@@ -7,7 +7,9 @@ from rich.console import Console
 
 from device_model.device import RooflineDevice
 from device_model.load import load_device
-from device_model.roofline import Part, Stage
+from device_model.roofline import EXT, HB, Part, Stage
+from device_model.specs.hardware import TierNames
+from device_model.specs.hardware_file import system_of
 from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepCost, StepPlan
 from serving.policies.step_options import StepOptions
@@ -33,12 +35,11 @@ def explain(names: tuple[str, str, str], drafts: Drafts, batch: int, context: in
     plan = StepPlan.of(*[(1, context)] * batch, draft=shape)
     cost = next(iter(device.probe(plan)))
     console = wide_console()
-    console.print(
-        f"{names[2]} on {names[0]} ({names[1]}): a step of {batch} sequences with {context} tokens of context"
-    )
+    system = system_of(*names[:2])
+    console.print(f"{names[2]} on {system} ({names[1]}): a step of {batch} sequences with {context} tokens of context")
     for stage in device.explain(plan):
-        console.print(_table(stage))
-    _print_cost(console, cost)
+        console.print(_table(stage, device.tiers))
+    _print_cost(console, cost, device)
     tokens = float(batch)
     if shape is not None:
         tokens = batch * (1 + _print_accepted(console, device, plan, acceptance))
@@ -64,40 +65,45 @@ def _shape(device: RooflineDevice, depth: int | None) -> DraftShape | None:
     return shape if depth is None else DraftShape(depth, shape.width, max(shape.verify_tokens, depth))
 
 
-def _table(stage: Stage) -> Table:
+def _table(stage: Stage, tiers: TierNames) -> Table:
     times = "" if stage.repeats == 1 else f", {stage.repeats} passes; one of them:"
-    heads = ["operator", "unit", "ms", "bound by", "GMAC", "HB MB", "written", "EXT MB", "why there"]
-    rows = [_row(part) for group in stage.groups for part in group]
+    fast, slow = (f"{tier.upper()} MB" for tier in tiers)
+    heads = ["operator", "unit", "ms", "bound by", "GMAC", fast, "written", slow, "why there"]
+    rows = [_row(part, tiers) for group in stage.groups for part in group]
+    if stage.wait_s:
+        rows.append(("latencies", "", f"{stage.wait_s * 1e3:.3f}", *[""] * 5, "handovers, hops, launches: of any size"))
     ends = accumulate(len(group) for group in stage.groups)
     return Table(heads, rows, stage.name + times, words=(0, 1, 3, 8), gaps=[end - 1 for end in ends])
 
 
-def _row(part: Part) -> tuple[str, ...]:
+def _row(part: Part, tiers: TierNames) -> tuple[str, ...]:
     mega = [f"{float(value) / 1e6:,.1f}" for value in (part.hb_bytes, part.hb_writes, part.ext_bytes)]
     slowest_s = max(float(time) for time in part.times())
     return (
         part.name,
         part.unit.name,
         f"{slowest_s * 1e3:.3f}",
-        part.bound(),
+        {HB: tiers.fast.upper(), EXT: tiers.slow.upper()}.get(part.bound(), part.bound()),
         f"{float(part.macs) / 1e9:.2f}",
         *mega,
         part.why,
     )
 
 
-def _print_cost(console: Console, cost: StepCost) -> None:
+def _print_cost(console: Console, cost: StepCost, device: RooflineDevice) -> None:
     draft_ms, target_ms, update_ms = (seconds * 1e3 for seconds in cost.seconds)
     console.print(
         f"Step: {cost.latency_s * 1e3:.3f} ms (drafting {draft_ms:.3f}, target {target_ms:.3f}, "
         f"pool update not hidden {update_ms:.3f}), {cost.energy_j * 1e3:.2f} mJ"
     )
-    shares = ", ".join(f"{name[:-2]} {joules * 1e3:.2f}" for name, joules in cost.energy._asdict().items())
+    joules = {device.tiers.of(name.removesuffix("_j")): value for name, value in cost.energy._asdict().items()}
+    shares = ", ".join(f"{name} {value * 1e3:.2f}" for name, value in joules.items())
     powers = ", ".join(f"{name} {watts:.1f} W" for name, watts in cost.power_by_stage_w.items())
     console.print(f"Energy (mJ): {shares}; average power {cost.power_w:.1f} W ({powers})")
     if cost.expert_lookups:
         console.print(
-            f"Experts: {cost.expert_lookups:,.0f} read, {100 * cost.expert_hits / cost.expert_lookups:.1f} % from HB"
+            f"Experts: {cost.expert_lookups:,.0f} read, "
+            f"{100 * cost.expert_hits / cost.expert_lookups:.1f} % {device.hits_are}"
         )
 
 

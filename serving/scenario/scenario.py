@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from device_model.specs.hardware_file import OWN, system_of
 from serving.key_values import TermError
 from serving.policies.modes import OBJECTIVES
 from serving.policies.modes import POLICIES as MODES
@@ -28,7 +29,9 @@ TEXTS = AUTO_TEXT, VLLM_TEXT, RECORDED_TEXT = ("auto", "vllm", "recorded")
 class Scenario(ListenOptions):
     """An emulation and how to serve it. `speed` is emulated seconds per real second."""
 
-    system: str = key("elmoe3d", "kind of system to emulate, a file in device_model/systems")
+    system: str = key(
+        OWN, "kind of system to emulate, a file in device_model/systems; auto: the one that the hardware's file names"
+    )
     hardware: str = key("elmoe3d-8gb", "its hardware, a file in device_model/specs/hardware")
     model: str = key("qwen3-30b-a3b", "the model it serves, a file in device_model/specs/models")
     draft: str = key(
@@ -256,13 +259,14 @@ class Scenario(ListenOptions):
         return [self._made(member, what) for member in parse_entry(entry, default, what)]
 
     def _made(self, member: Member, what: str) -> Member:
-        """A device as it is written, with the draft that it has."""
+        """A device as it is written, with the system and the draft that it has."""
         traced = self.residency == "trace"
         if traced and member.draft not in PLAIN_OR_AUTO:
             raise FleetError(
                 f"{what} drafts with {member.draft!r}, and `residency` is 'trace': a traced cache follows plain "
                 "decoding only."
             )
+        member = member._replace(system=system_of(member.system, member.hardware))
         return member._replace(draft=draft_of(member, traced))
 
     def with_options(self, options: dict[str, Any]) -> "Scenario":

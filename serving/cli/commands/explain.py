@@ -8,7 +8,7 @@ from serving.scenario.options import HELP, KEYS, positive
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
     explain = commands.add_parser("explain", help="which operator of a step runs where, why, and what it costs")
-    for name, default in (("system", "elmoe3d"), ("hardware", "elmoe3d-8gb"), ("model", "qwen3-30b-a3b")):
+    for name, default in (("system", "auto"), ("hardware", "elmoe3d-8gb"), ("model", "qwen3-30b-a3b")):
         explain.add_argument(f"--{name}", default=default, metavar="NAME", help=f"{HELP[name]} (default: {default})")
     explain.add_argument("--draft", metavar="NAME", help="draft scheme, a file in device_model/drafts (default: none)")
     explain.add_argument("--batch", type=positive, default=1, metavar="N", help="sequences that decode (default: 1)")

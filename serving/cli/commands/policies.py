@@ -14,7 +14,7 @@ REQUESTS = 300
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
     policies = commands.add_parser("policies", help="what each policy does to the same requests, in virtual time")
-    for name, default in zip(NAMES, ("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"), strict=True):
+    for name, default in zip(NAMES, ("auto", "elmoe3d-8gb", "qwen3-30b-a3b"), strict=True):
         policies.add_argument(f"--{name}", default=default, metavar="NAME", help=f"{HELP[name]} (default: {default})")
     policies.add_argument(
         "--requests", type=positive, default=REQUESTS, metavar="N", help=f"in each run (default: {REQUESTS})"

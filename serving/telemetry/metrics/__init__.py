@@ -16,7 +16,7 @@ from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
 from serving.scenario.slo import SloClass
 from serving.telemetry.metrics.dcgm import Dcgm
-from serving.telemetry.metrics.devices import DeviceMetrics
+from serving.telemetry.metrics.devices import DeviceMetrics, device_of
 from serving.telemetry.metrics.families import Levels, Totals
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.requests import RequestMetrics
@@ -69,7 +69,7 @@ class Metrics(EdgeObserver):
     def on_change(self, node: Node) -> None:
         if node.index not in self._kv_capacity_tokens:
             self.requests.begin(node.index)
-            self.steps.begin(node.index)
+            self.steps.begin(node.index, device_of(node.spec).tiers)
         capacity = self._kv_capacity_tokens[node.index] = node.device_limits.kv_capacity_tokens
         self.requests.on_cache(node.index, self._block_tokens, capacity // self._block_tokens)
         self.devices.on_change(node)

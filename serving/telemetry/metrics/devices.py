@@ -22,7 +22,7 @@ OF_ALL, OF_A_DEVICE = ("edge", "device model"), ("device", "scheduler", "lpddr")
 
 
 @cache
-def _device_of(spec: DeviceSpec) -> RooflineDevice:
+def device_of(spec: DeviceSpec) -> RooflineDevice:
     """Load a device, once for all of its kind."""
     return spec.load().device
 
@@ -93,7 +93,7 @@ class DeviceMetrics:
 
     def on_change(self, node: Node) -> None:
         """Record that a device has joined, or has changed its state or condition."""
-        device, name = _device_of(node.spec), str(node.index)
+        device, name = device_of(node.spec), str(node.index)
         if node.index not in self.models:
             self._begin(name)
         self.models[node.index], self.hardware[node.index] = device, node.spec.hardware
@@ -107,7 +107,7 @@ class DeviceMetrics:
             self._forget(node.index)
             return
         self._switch(node.index, on=node.state is not State.LOST)
-        for tier, memory in (("hb", device.hb), ("ext", device.ext)):
+        for tier, memory in zip(device.tiers, (device.hb, device.ext), strict=True):
             self.capacity.values[(name, tier)] = memory.capacity_bytes
             self.bandwidth.values[(name, tier)] = memory.bytes_per_s
         if not node.up:
@@ -169,7 +169,9 @@ class DeviceMetrics:
     def used_bytes(self, index: int) -> dict[tuple[str, str], float]:
         """Return the bytes that a device's memory holds, by tier and kind."""
         last = self._last.get(index)
-        used = self.models[index].placement.used(last.kv_tokens if last else 0)
+        model = self.models[index]
+        held = model.placement.used(last.kv_tokens if last else 0)
+        used = {(model.tiers.of(tier), kind): bytes_ for (tier, kind), bytes_ in held.items()}
         return dict.fromkeys(used, 0.0) if index in self._off else used
 
     def _until_s(self, index: int) -> float:

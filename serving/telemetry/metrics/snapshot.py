@@ -48,7 +48,7 @@ def _device(metrics: Metrics, index: int, load: DeviceLoad) -> DeviceNow:
         ext_share=devices.ext_share(index),
         hit_share=steps.hit_rate.values[one],
         power_w=devices.power_w(index),
-        hb_bytes={kind: bytes_ for (tier, kind), bytes_ in used.items() if tier == "hb"},
+        hb_bytes={kind: bytes_ for (tier, kind), bytes_ in used.items() if tier == devices.models[index].tiers.fast},
         hb_capacity_bytes=devices.models[index].hb.capacity_bytes,
         faults=[labels[1] for labels, count in devices.fault_active.values.items() if labels[0] == name and count],
         tokens=int(steps.tokens.values[one]),

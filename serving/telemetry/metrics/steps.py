@@ -2,6 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
+from device_model.specs.hardware import TierNames
 from device_model.step import Energy, Traffic
 from serving.telemetry.metrics.families import Levels, Tallies, Totals
 from serving.telemetry.metrics.requests import FINE_S
@@ -13,6 +14,8 @@ BATCH = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 ACCEPTED = (*range(11), 12, 16)
 COMPONENTS = tuple(name.removesuffix("_j") for name in Energy._fields)
 TIERS = tuple(name.removesuffix("_bytes") for name in Traffic._fields)
+UNNAMED = [COMPONENTS, TIERS]
+"""Of a device that nobody has told of."""
 MODES = ("ar", "sd")
 # What the target's own pass is, by the phase of a step that doesn't draft.
 VERIFY = "verify"
@@ -62,17 +65,20 @@ class StepMetrics:
             registry, "foreserve_hb_hit_rate", "Share of the last step's expert reads that HB held.", DEVICE
         )
         self._mode: dict[int, str] = {}
+        self._names: dict[int, list[tuple[str, ...]]] = {}
 
-    def begin(self, device: int) -> None:
-        """Create a device's series at the start."""
+    def begin(self, device: int, tiers: TierNames) -> None:
+        """Create the series of a device, whose memory `tiers` are called so, at the start."""
         one = (str(device),)
+        self._names[device] = [tuple(map(tiers.of, names)) for names in (COMPONENTS, TIERS)]
         for total in (self.underruns, self.slips, self.unrouted, self.tokens, self.recorded, self.busy, self.swaps):
             total.values[one] += 0
         for total in (self.lookups, self.hits):
             total.values[one] += 0
-        for component in COMPONENTS:
+        components, names = self._names[device]
+        for component in components:
             self.energy.values[(*one, component)] += 0
-        for tier in TIERS:
+        for tier in names:
             self.traffic.values[(*one, tier)] += 0
         for direction in ("spilled", "fetched"):
             self.moved.values[(*one, direction)] += 0
@@ -90,9 +96,10 @@ class StepMetrics:
         self.pacing.of(one).observe(record.late_real_s)
         self.busy.values[one] += record.latency_s
         self.modes.values[(device, record.mode, record.reason)] += 1
-        for component, joules in zip(COMPONENTS, record.energy_j, strict=True):
+        components, tiers = self._names.get(record.device, UNNAMED)
+        for component, joules in zip(components, record.energy_j, strict=True):
             self.energy.values[(device, component)] += joules
-        for tier, moved in zip(TIERS, record.traffic_bytes, strict=True):
+        for tier, moved in zip(tiers, record.traffic_bytes, strict=True):
             self.traffic.values[(device, tier)] += moved
         self._count_stages(device, record)
         self._count_rare(device, record)

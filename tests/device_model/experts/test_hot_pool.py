@@ -13,7 +13,7 @@ from device_model.experts.residency import shares
 from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import UNKNOWN, TopicUsage, read_usage
 from device_model.experts.touched import PassTokens
-from device_model.load import know_topics, load_device, trace_experts
+from device_model.load import load_device, trace_experts
 from device_model.specs.spec import DeviceError
 from device_model.step import StepPlan
 from tests.device_model.experts.test_topic_usage import BUNDLED
@@ -41,7 +41,7 @@ models = st.sampled_from(["qwen3-30b-a3b", "glm-4.7-flash", "deepseek-v2-lite", 
 @cache
 def device(draft=None, model="qwen3-30b-a3b", hardware="elmoe3d-8gb", usage=USAGE):
     dev = load_device("elmoe3d", hardware, model, draft)
-    know_topics(dev, usage)
+    dev.know_topics(usage)
     return dev
 
 
@@ -220,7 +220,7 @@ def test_the_pool_of_elastic_sd_holds_the_placed_slices_and_none_is_written(batc
 
 def test_routes_are_counted_against_what_is_placed_and_commits_change_nothing():
     traced = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
-    know_topics(traced, USAGE)
+    traced.know_topics(USAGE)
     trace_experts(traced)
     draw = np.random.default_rng(3)
     routes = synthetic_routes(USAGE.chances(ROUTERS)[4] / ROUTERS.top_k, 4, ROUTERS.top_k, 0.0, draw)
@@ -299,7 +299,7 @@ def test_devices_that_can_t_place_experts_say_why():
         load_device("pim", "elmoe3d-8gb", "qwen3-30b-a3b").probe(plan_of([(1, 5, 0)], EVEN))
     for names in (("pim", "qwen3-30b-a3b"), ("xpu", "qwen3-30b-a3b"), ("elmoe3d", "qwen2.5-1.5b")):
         with pytest.raises(DeviceError, match="Only systems with HB, serving a model with experts"):
-            know_topics(load_device(names[0], "elmoe3d-8gb", names[1]), USAGE)
+            load_device(names[0], "elmoe3d-8gb", names[1]).know_topics(USAGE)
     for draft in ("quant", "random"):
         with pytest.raises(DeviceError, match="fills HB as it needs it"):
             device(draft)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from device_model.experts.topic_usage import read_usage
-from device_model.load import know_topics, load_device
+from device_model.load import load_device
 from device_model.specs.spec import DeviceError
 from serving.device.device_spec import USAGE, DeviceSpec
 from serving.device.pricing import ModelPricer
@@ -17,7 +17,7 @@ from serving.types import Batch
 
 TABLE = read_usage(BUNDLED_MODEL / USAGE)
 DEVICE = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
-know_topics(DEVICE, TABLE)
+DEVICE.know_topics(TABLE)
 WAYS = StepOptions(DEVICE)
 FULL_SPEED = DEVICE.ext_bytes_per_s
 
@@ -72,3 +72,16 @@ def test_where_no_table_is_or_no_experts_can_be_placed_it_is_said() -> None:
         DeviceSpec.of(untabled, untabled.members[0]).load()
     with pytest.raises(DeviceError, match="HB"):
         DeviceSpec.of(Scenario(placement="topic"), Member("pim", "elmoe3d-8gb", "")).load()
+
+
+def test_on_stratum_rows_trade_places_and_the_batch_pays_for_it() -> None:
+    device = load_device("auto", "stratum-s", "olmoe-1b-7b")
+    device.know_topics(TABLE)
+    placing = ExpertPlacement(StepOptions(device), TABLE, TOPIC)
+    full = device.ext_bytes_per_s
+    first = placing.place(batch("legal", "legal"), PLAIN, full)
+    second = placing.place(batch("math", "math", "math", remaining=2000), PLAIN, full)
+    for placed in (first, second):
+        assert placed.swap is not None and 1e-5 < placed.swap.latency_s < 1e-3
+        assert placed.swap.traffic.ext_bytes == 0 and placed.swap.energy.hb_j > 0
+    assert placing.place(batch("math", "math"), PLAIN, full).swap is None

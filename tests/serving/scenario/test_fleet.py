@@ -51,6 +51,18 @@ def test_a_fleet_says_how_many_devices_there_are() -> None:
         Scenario(fleet=fleet, devices=2)
 
 
+def test_hardware_names_its_system_wherever_none_is_named() -> None:
+    alone = Scenario(hardware="stratum-l", model="mixtral-8x7b")
+    assert alone.members == [Member("stratum", "stratum-l", "")]
+    mixed = Scenario(fleet=("elmoe3d-8gb", "stratum-s-256", "2 x a6000", "xpu/elmoe3d-4gb"), model="olmoe-1b-7b")
+    assert described(mixed.members) == (
+        "1 x elmoe3d/elmoe3d-8gb+elastic, 1 x stratum/stratum-s-256, 2 x gpu/a6000, 1 x xpu/elmoe3d-4gb"
+    )
+    limits = [limits_of(DeviceSpec.of(mixed, member)) for member in mixed.members]
+    assert limits[1].token_s == min(each.token_s for each in limits)
+    assert [each.deepest for each in limits[1:4]] == [0, 0, 0]
+
+
 def test_devices_that_differ_are_priced_each_as_what_it_is() -> None:
     scenario = Scenario(fleet=("elmoe3d-4gb", "elmoe3d-8gb", "xpu/elmoe3d-8gb", "elmoe3d-8gb+none"))
     small, large, xpu, plain = [limits_of(DeviceSpec.of(scenario, member)) for member in scenario.members]
@@ -81,6 +93,9 @@ def test_a_draft_cannot_be_traced_wherever_it_is() -> None:
     [
         (Scenario(fleet=("elmoe3d-4gb", "elmoe3d-5tb")), ["elmoe3d-5tb", "elmoe3d-8gb"]),
         (Scenario(fleet=("abacus/elmoe3d-4gb",)), ["abacus", "xpu"]),
+        (Scenario(system="stratum"), ["of the kind hb-xpu", "allowed is mono3d"]),
+        (Scenario(system="stratum-l"), ["no system 'stratum-l'", "It is hardware", "leave `system` out"]),
+        (Scenario(hardware="stratum-s", model="mixtral-8x7b"), ["does not fit", "93.4 GB", "34.4 GB"]),
         (Scenario(faults=("fire: at=3",)), ["`faults`", "fire", "stall"]),
         (Scenario(faults=("stall: for=1, device=1",)), ["`faults`", "names device 1", "there are 1"]),
         (Scenario(faults=("hb: left=0.5",), system="xpu"), ["hb_share", "has no HB"]),

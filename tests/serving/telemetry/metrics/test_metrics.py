@@ -251,6 +251,29 @@ def test_memory_in_use_is_no_more_than_there_is_and_grows_with_the_kv_cache() ->
         assert sum(used(tier, kind) for kind in ("static", "kv", "draft", "experts")) <= (capacity or 0) * (1 + 1e-9)
 
 
+def test_tiers_have_the_names_that_the_hardware_gives_them() -> None:
+    metrics, registry = measured(0)
+    spec = EMULATED._replace(system="stratum", hardware="stratum-s", model="olmoe-1b-7b", draft="")
+    metrics.on_change(node(0))
+    metrics.on_change(Node(1, spec, FIGURES, None, None, None, State.SERVING))
+    for device in (0, 1):
+        metrics.on_step(record(device=device, energy_j=(1.0, 2.0, 3.0, 4.0, 5.0)))
+
+    def named(metric: str, label: str, device: int) -> dict[str, float]:
+        samples = [sample for family in registry.collect() for sample in family.samples if sample.name == metric]
+        return {s.labels[label]: s.value for s in samples if s.labels["device"] == str(device)}
+
+    assert named("foreserve_tier_bytes_total", "tier", 0) == {"hb": 1e6, "ext": 2e6}
+    assert named("foreserve_tier_bytes_total", "tier", 1) == {"mono3d": 1e6, "interposer": 2e6}
+    assert named("foreserve_energy_joules_total", "component", 0) == dict(compute=1, ext=2, hb=3, comm=4, static=5)
+    assert named("foreserve_energy_joules_total", "component", 1) == dict(
+        compute=1, interposer=2, mono3d=3, comm=4, static=5
+    )
+    capacities = named("foreserve_tier_capacity_bytes", "tier", 1)
+    assert capacities == {"mono3d": 32 * 2**30, "interposer": 0}
+    assert set(named("foreserve_tier_used_bytes", "tier", 1)) == {"mono3d"}
+
+
 def test_a_device_that_is_gone_has_no_power_and_keeps_its_counters() -> None:
     metrics, registry = measured(devices=2)
     metrics.on_step(record(device=1))

@@ -1,0 +1,30 @@
+"""`foreserve explain`: does it say what runs where on hardware of each kind, in the names of its tiers?"""
+
+import re
+
+import pytest
+
+from serving.cli.main import make_parser
+
+HEADS = {"elmoe3d-8gb": "HB", "stratum-s": "MONO3D", "a6000": "HBM"}
+
+
+def told(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    args = make_parser().parse_args(["explain", *options])
+    assert args.run(args) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("hardware", HEADS)
+def test_the_parts_of_a_step_add_up(capsys: pytest.CaptureFixture[str], hardware: str) -> None:
+    text = told(capsys, "--hardware", hardware, "--model", "olmoe-1b-7b", "--batch", "4")
+    assert f"{HEADS[hardware]} MB" in text
+    step_ms = float(re.search(r"^Step: ([\d.]+) ms", text, re.MULTILINE)[1])  # type: ignore[index]
+    rows = re.findall(r"^\S.*?\s(\d+\.\d{3})\s", text.partition("Step: ")[0], re.MULTILINE)
+    assert len(rows) >= 3 and max(map(float, rows)) <= step_ms <= sum(map(float, rows)) + 1e-3 * len(rows)
+
+
+def test_hits_on_stratum_are_hot(capsys: pytest.CaptureFixture[str]) -> None:
+    text = told(capsys, "--hardware", "stratum-l", "--model", "mixtral-8x7b")
+    assert "mixtral-8x7b on stratum (stratum-l)" in text and "% hot" in text and "latencies" in text
+    assert "interposer" in text and "bound by" in text
