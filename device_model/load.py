@@ -88,6 +88,11 @@ def make_device(system: str, setup: Setup, draft: str | None = None) -> Roofline
     return speculating
 
 
+def systems_on(kind: str) -> list[str]:
+    """The systems that run on hardware of a kind."""
+    return [name for name in names_in(SYSTEMS, ".py") if _class_of(name).kind == kind]
+
+
 def _class_of(system: str) -> Any:
     _check_system(system)
     return import_module(f"device_model.systems.{system}").Device

@@ -39,9 +39,10 @@ class Mono3dDevice(OneTierDevice):
         die_w, logic_w = hardware.dies * hardware.die_tdp_w, hardware.chips * hardware.logic_w
         super().__init__(setup, die_w * calibration.idle_power_share, xpu_unit(setup))
         self.working_w = die_w * calibration.die_power_share + logic_w
-        self.placement = one_tier(self.size, self.hb.capacity_bytes, "chips")
         self.times = RowTimes(hardware)
         self.layout = lay_out(setup.model, self.size, hardware, calibration.kv_share_of_free_rows)
+        expert_bytes = float(self.layout.expert_rows * self.size.experts * hardware.row_bytes_of_all)
+        self.placement = one_tier(self.size, self.hb.capacity_bytes, "chips", expert_bytes)
         self.ranks: TopicRanks | None = None
         self._hit_rate = hit_rate
         self._near = NearParts(setup, self.size, self.layout, self.times)

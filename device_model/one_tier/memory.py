@@ -34,12 +34,14 @@ class OneTier(NamedTuple):
         return {("hb", "static"): self.static_bytes, ("hb", "kv"): kv, ("hb", "experts"): self.expert_bytes}
 
 
-def one_tier(size: ModelSize, capacity_bytes: float, what: str) -> OneTier:
-    """A model in so many bytes of memory; the message calls it that of `what`. DeviceError if it does not fit."""
-    need = size.static_bytes + size.experts_bytes
+def one_tier(size: ModelSize, capacity_bytes: float, what: str, expert_bytes: float | None = None) -> OneTier:
+    """A model in so many bytes of memory; the message calls it that of `what`. `expert_bytes` are those that all its
+    experts take, if these are more than they have. DeviceError if it does not fit."""
+    experts = size.experts_bytes if expert_bytes is None else expert_bytes
+    need = size.static_bytes + experts
     if need > capacity_bytes:
         raise DeviceError(
             f"The model does not fit: its weights take {need / 1e9:.1f} GB of the memory of the {what}, whose capacity "
             f"allows at most {capacity_bytes / 1e9:.1f} GB."
         )
-    return OneTier(capacity_bytes, size.static_bytes, size.experts_bytes, size.kv_bytes_per_token)
+    return OneTier(capacity_bytes, size.static_bytes, experts, size.kv_bytes_per_token)

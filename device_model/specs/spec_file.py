@@ -51,6 +51,13 @@ def read_word(path: Path, key: str, default: str) -> str:
     return word if isinstance(word, str) else default
 
 
+def documents_of(path: Path) -> list[str]:
+    """The documents that the figures of the file at `path` are from, as their sources begin, each once and in order;
+    what is estimated is from "Estimate". Raises SpecError for a file that can't be read."""
+    sources = _SpecFile(path).parse().get(SOURCES, {})
+    return list(dict.fromkeys(re.split(r"[,:;(]", text, maxsplit=1)[0].strip() for text in sources.values()))
+
+
 class _SpecFile:
     """One TOML file, with its text at hand to say on which line a key is."""
 

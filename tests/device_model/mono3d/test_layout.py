@@ -29,6 +29,14 @@ def test_bytes_placed_are_bytes_held(model, share):
     assert device.kv_capacity_tokens == int(free * (1 + 1e-12) // size.kv_bytes_per_token)
 
 
+def test_experts_that_do_not_fill_their_rows_take_these_whole():
+    device = load_device("auto", "stratum-s", "qwen3-30b-a3b")
+    rows_bytes = device.layout.expert_rows * device.setup.hardware.row_bytes_of_all
+    assert rows_bytes - device.setup.hardware.row_bytes_of_all < device.size.expert_bytes < rows_bytes
+    assert device.placement.used(0)["hb", "experts"] == rows_bytes * device.size.experts
+    assert sum(device.placement.used(device.kv_capacity_tokens).values()) <= device.hb.capacity_bytes
+
+
 @given(MODELS, st.floats(0, 1))
 def test_no_two_experts_share_a_row_and_hot_ones_are_faster(model, share):
     device = with_kv_share(near(model), share)

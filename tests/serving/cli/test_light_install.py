@@ -102,6 +102,7 @@ def test_the_others_need_neither(tmp_path: Path) -> None:
         ["validate", "--json"],
         ["classify", "--json", str(ROOT / "tests/serving/topics/blind.tsv")],
         ["explain"],
+        ["systems", "--json"],
         ["policies", "--help"],
         ["load", "--help"],
     ]
@@ -109,11 +110,12 @@ def test_the_others_need_neither(tmp_path: Path) -> None:
     assert told.returncode == 0, told.stderr
     ends = json.loads(told.stdout)
     assert [code for code, _ in ends] == [0] * len(given), told.stderr
-    answered, validated, classified, explained, policies, load = (output for _, output in ends)
+    answered, validated, classified, explained, systems, policies, load = (output for _, output in ends)
     assert len(json.loads(answered)["points"]) == 2 and (tmp_path / "out/report.html").exists()
     assert json.loads(validated)
     assert json.loads(classified)["accuracy"] > 0.9
     assert "Step: " in explained
+    assert json.loads(systems)["hardware"]
     assert "--requests" in policies and "--workload" in load
 
 

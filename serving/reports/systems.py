@@ -1,0 +1,121 @@
+"""`foreserve systems`: the hardware that can be emulated, what serves models on it, and how close that is."""
+
+import json
+from typing import Any, NamedTuple
+
+from device_model.load import load_device, systems_on
+from device_model.specs.hardware_file import FOLDER, OWN, load_hardware
+from device_model.specs.spec import DeviceError
+from device_model.specs.spec_file import SPECS, documents_of, names_in
+from device_model.validation.figures import SCORE, errors_by_role
+from device_model.validation.papers import figures_of
+from device_model.validation.papers import systems as validated
+from serving.presentation.table import Table
+from serving.presentation.wide_console import wide_console
+
+
+class HardwareEntry(NamedTuple):
+    """A piece of hardware: the system that its file names, others that run on its kind, its tiers, the models that fit,
+    and the documents that its figures are from."""
+
+    hardware: str
+    system: str
+    others: list[str]
+    kind: str
+    tiers: list[str]
+    models: list[str]
+    sources: list[str]
+
+
+class SystemErrors(NamedTuple):
+    """The mean relative error in percent of a system's scored figures, those that constants were fitted to apart."""
+
+    system: str
+    fitted_figures: int
+    fitted_percent: float | None
+    unfitted_figures: int
+    unfitted_percent: float | None
+
+
+def entries() -> list[HardwareEntry]:
+    """Return all hardware that has a file."""
+    return [_entry(name) for name in names_in(FOLDER)]
+
+
+def errors() -> list[SystemErrors]:
+    """Return the errors of each system whose paper's figures are predicted."""
+    return [_error(system) for system in validated()]
+
+
+def systems(as_json: bool) -> int:
+    """Print them."""
+    found, off = entries(), errors()
+    if as_json:
+        print(
+            json.dumps({"hardware": [_object(entry) for entry in found], "errors": [_object(e) for e in off]}, indent=2)
+        )
+        return 0
+    console = wide_console()
+    by_system = {error.system: _told(error) for error in off}
+    rows = [
+        [
+            e.hardware,
+            e.system,
+            ", ".join(e.others),
+            " ".join(e.tiers),
+            by_system.get(e.system, "-"),
+            ", ".join(e.models),
+        ]
+        for e in found
+    ]
+    heads = ["hardware", "system", "or", "tiers", "mean error % (of figures)", "models that fit"]
+    console.print(Table(heads, rows, words=range(6)))
+    console.print()
+    console.print(
+        Table(["hardware", "figures from"], [[e.hardware, "; ".join(e.sources)] for e in found], words=(0, 1))
+    )
+    return 0
+
+
+def _object(entry: HardwareEntry | SystemErrors) -> dict[str, Any]:
+    return entry._asdict()
+
+
+def _entry(name: str) -> HardwareEntry:
+    hardware = load_hardware(name)
+    return HardwareEntry(
+        hardware=name,
+        system=hardware.system,
+        others=[system for system in systems_on(hardware.kind) if system != hardware.system],
+        kind=hardware.kind,
+        tiers=list(hardware.tiers),
+        models=[model for model in names_in(SPECS / "models") if _fits(name, model)],
+        sources=documents_of(FOLDER / f"{name}.toml"),
+    )
+
+
+def _fits(hardware: str, model: str) -> bool:
+    try:
+        return load_device(OWN, hardware, model).kv_capacity_tokens > 0
+    except DeviceError:
+        return False
+
+
+def _error(system: str) -> SystemErrors:
+    scored = {e.fitted: e for e in errors_by_role(figures_of(system)) if e.role == SCORE}
+    fitted, unfitted = scored.get(True), scored.get(False)
+    return SystemErrors(
+        system,
+        fitted.figures if fitted else 0,
+        fitted.mean if fitted else None,
+        unfitted.figures if unfitted else 0,
+        unfitted.mean if unfitted else None,
+    )
+
+
+def _told(error: SystemErrors) -> str:
+    parts = (
+        ("fitted", error.fitted_figures, error.fitted_percent),
+        ("unfitted", error.unfitted_figures, error.unfitted_percent),
+    )
+    return ", ".join(f"{percent:.1f} ({count} {what})" for what, count, percent in parts if percent is not None)
