@@ -1,5 +1,7 @@
 """Hardware in less than its best condition: LPDDR throttled, HB banks lost, the clock of the logic die capped.
 
+What a kind of hardware loses with each share is its own to say (`specs/kinds`); this is what ELMoE-3D's does.
+
     throttled = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", condition=Condition(ext_share=0.5))
 
 What follows from what (sections and tables are ELMoE-3D's):

@@ -61,7 +61,8 @@ class StepPlan:
 
 
 class Energy(NamedTuple):
-    """Joules of one step, by component (ELMoE-3D, Fig. 15)."""
+    """Joules of one step, by component (ELMoE-3D, Fig. 15); `hb` is the fast memory tier and `ext` the slow one, which
+    a device's `tiers` name."""
 
     compute_j: float
     ext_j: float
@@ -71,7 +72,7 @@ class Energy(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """Bytes that one step moves, by memory tier."""
+    """Bytes that one step moves, by memory tier: the fast one, and the slow one or link."""
 
     hb_bytes: float
     ext_bytes: float
@@ -94,7 +95,7 @@ class StageEnergy(NamedTuple):
 
 
 class StepCost(NamedTuple):
-    """What one step costs on the emulated hardware. `expert_hits` of `expert_lookups` expert reads were in HB."""
+    """What one step costs on the emulated hardware. `expert_hits` of `expert_lookups` expert reads were in HB, or hot."""
 
     latency_s: float
     energy: Energy

@@ -3,6 +3,7 @@
 from device_model.device import Execution
 from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import TopicUsage
+from device_model.mono3d.exchanges import Exchanges
 from device_model.mono3d.expert_reads import ExpertReads, expected_reads
 from device_model.mono3d.layout import lay_out
 from device_model.mono3d.near_parts import Groups, NearParts
@@ -46,6 +47,7 @@ class Mono3dDevice(OneTierDevice):
         self.ranks: TopicRanks | None = None
         self._hit_rate = hit_rate
         self._near = NearParts(setup, self.size, self.layout, self.times)
+        self._exchanges = Exchanges(setup, self.size)
         self._batches: dict[tuple[int, int, float], tuple[Groups, ExpertReads]] = {}
 
     @classmethod
@@ -120,7 +122,7 @@ class Mono3dDevice(OneTierDevice):
     def _decode(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
         groups, reads = self._batch(plan, work, unit)
         rows = self.size.kv_held_bytes(work) / self.setup.hardware.row_bytes_of_all
-        stage = Stage(TARGET, 1, (*groups, *self._near.attention(work, rows)), self._near.wait_s())
+        stage = Stage(TARGET, 1, (*groups, *self._near.attention(work, rows)), self._exchanges.wait_s())
         return Execution((stage,), reads.touch.touched, reads.touch.hot)
 
     def _batch(self, plan: StepPlan, work: StepWork, unit: Unit) -> tuple[Groups, ExpertReads]:
@@ -130,7 +132,7 @@ class Mono3dDevice(OneTierDevice):
         if known is None:
             reads = self._reads(plan, work.tokens)
             near = self._near
-            known = (*near.dense(work), *near.experts(reads), *near.exchanges(work, reads, unit)), reads
+            known = (*near.dense(work), *near.experts(reads), *self._exchanges.groups(work, reads, unit)), reads
             if self.ranks is None:
                 if len(self._batches) >= KNOWN:
                     self._batches.clear()

@@ -1,14 +1,14 @@
-"""What a decode step does near memory: projections, attention, experts, and what passes between them.
+"""What a decode step does near memory: projections, attention and experts.
 
 Everything is decoded near memory, LM head included: with projections on the xPU, behind the interposer, request times
-are off by a third (Stratum, Table 4). Norms and routers are the xPU's (4.1), so that tokens cross the interposer twice
-in each layer and each way. All is FP16, as the logic computes it.
+are off by a third (Stratum, Table 4). Only norms and routers are the xPU's (4.1; `exchanges`).
 """
 
 from math import ceil
 
 from device_model.arrays import Number
 from device_model.mono3d.attention import SOFTMAX_STEPS, head_groups
+from device_model.mono3d.exchanges import ring_bytes
 from device_model.mono3d.expert_reads import ExpertReads
 from device_model.mono3d.layout import Layout
 from device_model.mono3d.near_units import NearUnits
@@ -21,10 +21,8 @@ from device_model.specs.spec import GQA
 from device_model.work import StepWork
 
 Groups = tuple[tuple[Part, ...], ...]
-VALUE_BYTES = 2
 # Of the three GEMMs of an expert only one hides the activation (Stratum, Fig. 9), which must take a third of the time.
 GEMMS = 3
-HANDOVERS = 2  # of a layer: before attention, and before experts
 SPLIT = "split over all banks of all chips"
 PIPELINE = "one expert after the other, each split over all PUs; sums pass on while the next one is read"
 
@@ -33,7 +31,7 @@ class NearParts:
     """The parts of a decode step of one model."""
 
     def __init__(self, setup: Mono3dSetup, size: ModelSize, layout: Layout, times: RowTimes) -> None:
-        self._model, self._hardware, self._calibration = setup.model, setup.hardware, setup.calibration
+        self._model, self._hardware = setup.model, setup.hardware
         self._size, self._layout, self._times = size, layout, times
         self._units = NearUnits(setup.hardware)
         self._dense_ns = times.mean_ns if layout.even else float(times.between(layout.hot_end, layout.dense_end))
@@ -76,35 +74,6 @@ class NearParts:
         softmax = Part("softmax", self._units.special_functions(), why, SOFTMAX_STEPS * scores)
         return ((products, softmax),) if shared.hides_softmax else ((products,), (softmax,))
 
-    def exchanges(self, work: StepWork, reads: ExpertReads, xpu: Unit) -> Groups:
-        """What shows of passing tokens on: the all-gathers before the first GEMM, the reduce-scatters after the last,
-        and the way over the interposer and back."""
-        bridge = (
-            Part("bridge", self._units.bridge(), "partial sums of both dies", 0.0, link_bytes=self._bridged(work)),
-        )
-        groups = (
-            (
-                Part(
-                    "ring",
-                    self._units.ring(),
-                    "all-gathers and reduce-scatters that show",
-                    0.0,
-                    0.0,
-                    0.0,
-                    0.0,
-                    self._rung(work, reads),
-                ),
-            ),
-            (self._handover(work, xpu),),
-        )
-        return (*groups, bridge) if self._hardware.dies > 1 else groups
-
-    def wait_s(self) -> float:
-        """Latencies of a step: handovers between xPU and near-memory compute, and hops from die to die."""
-        times = HANDOVERS * self._model.layers
-        hops = times if self._hardware.dies > 1 else 0
-        return (times + 1) * self._calibration.handover_s + hops * self._calibration.bridge_s
-
     def _matrices(self, name: str, weights: int, tiles: int, tokens: int) -> Part:
         return self._part(name, self._unit(weights, tiles, self._dense_ns), SPLIT, weights, tokens)
 
@@ -120,41 +89,11 @@ class NearParts:
         model, weights = self._model, self._size.weights.expert
         tiles = mlp_tiles(model.hidden_size, model.expert_intermediate_size, self._hardware)
         unit = self._units.weights(weights, model.expert_bytes_per_weight, tiles, trc_ns)
-        scattered = self._passed(choices * model.hidden_size)
-        part = Part(name, unit, PIPELINE, weights * choices, touched * self._size.expert_bytes, 0.0, 0.0, scattered)
+        scattered = ring_bytes(choices * model.hidden_size, self._hardware)
+        read = touched * self._size.expert_bytes
+        part = Part(name, unit, PIPELINE, weights * choices, read, link_bytes=scattered)
         elements = GEMMS * choices * model.expert_intermediate_size
         return ((part, Part("activation", self._units.special_functions(), "beside the second GEMM", elements)),)
-
-    def _rung(self, work: StepWork, reads: ExpertReads) -> float:
-        """Bytes that a PU passes on in a step while nothing else is done. Of experts the last reduce-scatter alone
-        shows, that of as many tokens as an expert has on average."""
-        model, touch = self._model, reads.touch
-        attention = 2 * work.tokens * model.layers
-        mlp = 2 * work.tokens * model.dense_layers
-        last = touch.choices / touch.touched if touch.touched else 0.0
-        experts = (work.tokens + last) * model.expert_layers
-        return self._passed((attention + mlp + experts + work.logits) * model.hidden_size)
-
-    def _passed(self, values: float) -> float:
-        """Bytes of so many values that a PU passes on, to all others of its chip or to who sums them up."""
-        others = self._hardware.channels_per_chip - 1
-        return values * VALUE_BYTES * others / self._hardware.channels_per_chip
-
-    def _handover(self, work: StepWork, xpu: Unit) -> Part:
-        """Tokens to each chip and partial sums from each, twice a layer; what the xPU reads itself, and the logits."""
-        model, weights = self._model, self._size.weights
-        crossings = 2 * HANDOVERS * model.layers
-        tokens = crossings * self._hardware.chips * work.tokens * model.hidden_size
-        logits = work.logits * model.vocab_size
-        own = (weights.norms + weights.router) * model.static_bytes_per_weight
-        moved = (tokens + logits) * VALUE_BYTES + own
-        return Part(
-            "norms, routers", xpu, "tokens go to the xPU, and back", weights.router * work.tokens, ext_bytes=moved
-        )
-
-    def _bridged(self, work: StepWork) -> float:
-        """Bytes of partial sums that each die has of the other."""
-        return HANDOVERS * self._model.layers * work.tokens * self._model.hidden_size * VALUE_BYTES
 
     def _projection_tiles(self) -> int:
         """Tiles of a layer's projections."""
