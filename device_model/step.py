@@ -95,7 +95,7 @@ class StageEnergy(NamedTuple):
 
 
 class StepCost(NamedTuple):
-    """What one step costs on the emulated hardware. `expert_hits` of `expert_lookups` expert reads were in HB, or hot."""
+    """What one step costs on the emulated hardware; `expert_hits` of `expert_lookups` reads were in HB, or hot."""
 
     latency_s: float
     energy: Energy

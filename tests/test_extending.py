@@ -65,6 +65,15 @@ def test_a_system_and_its_draft_are_a_file_each(extended: Path) -> None:
     assert "5 drafts" in foreserve(extended, *system, "--draft", "shallow")
 
 
+def test_hardware_names_the_system_that_it_brings(extended: Path) -> None:
+    asked = ["explain", "--model", "olmoe-1b-7b", "--hardware", "h100-fused"]
+    own, under_vllm = foreserve(extended, *asked), foreserve(extended, *asked, "--system", "gpu")
+    assert "olmoe-1b-7b on fused (h100-fused)" in own and step_ms(own) < step_ms(under_vllm)
+    listed = json.loads(foreserve(extended, "systems", "--json"))["hardware"]
+    (entry,) = [entry for entry in listed if entry["hardware"] == "h100-fused"]
+    assert entry["system"] == "fused" and "olmoe-1b-7b" in entry["models"]
+
+
 def test_policies_are_a_file_each_and_do_something(extended: Path, tmp_path: Path) -> None:
     study = tmp_path / "own.toml"
     study.write_text(STUDY, encoding="utf-8")
