@@ -34,6 +34,7 @@ class NearParts:
         self._model, self._hardware = setup.model, setup.hardware
         self._size, self._layout, self._times = size, layout, times
         self._units = NearUnits(setup.hardware)
+        self._special = self._units.special_functions()
         self._dense_ns = times.mean_ns if layout.even else float(times.between(layout.hot_end, layout.dense_end))
         self._shared_ns = float(times.between(0.0, layout.shared_end))
 
@@ -71,7 +72,7 @@ class NearParts:
         why = f"{shared.groups} groups of PUs with {shared.heads} heads each"
         products = Part("attention", unit, why, macs, self._size.kv_traffic_bytes(work))
         scores = macs / self._size.pair_macs * (self._model.q_heads * self._model.layers)
-        softmax = Part("softmax", self._units.special_functions(), why, SOFTMAX_STEPS * scores)
+        softmax = Part("softmax", self._special, why, SOFTMAX_STEPS * scores)
         return ((products, softmax),) if shared.hides_softmax else ((products,), (softmax,))
 
     def _matrices(self, name: str, weights: int, tiles: int, tokens: int) -> Part:
@@ -93,7 +94,7 @@ class NearParts:
         read = touched * self._size.expert_bytes
         part = Part(name, unit, PIPELINE, weights * choices, read, link_bytes=scattered)
         elements = GEMMS * choices * model.expert_intermediate_size
-        return ((part, Part("activation", self._units.special_functions(), "beside the second GEMM", elements)),)
+        return ((part, Part("activation", self._special, "beside the second GEMM", elements)),)
 
     def _projection_tiles(self) -> int:
         """Tiles of a layer's projections."""

@@ -20,8 +20,11 @@ class RowTimes:
         self.trc_ns = hardware.trc_ns
         self.tiers = len(self.trc_ns)
         self.rows = hardware.rows
-        self._ends = np.linspace(0, self.rows, self.tiers + 1)
-        self._sums_ns = np.concatenate([[0.0], np.cumsum(self.trc_ns) * (self.rows / self.tiers)])
+        self._tier_rows = self.rows / self.tiers
+        self._ends = np.arange(self.tiers + 1) * self._tier_rows
+        self._sums_ns = np.concatenate([[0.0], np.cumsum(self.trc_ns) * self._tier_rows])
+        # Plain numbers, for the single step that a scheduler asks of most.
+        self._tier_ns, self._tier_sums_ns = self.trc_ns.tolist(), self._sums_ns.tolist()
 
     @property
     def mean_ns(self) -> float:
@@ -30,11 +33,18 @@ class RowTimes:
 
     def between(self, first: Number, end: Number) -> Number:
         """The mean over rows `first` to `end`; that of the tier of `first` if there are none."""
-        rows = np.maximum(np.asarray(end) - first, LEAST)
-        mean_ns = (
-            np.interp(first + rows, self._ends, self._sums_ns) - np.interp(first, self._ends, self._sums_ns)
-        ) / rows
-        return mean_ns if isinstance(end, np.ndarray) or isinstance(first, np.ndarray) else float(mean_ns)
+        if isinstance(first, np.ndarray) or isinstance(end, np.ndarray):
+            rows = np.maximum(end - first, LEAST)
+            summed_ns = np.interp(first + rows, self._ends, self._sums_ns) - np.interp(first, self._ends, self._sums_ns)
+            mean_ns: FloatArray = summed_ns / rows
+            return mean_ns
+        rows = max(end - first, LEAST)
+        return (self._until_ns(first + rows) - self._until_ns(first)) / rows
+
+    def _until_ns(self, row: float) -> float:
+        """The sum over all rows before one."""
+        tier = min(int(row / self._tier_rows), self.tiers - 1)
+        return float(self._tier_sums_ns[tier] + (row - tier * self._tier_rows) * self._tier_ns[tier])
 
     def tier_of(self, rows: FloatArray) -> IntArray:
         """The tier of each row, from 0: floor(8 a / rows)."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import hb_xpu, mono3d
 from device_model.specs.spec import SpecError
-from device_model.specs.spec_file import SPECS, names_in, read_named, read_spec, read_word
+from device_model.specs.spec_file import SPECS, names_in, read_named, read_spec, read_word, refuse_key
 
 FOLDER = SPECS / "hardware"
 KINDS = SPECS / "kinds"
@@ -60,7 +60,7 @@ def _read(path: Path) -> Hardware:
     kind = read_word(path, "kind", hb_xpu.KIND)
     kinds = [name.replace("_", "-") for name in names_in(KINDS, ".py")]
     if kind not in kinds:
-        raise SpecError(f"{'/'.join(path.parts[-2:])}: kind is {kind!r}; allowed are {', '.join(kinds)}.")
+        refuse_key(path, "kind", f"kind is {kind!r}; allowed are {', '.join(kinds)}")
     form = import_module(f"device_model.specs.kinds.{kind.replace('-', '_')}").Hardware
     hardware: Hardware = read_spec(form, path)
     return hardware

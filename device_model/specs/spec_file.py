@@ -51,6 +51,11 @@ def read_word(path: Path, key: str, default: str) -> str:
     return word if isinstance(word, str) else default
 
 
+def refuse_key(path: Path, key: str, what: str) -> NoReturn:
+    """SpecError: the file at `path`, the line of `key`, and `what` is wrong with it, without the full stop."""
+    _SpecFile(path).refuse(key, what)
+
+
 def documents_of(path: Path) -> list[str]:
     """The documents that the figures of the file at `path` are from, as their sources begin, each once and in order;
     what is estimated is from "Estimate". Raises SpecError for a file that can't be read."""
@@ -90,38 +95,39 @@ class _SpecFile:
 
     def _contradiction(self, error: Contradiction, values: dict[str, Any]) -> NoReturn:
         if error.key not in values:
-            self._refuse(None, f"the key {error.key} is missing; required is {error.allowed}")
-        self._refuse(error.key, f"{error.key} is {values[error.key]!r}; allowed is {error.allowed}")
+            self.refuse(None, f"the key {error.key} is missing; required is {error.allowed}")
+        self.refuse(error.key, f"{error.key} is {values[error.key]!r}; allowed is {error.allowed}")
 
     def _check_keys(self, values: dict[str, Any], expected: list[str], required: list[str]) -> None:
         for key in values:
             if key not in expected:
-                self._refuse(key, f"unknown key {key}; allowed are {', '.join(expected)} and [{SOURCES}]")
+                self.refuse(key, f"unknown key {key}; allowed are {', '.join(expected)} and [{SOURCES}]")
         for key in required:
             if key not in values:
-                self._refuse(None, f"the key {key} is missing; required are {', '.join(required)}")
+                self.refuse(None, f"the key {key} is missing; required are {', '.join(required)}")
 
     def _value(self, key: str, value: Any, base: type, allowed: Allowed) -> Any:
         if not (_is(value, base) and allowed.accepts(value)):
-            self._refuse(key, f"{key} is {value!r}; allowed is {allowed.words}")
+            self.refuse(key, f"{key} is {value!r}; allowed is {allowed.words}")
         return base(value)
 
     def _check_sources(self, sources: Any, figures: list[str]) -> None:
         if not isinstance(sources, dict):
-            self._refuse(SOURCES, f"{SOURCES} is {sources!r}; allowed is a table that says where each figure is from")
+            self.refuse(SOURCES, f"{SOURCES} is {sources!r}; allowed is a table that says where each figure is from")
         for key in figures:
             if not (isinstance(sources.get(key), str) and sources[key].strip()):
-                self._refuse(key, f"{key} has no source; allowed is a figure with an entry of text in [{SOURCES}]")
+                self.refuse(key, f"{key} has no source; allowed is a figure with an entry of text in [{SOURCES}]")
         for key in sources:
             if key not in figures:
                 what = f"a source for {key}, which is no figure of this file; allowed are {', '.join(figures)}"
-                self._refuse(key, what, in_sources=True)
+                self.refuse(key, what, in_sources=True)
 
     @property
     def _name(self) -> str:
         return "/".join(self._path.parts[-2:])
 
-    def _refuse(self, key: str | None, what: str, in_sources: bool = False) -> NoReturn:
+    def refuse(self, key: str | None, what: str, in_sources: bool = False) -> NoReturn:
+        """SpecError: the file's name, the line of `key` if there is one, and `what` is wrong, without the full stop."""
         line = f", line {self._line(key, in_sources)}" if key else ""
         raise SpecError(f"{self._name}{line}: {what}.")
 

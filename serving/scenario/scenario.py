@@ -59,7 +59,8 @@ class Scenario(ListenOptions):
     )
     placement: str = key(
         "lru",
-        "experts in HB: lru (used last), hot (used most by all topics), topic (by those of the batch)",
+        "experts in HB, or in the fast rows of Stratum: lru (used last; there hot ones as published), hot (used most "
+        "by all topics), topic (by those of the batch)",
         choices=PLACEMENTS,
     )
     devices: int = key(1, "emulated devices", least=1, most=MOST_DEVICES)

@@ -44,7 +44,7 @@ def test_hardware_named_as_a_system_is_answered_with_how_to_name_it():
 
 
 def test_a_kind_that_does_not_exist_is_answered_with_those_that_do(tmp_path, monkeypatch):
-    (tmp_path / "mine.toml").write_text('kind = "abacus"\n', encoding="utf-8")
+    (tmp_path / "mine.toml").write_text('# Beads.\nkind = "abacus"\n', encoding="utf-8")
     monkeypatch.setattr("device_model.specs.hardware_file.FOLDER", tmp_path)
-    with pytest.raises(SpecError, match=r"/mine\.toml: kind is 'abacus'; allowed are .*hb-xpu"):
+    with pytest.raises(SpecError, match=r"/mine\.toml, line 2: kind is 'abacus'; allowed are gpu, hb-xpu, mono3d\.$"):
         load_device("auto", "mine", "qwen3-30b-a3b")
