@@ -43,7 +43,13 @@ def load_device(
         _check_system(system)
     platform = load_hardware(hardware)
     system = platform.system if system == OWN else system
-    setup = _class_of(system).setup_of(model, condition.of(platform), load_model(model))
+    made = _class_of(system)
+    if platform.kind != made.kind:
+        raise DeviceError(
+            f"The system {system!r} runs on hardware of the kind {made.kind}, and {hardware} is of the kind "
+            f"{platform.kind}; allowed are {', '.join(systems_on(platform.kind))}, or none: it names its own."
+        )
+    setup = made.setup_of(model, condition.of(platform), load_model(model))
     device = make_device(system, setup, draft)
     if condition.hb_share < 1 and not device.hb.capacity_bytes:
         raise DeviceError(f"hb_share is {condition.hb_share}; the system {system!r} has no HB, and 1 is all it allows.")

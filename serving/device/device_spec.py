@@ -124,8 +124,11 @@ class DeviceSpec(NamedTuple):
         return LEASE_S if self.sharers > 1 else NEVER
 
     def device_limits(self, step_options: StepOptions) -> DeviceLimits:
-        """Return the device's limits, by its device model. Raise UsageError if the KV cache has no room."""
+        """Return the device's limits, by its device model. Raise UsageError if the KV cache has no room, or if the
+        device has no external memory to share."""
         device = step_options.device
+        if self.sharers > 1 and not device.ext.capacity_bytes:
+            raise UsageError(f"`shared_ext` is {self.sharers}, and {self.hardware} has no external memory to share.")
         plan = StepPlan.of((1, TYPICAL_CONTEXT))
         fastest = max(
             option.tokens_per_s for option in step_options.price(plan, depths=sorted({PLAIN, step_options.calibrated}))

@@ -93,8 +93,12 @@ def test_a_draft_cannot_be_traced_wherever_it_is() -> None:
     [
         (Scenario(fleet=("elmoe3d-4gb", "elmoe3d-5tb")), ["elmoe3d-5tb", "elmoe3d-8gb"]),
         (Scenario(fleet=("abacus/elmoe3d-4gb",)), ["abacus", "xpu"]),
-        (Scenario(system="stratum"), ["of the kind hb-xpu", "allowed is mono3d"]),
+        (Scenario(system="stratum"), ["of the kind mono3d", "elmoe3d-8gb is of the kind hb-xpu"]),
         (Scenario(system="stratum-l"), ["no system 'stratum-l'", "It is hardware", "leave `system` out"]),
+        (
+            Scenario(hardware="a6000", model="olmoe-1b-7b", devices=2, shared_ext=2),
+            ["`shared_ext` is 2", "a6000 has no external memory"],
+        ),
         (Scenario(hardware="stratum-s", model="mixtral-8x7b"), ["does not fit", "93.4 GB", "34.4 GB"]),
         (Scenario(faults=("fire: at=3",)), ["`faults`", "fire", "stall"]),
         (Scenario(faults=("stall: for=1, device=1",)), ["`faults`", "names device 1", "there are 1"]),
