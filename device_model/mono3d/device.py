@@ -65,6 +65,7 @@ class Mono3dDevice(OneTierDevice):
             raise DeviceError("Only experts can be placed by topic, and the model has none.")
         routers = Routers(model.expert_layers, model.experts, model.top_k)
         self.ranks = TopicRanks(usage, routers, self.slots())
+        self.forget()
 
     def slots(self) -> Slots:
         """The places of its experts."""

@@ -21,6 +21,11 @@ class OneTierDevice(RooflineDevice):
         super().__init__(setup, static_w, unit)
         self._stretches = Stretches(super().probe)
 
+    def forget(self) -> None:
+        """Answer anew what was answered before: the device has changed."""
+        self._known.clear()
+        self._stretches = Stretches(super().probe)
+
     def probe(self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None) -> StepCosts:
         """As of any device. ValueError for a draft too."""
         if plan.draft is not None:

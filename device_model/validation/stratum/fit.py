@@ -33,6 +33,15 @@ def fit(results: Sequence[Result]) -> Constants:
     return Constants(*(float(f"{value:.{DIGITS}g}") for value in found.x))
 
 
+def left_out(results: Sequence[Result]) -> list[float]:
+    """The relative error of each figure that is fitted to, by constants that were fitted to all others."""
+    errors = []
+    for result in results:
+        setting = Setting(fit([other for other in results if other is not result]))
+        errors.append(FITTED[result.metric](setting, result.model) / (result.value or 1.0) - 1)
+    return errors
+
+
 def _residuals(constants: FloatArray, results: Sequence[Result]) -> FloatArray:
     setting = Setting(Constants(*constants.tolist()))
     return np.array([log(FITTED[r.metric](setting, r.model) / (r.value or 1.0)) for r in results])

@@ -77,6 +77,15 @@ def test_what_the_table_does_not_have_is_refused(wrong, said):
         device().probe(StepPlan(np.array([1]), np.array([9]), **wrong))
 
 
+@pytest.mark.parametrize("steps", [1, 20])
+def test_a_table_of_topics_replaces_what_was_published(steps):
+    stratum, asked = near(MODEL), StepPlan.of((1, 500), (1, 700))
+    published = stratum.probe(asked, steps).first
+    stratum.know_topics(TOPICS)
+    known = stratum.probe(asked, steps).first
+    assert known != published and known == device().probe(asked, steps).first
+
+
 def test_no_topics_are_unknown_topics():
     unknown = StepPlan(np.ones(4, dtype=np.int64), np.full(4, 500), placed=(1.0, 1.0, 1.0, 1.0))
     step = device().probe(unknown).first
