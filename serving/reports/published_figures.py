@@ -8,6 +8,8 @@ from serving.presentation.table import Table
 from serving.presentation.wide_console import wide_console
 
 SIGNIFICANT = 4  # digits
+# Relative errors that are explained one by one.
+LARGE = 0.2
 
 
 def figures_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
@@ -21,7 +23,7 @@ def errors_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
 
 
 def print_figures(figures: Sequence[Figure]) -> None:
-    """Print what is predicted, then what is shown only, the errors, and why some figures resist."""
+    """Print what is predicted, then what is shown only, the errors, and the arithmetic of what is far off."""
     console = wide_console()
     predicted = [figure for figure in figures if figure.predicted is not None]
     console.print(_figures(predicted))
@@ -34,8 +36,8 @@ def print_figures(figures: Sequence[Figure]) -> None:
     console.print(_errors(errors_by_role(figures)))
     console.print()
     for figure in predicted:
-        if figure.role == RESISTS:
-            console.print(_resisting(figure), highlight=False)
+        if figure.role == RESISTS or abs(figure.off or 0.0) > LARGE:
+            console.print(_explained(figure), highlight=False)
 
 
 def _figures(figures: Sequence[Figure]) -> Table:
@@ -64,9 +66,10 @@ def _text(value: float | None) -> str:
     return "-" if value is None else f"{value:.{SIGNIFICANT}g}"
 
 
-def _resisting(figure: Figure) -> str:
+def _explained(figure: Figure) -> str:
+    word = "Resists" if figure.role == RESISTS else "Far off"
     place = ", ".join(word for word in (figure.configuration, figure.model) if word)
     return (
-        f"Resists: {figure.figure}, {place}: {_text(figure.published)} published, {_text(figure.predicted)} predicted. "
+        f"{word}: {figure.figure}, {place}: {_text(figure.published)} published, {_text(figure.predicted)} predicted. "
         f"{figure.where}."
     )

@@ -11,6 +11,7 @@ from device_model.validation.stratum.setting import Setting
 
 Prediction = Callable[[Setting, str], float]
 
+ENERGY = "energy efficiency over GPU, best case"
 FITTED: dict[str, Prediction] = {
     "decode throughput over GPU": throughput.mean_over_gpu,
     "decode throughput, tiering over no tiering": throughput.mean_over_flat,
@@ -25,7 +26,7 @@ UNFITTED: dict[str, Prediction] = {
     "throughput per area, 1024 over 256 layers": throughput.over_256_layers,
     "throughput per area, 1024 over 64 layers": throughput.over_64_layers,
     "decode throughput, tiering over no tiering, 512 layers": throughput.segments_over_flat,
-    "energy efficiency over GPU, best case": energy.best_over_gpu,
+    ENERGY: energy.best_over_gpu,
     "swap time": requests.swap_ms,
     "swap energy": requests.swap_mj,
 }
@@ -37,12 +38,17 @@ def figures(setting: Setting | None = None) -> list[Figure]:
     """All of them, in the order of the file; predicted with the shipped constants, or in another setting."""
     setting = setting or Setting()
     results = read_results()
-    return [_figure(result, _predicted(result, setting, results)) for result in results]
+    return [_figure(result, _predicted(result, setting, results), _how(result, setting)) for result in results]
 
 
-def _figure(result: Result, predicted: float | None) -> Figure:
-    """In the unit of the publication, with the note that says what its number means."""
-    where = f"Stratum, {result.where}" + (f": {result.note}" if result.note else "")
+def _how(result: Result, setting: Setting) -> str:
+    """What is to be said of a figure: what its number means, or how it comes about."""
+    return energy.arithmetic(setting, result.model) if result.metric == ENERGY else result.note
+
+
+def _figure(result: Result, predicted: float | None, how: str) -> Figure:
+    """In the unit of the publication."""
+    where = f"Stratum, {result.where}" + (f": {how}" if how else "")
     unit = "" if result.unit in ("", "x", "share of cases") else f" ({result.unit})"
     fitted = result.metric in FITTED
     name = result.metric + unit
