@@ -27,9 +27,11 @@ SERVICES = (
     vllm_engine_pb2.DESCRIPTOR.services_by_name["VllmEngine"].full_name,
 )
 MAX_MESSAGE_BYTES = 64 << 20
-OPTIONS = [
+OPTIONS: list[tuple[str, int | str]] = [
     # Streams of tokens are many small messages: rather fewer writes than the soonest.
     ("grpc.optimization_target", "throughput"),
+    # Otherwise two servers would share a port in silence, each with a part of the calls.
+    ("grpc.so_reuseport", 0),
     # Room for any answer: log probabilities of a whole context, and a tokenizer.
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     # As vLLM's own launcher: an unary call is silent while it decodes, and a client that pings then is no attacker.
@@ -50,9 +52,10 @@ async def start_grpc(
     """
     options = bringup.scenario
     interceptors = [GrpcGuard(bringup.access), Stamp(engine), CallBounds(options), MalformedRequests()]
-    # Otherwise two servers would share a port in silence, each with a part of the calls.
-    shared = [("grpc.so_reuseport", int(bool(core)))]
-    server = grpc.aio.server(interceptors=interceptors, options=OPTIONS + shared + channel_options(options))
+    set_up: dict[str, int | str] = {**dict(OPTIONS), **dict(channel_options(options))}
+    if core:
+        set_up["grpc.so_reuseport"] = 1
+    server = grpc.aio.server(interceptors=interceptors, options=list(set_up.items()))
     openai = OpenAIServicer(engine, state, engine.scheduler_config.max_num_queued_reqs)
     openai_pb2_grpc.add_OpenAIServicer_to_server(openai, server)  # type: ignore[no-untyped-call]
     if core:

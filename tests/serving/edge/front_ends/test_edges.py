@@ -116,6 +116,7 @@ def test_one_that_dies_costs_its_own_connections_and_nothing_else(edges: Child) 
     wait_until(lambda: counted(edges, "vllm:num_requests_running") == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_each_wants_keys_and_keeps_their_limits_together() -> None:
     options = ("--edges", "2", "--api-key", KEY, "--admin-key", ADMIN, "--key-requests-per-min", str(CONNECTIONS))
