@@ -144,11 +144,12 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     which `accepted` were; `reason` says why it is in this mode. `late_real_s` is how long after its modelled instant
     the device released the step, in real seconds. `unrouted` are tokens whose experts a traced cache had to guess. The
     tokens spilled, fetched, queried and cached are those of the batch (see there), in its first step; `swaps` is 1 if
-    HB was given other experts before it. `draft_s`, `target_s` (a prompt, plain decoding, or verifying), `update_s` (of
-    the draft's experts, where it is not hidden) and `moved_s` (experts and KV between the tiers, before the step) add
-    up to the latency. `accepted_by` [depth + 1] counts the sequences that drafted by how many of their drafts were
-    accepted. In virtual time equal steps may be told of as one: then `steps` is how many, figures that can be added are
-    their sums, and `kv_tokens` are those of the first.
+    HB was given other experts before it, which took `swap_s` of `moved_s`, and `swap_j` of the energy. `draft_s`,
+    `target_s` (a prompt, plain decoding, or verifying), `update_s` (of the draft's experts, where it is not hidden) and
+    `moved_s` (experts and KV between the tiers, before the step) add up to the latency. `accepted_by` [depth + 1]
+    counts the sequences that drafted by how many of their drafts were accepted. In virtual time equal steps may be told
+    of as one: then `steps` is how many, figures that can be added are their sums, and `kv_tokens` are those of the
+    first.
     """
 
     device: int
@@ -182,6 +183,8 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     target_s: float = 0.0
     update_s: float = 0.0
     moved_s: float = 0.0
+    swap_s: float = 0.0
+    swap_j: float = 0.0
     accepted_by: list[int] = []
     steps: int = 1
 

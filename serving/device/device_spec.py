@@ -14,7 +14,7 @@ from serving.device.lpddr import LEASE_S
 from serving.device.mode_choice import Switching
 from serving.device.pricing import ModelPricer, Pricer
 from serving.device.traced_pricing import Choices, Traced, TracedDevice
-from serving.policies.placement import LRU, ExpertPlacement
+from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
 from serving.scenario.fleet import FleetError, Member
 from serving.scenario.scenario import Scenario
@@ -50,8 +50,8 @@ class DeviceSpec(NamedTuple):
 
     `system`, `hardware`, `model` and `draft` (or "") name files. `acceptance` says where acceptance rates come from,
     `switching` when to draft, `placement` how experts are placed in HB by the topics that `token_model`'s routers know,
-    and `kv_tier` where the KV cache lies. With a `trace`, HB follows actual expert routes. `sharers` devices, this one
-    included, share its LPDDR.
+    `swap` when they are placed anew, and `kv_tier` where the KV cache lies. With a `trace`, HB follows actual expert
+    routes. `sharers` devices, this one included, share its LPDDR.
     """
 
     system: str
@@ -61,6 +61,7 @@ class DeviceSpec(NamedTuple):
     acceptance: str
     switching: Switching
     placement: str
+    swap: str
     token_model: str
     kv_tier: str
     trace: TracedDevice | None
@@ -77,6 +78,7 @@ class DeviceSpec(NamedTuple):
             acceptance=scenario.acceptance,
             switching=Switching(scenario.mode, scenario.tau, scenario.depth, scenario.objective),
             placement=scenario.placement,
+            swap=scenario.swap,
             token_model=scenario.token_model,
             kv_tier=scenario.kv_tier,
             trace=TracedDevice(*names, scenario.token_model) if scenario.residency == "trace" else None,
@@ -105,10 +107,8 @@ class DeviceSpec(NamedTuple):
         cache is traced. Raise DeviceError or UsageError."""
         if self.trace is not None:
             return Traced(self.trace, choices(self.trace))
-        modes = self.switching.modes(self.load())
-        return ModelPricer(
-            model, modes, None if self.placement == LRU else ExpertPlacement(model, self._usage(), self.placement)
-        )
+        options = self.load()
+        return ModelPricer(model, self.switching.modes(options), self._expert_placement(model, options.device))
 
     def repriced(self, pricer: Pricer, model: StepModel, choices: Callable[[TracedDevice], Choices]) -> Pricer:
         """Return the pricer that goes on in this condition where `pricer` was in another one."""
@@ -149,6 +149,13 @@ class DeviceSpec(NamedTuple):
             prefill_token_s=token_s,
             deepest=step_options.deepest,
         )
+
+    def _expert_placement(self, model: StepModel, device: RooflineDevice) -> ExpertPlacement | None:
+        """Return what places the experts; None where they are cached as they are used."""
+        if self.placement == LRU:
+            return None
+        always = device.swaps_always if self.swap == OWN_SWAP else self.swap == ALWAYS
+        return ExpertPlacement(model, self._usage(), self.placement, always)
 
     def _usage(self) -> TopicUsage:
         return read_usage(Path(self.token_model) / USAGE)

@@ -154,6 +154,8 @@ class Engine:
             target_s=priced.cost.seconds.target_s - priced.moved_s,
             update_s=priced.cost.seconds.update_s,
             moved_s=priced.moved_s,
+            swap_s=priced.swap_s,
+            swap_j=priced.swap_j,
             accepted_by=priced.accepted_by,
             steps=steps,
         )

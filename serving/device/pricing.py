@@ -20,9 +20,9 @@ class Priced(NamedTuple):
 
     `unrouted` counts tokens whose experts had to be guessed. `drafts` sequences draft to a `depth`; `accepted[i]` of
     sequence i's drafts are accepted, and `accepted_by[k]` sequences have k accepted. `reason` says why the step is in
-    its mode. `swaps` is 1 if HB was given other experts first; `moved_s` is the part of the latency spent moving
-    experts, or keys and values. `run` holds the costs of all steps of the batch, this one first, where they differ by
-    context alone. `plan` is what was priced.
+    its mode. `swaps` is 1 if HB was given other experts first, which took `swap_s` and `swap_j` of the cost; `moved_s`
+    is the part of the latency spent moving experts, or keys and values. `run` holds the costs of all steps of the
+    batch, this one first, where they differ by context alone. `plan` is what was priced.
     """
 
     cost: StepCost
@@ -33,6 +33,8 @@ class Priced(NamedTuple):
     reason: str = ""
     swaps: int = 0
     moved_s: float = 0.0
+    swap_s: float = 0.0
+    swap_j: float = 0.0
     accepted_by: list[int] = []  # noqa: RUF012  # never written to
     run: StepCosts | None = None
     plan: StepPlan | None = None
@@ -40,6 +42,17 @@ class Priced(NamedTuple):
     def after(self, moved: StepCost) -> "Priced":
         """Return the price of the same step preceded by the transfer `moved` between the tiers."""
         return self._replace(cost=moved.plus(self.cost), moved_s=self.moved_s + moved.latency_s, run=None)
+
+    def after_swap(self, swap: StepCost) -> "Priced":
+        """Return the price of the same step preceded by a `swap` of experts."""
+        return self.after(swap)._replace(swaps=1, swap_s=swap.latency_s, swap_j=swap.energy_j)
+
+    def at(self, cost: StepCost) -> "Priced":
+        """Return the price of the same step at another cost, of which what moved before it has the same shares."""
+        longer, dearer = cost.latency_s / self.cost.latency_s, cost.energy_j / self.cost.energy_j
+        return self._replace(
+            cost=cost, moved_s=self.moved_s * longer, swap_s=self.swap_s * longer, swap_j=self.swap_j * dearer
+        )
 
 
 class Pricer(Protocol):
@@ -66,7 +79,7 @@ class ModelPricer:
         steps = self._steps(batch, placed.plan, ext_bytes_per_s)
         first = next(steps)
         if placed.swap:
-            first = first.after(placed.swap)._replace(swaps=1)
+            first = first.after_swap(placed.swap)
         if batch.fetched_tokens or batch.spilled_tokens:
             moved = self._model.move(batch.fetched_tokens, batch.spilled_tokens, ext_bytes_per_s)
             first = first.after(moved)

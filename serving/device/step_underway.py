@@ -43,5 +43,4 @@ class StepUnderway:
             expert_lookups=first.expert_lookups,
             expert_hits=first.expert_hits,
         )
-        moved_s = self._priced.moved_s * latency_s / self._priced.cost.latency_s
-        return self._priced._replace(cost=cost, moved_s=moved_s)
+        return self._priced.at(cost)

@@ -1,8 +1,8 @@
 """Which experts HB holds: what was used last (LRU), what is used most, or what the batch's topics use most.
 
-Stratum has the placement follow the topic of each new batch, and charges the swap (3.1, Table 4). Where a swap takes as
-long as some steps, it must pay: experts are placed anew if the steps that the batch has left, each sooner by what the
-device model says, save more time than the swap takes.
+Stratum has the placement follow the topic of each new batch, and charges the swap (3.1, Table 4): always. Where a swap
+takes as long as some steps, it must pay: experts are placed anew if the steps that the batch has left, each sooner by
+what the device model says, save more time than the swap takes.
 """
 
 from typing import NamedTuple
@@ -12,10 +12,12 @@ import numpy as np
 from device_model.experts.topic_usage import UNKNOWN, TopicUsage
 from device_model.step import IntArray, StepCost, StepPlan
 from serving.policies.step_options import Mix, StepModel
-from serving.types import Batch
+from serving.types import NEVER, Batch
 
 LRU, HOT, TOPIC = PLACEMENTS = ("lru", "hot", "topic")
 """Cached by LRU, as the calibrated law has it; placed once, for all topics; placed for the topics of the batch."""
+SWAPS = OWN_SWAP, ALWAYS, PAYS = ("auto", "always", "pays")
+"""When topics have experts placed anew: as the system's paper has it, for each batch of another mix, or if it pays."""
 
 
 class PlacedPlan(NamedTuple):
@@ -28,8 +30,9 @@ class PlacedPlan(NamedTuple):
 class ExpertPlacement:
     """Places experts. It remembers what for."""
 
-    def __init__(self, model: StepModel, usage: TopicUsage, policy: str) -> None:
-        self._model, self._usage, self._follows = model, usage, policy == TOPIC
+    def __init__(self, model: StepModel, usage: TopicUsage, policy: str, always: bool = False) -> None:
+        """`always`: anew for each batch of another mix of topics, whether that pays or not."""
+        self._model, self._usage, self._follows, self._always = model, usage, policy == TOPIC, always
         self._everyone = usage.mix(np.array([UNKNOWN]))
         self._placed: Mix | None = None
         self._judged: tuple[str, ...] = ()
@@ -39,17 +42,23 @@ class ExpertPlacement:
         topics = self._topics(batch)
         mix = self._usage.mix(topics) if self._follows else self._everyone
         plan = StepPlan(batch.plan.new_tokens, batch.plan.context, topics=topics, placed=self._placed)
-        if mix == self._placed or tuple(batch.ids) == self._judged:
+        if mix == self._placed or (tuple(batch.ids) == self._judged and not self._always):
             return PlacedPlan(plan)
         self._judged = tuple(batch.ids)
         after = StepPlan(plan.new_tokens, plan.context, topics=topics, placed=mix)
         swap = self._model.swap(after, self._placed, ext_bytes_per_s)
-        if self._placed is not None:
-            took_s, takes_s = (self._left_s(batch, each, depth, ext_bytes_per_s) for each in (self._placed, mix))
-            if took_s - takes_s <= swap.latency_s:
-                return PlacedPlan(plan)
+        if not self._always and self._saved_s(batch, mix, depth, ext_bytes_per_s) <= swap.latency_s:
+            return PlacedPlan(plan)
         self._placed = mix
-        return PlacedPlan(after, swap)
+        # Of a mix that is nearly the last one, every expert may stay where it is.
+        return PlacedPlan(after, swap if swap.latency_s else None)
+
+    def _saved_s(self, batch: Batch, mix: Mix, depth: int, ext_bytes_per_s: float) -> float:
+        """Seconds by which the batch is done sooner with experts placed for `mix`; without end if none are placed."""
+        if self._placed is None:
+            return NEVER
+        took_s, takes_s = (self._left_s(batch, each, depth, ext_bytes_per_s) for each in (self._placed, mix))
+        return took_s - takes_s
 
     def _left_s(self, batch: Batch, mix: Mix, depth: int, ext_bytes_per_s: float) -> float:
         """Seconds that the batch takes for the tokens that its sequences have left on average. Prompts in it are taken

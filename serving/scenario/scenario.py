@@ -9,7 +9,7 @@ from device_model.specs.hardware_file import OWN, system_of
 from serving.key_values import TermError
 from serving.policies.modes import OBJECTIVES
 from serving.policies.modes import POLICIES as MODES
-from serving.policies.placement import LRU, PLACEMENTS, TOPIC
+from serving.policies.placement import LRU, OWN_SWAP, PLACEMENTS, SWAPS, TOPIC
 from serving.policies.routing import LEAST_LOADED, TOPICAL, make_policy
 from serving.policies.step_options import ACCEPTANCES
 from serving.scenario.fleet import MOST_DEVICES, PLAIN_OR_AUTO, FleetError, Member, draft_of, parse_entry
@@ -62,6 +62,12 @@ class Scenario(ListenOptions):
         "experts in HB, or in the fast rows of Stratum: lru (used last; there hot ones as published), hot (used most "
         "by all topics), topic (by those of the batch)",
         choices=PLACEMENTS,
+    )
+    swap: str = key(
+        OWN_SWAP,
+        "when topics have experts placed anew: always (for each batch of another mix), pays (if it saves more time "
+        "than it takes), or auto (as the system does: always on Stratum, else pays)",
+        choices=SWAPS,
     )
     devices: int = key(1, "emulated devices", least=1, most=MOST_DEVICES)
     fleet: tuple[str, ...] = key(
@@ -207,6 +213,11 @@ class Scenario(ListenOptions):
             (
                 traced and mixes,
                 f"`residency` is 'trace' and `placement` is {self.placement!r}: a trace is cached by LRU.",
+            ),
+            (
+                self.swap != OWN_SWAP and self.placement != TOPIC,
+                f"`swap` is {self.swap!r} and `placement` is {self.placement!r}: only experts that follow topics "
+                "(`placement` 'topic') are placed anew.",
             ),
             (
                 self.acceptance != "published" and not drafting,

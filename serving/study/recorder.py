@@ -35,6 +35,8 @@ STEP_SUMS = (
     "accepted",
     "preemptions",
     "swaps",
+    "swap_s",
+    "swap_j",
     "queried_tokens",
     "cached_tokens",
 )

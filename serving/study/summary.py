@@ -52,6 +52,8 @@ COLUMNS = {
     "steps": "",
     "preemptions": "",
     "swaps": "times that HB was given other experts",
+    "swap_s": "seconds that these took, of all devices",
+    "swap_joules": "joules that these took",
 }
 """What each figure is; where it says nothing, it is as its name says, or as the one before."""
 PERCENTILES = {"ttft_s": (50, 90, 99), "tpot_s": (50, 90, 99), "e2e_s": (50, 99), "queue_s": (99,)}
@@ -117,5 +119,6 @@ def _of_steps(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row
         "hit_rate": sums["expert_hits"] / (sums["expert_lookups"] or 1.0),
         "acceptance": sums["accepted"] / (sums["drafted"] or 1),
         "cached_share": sums["cached_tokens"] / (sums["queried_tokens"] or 1),
-        **{name: sums[name] for name in ("steps", "preemptions", "swaps")},
+        **{name: sums[name] for name in ("steps", "preemptions", "swaps", "swap_s")},
+        "swap_joules": sums["swap_j"],
     }

@@ -51,6 +51,8 @@ class StepMetrics:
         self.switches = total("mode_switches", "Changes of the mode, by the new one and the reason.", "to", "reason")
         self.moved = total("kv_moved_tokens", "Tokens of KV cache spilled to LPDDR, or fetched.", "direction")
         self.swaps = total("expert_swaps", "Times that HB was given the experts of other topics.")
+        self.swap_s = total("expert_swap_seconds", "Modelled time of these, in which the device did nothing else.")
+        self.swap_j = total("expert_swap_joules", "Modelled energy of these.")
         self.lookups = total("expert_lookups", "Reads of an expert by a step.")
         self.hits = total("expert_hits", "Reads of an expert that HB held.")
         self.underruns = total("underruns", "Tokens that a device had to release and vLLM had not made.")
@@ -73,7 +75,7 @@ class StepMetrics:
         self._names[device] = [tuple(map(tiers.of, names)) for names in (COMPONENTS, TIERS)]
         for total in (self.underruns, self.slips, self.unrouted, self.tokens, self.recorded, self.busy, self.swaps):
             total.values[one] += 0
-        for total in (self.lookups, self.hits):
+        for total in (self.swap_s, self.swap_j, self.lookups, self.hits):
             total.values[one] += 0
         components, names = self._names[device]
         for component in components:
@@ -135,6 +137,8 @@ class StepMetrics:
             (self.slips, record.slips),
             (self.unrouted, record.unrouted),
             (self.swaps, record.swaps),
+            (self.swap_s, record.swap_s),
+            (self.swap_j, record.swap_j),
         ):
             if count:
                 total.values[(device,)] += count

@@ -30,6 +30,8 @@ def test_the_parts_of_a_step_add_up_to_its_latency(scenario: Scenario) -> None:
         assert sum(parts) == pytest.approx(record.latency_s)
         assert min(parts) >= 0
         assert (record.draft_s > 0) == (record.mode == "sd")
+        assert (record.swap_s > 0) == (record.swap_j > 0) == bool(record.swaps)
+        assert record.swap_s <= record.moved_s and record.swap_j < sum(record.energy_j)
         assert (record.moved_s > 0) == bool(record.swaps or record.spilled_tokens or record.fetched_tokens)
 
 

@@ -51,7 +51,7 @@ def test_whenever_it_changes_a_step_is_one_step(changes: list[tuple[float, bool]
         latency_s=HEALTHY.latency_s + moved_s,
         seconds=HEALTHY.seconds._replace(target_s=HEALTHY.seconds.target_s + moved_s),
     )
-    underway = StepUnderway(5.0, Priced(first, moved_s=moved_s))
+    underway = StepUnderway(5.0, Priced(first, moved_s=moved_s, swap_s=0.5 * moved_s, swap_j=0.1 * first.energy_j))
     for at, healthy in sorted(changes):
         at_s = 5.0 + at * HEALTHY.latency_s
         if at_s >= underway.end_s:
@@ -65,6 +65,8 @@ def test_whenever_it_changes_a_step_is_one_step(changes: list[tuple[float, bool]
     assert priced.cost.latency_s == pytest.approx(underway.end_s - 5.0)
     assert priced.cost.traffic == first.traffic
     assert 0 <= priced.moved_s <= priced.cost.seconds.target_s
+    assert priced.swap_s == pytest.approx(0.5 * priced.moved_s)
+    assert priced.swap_j == pytest.approx(0.1 * priced.cost.energy_j)
 
 
 class Endless:

@@ -1,25 +1,35 @@
 """Do experts follow the topics of the batch, where that pays, and is it paid for?"""
 
+import dataclasses
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from device_model.experts.topic_usage import read_usage
 from device_model.load import load_device
 from device_model.specs.spec import DeviceError
+from device_model.step import StepPlan
 from serving.device.device_spec import USAGE, DeviceSpec
 from serving.device.pricing import ModelPricer
 from serving.policies.modes import Modes
-from serving.policies.placement import HOT, TOPIC, ExpertPlacement
+from serving.policies.placement import ALWAYS, HOT, OWN_SWAP, PAYS, TOPIC, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepOptions
 from serving.scenario.fleet import Member
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario
-from serving.types import Batch
+from serving.simulation.simulator import Simulator
+from serving.types import Batch, Request
+from tests.examples import examples
 
 TABLE = read_usage(BUNDLED_MODEL / USAGE)
 DEVICE = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
 DEVICE.know_topics(TABLE)
 WAYS = StepOptions(DEVICE)
 FULL_SPEED = DEVICE.ext_bytes_per_s
+STRATUM = load_device("auto", "stratum-s", "olmoe-1b-7b")
+STRATUM.know_topics(TABLE)
+topics_of_batches = st.lists(st.lists(st.sampled_from(["legal", "math", "cs", ""]), min_size=1, max_size=6), max_size=8)
 
 
 def batch(*topics: str, remaining: int = 200, prompt: int = 1) -> Batch:
@@ -75,13 +85,73 @@ def test_where_no_table_is_or_no_experts_can_be_placed_it_is_said() -> None:
 
 
 def test_on_stratum_rows_trade_places_and_the_batch_pays_for_it() -> None:
-    device = load_device("auto", "stratum-s", "olmoe-1b-7b")
-    device.know_topics(TABLE)
-    placing = ExpertPlacement(StepOptions(device), TABLE, TOPIC)
-    full = device.ext_bytes_per_s
+    placing = ExpertPlacement(StepOptions(STRATUM), TABLE, TOPIC)
+    full = STRATUM.ext_bytes_per_s
     first = placing.place(batch("legal", "legal"), PLAIN, full)
     second = placing.place(batch("math", "math", "math", remaining=2000), PLAIN, full)
     for placed in (first, second):
         assert placed.swap is not None and 1e-5 < placed.swap.latency_s < 1e-3
         assert placed.swap.traffic.ext_bytes == 0 and placed.swap.energy.hb_j > 0
     assert placing.place(batch("math", "math"), PLAIN, full).swap is None
+
+
+@examples(20)
+@given(batches=topics_of_batches, remaining=st.sampled_from([1, 30, 2000]), stratum=st.booleans())
+def test_always_is_at_each_other_mix_and_costs_what_the_device_model_says(
+    batches: list[list[str]], remaining: int, stratum: bool
+) -> None:
+    model = StepOptions(STRATUM) if stratum else WAYS
+    placing, before = ExpertPlacement(model, TABLE, TOPIC, always=True), None
+    for topics in batches:
+        placed = placing.place(batch(*topics, remaining=remaining), PLAIN, FULL_SPEED)
+        assert placed.plan.placed == TABLE.mix(np.array([TABLE.index(topic) for topic in topics]))
+        if placed.plan.placed == before:
+            assert placed.swap is None
+        else:
+            cost = model.swap(placed.plan, before, FULL_SPEED)
+            assert placed.swap == (cost if cost.latency_s else None)
+        before = placed.plan.placed
+
+
+@examples(20)
+@given(batches=topics_of_batches, remaining=st.sampled_from([1, 30, 2000]))
+def test_where_it_must_pay_the_swap_and_the_rest_take_no_longer_than_as_it_was(
+    batches: list[list[str]], remaining: int
+) -> None:
+    placing, before = ExpertPlacement(WAYS, TABLE, TOPIC), None
+    for topics in batches:
+        coming = batch(*topics, remaining=remaining)
+        placed = placing.place(coming, PLAIN, FULL_SPEED)
+        if placed.swap is None:
+            assert before is None or placed.plan.placed == before
+        elif before is not None:
+            as_it_was = StepPlan(np.ones_like(coming.plan.context), coming.plan.context + 1, topics=placed.plan.topics)
+            kept_s, new_s = (
+                float(DEVICE.probe(dataclasses.replace(as_it_was, placed=mix), 1, FULL_SPEED).latency_s[0]) * remaining
+                for mix in (before, placed.plan.placed)
+            )
+            assert placed.swap.latency_s + new_s < kept_s
+        before = placed.plan.placed
+
+
+def drifting(swap: str, hardware: str, model: str) -> Scenario:
+    return Scenario(
+        hardware=hardware, model=model, draft="none", placement="topic", swap=swap, max_num_seqs=4, max_model_len=2048
+    )
+
+
+@pytest.mark.parametrize(
+    ("hardware", "model", "own"), [("stratum-s", "olmoe-1b-7b", ALWAYS), ("elmoe3d-8gb", "qwen3-30b-a3b", PAYS)]
+)
+def test_a_system_swaps_as_its_paper_has_it_unless_told_otherwise(hardware: str, model: str, own: str) -> None:
+    requests = [
+        Request(str(i), 0.001 * i, 60, 12 + 5 * (i % 3), seed=i, topic=("legal", "math", "cs")[i % 3])
+        for i in range(24)
+    ]
+    runs = {swap: Simulator(drifting(swap, hardware, model)).serve(requests)[1] for swap in (OWN_SWAP, ALWAYS, PAYS)}
+    swaps = {swap: sum(record.swaps for record in records) for swap, records in runs.items()}
+    assert runs[OWN_SWAP] == runs[own]
+    assert swaps[ALWAYS] > swaps[PAYS] > 0
+    for record in (record for records in runs.values() for record in records):
+        assert record.swap_s == record.moved_s and (record.swap_s > 0) == (record.swap_j > 0) == bool(record.swaps)
+        assert record.swap_s < record.latency_s and record.swap_j < sum(record.energy_j)

@@ -77,6 +77,8 @@ def test_a_bundled_token_model_may_be_named() -> None:
         ({"residency": "psychic"}, "`residency` is 'psychic': it must be analytic or trace"),
         ({"acceptance": "guessed", "draft": "elastic"}, "`acceptance` is 'guessed': it must be published or measured"),
         ({"acceptance": "measured", "draft": "none"}, "only drafts are accepted"),
+        ({"swap": "never", "placement": "topic"}, "`swap` is 'never': it must be auto or always or pays"),
+        ({"swap": "always", "placement": "hot"}, "only experts that follow topics"),
         ({"draft": "elastic", "residency": "trace"}, "plain decoding only"),
         ({"preemption": "spill"}, "nowhere to spill to"),
         ({"batching": "random"}, "`batching` is 'random': it must be fcfs or priority or slo-aware or topic-aware"),

@@ -1,5 +1,6 @@
 """Do the metrics say what steps and requests did, in as few series as promised?"""
 
+import dataclasses
 from collections import Counter
 from itertools import count, pairwise, product
 from pathlib import Path
@@ -112,6 +113,19 @@ def test_all_that_steps_did_is_in_the_totals() -> None:
     assert sum(switches.values()) == changes > 0
     assert {labels[1] for labels in switches} == {"sd", "ar"}
     assert value("mode", mode=decoding[-1]) == 1
+
+
+def test_swaps_are_counted_with_what_they_took() -> None:
+    metrics, registry = measured()
+    names = [f"foreserve_expert_{name}_total" for name in ("swaps", "swap_seconds", "swap_joules")]
+    assert [registry.get_sample_value(name, {"device": "0"}) for name in names] == [0, 0, 0]
+    following = dataclasses.replace(SCENARIO, placement="topic", swap="always", mode="fixed-ar")
+    _, records = run(following, mixed(30, seed=3, rate_per_s=15.0))
+    for each in records:
+        metrics.on_step(each)
+    counted = [sum(getattr(each, name) for each in records) for name in ("swaps", "swap_s", "swap_j")]
+    assert min(counted) > 0
+    assert [registry.get_sample_value(name, {"device": "0"}) for name in names] == pytest.approx(counted)
 
 
 def test_accepted_tokens_by_position_add_up() -> None:
