@@ -2,7 +2,9 @@
 
 from collections import Counter, defaultdict
 from math import exp, log
+from operator import add
 
+from device_model.step import Energy
 from serving.simulation.node import Listener, Outcome
 from serving.study.tables import Rows
 from serving.study.targets import Targets
@@ -40,6 +42,7 @@ STEP_SUMS = (
     "queried_tokens",
     "cached_tokens",
 )
+NO_ENERGY = tuple(0.0 for _ in Energy._fields)
 GRAIN = log(1.01)
 
 
@@ -52,7 +55,7 @@ class Recorder(Listener):
         self.requests = Rows(REQUEST_COLUMNS)
         self.timeline = Timeline()
         self.sums: Counter[str] = Counter()
-        self.joules = 0.0
+        self.energy_j = NO_ENERGY
         self.busy_s: defaultdict[int, float] = defaultdict(float)
         self.mode_s: defaultdict[str, float] = defaultdict(float)
         self.sequence_s = 0.0
@@ -61,6 +64,11 @@ class Recorder(Listener):
         self.last_s = 0.0
         # Sequences by how long a step was that gave them tokens: in grains of 1 %.
         self._itl: Counter[int] = Counter()
+
+    @property
+    def joules(self) -> float:
+        """Return the joules of all steps."""
+        return sum(self.energy_j)
 
     def on_finish(self, flight: Outcome) -> None:
         """Record a request that has all its tokens, or was refused."""
@@ -85,7 +93,7 @@ class Recorder(Listener):
         self.timeline.add(record)
         for name in STEP_SUMS:
             self.sums[name] += getattr(record, name)
-        self.joules += sum(record.energy_j)
+        self.energy_j = tuple(map(add, self.energy_j, record.energy_j))
         self.busy_s[record.device] += record.latency_s
         self.sequence_s += record.batch * record.latency_s
         if record.phase != "prefill":

@@ -37,15 +37,19 @@ def load_study(path: Path, requests: int | None = None) -> Study:
 
     Raises `StudyError`, `ScenarioError` or `WorkloadError`, which name file, line and key.
     """
-    table = StudyTable.load(path)
+    return study_of(StudyTable.load(path), requests)
+
+
+def study_of(table: StudyTable, requests: int | None = None) -> Study:
+    """Return the study that the whole of a file says. Raise as `load_study` does."""
     scenario = _scenario(table)
     workload, workload_path, workload_at = _workload(table)
     question = table.word("question", tuple(QUESTIONS))
     targets = _targets(table)
     judged = table.table("judge") or table.below("judge", {})
     found = Study(
-        name=path.stem,
-        title=_words(table, "title", path.stem),
+        name=table.path.stem,
+        title=_words(table, "title", table.path.stem),
         question=QUESTIONS[question].of(table, targets),
         scenario=scenario,
         workload=workload,

@@ -39,6 +39,11 @@ COLUMNS = {
     "tokens_per_s": "output tokens per second of the span",
     "joules": "of all devices, working and idle, over the span",
     "idle_joules": "of these, what devices drew that were there and had nothing to do",
+    "compute_joules": "of steps, in computing",
+    "fast_joules": "of steps, in the fast memory tier: HB, Stratum's rows, or HBM",
+    "slow_joules": "of steps, in the slow tier or link: LPDDR, Stratum's interposer, or the host's memory",
+    "comm_joules": "of steps, in links on the die",
+    "static_joules": "of steps, whatever they do",
     "power_w": "joules per second of the span",
     "j_per_token": "joules per output token, idle ones included",
     "step_j_per_token": "joules per output token, of steps only",
@@ -56,6 +61,8 @@ COLUMNS = {
     "swap_joules": "joules that these took",
 }
 """What each figure is; where it says nothing, it is as its name says, or as the one before."""
+COMPONENTS = ("compute", "slow", "fast", "comm", "static")
+"""The parts of a step's energy, in the order of `device_model.step.Energy`."""
 PERCENTILES = {"ttft_s": (50, 90, 99), "tpot_s": (50, 90, 99), "e2e_s": (50, 99), "queue_s": (99,)}
 
 
@@ -109,6 +116,7 @@ def _of_steps(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row
         "tokens_per_s": tokens / span_s,
         "joules": joules,
         "idle_joules": idle_j,
+        **{f"{name}_joules": part for name, part in zip(COMPONENTS, recorder.energy_j, strict=True)},
         "power_w": joules / span_s,
         "j_per_token": joules / max(1, tokens),
         "step_j_per_token": recorder.joules / max(1, tokens),

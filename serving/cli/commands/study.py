@@ -7,13 +7,13 @@ import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from serving.cli.study_run import RESULTS, run_shown
 from serving.scenario.options import positive
 
 if TYPE_CHECKING:
     from serving.study.results import Results
 
-RESULTS = Path("results")
-MOST_SHOWN, MOST_NAMED = 40, 3
+MOST_SHOWN = 40
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -30,26 +30,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `foreserve study`; return 1 if any of its points failed, 130 after Ctrl-C, else 0."""
-    from serving.process.progress_line import ProgressLine
-    from serving.study.runner import StudyProgress, run_study
+    """Run `foreserve study`; return 1 if any of its points failed, else 0."""
     from serving.study.spec import load_study
 
-    out = args.out or RESULTS / args.study.stem
-    shown: list[StudyProgress] = []
-    try:
-        study = load_study(args.study, args.requests)
-        with ProgressLine() as line:
-
-            def show(progress: StudyProgress) -> None:
-                shown[:] = [progress]
-                line(progress)
-
-            results = run_study(study, out, args.cores, show, args.fresh)
-    except KeyboardInterrupt:
-        done = shown[0].done if shown else 0
-        print(f"Ended. {done} points are kept in {out}: the same command goes on from there.", file=sys.stderr)
-        return 130
+    results = run_shown(
+        load_study(args.study, args.requests), args.out or RESULTS / args.study.stem, args.cores, args.fresh
+    )
     _say(results, args.json)
     if args.open and not webbrowser.open(results.report.resolve().as_uri()):
         print(f"No browser was found: open {results.report} in one.", file=sys.stderr)
@@ -59,23 +45,12 @@ def run(args: argparse.Namespace) -> int:
 def _say(results: "Results", as_json: bool) -> None:
     from serving.study.store import point_row
 
-    _say_failed(results)
     points = [point_row(finding) for finding in results.findings]
     if as_json:
         print(json.dumps({"answers": results.answer_rows, "points": points}, indent=1))
     else:
         _print_answers(results, points)
     print(f"Report: {results.report} (tables beside it)", file=sys.stderr)
-
-
-def _say_failed(results: "Results") -> None:
-    """Print each reason once, with the points that it holds for."""
-    by_reason: dict[str, list[str]] = {}
-    for point, sentence in results.failed:
-        by_reason.setdefault(sentence, []).append(str(point))
-    for sentence, points in by_reason.items():
-        more = f"; and {len(points) - MOST_NAMED} more" if len(points) > MOST_NAMED else ""
-        print(f"Failed: {'; '.join(points[:MOST_NAMED])}{more}: {sentence}", file=sys.stderr)
 
 
 def _print_answers(results: "Results", points: list[dict[str, Any]]) -> None:

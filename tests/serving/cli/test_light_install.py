@@ -103,6 +103,7 @@ def test_the_others_need_neither(tmp_path: Path) -> None:
         ["classify", "--json", str(ROOT / "tests/serving/topics/blind.tsv")],
         ["explain"],
         ["systems", "--json"],
+        ["compare", "--help"],
         ["policies", "--help"],
         ["load", "--help"],
     ]
@@ -110,12 +111,13 @@ def test_the_others_need_neither(tmp_path: Path) -> None:
     assert told.returncode == 0, told.stderr
     ends = json.loads(told.stdout)
     assert [code for code, _ in ends] == [0] * len(given), told.stderr
-    answered, validated, classified, explained, systems, policies, load = (output for _, output in ends)
+    answered, validated, classified, explained, systems, compare, policies, load = (output for _, output in ends)
     assert len(json.loads(answered)["points"]) == 2 and (tmp_path / "out/report.html").exists()
     assert json.loads(validated)
     assert json.loads(classified)["accuracy"] > 0.9
     assert "Step: " in explained
     assert json.loads(systems)["hardware"]
+    assert "--slo-ttft-ms" in compare
     assert "--requests" in policies and "--workload" in load
 
 

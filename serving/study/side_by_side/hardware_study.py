@@ -1,0 +1,106 @@
+"""The study whose variants are pieces of hardware: its text, as a file would have it, and what is checked before it."""
+
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from device_model.load import load_model
+from device_model.specs.hardware_file import load_hardware
+from device_model.specs.spec import DeviceError, SpecError
+from serving.device.device_spec import DeviceSpec
+from serving.policies.placement import TOPIC
+from serving.scenario.scenario import Scenario
+from serving.study.spec import StudyTable, study_of
+from serving.study.study import Study
+from serving.study.targets import Targets
+from serving.types import NEVER
+from serving.usage_error import UsageError
+from serving.workload.shares import NOBODY
+from serving.workload.spec import load_workload
+
+NAME = "study.toml"
+
+
+class SideBySide(NamedTuple):
+    """What is compared: pieces of `hardware` by name, `devices` of each, that serve `model` to the requests of the
+    `workload` file, with each of the `seeds` (none: its own), of each run at most `requests`; `targets` judge them."""
+
+    hardware: tuple[str, ...]
+    workload: Path
+    model: str
+    devices: int = 1
+    targets: Targets = Targets(own=True)
+    seeds: tuple[int, ...] = ()
+    requests: int | None = None
+
+
+def hardware_study(asked: SideBySide, out: Path) -> Study:
+    """Return the study, as it would stand in folder `out`.
+
+    Raise DeviceError for hardware or a model that is unknown, UsageError for hardware that is named twice or that the
+    model does not fit on, and `WorkloadError` for a workload that can't be read.
+    """
+    _check_names(asked.hardware)
+    _check_once("seed", asked.seeds)
+    has_topics = load_workload(asked.workload, requests=asked.requests).topics is not NOBODY
+    follows = {name: _follows_topics(name, asked) and has_topics for name in asked.hardware}
+    text = _text(asked, follows)
+    return study_of(StudyTable(tomllib.loads(text), out / NAME, text), asked.requests)
+
+
+def _check_names(hardware: tuple[str, ...]) -> None:
+    if len(hardware) < 2:
+        raise UsageError(f"There is only {', '.join(hardware)} to compare; allowed are two pieces of hardware or more.")
+    _check_once("hardware", hardware)
+    for name in hardware:
+        load_hardware(name)
+
+
+def _check_once(what: str, values: Sequence[str | int]) -> None:
+    twice = [value for place, value in enumerate(values) if value in values[:place]]
+    if twice:
+        raise UsageError(f"The {what} {twice[0]} is named twice; allowed is each once.")
+
+
+def _follows_topics(hardware: str, asked: SideBySide) -> bool:
+    """Tell whether the system of `hardware` places the model's experts by topic in its paper. Raise UsageError if the
+    model does not fit."""
+    load_model(asked.model)
+    scenario = Scenario(hardware=hardware, model=asked.model)
+    spec = DeviceSpec.of(scenario, scenario.members[0])
+    try:
+        options = spec.load()
+        spec.device_limits(options)
+    except SpecError:
+        raise
+    except DeviceError as error:
+        raise UsageError(f"{hardware} cannot serve {asked.model}: {error}") from error
+    return options.device.swaps_always and bool(options.device.setup.model.experts)
+
+
+def _text(asked: SideBySide, follows: dict[str, bool]) -> str:
+    """Return what a study's file would say, so that it can be made again, or changed."""
+    title = f"{asked.model} on {', '.join(asked.hardware)}"
+    lines = [
+        f"title = {json.dumps(title)}",
+        'question = "compare"',
+        f"workload = {json.dumps(str(asked.workload.absolute()))}",
+    ]
+    if asked.seeds:
+        lines.append(f"seeds = {list(asked.seeds)}")
+    lines += ["", "[scenario]", f"model = {json.dumps(asked.model)}", f"devices = {asked.devices}"]
+    lines += _slo(asked.targets)
+    for name in asked.hardware:
+        lines += ["", f"[variants.{json.dumps(name)}]", f"hardware = {json.dumps(name)}"]
+        if follows[name]:
+            # As its paper has it; what the others hold they hold by use.
+            lines.append(f"placement = {json.dumps(TOPIC)}")
+    return "\n".join(lines) + "\n"
+
+
+def _slo(targets: Targets) -> list[str]:
+    limits = {"ttft_ms": targets.ttft_s * 1000, "tpot_ms": targets.tpot_s * 1000}
+    lines = [f"{name} = {limit:g}" for name, limit in limits.items() if limit != NEVER * 1000]
+    return ["", "[slo]", *lines] if lines else []

@@ -1,0 +1,211 @@
+"""Is hardware compared on the same requests, by figures that add up, and is the answer what they say?"""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_model.specs.hardware import TierNames
+from serving.cli.main import make_parser
+from serving.study import Results, load_study
+from serving.study import workers as workers_module
+from serving.study.point import Point
+from serving.study.runner import run_study
+from serving.study.side_by_side.comparison import FIGURES, PARTS, HardwareFigures, compared
+from serving.study.side_by_side.hardware_study import SideBySide, hardware_study
+from serving.study.side_by_side.picture import write_picture
+from serving.study.side_by_side.shown import energy_table, figures_table
+from serving.study.side_by_side.verdict import sentences
+from serving.study.workers import Made
+from serving.usage_error import UsageError
+from tests.examples import examples
+
+HARDWARE = ("elmoe3d-8gb", "stratum-s", "a6000")
+WORKLOAD = """
+requests = 24
+prompt = 80
+output = 30
+arrivals = { kind = "poisson", rate_per_s = 4 }
+"""
+TOPICS = "[topics]\nlegal = 0.5\nmath = 0.5\n"
+
+
+class Here:
+    """Makes points in this process, one after the other."""
+
+    cores, has_room = 1, True
+
+    def __init__(self, cores: int | None = None) -> None:
+        self._given: list[Point] = []
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._given)
+
+    def give(self, point: Point) -> None:
+        self._given.append(point)
+
+    def take(self, timeout_s: float) -> Made:
+        point = self._given.pop()
+        packed, error = workers_module._make(point)
+        return Made(point, workers_module.unpack(packed) if packed else None, error)
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+@pytest.fixture(autouse=True)
+def made_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serving.study.runner.Workers", Here)
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    path = tmp_path / "workload.toml"
+    path.write_text(WORKLOAD + TOPICS)
+    return path
+
+
+def ran(asked: SideBySide, out: Path) -> Results:
+    return run_study(hardware_study(asked, out), out)
+
+
+def test_all_serve_the_same_requests_and_joules_add_up(workload: Path, tmp_path: Path) -> None:
+    results = ran(SideBySide(HARDWARE, workload, "olmoe-1b-7b", seeds=(1, 2)), tmp_path / "out")
+    found = compared(results)
+    assert [each.hardware for each in found] == list(HARDWARE) and not results.failed
+    for each in found:
+        rows = [finding.row for finding in results.findings if finding.point.names["variant"] == each.hardware]
+        assert len(rows) == 2
+        assert each["requests"] == 24 and each["refused"] == 0
+        assert sum(each.part_j) == pytest.approx(each["j_per_token"]) == pytest.approx(sum(each.energy.values()))
+        tokens = sum(row["output_tokens"] for row in rows)
+        assert each["j_per_token"] == pytest.approx(sum(row["joules"] for row in rows) / tokens)
+        assert set(each.told) > {*FIGURES, "j_per_token_by_component"}
+    energies = {each.hardware: each.energy for each in found}
+    assert energies["stratum-s"]["mono3d"] > energies["stratum-s"]["interposer"] > 0
+    assert {"hb", "ext"} < set(energies["elmoe3d-8gb"]) and {"hbm", "host"} < set(energies["a6000"])
+
+
+def test_only_a_system_that_its_paper_has_follow_topics_does_and_only_if_there_are_any(
+    workload: Path, tmp_path: Path
+) -> None:
+    following, *others = compared(ran(SideBySide(("stratum-s", "elmoe3d-8gb"), workload, "olmoe-1b-7b"), tmp_path))
+    assert following["swaps"] > 0 and following["swap_s"] > 0 and following["swap_joules"] > 0
+    assert [each["swaps"] for each in others] == [0]
+    workload.write_text(WORKLOAD)
+    study = hardware_study(SideBySide(("stratum-s", "elmoe3d-8gb"), workload, "olmoe-1b-7b"), tmp_path)
+    assert study.variants == {name: {"hardware": name} for name in ("stratum-s", "elmoe3d-8gb")}
+
+
+def test_what_it_leaves_can_be_run_again_as_a_study(workload: Path, tmp_path: Path) -> None:
+    results = ran(SideBySide(("stratum-s", "a6000"), workload, "olmoe-1b-7b", devices=2, seeds=(3,)), tmp_path / "out")
+    again = load_study(tmp_path / "out" / "study.toml")
+    assert again.variants == results.study.variants and again.targets == results.study.targets
+    assert again.seeds == (3,) and again.scenario == {"model": "olmoe-1b-7b", "devices": 2}
+    kept = run_study(again, tmp_path / "out")
+    assert kept.findings == results.findings
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"hardware": ("a6000",)}, "only a6000 to compare"),
+        ({"hardware": ("a6000", "a6000")}, "a6000 is named twice"),
+        ({"hardware": ("a6000", "b6000")}, "no hardware 'b6000'; those that exist are"),
+        ({"model": "gpt-9"}, "no model 'gpt-9'; those that exist are"),
+        ({"model": "mixtral-8x7b"}, "a6000 cannot serve mixtral-8x7b: The model does not fit"),
+        ({"seeds": (1, 2, 1)}, "seed 1 is named twice"),
+        ({"workload": Path("no-such.toml")}, "Cannot read the workload no-such.toml"),
+    ],
+    ids=lambda each: "" if isinstance(each, str) else next(iter(each)),
+)
+def test_what_cannot_be_compared_is_refused_in_a_sentence(
+    workload: Path, tmp_path: Path, changes: dict[str, object], says: str
+) -> None:
+    asked = SideBySide(("2xh100", "a6000"), workload, "olmoe-1b-7b")._replace(**changes)
+    with pytest.raises(ValueError, match=says):
+        hardware_study(asked, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_workload_that_is_none_is_refused_with_its_line(workload: Path, tmp_path: Path) -> None:
+    workload.write_text(WORKLOAD + "prompts = 3\n")
+    with pytest.raises(UsageError, match=r"workload.toml, line 6: there is no key `prompts`"):
+        hardware_study(SideBySide(HARDWARE, workload, "olmoe-1b-7b"), tmp_path)
+
+
+def figures(hardware: str, **values: float) -> HardwareFigures:
+    row = dict.fromkeys(FIGURES, 0.5) | {"requests": 100, "refused": 0} | values
+    part_j = tuple(row["j_per_token"] / len(PARTS) for _ in PARTS)
+    return HardwareFigures(hardware, "system", TierNames("fast", "slow"), row, part_j)
+
+
+@examples(60)
+@given(e2e_s=st.lists(st.floats(0.001, 100.0), min_size=2, max_size=4), data=st.data())
+def test_the_answer_names_the_least_and_by_how_much(e2e_s: list[float], data: st.DataObject) -> None:
+    joules = data.draw(st.lists(st.floats(1e-4, 10.0), min_size=len(e2e_s), max_size=len(e2e_s)))
+    names = [f"hardware-{index}" for index in range(len(e2e_s))]
+    found = [
+        figures(name, e2e_mean_s=seconds, j_per_token=j) for name, seconds, j in zip(names, e2e_s, joules, strict=True)
+    ]
+    fastest, thriftiest = sentences(found, asked=False)
+    for sentence, values in ((fastest, e2e_s), (thriftiest, joules)):
+        first, second, *_ = sorted(zip(values, names, strict=True), key=lambda each: each[0])
+        assert sentence.startswith(first[1]) and second[1] in sentence
+        ratio = second[0] / first[0]
+        if "alike" in sentence:
+            assert ratio == pytest.approx(1.0, abs=0.006)
+        else:
+            told = float(sentence.rpartition(" times ")[0].rpartition("takes ")[2])
+            assert told == pytest.approx(ratio, rel=0.06)
+
+
+def test_who_turns_requests_away_is_not_the_fastest_for_it() -> None:
+    quick, patient = figures("quick", e2e_mean_s=0.1, refused=90), figures("patient", e2e_mean_s=3.0)
+    first, *_, refusing, within = sentences([quick, patient], asked=True)
+    assert first.startswith("patient is the fastest") and "turns away 90 of 100" in refusing
+    assert within == "Requests within both targets: quick 50 %, patient 50 %."
+
+
+def test_tables_and_picture_have_all_hardware(workload: Path, tmp_path: Path) -> None:
+    found = compared(ran(SideBySide(("stratum-s", "a6000"), workload, "olmoe-1b-7b"), tmp_path / "out"))
+    energy = energy_table(found)
+    assert [row[0] for row in figures_table(found, asked=True).rows] == ["stratum-s", "a6000"]
+    assert energy.rows[0][3].startswith("mono3d ") and energy.rows[1][2].startswith("host ")
+    pictures = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        [path] = write_picture(found, "a title", tmp_path / name)
+        pictures.append(path.read_bytes())
+    assert pictures[0] == pictures[1] and pictures[0].startswith(b"\x89PNG")
+
+
+@pytest.fixture
+def command(workload: Path, tmp_path: Path) -> Callable[..., int]:
+    def run(*options: str) -> int:
+        names = ["stratum-s", "a6000", "--model", "olmoe-1b-7b", "--workload", str(workload)]
+        args = make_parser().parse_args(["compare", *names, "--out", str(tmp_path / "out"), *options])
+        code: int = args.run(args)
+        return code
+
+    return run
+
+
+def test_the_command_prints_json_and_writes_a_folder(
+    command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("--json", "--slo-ttft-ms", "500", "--slo-tpot-ms", "1e9", "--seeds", "0", "1") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [each["hardware"] for each in told["hardware"]] == ["stratum-s", "a6000"]
+    assert told["answer"][-1].startswith("Requests within both targets")
+    written = {"comparison.csv", "comparison.png", "study.toml", "report.html", "points.csv"}
+    assert written < set(os.listdir(tmp_path / "out"))
+    [head, *rows] = (tmp_path / "out" / "comparison.csv").read_text().splitlines()
+    assert len(rows) == 2 and "fast_j_per_token" in head.split(",") and "mono3d" in rows[0].split(",")
+    assert command() == 0
+    assert "stratum-s is the fastest" in capsys.readouterr().out
