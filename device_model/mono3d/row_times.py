@@ -22,6 +22,7 @@ class RowTimes:
         self.rows = hardware.rows
         self._tier_rows = self.rows / self.tiers
         self._ends = np.arange(self.tiers + 1) * self._tier_rows
+        self._different = np.unique(self.trc_ns, return_inverse=True)[1]
         self._sums_ns = np.concatenate([[0.0], np.cumsum(self.trc_ns) * self._tier_rows])
         # Plain numbers, for the single step that a scheduler asks of most.
         self._tier_ns, self._tier_sums_ns = self.trc_ns.tolist(), self._sums_ns.tolist()
@@ -47,6 +48,8 @@ class RowTimes:
         return float(self._tier_sums_ns[tier] + (row - tier * self._tier_rows) * self._tier_ns[tier])
 
     def tier_of(self, rows: FloatArray) -> IntArray:
-        """The tier of each row, from 0: floor(8 a / rows)."""
-        tiers: IntArray = np.minimum(rows * self.tiers // self.rows, self.tiers - 1).astype(np.int64)
-        return tiers
+        """The tier of each row, from 0: floor(8 a / rows). Those that take equally long are one: nothing is gained by a
+        move from one to another."""
+        tiers = np.minimum(rows * self.tiers // self.rows, self.tiers - 1).astype(np.int64)
+        different: IntArray = self._different[tiers]
+        return different

@@ -13,6 +13,8 @@ from tests.device_model.mono3d.devices import near, usage_of
 DEVICES = {name: near(name) for name in ("olmoe-1b-7b", "mixtral-8x7b", "llama-4-scout")}
 for name, device in DEVICES.items():
     device.know_topics(usage_of(name))
+FLAT = near("olmoe-1b-7b", "flat")
+FLAT.know_topics(usage_of("olmoe-1b-7b"))
 devices = st.sampled_from(list(DEVICES.values()))
 mixes = st.lists(st.floats(0.01, 1), min_size=4, max_size=4).map(tuple)
 
@@ -46,6 +48,11 @@ def test_joules_are_those_of_the_bytes_and_seconds_those_of_the_rows(device, one
     cost = device.swapped(swap)
     assert cost.energy.hb_j == swap.joules and cost.energy.static_j == pytest.approx(swap.seconds * device.working_w)
     assert sum(cost.seconds) == cost.latency_s and sum(cost.stage_energy) == pytest.approx(cost.energy_j)
+
+
+@given(mixes, mixes)
+def test_without_tiers_there_is_nothing_to_swap(one, another):
+    assert FLAT.swap(plan(another), one) == FLAT.expected_swap() == (0, 0, 0, 0)
 
 
 def test_two_experts_that_trade_places_open_the_rows_of_both_twice():
