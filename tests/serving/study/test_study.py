@@ -133,12 +133,13 @@ def test_a_window_that_nobody_arrives_in_is_no_answer(cores: int, tmp_path: Path
     assert any("No request arrives in the window of `judge`" in sentence for _, sentence in results.failed)
 
 
-@pytest.mark.parametrize("name", ["node-sizing", "choosing-tau", "topic-drift"])
+@pytest.mark.parametrize("name", ["node-sizing", "choosing-tau", "topic-drift", "stratum-topics"])
 def test_the_examples_answer_in_small(name: str, cores: int, tmp_path: Path) -> None:
     results = run_study(load_study(EXAMPLES / f"{name}.toml", requests=40), tmp_path)
     assert isinstance(results, Results) and not results.failed
     assert results.report.stat().st_size > 100_000
-    assert len(results.answers) == {"node-sizing": 4, "choosing-tau": 1, "topic-drift": 9}[name]
+    answers = {"node-sizing": 4, "choosing-tau": 1, "topic-drift": 9, "stratum-topics": 18}
+    assert len(results.answers) == answers[name]
 
 
 def test_the_command_goes_on_after_it_was_ended(tmp_path: Path) -> None:
