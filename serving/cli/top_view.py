@@ -116,7 +116,7 @@ COLUMNS = (
     Column("accepted", lambda _, beat: shown(beat.acceptance, "{:.0%}"), 80),
     Column("hits", lambda device, _: f"{device.hit_share:.0%}"),
     Column("busy", lambda device, _: bar(device.busy_share), 140, "left"),
-    Column("LPDDR", lambda device, _: bar(device.ext_share), 120, "left"),
+    Column("slow tier", lambda device, _: f"{bar(device.ext_share)} {device.tiers[1]}", 130, "left"),
     Column("KV", lambda device, _: f"{device.kv_share:.0%}"),
     Column("W", lambda device, _: f"{device.power_w:.1f}"),
     Column("faults", lambda device, _: Text(", ".join(device.faults), "bold red"), justify="left"),

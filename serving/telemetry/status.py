@@ -8,11 +8,13 @@ import msgspec
 
 class DeviceNow(msgspec.Struct, frozen=True):
     """A device. Shares are 0 to 1: of the KV cache that is full; of the last emulated second in which it worked, and of
-    the external bandwidth that it used then; of the last step's expert reads that HB held. Of
-    its `tokens` so many were `recorded` before."""
+    the slow tier's bandwidth that it used then; of the last step's expert reads that the fast tier held. `tiers` are
+    what its hardware calls the fast one and the slow one; `hb_bytes` are the fast one's, by kind. Of its `tokens` so
+    many were `recorded` before."""
 
     index: int
     hardware: str
+    tiers: tuple[str, str]
     state: str
     mode: str
     batch: int

@@ -1,6 +1,7 @@
 """Are the dashboards those that are generated, complete, and about metrics that there are?"""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from tests.deploy.prometheus import ROOT, RULES, metrics_in
 from tests.serving.telemetry.metrics.test_metrics import everything, measured
 from tools.dashboards.__main__ import DASHBOARDS
+from tools.dashboards.tiers import FAST, SLOW
 
 FOLDER = ROOT / "deploy/grafana/dashboards"
 # Prometheus's own, and the Python client's.
@@ -115,6 +117,19 @@ def test_rules_ask_for_metrics_that_exist_and_alerts_say_what_to_do(known: set[s
         if "alert" in rule:
             assert rule["labels"]["severity"] in ("page", "ticket"), name
             assert len(rule["annotations"]["summary"]) > 20 and len(rule["annotations"]["description"]) > 80, name
+
+
+def test_panels_show_tiers_of_any_hardware_by_their_own_names() -> None:
+    """Titles and texts name no tier that some hardware lacks; queries and colours have those of all kinds."""
+    shown = [text for panel in panels("accelerator") for text in (panel["title"], panel["description"])]
+    assert not [text for text in shown if re.search(r"HB|LPDDR|HBM|interposer", text)]
+    fast, slow = (expr for _, expr in queries("accelerator") if "foreserve_tier_used_bytes" in expr)
+    for names, expr in ((FAST, fast), (SLOW, slow)):
+        assert set(re.search(r'tier=~"([^"]*)"', expr)[1].split("|")) == set(names)  # type: ignore[index]
+    assert {"hb", "mono3d", "hbm"} == set(FAST) and {"ext", "interposer", "host"} == set(SLOW)
+    by_name = {panel["title"]: panel for panel in panels("accelerator")}
+    painted = json.dumps(by_name["Energy per token"]["fieldConfig"]["overrides"])
+    assert all(f'"{name}"' in painted for name in (*FAST, *SLOW))
 
 
 def test_metrics_are_found_in_queries() -> None:

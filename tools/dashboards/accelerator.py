@@ -45,6 +45,7 @@ from tools.dashboards.promql import (
     split,
     summed,
 )
+from tools.dashboards.tiers import FAST, SLOW, any_of
 
 DEVICE = "{{instance}} · {{device}}"
 PHASES = ("prefill", "mixed", "decode")
@@ -54,14 +55,14 @@ STAGES = {
     **{"prefill": PURPLE, "mixed": SKY, "decode": BLUE, "draft": ORANGE, "verify": GREEN, "update": YELLOW},
     "move": RED,
 }
-COMPONENTS = {"compute": BLUE, "ext": ORANGE, "hb": GREEN, "comm": PURPLE, "static": BLACK, "between steps": SKY}
+TIERS = {**dict.fromkeys(FAST, GREEN), **dict.fromkeys(SLOW, ORANGE)}
+COMPONENTS = {"compute": BLUE, **TIERS, "comm": PURPLE, "static": BLACK, "between steps": SKY}
 KINDS = {"static": BLACK, "kv": BLUE, "draft": PURPLE, "experts": GREEN}
 # Of policies for the mode: those of the first line speculate.
 REASONS = {
     **{"at least tau": ORANGE, "more tokens per second": RED, "more tokens per joule": YELLOW},
     **{"below tau": BLUE, "as good": SKY, "nothing decodes": BLACK, "no draft": PURPLE, "fixed": GREEN},
 }
-TIERS = {"hb": GREEN, "ext": ORANGE}
 FAULTS = {"lpddr": ORANGE, "hb": GREEN, "clock": PURPLE, "stall": BLUE, "lost": RED}
 TOKENS_OUT = "foreserve_released_tokens_total"
 
@@ -92,7 +93,7 @@ def figures() -> Panels:
                Query(ratio(emulated("foreserve_busy_seconds_total"), f"sum(avg_over_time({serving}[{WINDOW}]))"))),
         figure("Tokens", "Released per emulated second.", "suffix: tok/s", Query(emulated(TOKENS_OUT))),
         figure("Step", "Mean modelled latency of a step.", "s", Query(mean("foreserve_step_latency_seconds"))),
-        figure("HB hits", "Share of the reads of an expert that HB held.", "percentunit",
+        figure("Expert hits", "Share of the reads of an expert that the fast tier held.", "percentunit",
                Query(quotient("foreserve_expert_hits_total", "foreserve_expert_lookups_total"))),
         figure("Drafts accepted", "Share of the tokens drafted.", "percentunit", Query(quotient(accepted, drafted))),
         figure("Energy per token", "Modelled joules, between steps too, per token released.", "joule",
@@ -173,34 +174,41 @@ def memory() -> Panels:
     return [
         dashed(by_device(limit(lines(
             "Bandwidth in use", "Traffic per emulated second over what the tier delivers now to a device that has it "
-            "for itself (dashed: HB); devices that share an LPDDR tier add up to 1 at most.", "percentunit",
+            "for itself (dashed: fast tiers); devices that share a slow tier add up to 1 at most.", "percentunit",
             Query(bandwidth, "{{tier}} {{instance}} · {{device}}"),
-        ), 1)), "^hb"),
-        occupied("hb", "HB in use", "Memory in HB by kind, all devices together; dashed: what they have. Experts are "
-                 "copies, and make room for the KV cache."),
-        occupied("ext", "LPDDR in use", "External memory by kind, all devices together; dashed: what they have."),
+        ), 1)), f"^({any_of(FAST)}) "),
+        occupied(FAST, "Fast tiers in use", "By tier and kind, all devices together; dashed: what they have. Where "
+                 "experts are copies, they make room for the KV cache."),
+        occupied(SLOW, "Slow tiers in use", "By tier and kind, all devices together; dashed: what they have. A link "
+                 "holds nothing."),
         by_device(lines(
-            "HB hits", "Share of the reads of an expert by steps that HB held.", "percentunit",
+            "Expert hits", "Share of the reads of an expert by steps that the fast tier held.", "percentunit",
             Query(quotient(hits, lookups, EACH), DEVICE),
         ).max(1)),
         by_device(lines(
-            "Experts swapped", "Times per emulated second that HB was given the experts of other topics.",
+            "Experts swapped", "Times per emulated second that the fast tier was given the experts of other topics.",
             "suffix: swaps/s", Query(emulated("foreserve_expert_swaps_total", by=EACH), DEVICE),
         )),
+        by_device(lines(
+            "Time spent swapping", "Share of emulated time in which a device gave experts other places.",
+            "percentunit", Query(emulated("foreserve_expert_swap_seconds_total", by=EACH), DEVICE),
+        )),
         painted(lines(
-            "KV cache moved", "Tokens per emulated second whose keys and values were spilled to LPDDR, or fetched.",
+            "KV cache moved", "Tokens per emulated second whose keys and values went to the slow tier, or came back.",
             "suffix: tok/s",
             Query(emulated("foreserve_kv_moved_tokens_total", by="direction"), "{{direction}}"),
         ), {"spilled": ORANGE, "fetched": BLUE}),
     ]  # fmt: skip
 
 
-def occupied(tier: str, title: str, text: str) -> timeseries.Panel:
-    """A tier's memory by kind, below what there is of it."""
-    used = summed(select("foreserve_tier_used_bytes", f'tier="{tier}"'), "kind")
-    capacity = summed(select("foreserve_tier_capacity_bytes", f'tier="{tier}"'))
-    panel = areas(title, text, "bytes", Query(used, "{{kind}}"), Query(capacity, "capacity"))
-    return dashed(painted(panel, {**KINDS, "capacity": RED}), "^capacity$")
+def occupied(names: tuple[str, ...], title: str, text: str) -> timeseries.Panel:
+    """The memory of tiers by kind, below what there is of it."""
+    those = f'tier=~"{any_of(names)}"'
+    used = summed(select("foreserve_tier_used_bytes", those), "tier, kind")
+    capacity = summed(select("foreserve_tier_capacity_bytes", those), "tier")
+    panel = areas(title, text, "bytes", Query(used, "{{tier}} {{kind}}"), Query(f"{capacity} > 0", "{{tier}} capacity"))
+    colours = {f"{name} {kind}": colour for name in names for kind, colour in {**KINDS, "capacity": RED}.items()}
+    return dashed(painted(panel, colours), " capacity$")
 
 
 def speculation() -> Panels:

@@ -4,8 +4,9 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from device_model.specs.hardware_file import load_hardware
 from serving.telemetry.chrome_trace import chrome
-from serving.telemetry.chrome_trace.events import events_of
+from serving.telemetry.chrome_trace.events import UNNAMED, events_of
 from serving.telemetry.step_log import StepLogError, steps_of
 from serving.types import StepRecord
 
@@ -20,6 +21,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="FILE",
         help="where to, compressed if it ends in .gz (default: beside the log, as .trace.json.gz)",
     )
+    trace.add_argument("--hardware", metavar="NAME", help="whose names memory tiers have (default: fast and slow)")
     trace.set_defaults(run=run)
 
 
@@ -39,7 +41,9 @@ class Seen:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the trace; return the exit code. Raise StepLogError if there are no steps, or `--out` cannot be written."""
+    """Write the trace; return the exit code. Raise StepLogError if there are no steps, or `--out` cannot be written;
+    SpecError for unknown hardware."""
+    tiers = load_hardware(args.hardware).tiers if args.hardware else UNNAMED
     out: Path = args.out or args.step_log.with_suffix(".trace.json.gz")
     seen = Seen(steps_of(args.step_log))
     try:
@@ -49,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         first = next(steps, None)
         if first is None:
             raise StepLogError(f"{args.step_log} has no steps in it.")
-        chrome.write(out, events_of(_again(first, steps)))
+        chrome.write(out, events_of(_again(first, steps), tiers))
     except OSError as error:
         raise StepLogError(f"--out {out} cannot be written: {error.strerror or error}.") from error
     devices = ("devices " if len(seen.devices) > 1 else "device ") + ", ".join(map(str, sorted(seen.devices)))

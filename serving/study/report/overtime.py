@@ -1,4 +1,4 @@
-"""Pictures of the devices over time: modes, batch sizes, and hits of experts in HB."""
+"""Pictures of the devices over time: modes, batch sizes, and hits of experts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -48,10 +48,10 @@ def experts_picture(teller: AnswerView, chosen: list[Chosen]) -> Picture | None:
     hits = any(bins["expert_lookups"].any() for bins in of_each)
     title = "Expert hit rate and batch over time" if hits else "Batch over time"
     lines = [_Lines("sequences in a step", _batch, False)]
-    lines = ([_Lines("expert reads that HB served", _hits, True)] if hits else []) + lines
+    lines = ([_Lines("expert reads that the fast tier served", _hits, True)] if hits else []) + lines
     height = 0.6 + 1.45 * len(lines) + 0.13 * len(chosen)
     svg = drawn("experts", title, height, lambda canvas: _draw_lines(canvas, chosen, of_each, lines))
-    up = "Above, the higher, the fewer experts had to be read from outside HB; below, how" if hits else "How"
+    up = "Above, the higher, the fewer experts had to be read from slower memory; below, how" if hits else "How"
     caption = f"{up} many sequences shared a step.{_whose(teller, chosen)}"
     return Picture("experts", title, caption, svg)
 

@@ -10,6 +10,7 @@ and counters, of which those of the tiers are means over each step
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from device_model.specs.hardware import TierNames
 from device_model.step import Traffic
 from serving.telemetry.chrome_trace import chrome
 from serving.telemetry.chrome_trace.chrome import Event
@@ -19,16 +20,17 @@ MODE, STEPS, EVENTS = "mode", "steps", "events"
 TRACKS = (MODE, STEPS, EVENTS)
 # A device that begins a step so soon after the last one has not been idle.
 SAME_NS = 1000
-BUSY = ("batch", "power (W)", "HB (GB/s)", "EXT (GB/s)")
-"""Counters of the step at hand: without one they are 0."""
+UNNAMED = TierNames("fast tier", "slow tier")
+"""Of hardware that nobody has named: a step log does not."""
 
 
-def events_of(records: Iterable[StepRecord]) -> Iterator[Event]:
-    """The events of all steps; of each device, steps come in the order in which they were made."""
+def events_of(records: Iterable[StepRecord], tiers: TierNames = UNNAMED) -> Iterator[Event]:
+    """The events of all steps on devices whose memory `tiers` are called so; of each device, steps come in the order in
+    which they were made."""
     devices: dict[int, DeviceTrack] = {}
     for record in records:
         if record.device not in devices:
-            device = devices[record.device] = DeviceTrack(record.device)
+            device = devices[record.device] = DeviceTrack(record.device, tiers)
             tids = {device.track(name)[1]: name for name in TRACKS}
             yield from chrome.names(device.pid, f"device {record.device}", tids)
         yield from devices[record.device].step(record)
@@ -52,10 +54,16 @@ class DeviceTrack:
     """A device's state from one step to the next."""
 
     index: int
+    tiers: TierNames = UNNAMED
     run: StepRun | None = None
     mode: str = ""
     end_ns: int = 0
     counters: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def _of_steps(self) -> tuple[str, ...]:
+        """Counters of the step at hand: without one they are 0."""
+        return ("batch", "power (W)", f"{self.tiers.fast} (GB/s)", f"{self.tiers.slow} (GB/s)")
 
     @property
     def pid(self) -> int:
@@ -77,7 +85,7 @@ class DeviceTrack:
         yield from self._run(record, start_ns, idle)
         yield from self._stages(record, start_ns, end_ns)
         yield from self._marks(record, start_ns, end_ns)
-        yield from self._count(_counted(record), start_ns)
+        yield from self._count(self._counted(record), start_ns)
         self.mode, self.end_ns = record.mode, end_ns
 
     def end(self) -> Iterator[Event]:
@@ -86,7 +94,7 @@ class DeviceTrack:
         yield from self._close_run()
 
     def _idle(self) -> Iterator[Event]:
-        return self._count({name: 0.0 for name in BUSY if name in self.counters}, self.end_ns)
+        return self._count({name: 0.0 for name in self._of_steps if name in self.counters}, self.end_ns)
 
     def _run(self, record: StepRecord, start_ns: int, idle: bool) -> Iterator[Event]:
         name = f"{record.mode.upper()} {record.phase}"
@@ -121,7 +129,6 @@ class DeviceTrack:
             name = f"{self.mode.upper()} to {record.mode.upper()}"
             yield chrome.instant(track, name, start_ns, {"reason": record.reason, "batch": record.batch})
         for name, count, at_ns in (
-            ("expert swap", record.swaps, start_ns),
             ("preemption", record.preemptions, start_ns),
             ("KV spilled", record.spilled_tokens, start_ns),
             ("KV fetched", record.fetched_tokens, start_ns),
@@ -129,6 +136,25 @@ class DeviceTrack:
         ):
             if count:
                 yield chrome.instant(track, name, at_ns, {"count": count})
+        if record.swaps:
+            took = {"ms": 1000 * record.swap_s, "mJ": 1000 * record.swap_j}
+            yield chrome.instant(track, "expert swap", start_ns, {"count": record.swaps} | took)
+
+    def _counted(self, record: StepRecord) -> dict[str, float]:
+        traffic, seconds = Traffic(*record.traffic_bytes), record.latency_s
+        counted: dict[str, float] = {
+            "batch": record.batch,
+            "waiting": record.waiting,
+            "KV cache (tokens)": record.kv_tokens,
+        }
+        if seconds > 0:
+            values = (sum(record.energy_j), traffic.hb_bytes / 1e9, traffic.ext_bytes / 1e9)
+            counted |= {name: value / seconds for name, value in zip(self._of_steps[1:], values, strict=True)}
+        if record.expert_lookups:
+            counted["expert hits (%)"] = 100 * record.expert_hits / record.expert_lookups
+        if record.drafted:
+            counted["accepted drafts (%)"] = 100 * record.accepted / record.drafted
+        return counted
 
     def _count(self, values: dict[str, float], at_ns: int) -> Iterator[Event]:
         for name, value in values.items():
@@ -139,23 +165,6 @@ class DeviceTrack:
 
 def _ns(seconds: float) -> int:
     return round(seconds * 1e9)
-
-
-def _counted(record: StepRecord) -> dict[str, float]:
-    traffic, seconds = Traffic(*record.traffic_bytes), record.latency_s
-    counted: dict[str, float] = {
-        "batch": record.batch,
-        "waiting": record.waiting,
-        "KV cache (tokens)": record.kv_tokens,
-    }
-    if seconds > 0:
-        values = (sum(record.energy_j), traffic.hb_bytes / 1e9, traffic.ext_bytes / 1e9)
-        counted |= {name: value / seconds for name, value in zip(BUSY[1:], values, strict=True)}
-    if record.expert_lookups:
-        counted["hits in HB (%)"] = 100 * record.expert_hits / record.expert_lookups
-    if record.drafted:
-        counted["accepted drafts (%)"] = 100 * record.accepted / record.drafted
-    return counted
 
 
 def _told(record: StepRecord) -> dict[str, object]:

@@ -39,6 +39,7 @@ def _device(metrics: Metrics, index: int, load: DeviceLoad) -> DeviceNow:
     return DeviceNow(
         index=index,
         hardware=devices.hardware[index],
+        tiers=(devices.models[index].tiers.fast, devices.models[index].tiers.slow),
         state=next((labels[2] for labels, on in devices.device.values.items() if labels[0] == name and on), State.GONE),
         mode=next((labels[1] for labels, on in steps.mode.values.items() if labels[0] == name and on), ""),
         batch=load.running,

@@ -49,12 +49,12 @@ class StepMetrics:
         self.traffic = total("tier_bytes", "Modelled traffic, by memory tier.", "tier")
         self.modes = total("mode_steps", "Steps in a mode, by the reason for it.", "mode", "reason")
         self.switches = total("mode_switches", "Changes of the mode, by the new one and the reason.", "to", "reason")
-        self.moved = total("kv_moved_tokens", "Tokens of KV cache spilled to LPDDR, or fetched.", "direction")
-        self.swaps = total("expert_swaps", "Times that HB was given the experts of other topics.")
+        self.moved = total("kv_moved_tokens", "Tokens of KV cache spilled to the slow tier, or fetched.", "direction")
+        self.swaps = total("expert_swaps", "Times that the fast tier was given the experts of other topics.")
         self.swap_s = total("expert_swap_seconds", "Modelled time of these, in which the device did nothing else.")
         self.swap_j = total("expert_swap_joules", "Modelled energy of these.")
         self.lookups = total("expert_lookups", "Reads of an expert by a step.")
-        self.hits = total("expert_hits", "Reads of an expert that HB held.")
+        self.hits = total("expert_hits", "Reads of an expert that the fast tier held.")
         self.underruns = total("underruns", "Tokens that a device had to release and vLLM had not made.")
         self.slips = total("arrival_slips", "Arrivals that missed a step because news of them came late.")
         self.unrouted = total("unrouted_tokens", "Tokens whose experts a traced cache had to guess.")
@@ -64,7 +64,7 @@ class StepMetrics:
             registry, "foreserve_mode", "1 for the mode of the last step that decoded.", ("device", "mode")
         )
         self.hit_rate = Levels(
-            registry, "foreserve_hb_hit_rate", "Share of the last step's expert reads that HB held.", DEVICE
+            registry, "foreserve_hb_hit_rate", "Share of the last step's expert reads that the fast tier held.", DEVICE
         )
         self._mode: dict[int, str] = {}
         self._names: dict[int, list[tuple[str, ...]]] = {}

@@ -1,6 +1,7 @@
 """Does `foreserve top` show what went on, in any terminal, and say what is wrong in a sentence?"""
 
 import io
+import re
 
 import msgspec
 import pytest
@@ -79,6 +80,15 @@ def test_all_lines_fit_into_the_terminal_and_all_columns_into_a_wide_one(width: 
     assert [column.name in head for column in COLUMNS].count(True) == sum(column.least <= width for column in COLUMNS)
     assert "SD" in text and "lpddr" in text
     assert "interactive" in text and "50.0%" in text
+
+
+def test_tiers_have_the_names_of_the_hardware() -> None:
+    status = busy_status()
+    assert status.devices[0].tiers == ("hb", "ext") and "ext" in printed(status, 160)
+    stacked = [msgspec.structs.replace(device, tiers=("mono3d", "interposer")) for device in status.devices]
+    text = printed(msgspec.structs.replace(status, devices=stacked), 160)
+    assert "interposer" in text and not re.search(r"HB|LPDDR|\bext\b", text)
+    assert max(map(len, text.splitlines())) <= 160
 
 
 def test_bars_and_clocks() -> None:

@@ -126,7 +126,7 @@ def test_counters_say_what_the_steps_did_and_that_an_idle_device_does_nothing(
     first = records[0]
     power = counters[1, "power (W)"]
     assert power[0]["args"]["value"] == pytest.approx(sum(first.energy_j) / first.latency_s)
-    rate = counters[1, "EXT (GB/s)"][0]["args"]["value"]
+    rate = counters[1, "slow tier (GB/s)"][0]["args"]["value"]
     assert rate == pytest.approx(first.traffic_bytes[1] / first.latency_s / 1e9)
     batch = [(event["ts"], event["args"]["value"]) for event in counters[1, "batch"]]
     assert batch[-1][1] == 0
@@ -134,7 +134,7 @@ def test_counters_say_what_the_steps_did_and_that_an_idle_device_does_nothing(
     idle = [at for at, value in batch if value == 0]
     assert len(idle) == 2 and idle[0] < 30e6
     assert max(value for _, value in batch) == max(record.batch for record in records)
-    for name in ("waiting", "KV cache (tokens)", "hits in HB (%)", "accepted drafts (%)", "HB (GB/s)"):
+    for name in ("waiting", "KV cache (tokens)", "expert hits (%)", "accepted drafts (%)", "fast tier (GB/s)"):
         assert (1, name) in counters
     assert all(0 <= event["args"]["value"] <= 100 for event in counters[1, "accepted drafts (%)"])
 
@@ -143,9 +143,12 @@ def test_what_happens_to_a_device_has_a_mark() -> None:
     step = msgspec.structs.replace(
         RECORD, preemptions=1, underruns=3, swaps=1, spilled_tokens=64, fetched_tokens=32, moved_s=0.001, update_s=0.002
     )
+    step = msgspec.structs.replace(step, swap_s=0.0007, swap_j=0.03)
     events = list(events_of([step]))
     marks = {event["name"]: event["args"]["count"] for event in events if event["ph"] == "i"}
     assert marks == {"expert swap": 1, "preemption": 1, "KV spilled": 64, "KV fetched": 32, "underrun": 3}
+    took = next(event["args"] for event in events if event["name"] == "expert swap")
+    assert took == {"count": 1, "ms": pytest.approx(0.7), "mJ": pytest.approx(30)}
     stages = [event["name"] for event in events if event["ph"] == "X" and not event["args"]]
     assert stages == ["move", "update"]
 
@@ -156,6 +159,16 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         main()
     assert isinstance(ended.value.code, int)
     return ended.value.code
+
+
+def test_tiers_have_the_names_of_the_hardware_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with StepLog(tmp_path / "steps.jsonl") as log:
+        log.on_step(RECORD)
+    out = tmp_path / "trace.json"
+    assert run(monkeypatch, str(tmp_path / "steps.jsonl"), "--out", str(out), "--hardware", "stratum-s") == 0
+    text = out.read_text()
+    assert "mono3d (GB/s)" in text and "interposer (GB/s)" in text and "tier (GB/s)" not in text
+    assert run(monkeypatch, str(tmp_path / "steps.jsonl"), "--out", str(out), "--hardware", "no-such") == 2
 
 
 @pytest.mark.parametrize("log_name", ["steps.jsonl", "steps.parquet"])
