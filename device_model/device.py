@@ -44,8 +44,9 @@ class RooflineDevice(ABC):
 
     kind: ClassVar[str]  # of the hardware that it runs on
     hits_are: ClassVar[str] = "from HB"  # what the hits among its expert reads are
-    # Where experts lie by topic: whether its paper has them placed anew for each batch of another mix of topics.
-    swaps_always: ClassVar[bool] = False
+    # Whether experts have places of their own, by what topics use, and trade them for each batch of another mix
+    # (Stratum, 3.1), rather than having copies in a cache.
+    places_experts: ClassVar[bool] = False
     # The draft schemes that a system can run, by the names of their files in `drafts/`; the first is its own.
     drafts: tuple[str, ...] = ()
     placement: Memory

@@ -99,6 +99,12 @@ def systems_on(kind: str) -> list[str]:
     return [name for name in names_in(SYSTEMS, ".py") if _class_of(name).kind == kind]
 
 
+def places_experts(system: str) -> bool:
+    """Tell whether a system gives experts places of their own (`RooflineDevice.places_experts`); False for one that is
+    unknown."""
+    return system in names_in(SYSTEMS, ".py") and bool(_class_of(system).places_experts)
+
+
 def _class_of(system: str) -> Any:
     _check_system(system)
     return import_module(f"device_model.systems.{system}").Device

@@ -33,7 +33,7 @@ class Mono3dDevice(OneTierDevice):
     """Stratum. `hit_rate` is the share of hot choices in place of the model's published one."""
 
     kind = mono3d.KIND
-    swaps_always = True  # 3.1 and Table 4
+    places_experts = True
     setup: Mono3dSetup
 
     def __init__(self, setup: Mono3dSetup, hit_rate: float | None = None) -> None:

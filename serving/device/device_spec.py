@@ -8,11 +8,12 @@ from typing import NamedTuple
 from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
 from device_model.experts.topic_usage import TopicUsage, read_usage
-from device_model.load import load_device
+from device_model.load import load_device, places_experts
 from device_model.step import StepPlan
 from serving.device.lpddr import LEASE_S
 from serving.device.mode_choice import Switching
 from serving.device.pricing import ModelPricer, Pricer
+from serving.device.routed_pricing import Routed
 from serving.device.traced_pricing import Choices, Traced, TracedDevice
 from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
@@ -50,8 +51,8 @@ class DeviceSpec(NamedTuple):
 
     `system`, `hardware`, `model` and `draft` (or "") name files. `acceptance` says where acceptance rates come from,
     `switching` when to draft, `placement` how experts are placed in HB by the topics that `token_model`'s routers know,
-    `swap` when they are placed anew, and `kv_tier` where the KV cache lies. With a `trace`, HB follows actual expert
-    routes. `sharers` devices, this one included, share its LPDDR.
+    `swap` when they are placed anew, and `kv_tier` where the KV cache lies. With a `trace`, actual expert routes
+    are followed. `sharers` devices, this one included, share its LPDDR.
     """
 
     system: str
@@ -98,17 +99,20 @@ class DeviceSpec(NamedTuple):
     def load(self) -> StepOptions:
         """Load the device and its step options. Raise DeviceError."""
         device = load_device(self.system, self.hardware, self.model, self.draft or None, self.condition)
-        if self.placement != LRU:
+        if self.placement != LRU or (self.trace is not None and device.places_experts):
             device.know_topics(self._usage())
         return StepOptions(device, self.acceptance)
 
     def pricer(self, model: StepModel, choices: Callable[[TracedDevice], Choices]) -> Pricer:
         """Return the pricer of steps, by `model`, loaded from this spec, or by what `choices` says of routers if the
         cache is traced. Raise DeviceError or UsageError."""
-        if self.trace is not None:
+        if self.trace is not None and not places_experts(self.system):
             return Traced(self.trace, choices(self.trace))
         options = self.load()
-        return ModelPricer(model, self.switching.modes(options), self._expert_placement(model, options.device))
+        placing = self._expert_placement(model, options.device)
+        if self.trace is not None:
+            return Routed(options.device, choices(self.trace), placing)
+        return ModelPricer(model, self.switching.modes(options), placing)
 
     def repriced(self, pricer: Pricer, model: StepModel, choices: Callable[[TracedDevice], Choices]) -> Pricer:
         """Return the pricer that goes on in this condition where `pricer` was in another one."""
@@ -154,7 +158,7 @@ class DeviceSpec(NamedTuple):
         """Return what places the experts; None where they are cached as they are used."""
         if self.placement == LRU:
             return None
-        always = device.swaps_always if self.swap == OWN_SWAP else self.swap == ALWAYS
+        always = device.places_experts if self.swap == OWN_SWAP else self.swap == ALWAYS
         return ExpertPlacement(model, self._usage(), self.placement, always)
 
     def _usage(self) -> TopicUsage:

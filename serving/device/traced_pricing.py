@@ -9,11 +9,11 @@ import numpy as np
 
 from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
-from device_model.load import load_device, trace_experts
+from device_model.load import load_device, places_experts, trace_experts
 from device_model.step import IntArray, Seconds, StepCost, StepPlan
 from device_model.tiered import TieredDevice
 from serving.device.pricing import Priced
-from serving.token_source.routes import RouteFormat, format_of
+from serving.token_source.routes import format_of
 from serving.types import Batch
 
 
@@ -50,7 +50,7 @@ class Traced:
 
     def __init__(self, trace: TracedDevice, choices: Choices) -> None:
         """Raise as `check_trace` does."""
-        self._device, _ = check_trace(trace)
+        self._device = _cached(trace)
         self._choices = choices
         self._trace = trace
         # As it was when a step was priced last, and how fast its external memory.
@@ -58,7 +58,7 @@ class Traced:
 
     def emulate(self, trace: TracedDevice) -> None:
         """Change to another condition; HB keeps what it holds, as far as there is room."""
-        device, _ = check_trace(trace)
+        device = _cached(trace)
         device.cache = self._device.cache
         self._trace = trace
         self._device = device
@@ -103,10 +103,17 @@ def _expected_s(plan: StepPlan, trace: TracedDevice, ext_bytes_per_s: float) -> 
     return float(_expecting(trace).probe(plan, 1, ext_bytes_per_s).latency_s[0])
 
 
-def check_trace(trace: TracedDevice) -> tuple[TieredDevice, RouteFormat]:
-    """Return the device and the format of its routes. Raise DeviceError where nothing can be traced (no experts, no
-    cache), and UsageError for a token model without experts."""
+def check_trace(trace: TracedDevice) -> None:
+    """Raise DeviceError where nothing can be traced (no experts, neither a cache nor places of their own for them), and
+    UsageError for a token model without experts."""
+    if not places_experts(trace.system):
+        _cached(trace)
+    format_of(trace.token_model)
+
+
+def _cached(trace: TracedDevice) -> TieredDevice:
+    """Return the device with a real cache. Raise DeviceError if it has none."""
     device = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
     trace_experts(device)
     assert isinstance(device, TieredDevice)  # others have been refused
-    return device, format_of(trace.token_model)
+    return device

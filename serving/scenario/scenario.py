@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from device_model.load import places_experts
 from device_model.specs.hardware_file import OWN, system_of
 from serving.key_values import TermError
 from serving.policies.modes import OBJECTIVES
@@ -54,7 +55,8 @@ class Scenario(ListenOptions):
     )
     residency: str = key(
         "analytic",
-        "what HB holds of the experts: analytic (as a law expects), or trace (a real cache, real routes)",
+        "what HB holds of the experts: analytic (as a law expects), or trace (a real cache, real routes; on Stratum "
+        "real routes, to where each expert lies)",
         choices=("analytic", "trace"),
     )
     placement: str = key(
@@ -211,8 +213,9 @@ class Scenario(ListenOptions):
         traced, mixes = self.residency == "trace", self.placement != LRU
         return [
             (
-                traced and mixes,
-                f"`residency` is 'trace' and `placement` is {self.placement!r}: a trace is cached by LRU.",
+                traced and mixes and not all(places_experts(member.system) for member in self.members),
+                f"`residency` is 'trace' and `placement` is {self.placement!r}: a trace is cached by LRU, except on "
+                "Stratum, whose experts have places of their own.",
             ),
             (
                 self.swap != OWN_SWAP and self.placement != TOPIC,

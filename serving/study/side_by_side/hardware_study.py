@@ -77,7 +77,7 @@ def _follows_topics(hardware: str, asked: SideBySide) -> bool:
         raise
     except DeviceError as error:
         raise UsageError(f"{hardware} cannot serve {asked.model}: {error}") from error
-    return options.device.swaps_always and bool(options.device.setup.model.experts)
+    return options.device.places_experts and bool(options.device.setup.model.experts)
 
 
 def _text(asked: SideBySide, follows: dict[str, bool]) -> str:
