@@ -66,7 +66,7 @@ async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]
     scenario = bringup.scenario
     prepare_environment(scenario.token_model)
     async with contextlib.AsyncExitStack() as stack:
-        stack.callback(bringup.sock.close)
+        stack.callback(bringup.close)
         say("Starting Ray ...")
         folder = stack.enter_context(ray_session())
         flags = vllm_flags(scenario, bringup.max_model_len)

@@ -26,7 +26,7 @@ from serving.edge.intake import Intake
 from serving.edge.judge import Follower
 from serving.edge.output_queue import OutputQueue
 from serving.edge.outputs import outputs_of
-from serving.edge.refusals import SOONEST_S, Overflow, exception_of
+from serving.edge.refusals import SOONEST_S, Invalid, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
 from serving.edge.text_choice import TextChoice, rate_of
 from serving.flight import Flight
@@ -170,8 +170,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def check_places(self, n: int, in_flight: int) -> None:
         """Raises `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""
         if refusal := self._admission.judge_places(n, in_flight, self.clock.now()):
-            self._note(refusal)
-            raise exception_of(refusal, self.clock.speed)
+            raise self._note(refusal)
 
     @property
     def set_aside(self) -> int:
@@ -183,13 +182,14 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         wait_s = self._admission.rules.departures.promise_s(self.clock.now())
         return max(SOONEST_S, wait_s / self.clock.speed)
 
-    def _note(self, refusal: Refusal) -> None:
-        """Take note of a refusal of the current call."""
+    def _note(self, refusal: Refusal) -> Overflow | Invalid:
+        """Take note of a refusal of the current call; return its exception."""
         error = exception_of(refusal, self.clock.speed)
         if isinstance(error, Overflow):
             self._observer.on_rejection(refusal.reason, refusal.slo)
             if call := current_call():
                 call.retry_after_s, call.refusal = error.retry_after_s, error
+        return error
 
     def _flight(self, request: EngineCoreRequest, admitted: AdmissionRequest, topic: str) -> Flight:
         described = describe(request, admitted, topic, arrival_s(self.clock), self._block_tokens)

@@ -36,6 +36,11 @@ class PreparedScenario:
     answers: Answers | None = None
     grpc_sock: socket.socket | None = None
 
+    def close(self) -> None:
+        """Give its ports back."""
+        for sock in filter(None, (self.sock, self.grpc_sock)):
+            sock.close()
+
 
 def prepare(scenario: Scenario) -> PreparedScenario:
     """Check a scenario, bind its HTTP port and take its keys, which child processes must not see. Raise
