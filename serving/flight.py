@@ -14,13 +14,14 @@ from serving.types import NEVER, Chunk, Release, Request
 class Flight:
     """A request in flight: all that is needed to begin it again on another instance of any actor.
 
-    `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the request's
-    class, or is ""; `n` is the number of sequences that its client asked for at once. `opened` tells that a device has
-    had a buffer for its tokens; `place` is the device it was sent to last, and the state of its link then. `call`
-    brought the request; `rank` is the data-parallel rank that it named; `source` is the index of the token source that
-    makes its tokens (None: not chosen), and `moved` tells that it was another's before; `classified_s` are the begin
-    and end of finding its topic; `recorded` is its whole answer where vLLM makes none; `finish` is why it ended. `sink`
-    gets vLLM's outputs of a request from a front end in another process. Instants are emulated.
+    `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the
+    request's class, or is ""; `n` is the number of sequences that its client asked for at once. `opened` tells that
+    a device has had a buffer for its tokens; `place` is the device it was sent to last, and the state of its link
+    then. `call` brought the request; `rank` is the data-parallel rank that it named; `source` is the index of the
+    token source that makes its tokens (None: not chosen), and `moved` tells that it was another's, and has got no
+    further since; `classified_s` are the begin and end of finding its topic; `recorded` is its whole answer where
+    vLLM makes none; `finish` is why it ended. `sink` gets vLLM's outputs of a request from a front end in another
+    process. Instants are emulated.
     """
 
     core_request: object

@@ -18,6 +18,7 @@ import msgspec
 from serving.clock import WallClock
 from serving.edge.front_ends.own_edge import EdgeAddresses
 from serving.edge.preflight import PreparedScenario, sharing
+from serving.process.background import in_background
 from serving.process.logs import start_logging
 from serving.process.process_priority import become_urgent, settle
 from serving.scenario.scenario import Scenario
@@ -73,6 +74,7 @@ async def serve(settings: EdgeSettings) -> None:
     engine = await build_engine(settings, flags)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(engine.shutdown)
+        await stack.enter_async_context(in_background(engine.engine_core.beat()))
         app = await make_app(engine, parse_flags(flags))
         await warm_up(app.state, scenario.model)
         await engine.engine_core.opened()

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from serving.cli.edge_process import EdgeSettings
+from serving.edge.front_ends.kept_part import KeptPart
 from serving.edge.front_ends.own_edge import EdgeAddresses, OwnEdge
 from serving.edge.preflight import PreparedScenario
 from serving.process.background import in_background
-from serving.process.kept_process import keep
+from serving.process.kept_process import KeptProcess
 
 if TYPE_CHECKING:
     from serving.edge.engine_core import PacedCore
@@ -30,6 +31,7 @@ class EdgeProcesses:
         self._bringup, self._folder, self._origin = bringup, folder, origin
         self._stack = contextlib.AsyncExitStack()
         self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._kept: list[KeptProcess] = []
         self.http_core, self.grpc_core = str(folder / "core-http"), str(folder / "core-grpc")
 
     @property
@@ -43,11 +45,13 @@ class EdgeProcesses:
         for index in range(self._bringup.scenario.edges):
             given = msgspec.msgpack.encode(self._settings(index))
             # Of the scenario nothing is left in the environment but what `prepare_environment` has set.
-            kept = keep(f"Edge {index}", COMMAND, os.environ, given, self._fail)
-            await self._stack.enter_async_context(in_background(kept))
+            kept = KeptProcess(f"Edge {index}", COMMAND, os.environ, given, self._fail)
+            self._kept.append(kept)
+            await self._stack.enter_async_context(in_background(kept.run()))
 
-    async def join(self, core: "PacedCore", ready: "Ready") -> None:
-        """Meet them, and have them serve; then `core` is listened to. Raise RuntimeError if one ends before."""
+    async def join(self, core: "PacedCore", ready: "Ready") -> list[KeptPart]:
+        """Meet them, and have them serve; then `core` is listened to. Return what is to be watched of them. Raise
+        RuntimeError if one ends before."""
         joining = [OwnEdge(self._addresses(index), core, ready) for index in range(self._bringup.scenario.edges)]
         for edge in joining:
             await self._stack.enter_async_context(in_background(edge.run()))
@@ -56,6 +60,8 @@ class EdgeProcesses:
         for edge in joining:
             edge.open()
         await self._all(edge.up for edge in joining)
+        pairs = zip(self._kept, joining, strict=True)
+        return [KeptPart(f"edge {index}", kept, edge.lives) for index, (kept, edge) in enumerate(pairs)]
 
     async def _all(self, events: Iterable[asyncio.Event]) -> None:
         """Wait for all events. Raise RuntimeError if an edge ends before."""

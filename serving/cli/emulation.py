@@ -81,7 +81,8 @@ async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]
         metrics.set_info(**info(scenario, realtime))
         app = await make_ready(bringup, engine, core, metrics, flags)
         grpc_port, http_port = await open_edge(stack, bringup, engine, app, edges)
-        await join_front_end(stack, bringup, engine)
+        for part in await join_front_end(stack, bringup, engine):
+            app.state.readiness.watch(part)
         for fault in scenario.faults:
             await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
         lost = watch(stack, core, app.state.readiness)
@@ -220,7 +221,8 @@ async def open_edge(
     stack.push_async_callback(engine.abort_all)
     await http.start()
     if edges:
-        await edges.join(engine.engine_core, ready_response(engine))
+        for part in await edges.join(engine.engine_core, ready_response(engine)):
+            app.state.readiness.watch(part)
         grpc_port = edges.grpc_port
     return grpc_port, bringup.sock.getsockname()[1]
 

@@ -1,6 +1,7 @@
 """What answers clients in other processes: edges of ours, and front ends of vLLM's."""
 
 import contextlib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from serving.cli.edges import EdgeProcesses
     from serving.edge.async_llm import PacedEngine
     from serving.edge.front_ends.front_end import Ready
+    from serving.edge.front_ends.kept_part import KeptPart
 
 
 async def start_edges(
@@ -27,13 +29,17 @@ async def start_edges(
     return edges
 
 
-async def join_front_end(stack: contextlib.AsyncExitStack, bringup: PreparedScenario, engine: "PacedEngine") -> None:
-    """Serve the vLLM front end that a scenario names, if it names one; start it first if it is vLLM's in Rust."""
-    scenario = bringup.scenario
+async def join_front_end(
+    stack: contextlib.AsyncExitStack, bringup: PreparedScenario, engine: "PacedEngine"
+) -> "list[KeptPart]":
+    """Serve the vLLM front end that a scenario names, if it names one; start it first if it is vLLM's in Rust. Return
+    what is to be watched of it."""
+    scenario, watched = bringup.scenario, list["KeptPart"]()
     if not scenario.front_end:
-        return
+        return watched
     from serving.edge.front_ends.front_end import FrontEnd
-    from serving.edge.front_ends.rust_front_end import RustFrontEnd, find_binary, keep_running
+    from serving.edge.front_ends.kept_part import KeptPart, answers_http
+    from serving.edge.front_ends.rust_front_end import RustFrontEnd, find_binary
     from serving.process.background import in_background
 
     address = scenario.front_end
@@ -49,10 +55,12 @@ async def join_front_end(stack: contextlib.AsyncExitStack, bringup: PreparedScen
             scenario.front_end_port,
             handshake,
         )
-        await stack.enter_async_context(in_background(keep_running(rust)))
-        address = rust.address
+        kept, address = rust.kept(), rust.address
+        await stack.enter_async_context(in_background(kept.run()))
+        watched.append(KeptPart(RUST_FRONT_END, kept, partial(answers_http, rust.host, rust.port)))
     joining = FrontEnd(address, engine.engine_core, ready_response(engine))
     await stack.enter_async_context(in_background(joining.run()))
+    return watched
 
 
 def ready_response(engine: "PacedEngine") -> "Ready":

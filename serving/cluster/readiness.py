@@ -1,11 +1,13 @@
 """The state of an emulation's parts, for its probes and its watchdog."""
 
 from collections.abc import Iterable
+from functools import partial
 
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node, State
 from serving.cluster.sources.manager import ACTOR, SourceManager
-from serving.cluster.watchdog import Watchdog, WatchedPart
+from serving.cluster.supervision.watched_part import ActorPart, WatchedPart
+from serving.cluster.watchdog import Watchdog
 
 # A device's loop waits a quarter of a second at most for the clock; else it waits for answers of other actors.
 DEVICE_S = 20.0
@@ -20,12 +22,14 @@ class Readiness:
     """The state of an emulation: alive (its process is worth keeping), and ready (it can serve a request now)."""
 
     def __init__(self, devices: Devices) -> None:
-        self._devices = devices
+        self._devices, self._others = devices, list[WatchedPart]()
         self._sources = devices.sources
         self._lost = ""
-        self.watchdog = Watchdog(
-            self._parts, devices.observer.on_dropped, on_dead=lambda part: self._sources.actors.lose_standby(part.actor)
-        )
+        self.watchdog = Watchdog(self._parts, devices.observer.on_dropped)
+
+    def watch(self, part: WatchedPart) -> None:
+        """Have the watchdog watch a part that is no actor."""
+        self._others.append(part)
 
     def lose(self, sentence: str) -> None:
         """Record that Ray, on which everything stands, is gone for good, with the reason."""
@@ -66,17 +70,19 @@ class Readiness:
         return node.state is State.SERVING and node.link.up and all(_may_serve(states, part) for part in parts)
 
     def _parts(self) -> Iterable[WatchedPart]:
-        cluster = self._devices.cluster
+        yield from self._others
+        cluster, actors = self._devices.cluster, self._sources.actors
         for source in self._sources.all:
-            yield WatchedPart(self._name(source), source.handle, SOURCE_S, source.inquiry.excuse)
-        for number, standby in enumerate(self._sources.actors.standbys):
-            yield WatchedPart(f"standby token source {number}", standby, SOURCE_S)
-        yield WatchedPart("device model", cluster.model, NEVER_S)
+            yield ActorPart(self._name(source), source.handle, SOURCE_S, source.inquiry.excuse)
+        for number, standby in enumerate(actors.standbys):
+            lose = partial(actors.lose_standby, standby)
+            yield ActorPart(f"standby token source {number}", standby, SOURCE_S, on_dead=lose)
+        yield ActorPart("device model", cluster.model, NEVER_S)
         for node in self._devices.kept:
-            yield WatchedPart(f"device {node.index}", node.device, DEVICE_S, node.inquiry.excuse)
-            yield WatchedPart(f"scheduler {node.index}", node.scheduler, NEVER_S)
+            yield ActorPart(f"device {node.index}", node.device, DEVICE_S, node.inquiry.excuse)
+            yield ActorPart(f"scheduler {node.index}", node.scheduler, NEVER_S)
         for index, tier in cluster.tiers.items():
-            yield WatchedPart(f"lpddr {index}", tier, NEVER_S)
+            yield ActorPart(f"lpddr {index}", tier, NEVER_S)
 
 
 def _may_serve(states: dict[str, str], part: str) -> bool:

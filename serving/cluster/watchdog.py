@@ -1,21 +1,20 @@
 """Watchdog: asks each part for its heartbeat, and kills the process of one that is silent for too long.
 
-A part that is killed so is replaced as one that died by itself (`recovery`, `sources`).
+A part that is killed so is replaced as one that died by itself (`recovery`, `sources`, `kept_process`).
 """
 
 import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from ray.exceptions import RayError
 
-from serving.cluster.actor_process import ActorProcess, end_process, process_of
+from serving.cluster.actor_process import ActorProcess
 from serving.cluster.supervision.backoff import summary
-from serving.cluster.supervision.heartbeat import Heartbeat
+from serving.cluster.supervision.watched_part import WatchedPart
 from serving.process.logs import fields
 from serving.types import Dropped
 
@@ -30,19 +29,6 @@ SILENT_S = 8.0
 # The same of a process that computes, or cannot be looked at; and of one that has never answered yet.
 BUSY_S = 45.0
 STARTING_S = 300.0
-
-
-class WatchedPart(NamedTuple):
-    """An actor that must not be silent.
-
-    `patience_s`: real seconds for which its loop may be overdue, more than the longest wait that is no fault of its
-    own. `excuse` is called if somebody has stopped its process: then no request is the cause of its end.
-    """
-
-    name: str
-    actor: Any
-    patience_s: float
-    excuse: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -63,7 +49,7 @@ class Watched:
     async def ask(self, on_dropped: Callable[[str, Dropped], None]) -> None:
         """Ask for the heartbeat once; that an actor is dead is an answer as well."""
         try:
-            heartbeat: Heartbeat = await self.part.actor.pulse.remote()
+            heartbeat = await self.part.pulse()
             self.overdue_s, self.down, self.process = heartbeat.overdue_s, "", heartbeat.process
             if heartbeat.dropped is not None:
                 on_dropped(self.part.name, heartbeat.dropped)
@@ -72,10 +58,10 @@ class Watched:
         self.heard_s = time.monotonic()
 
     async def found(self) -> ActorProcess | None:
-        """Return the part's process: the one it named, unless that has ended, else the one that Ray knows, if any."""
+        """Return the part's process: the one it named, unless that has ended, else the one that others know, if any."""
         if self.process is not None and self.process.may_be_there():
             return self.process
-        return await process_of(self.part.actor)
+        return await self.part.process()
 
     def silent_s(self, now_s: float) -> float:
         """Return the real seconds since the part's last answer."""
@@ -86,13 +72,12 @@ class Watched:
 class Watchdog:
     """A watchdog of the parts that `parts` returns at each look.
 
-    `on_dropped` hears of messages that a part could not read, and `on_dead` of a part that is dead.
+    `on_dropped` hears of messages that a part could not read.
     """
 
     parts: Callable[[], Iterable[WatchedPart]]
     on_dropped: Callable[[str, Dropped], None] = lambda name, dropped: None
-    on_dead: Callable[[WatchedPart], None] = lambda part: None
-    _watched: dict[Any, Watched] = field(default_factory=dict)
+    _watched: dict[Hashable, Watched] = field(default_factory=dict)
     _task: "asyncio.Task[None] | None" = None
 
     def start(self) -> None:
@@ -128,7 +113,7 @@ class Watchdog:
             await asyncio.sleep(LOOK_S)
 
     async def _look(self) -> None:
-        now_s, parts = time.monotonic(), {part.actor._actor_id: part for part in self.parts()}
+        now_s, parts = time.monotonic(), {part.key: part for part in self.parts()}
         for gone in self._watched.keys() - parts.keys():
             if (asked := self._watched.pop(gone).asked) is not None:
                 asked.cancel()
@@ -137,7 +122,7 @@ class Watchdog:
             if each.asked is None or each.asked.done():
                 each.asked = asyncio.create_task(each.ask(self.on_dropped))
             if each.down:
-                self.on_dead(part)
+                part.mourn()
         for each in list(self._watched.values()):
             if await self._is_wedged(each, now_s):
                 await self._end(each)
@@ -175,5 +160,5 @@ class Watchdog:
         if process.stopped():
             part.excuse()
         with contextlib.suppress(RayError):
-            await end_process(process)
+            await part.end(process)
         each.heard_s, each.overdue_s, each.process = time.monotonic(), 0.0, None

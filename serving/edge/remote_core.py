@@ -21,6 +21,7 @@ from serving.edge.front_ends.edge_messages import (
     DELAYS,
     ENDED,
     NO_ANSWER,
+    PULSE,
     STOP,
     UP,
     WARM,
@@ -41,6 +42,8 @@ log = logging.getLogger("foreserve")
 
 # How often the engine core is told how late releases have gone out, in real seconds.
 DELAYS_S = 0.25
+# ... and that the edge lives.
+PULSE_S = 1.0
 
 
 class RemoteCore(EngineCoreClient):  # type: ignore[misc]
@@ -70,6 +73,12 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
     def tell_up(self) -> None:
         """Say that this edge serves."""
         self._tell(UP, None)
+
+    async def beat(self) -> None:
+        """Say that this edge lives, for as long as its loop runs."""
+        while True:
+            self._tell(PULSE, None)
+            await asyncio.sleep(PULSE_S)
 
     async def get_supported_tasks_async(self) -> tuple[str, ...]:
         return ("generate",)

@@ -24,11 +24,14 @@ from tests.soak.levels import family
 from tests.soak.streams import HANG_S, SeededStreams
 
 ACTORS = ("HbXpu", "SchedulerActor", "LpddrActor", "DeviceModelActor", "TokenSource")
+# An edge in a process of its own, whose connections end with it; another one takes its place.
+EDGE = "serving.cli.edge_process"
 # What Ray starts beside its raylet and GCS, and can do without.
 HELPERS = ("monitor.py", "log_monitor.py", "dashboard/dashboard.py")
 STREAMS = 16
 PAUSE_S = (1.0, 6.0)
 SETTLED_S = 120.0
+PROBE_S = 10.0
 ENDED_S = 40.0
 # So large a share of hits waits until all parts are up again; the rest hits what is just being mended.
 SETTLING = 0.75
@@ -51,9 +54,11 @@ def victims(child: Child, kind: str) -> list[psutil.Process]:
 def hit(child: Child, draw: random.Random, hits: Counter[str]) -> None:
     """Kill or stop one process, or two at once."""
     # Helpers of Ray's do not come back.
-    kinds = [kind for kind in (*ACTORS, *ACTORS, *HELPERS) if victims(child, kind)]
+    kinds = [kind for kind in (*ACTORS, *ACTORS, EDGE, *HELPERS) if victims(child, kind)]
     for kind in draw.sample(kinds, min(len(kinds), draw.choice((1, 1, 2)))):
-        how = draw.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)) if kind in ACTORS else signal.SIGKILL
+        how = (
+            draw.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)) if kind in (*ACTORS, EDGE) else signal.SIGKILL
+        )
         there = victims(child, kind)
         with contextlib.suppress(psutil.NoSuchProcess):
             if there:
@@ -61,9 +66,21 @@ def hit(child: Child, draw: random.Random, hits: Counter[str]) -> None:
                 hits[f"{kind} {how.name}"] += 1
 
 
+def probed(child: Child, path: str) -> httpx.Response:
+    """The answer to a probe; an edge that has just been hit gives none, and another one does."""
+    end_s = time.monotonic() + HANG_S
+    while True:
+        try:
+            return httpx.get(child.http_url + path, timeout=PROBE_S)
+        except httpx.TransportError:
+            if time.monotonic() > end_s:
+                raise
+            time.sleep(1.0)
+
+
 def counters(child: Child) -> dict[str, float]:
     """Each counter of a server, by its name and labels."""
-    text = httpx.get(f"{child.http_url}/metrics", timeout=HANG_S).text
+    text = probed(child, "/metrics").text
     return {
         f"{sample.name} {sorted(sample.labels.items())}": sample.value
         for metric in text_string_to_metric_families(text)
@@ -98,6 +115,8 @@ def chaos(child: Child, hits: int, seed: int, seconds: float) -> list[str]:
     print(f"{sum(done.values())} hits: {dict(done)}")
     print(streams.report())
     found += streams.seen.wrong
+    if not any(kind.startswith(EDGE) for kind in done):
+        found += streams.seen.broken
     silent = [gap for gap in streams.seen.gaps if gap > HANG_S]
     return found + [f"a stream was silent for {gap:.0f} s" for gap in silent]
 
@@ -106,7 +125,7 @@ def settle(child: Child) -> None:
     """Wait until all parts are up again."""
     end_s = time.monotonic() + SETTLED_S
     while time.monotonic() < end_s:
-        told = httpx.get(f"{child.http_url}/ready", timeout=HANG_S).json()["parts"]
+        told = probed(child, "/ready").json()["parts"]
         if set(told.values()) == {"up"}:
             return
         time.sleep(1.0)

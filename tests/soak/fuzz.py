@@ -64,7 +64,7 @@ def fuzz(child: Child, http: int, grpc: int, seed: int) -> list[str]:
         found.append("/health says that it is not well.")
     if after := restarts(child) - before:
         found.append(f"{after:.0f} actors were restarted.")
-    return found + streams.seen.wrong
+    return found + streams.seen.lost
 
 
 def restarts(child: Child) -> float:

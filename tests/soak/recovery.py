@@ -28,7 +28,7 @@ def recovery(child: Child, kills: int) -> list[str]:
             settle(child)
             time.sleep(2.0)
         silences_s.append(streams.seen.gap(0))
-        found += streams.seen.wrong
+        found += streams.seen.lost
     shown = ", ".join(f"{silence:.1f}" for silence in silences_s)
     print(f"longest silence of a stream after a kill of the source, in seconds: {shown}", end="")
     print(f" (median {statistics.median(silences_s):.1f})")

@@ -36,12 +36,18 @@ BUCKET = re.compile(r'^foreserve_delivery_delay_seconds_bucket{.*le="(\S+)".*} (
 
 @dataclass(slots=True)
 class Seen:
-    """What became of the streams: gaps are seconds until a chunk, from the one before it or from the request, and
-    `wrong` says which text was another."""
+    """What became of the streams: gaps are seconds until a chunk, from the one before it or from the request, `wrong`
+    says which text was another, and `broken` which connection ended before its text did."""
 
     rounds: int = 0
     gaps: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+
+    @property
+    def lost(self) -> list[str]:
+        """Whatever a client would not want to see."""
+        return self.wrong + self.broken
 
     def gap(self, share: float) -> float:
         """The gap that only so large a share is longer than, from the top: 0 is the longest."""
@@ -100,8 +106,9 @@ class SeededStreams:
         """What was seen, in a line."""
         calm, seen = ([1000 * each.gap(share) for share in (0.5, 0.01, 0)] for each in (self.calm, self.seen))
         return (
-            f"{self.seen.rounds} streams beside it, {len(self.seen.wrong)} wrong; ms until a chunk, p50/p99/most: "
-            f"{'/'.join(f'{ms:.0f}' for ms in seen)} (calm: {'/'.join(f'{ms:.0f}' for ms in calm)})"
+            f"{self.seen.rounds} streams beside it, {len(self.seen.wrong)} wrong, {len(self.seen.broken)} broken off; "
+            f"ms until a chunk, p50/p99/most: {'/'.join(f'{ms:.0f}' for ms in seen)} "
+            f"(calm: {'/'.join(f'{ms:.0f}' for ms in calm)})"
         )
 
     def _run(self, index: int) -> None:
@@ -109,12 +116,19 @@ class SeededStreams:
             try:
                 text = self._text(index, self.seen)
             except Exception as error:
-                self.seen.wrong.append(f"stream {index}: {error!r}")
+                lost = self._seen_of(error)
+                lost.append(f"stream {index}: {error!r}")
                 time.sleep(0.5)
                 continue
             self.seen.rounds += 1
             if text != self._texts[index]:
                 self.seen.wrong.append(f"stream {index}: {text!r} instead of {self._texts[index]!r}")
+
+    def _seen_of(self, error: Exception) -> list[str]:
+        """Where an error belongs."""
+        is_lost = isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError)
+        is_lost |= isinstance(error, grpc.RpcError) and error.code() is grpc.StatusCode.UNAVAILABLE
+        return self.seen.broken if is_lost else self.seen.wrong
 
     def _text(self, index: int, seen: Seen) -> str:
         body = {

@@ -36,6 +36,9 @@ class Siblings(Protocol):
     def move(self, flights: list[Flight]) -> None:
         """Have requests of a source that has died made by others, where that may be."""
 
+    def relieve(self) -> None:
+        """Move the requests that wait for others: this one has just come up."""
+
     def follow(self) -> None:
         """Tell the devices the addresses of all sources."""
 
@@ -60,6 +63,7 @@ class SourceManager:
         self.cost: tuple[float, float] | None = None
         self._calls: AsyncRpcClient | None = None
         self._in_source: set[str] = set()
+        self._from_outside = False
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -83,6 +87,15 @@ class SourceManager:
     def load(self) -> int:
         """The number of requests in the source."""
         return len(self._in_source)
+
+    @property
+    def is_forsaken(self) -> bool:
+        """Tell whether the source was ended from outside, and is not up again: no request need wait for it."""
+        return not self.link.up and self._from_outside
+
+    def own(self) -> list[Flight]:
+        """Return the requests whose tokens this source makes."""
+        return [flight for flight in self._flights.values() if flight.source == self.index]
 
     async def connect(self) -> None:
         """Wait until the source is up, and tell it the devices' addresses. Raise RayError if it does not start."""
@@ -130,13 +143,10 @@ class SourceManager:
         state, held = self.link.state, await self._places.held(ASK_S)
         if state != self.link.state:
             return
-        for flight in self._own():
+        for flight in self.own():
             taken, ready = held.get(flight.request.id, (len(flight.tokens), []))
             # Tokens that the device took and sent may still be on their way here: then its buffer begins later.
             self.add(flight, flight.tokens + (ready if taken == len(flight.tokens) else []))
-
-    def _own(self) -> list[Flight]:
-        return [flight for flight in self._flights.values() if flight.source == self.index]
 
     def _tell(self, method: str, *arguments: Any) -> None:
         if self._calls is not None:
@@ -156,18 +166,19 @@ class SourceManager:
                     self._give_up()
 
     def _suspect(self, by_itself: bool) -> None:
-        at_work = [flight.request.id for flight in reversed(self._own()) if flight.request.id in self._in_source]
+        at_work = [flight.request.id for flight in reversed(self.own()) if flight.request.id in self._in_source]
         culprit = self.inquiry.death(at_work, by_itself)
         self._in_source.clear()
         if culprit is not None and culprit in self._flights:
             self._refuse(self._flights[culprit], cause_of_deaths(ACTOR))
-        if not (by_itself or self.inquiry.in_doubt):
-            self._siblings.move(self._own())
+        self._from_outside = not (by_itself or self.inquiry.in_doubt)
+        if self._from_outside:
+            self._siblings.move(self.own())
 
     def _give_up(self) -> None:
         """Refuse all requests that wait for a source that does not come back."""
         if self.backoff.given_up:
-            for flight in self._own():
+            for flight in self.own():
                 self._refuse(flight, given_up("The token source"))
 
     async def _recovered(self) -> bool:
@@ -184,12 +195,13 @@ class SourceManager:
         self._siblings.follow()
         self.link.up = True
         await self.add_missing()
+        self._siblings.relieve()
         self._actors.stand_by()
         return True
 
     def _admit(self) -> None:
         """Add the requests that may go on now."""
-        if self.link.up and any(self._waits(flight) for flight in self._own()):
+        if self.link.up and any(self._waits(flight) for flight in self.own()):
             self._tasks.append(asyncio.create_task(self.add_missing()))
             self._tasks = [task for task in self._tasks if not task.done()]
 
@@ -206,12 +218,15 @@ class SourceManager:
                     self.cost = await self.handle.cost.remote()
 
     async def _watch_progress(self) -> None:
-        """Acquit the requests that have got beyond the point at which the source died."""
+        """Acquit the requests that have got beyond the point at which a source died with them."""
         while True:
             await asyncio.sleep(LOOK_S)
-            if not (self.inquiry.open and self.link.up):
+            moved = [flight for flight in self.own() if flight.moved]
+            if not (self.link.up and (moved or self.inquiry.open)):
                 continue
             with contextlib.suppress(RayError):
                 passed = await self.handle.beyond_known.remote()
                 self.inquiry.passed(passed)
                 self._admit()
+                for flight in moved:
+                    flight.moved = flight.request.id not in passed

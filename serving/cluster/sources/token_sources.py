@@ -83,7 +83,8 @@ class TokenSources:
     def move(self, flights: list[Flight]) -> None:
         """Move the requests of a source that was ended from outside to others, if any is up.
 
-        A request moves once: if it is the unseen cause, it must not end one source after the other.
+        A request moves once, and again once it has got on: if it is the unseen cause, it must not end one source after
+        the other.
         """
         coming = {source.index: source.load for source in self.all if source.link.up}
         takers = set[int]()
@@ -97,6 +98,12 @@ class TokenSources:
             takers.add(taker)
         for taker in takers:
             self._start(self.all[taker].add_missing())
+
+    def relieve(self) -> None:
+        """Move the requests that wait for a source: another one has just come up."""
+        for source in self.all:
+            if source.is_forsaken:
+                self.move(source.own())
 
     def follow(self) -> None:
         """Tell the devices the addresses of all sources."""

@@ -12,7 +12,7 @@ from serving.admission.refusals import Refusal
 from serving.types import Count
 
 ADMIT, DELAYS, ENDED = "foreserve_admit", "foreserve_delays", "foreserve_ended"
-STOP, UP, WARM = "foreserve_stop", "foreserve_up", "foreserve_warm"
+PULSE, STOP, UP, WARM = "foreserve_pulse", "foreserve_stop", "foreserve_up", "foreserve_warm"
 CALL = "foreserve-call"
 """The name of the number of a request's call among vLLM's trace headers, which nothing else uses here."""
 NO_ANSWER = 0

@@ -3,6 +3,7 @@ judged."""
 
 import asyncio
 import contextvars
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,7 +25,7 @@ from serving.edge.front_ends.edge_messages import (
     CALL,
     DELAYS,
     ENDED,
-    NO_ANSWER,
+    PULSE,
     STOP,
     UP,
     WARM,
@@ -56,6 +57,15 @@ class OwnEdge(FrontEnd):
         self._calls: dict[int, Call] = {}
         self.warm, self.up = asyncio.Event(), asyncio.Event()
         self._open, self._eager = False, list[int]()
+        self._pulse = asyncio.Event()
+        # What is told without an answer.
+        self._hears: dict[str, Callable[[bytes], None]] = {
+            PULSE: lambda _: self._pulse.set(),
+            UP: lambda _: self.up.set(),
+            ENDED: lambda told: self._end(msgspec.msgpack.decode(told, type=CallEnd)),
+            STOP: lambda told: self._stop(msgspec.msgpack.decode(told, type=Stopped)),
+            DELAYS: lambda told: core.note_delays(msgspec.msgpack.decode(told, type=Delays).late_s),
+        }
 
     async def meet(self) -> list[ApiServer]:
         """Connect to the edge, which may come later."""
@@ -65,6 +75,11 @@ class OwnEdge(FrontEnd):
 
     def tell(self, level: int, sentence: str) -> None:
         """Leave it to who has started the edge to say what became of it."""
+
+    async def lives(self) -> None:
+        """Wait for the edge to say that it lives."""
+        self._pulse.clear()
+        await self._pulse.wait()
 
     def open(self) -> None:
         """Let the edge serve, now or once it is warm."""
@@ -93,21 +108,16 @@ class OwnEdge(FrontEnd):
             call = self._calls.get(asked.call) or self._begin(asked)
             judgement = _context(call).run(self._judge, call, asked)
             return UtilityOutput(call_id, result=UtilityResult(msgspec.msgpack.encode(judgement)))
-        if method == ENDED:
-            self._end(msgspec.msgpack.decode(arguments[0], type=CallEnd))
-        elif method == STOP:
-            self._stop(msgspec.msgpack.decode(arguments[0], type=Stopped))
-        elif method == DELAYS:
-            self._core.note_delays(msgspec.msgpack.decode(arguments[0], type=Delays).late_s)
-        elif method == UP:
-            self.up.set()
-        elif method == WARM:
-            self.warm.set()
+        if method == WARM:
             self._eager.append(call_id)
+            self.warm.set()
             if self._open:
                 self.open()
             return None
-        return None if call_id == NO_ANSWER else super().answer(call_id, method, arguments)
+        if (hear := self._hears.get(method)) is None:
+            return super().answer(call_id, method, arguments)
+        hear(arguments[0])
+        return None
 
     def deliver(self, release: Release, outputs: list[EngineCoreOutput]) -> None:
         """Hand over what a release gives requests of this edge, with its instant: the edge says when it went out."""

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-from serving.process.kept_process import keep
+from serving.process.kept_process import KeptProcess
 from serving.scenario.scenario import RUST_FRONT_END, ScenarioError
 
 VARIABLE = "VLLM_RUST_FRONTEND_PATH"
@@ -46,6 +46,10 @@ class RustFrontEnd(NamedTuple):
         }
         return [str(self.binary), "serve", self.model, *(word for option in options.items() for word in option)]
 
+    def kept(self) -> KeptProcess:
+        """Return a process of it, to be kept."""
+        return KeptProcess(f"vLLM's front end ({self.binary})", self.command, {"RUST_LOG": "error"} | os.environ)
+
 
 def vllm_version() -> str:
     """Return the version of vLLM that is installed, whichever build it is."""
@@ -73,8 +77,3 @@ def find_binary() -> Path:
         f"`front_end` is {RUST_FRONT_END!r}, which is not in vLLM's package for CPUs: fetch it with `make frontend`, "
         f"or name it with {VARIABLE}=/path/to/{RUST_FRONT_END}."
     )
-
-
-async def keep_running(front_end: RustFrontEnd) -> None:
-    """Run it until cancelled, then end it; one that ends by itself is started again."""
-    await keep(f"vLLM's front end ({front_end.binary})", front_end.command, {"RUST_LOG": "error"} | os.environ)

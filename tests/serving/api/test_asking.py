@@ -84,10 +84,11 @@ def test_a_wrong_wish_is_a_bad_request_and_costs_others_nothing(
 ) -> None:
     ask = client(asked, "wishing").completions.create
     with ask(**PLAIN | {"max_tokens": 30}, stream=True, extra_body={"ignore_eos": True}) as other:
-        next(iter(other))
+        # On a busy machine one chunk may hold all that came meanwhile.
+        first = next(iter(other))
         error = refused(ask, **PLAIN, **option, stream=stream)
         assert error.status_code == 400 and said in error.message
-        assert list(other)[-1].choices[0].finish_reason == "length"
+        assert [first, *other][-1].choices[0].finish_reason == "length"
 
 
 def test_tokens_are_charged_and_what_is_not_generated_is_given_back(asked: Child) -> None:

@@ -77,5 +77,5 @@ def test_streams_do_not_notice_that_the_gcs_is_gone_for_a_while(ray_on_redis: st
             again = subprocess.Popen(command, env=environment, cwd=folder, **quiet)
             time.sleep(BACK_S)
             assert httpx.get(f"{child.http_url}/ready").json()["ready"]
-        assert streams.seen.rounds > 0 and not streams.seen.wrong
+        assert streams.seen.rounds > 0 and not streams.seen.lost
         again.kill()

@@ -1,15 +1,19 @@
 """Several token sources: each makes its own requests, and what one leaves behind when it is killed others make."""
 
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import openai
+import psutil
 import pytest
 
 from serving.cluster.cluster import source_count
 from serving.process.server_process import Child, server
 from serving.scenario.scenario import Scenario, ScenarioError
+from tests.conftest import MODEL
 from tests.serving.cluster.test_recovery import REQUESTS, TOKENS, ask_all, processes
 
 
@@ -45,9 +49,59 @@ def test_what_a_killed_source_leaves_behind_the_other_one_makes(pair: Child) -> 
     victims = processes(pair, "TokenSource")
     assert len(victims) == 2
     assert ask_all(client, kill=victims[0]) == reference
-    # All of it was made before there was another one in its place.
-    parts = httpx.get(f"{pair.http_url}/ready").json()
-    assert parts["ready"] and sorted(parts["parts"][f"token source {index}"] == "up" for index in (0, 1)) == [0, 1]
+    # All of it was made before there was another one in its place, of whose death Ray hears a little later.
+    wait_until(lambda: [parts_of(pair).get(f"token source {index}") == "up" for index in (0, 1)].count(True) == 1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_requests_go_on_at_the_source_that_comes_back_first(pair: Child) -> None:
+    until_both_are_up(pair)
+    arrived: list[list[str]] = [[] for _ in range(REQUESTS)]
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        answers = [pool.submit(long_answer, pair, seed, arrived[seed]) for seed in range(REQUESTS)]
+        wait_until(lambda: all(arrived))
+        first, second = processes(pair, "TokenSource")
+        first.kill()
+        # All requests get on at the other one ...
+        came = [len(each) for each in arrived]
+        wait_until(lambda: all(len(each) > were + 50 for each, were in zip(arrived, came, strict=True)))
+        before = another(pair, [first, second])
+        second.kill()
+        # ... which is killed again while it starts.
+        another(pair, [first, second, before]).kill()
+        came = [len(each) for each in arrived]
+        wait_until(lambda: all(len(each) > were for each, were in zip(arrived, came, strict=True)))
+        states = {parts_of(pair).get(f"token source {index}") for index in (0, 1)}
+        assert "up" in states and len(states) == 2
+        texts = [answer.result(timeout=120) for answer in answers]
+    until_both_are_up(pair)
+    assert texts == [long_answer(pair, seed, []) for seed in range(REQUESTS)]
+
+
+def long_answer(pair: Child, seed: int, arrived: list[str]) -> str:
+    """A seeded answer; `arrived` grows with its lines."""
+    asked = {"model": MODEL, "prompt": f"Request {seed}", "max_tokens": 1500, "seed": seed, "stream": True}
+    url = f"{pair.http_url}/v1/completions"
+    with httpx.stream("POST", url, json=asked | {"ignore_eos": True}, timeout=120) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("data: {"):
+                arrived.append(json.loads(line.removeprefix("data: "))["choices"][0]["text"])
+    return "".join(arrived)
+
+
+def another(pair: Child, known: list[psutil.Process]) -> psutil.Process:
+    """Wait for a source's process that is none of these."""
+    wait_until(lambda: not set(processes(pair, "TokenSource")) <= set(known))
+    [new] = set(processes(pair, "TokenSource")) - set(known)
+    return new
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + 90
+    while not done():
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
 
 
 def until_both_are_up(pair: Child) -> None:
