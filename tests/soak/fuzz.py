@@ -5,12 +5,14 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import httpx
 
 from serving.process.server_process import Child, server
 from tests.soak import fuzz_grpc, fuzz_http
 from tests.soak.fuzz_http import Answers
+from tests.soak.late_batches import LateBatches
 from tests.soak.levels import levels
 from tests.soak.streams import Lateness, SeededStreams
 
@@ -42,21 +44,19 @@ def fuzz(child: Child, http: int, grpc: int, seed: int) -> list[str]:
     streams = SeededStreams(child)
     found: list[str] = []
     with streams:
-        parts: tuple[tuple[str, Callable[[Answers], None]], ...] = (
-            ("HTTP by hand", lambda answers: fuzz_http.by_hand(child, http - http // BY_SCHEMA, seed, answers)),
-            ("HTTP by schema", lambda answers: fuzz_http.by_schema(child, cases, answers)),
-            ("gRPC by hand", lambda answers: fuzz_grpc.by_hand(child, grpc, seed, answers)),
-        )
         cases = fuzz_http.of_schema(child, http // BY_SCHEMA, seed) if http >= BY_SCHEMA else []
         print(f"Thinking of {len(cases)} by schema: {Lateness.of(child).since(punctual)}")
+        parts: tuple[tuple[str, Callable[[LateBatches, Answers], None]], ...] = (
+            ("HTTP by hand", partial(fuzz_http.by_hand, count=http - http // BY_SCHEMA, number=seed)),
+            ("HTTP by schema", partial(fuzz_http.by_schema, cases=cases)),
+            ("gRPC by hand", partial(fuzz_grpc.by_hand, count=grpc, number=seed)),
+        )
         for name, send in parts:
-            answers, began, so_far = Answers(), time.monotonic(), Lateness.of(child)
-            send(answers)
-            print(
-                f"{name}: {sum(answers.counts.values())} in {time.monotonic() - began:.0f} s: {dict(answers.counts)}; "
-                f"{Lateness.of(child).since(so_far)}"
-            )
-            found += answers.failures
+            answers, batches, began = Answers(), LateBatches(child), time.monotonic()
+            send(batches, answers)
+            took_s = time.monotonic() - began
+            print(f"{name}: {answers.counts.total()} in {took_s:.0f} s: {dict(answers.counts)}; {batches}")
+            found += answers.failures + batches.causes
     print(f"{Lateness.of(child).since(punctual)}; {streams.report()}")
     for name, level in levels(child.process.pid).items():
         print(f"{name}: {level}")

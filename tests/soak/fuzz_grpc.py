@@ -1,6 +1,5 @@
 """gRPC calls of all sorts: random bytes, valid messages with bytes changed, messages of odd values, odd metadata."""
 
-from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from typing import Any
 
@@ -11,9 +10,9 @@ from google.protobuf.message import Message
 from smg_grpc_proto import vllm_engine_pb2
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
-from serving.process.server_process import Child
 from tests.conftest import MODEL
 from tests.soak.fuzz_http import AT_ONCE, HANG_S, Answers
+from tests.soak.late_batches import LateBatches
 from tests.soak.nasty import mangled
 
 CHAT = json_format.ParseDict(
@@ -63,15 +62,11 @@ METADATA: tuple[tuple[str, str | bytes], ...] = (
 )
 
 
-def by_hand(child: Child, count: int, number: int, answers: Answers) -> None:
+def by_hand(batches: LateBatches, answers: Answers, count: int, number: int) -> None:
     """So many calls, from a seed."""
     random = Random(number)
-    with (
-        grpc.insecure_channel(child.grpc_url.removeprefix("grpc://")) as channel,
-        ThreadPoolExecutor(AT_ONCE) as pool,
-    ):
-        for _ in pool.map(lambda each: _ask(channel, each, answers), (_call(random) for _ in range(count))):
-            pass
+    with grpc.insecure_channel(batches.child.grpc_url.removeprefix("grpc://")) as channel:
+        batches.send((_call(random) for _ in range(count)), lambda each: _ask(channel, each, answers), AT_ONCE)
 
 
 def _call(random: Random) -> tuple[str, bytes, list[tuple[str, str | bytes]]]:

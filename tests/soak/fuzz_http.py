@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +16,7 @@ from schemathesis import Case
 from schemathesis.core.errors import UnsupportedSchema
 
 from serving.process.server_process import Child
+from tests.soak.late_batches import LateBatches
 from tests.soak.nasty import Request, request
 
 HANG_S = 60.0
@@ -40,12 +40,12 @@ class Answers:
             self.failures.append(f"{status}: {what()}")
 
 
-def by_hand(child: Child, count: int, number: int, answers: Answers) -> None:
+def by_hand(batches: LateBatches, answers: Answers, count: int, number: int) -> None:
     """So many requests of `nasty`, from a seed."""
     random = Random(number)
-    with httpx.Client(timeout=HANG_S) as client, ThreadPoolExecutor(AT_ONCE) as pool:
-        for _ in pool.map(lambda each: _ask(client, child, each, answers), (request(random) for _ in range(count))):
-            pass
+    with httpx.Client(timeout=HANG_S) as client:
+        requests = (request(random) for _ in range(count))
+        batches.send(requests, lambda each: _ask(client, batches.child, each, answers), AT_ONCE)
 
 
 def _ask(client: httpx.Client, child: Child, each: Request, answers: Answers) -> None:
@@ -92,16 +92,19 @@ def _of(strategy: Any, count: int, number: int) -> list[Case]:
     return cases
 
 
-def by_schema(child: Child, cases: Iterable[Case], answers: Answers) -> None:
+def by_schema(batches: LateBatches, answers: Answers, cases: Iterable[Case]) -> None:
     """Send them, one after the other."""
-    for case in cases:
-        try:
-            answer = case.call(base_url=child.http_url, timeout=HANG_S)
-            status, text = str(answer.status_code), answer.text
-        except OSError as error:
-            status, text = type(error).__name__, str(error)
-        is_failure = not status.isdigit() or int(status) >= 500
-        answers.take(status, is_failure, partial(_told, case, text))
+    batches.send(cases, lambda case: _send(batches.child, case, answers), 1)
+
+
+def _send(child: Child, case: Case, answers: Answers) -> None:
+    try:
+        answer = case.call(base_url=child.http_url, timeout=HANG_S)
+        status, text = str(answer.status_code), answer.text
+    except OSError as error:
+        status, text = type(error).__name__, str(error)
+    is_failure = not status.isdigit() or int(status) >= 500
+    answers.take(status, is_failure, partial(_told, case, text))
 
 
 def _told(case: Case, text: str) -> str:

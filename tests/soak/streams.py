@@ -75,6 +75,10 @@ class Lateness(NamedTuple):
         """Without what was `before`."""
         return Lateness(self.releases - before.releases, self.late - before.late)
 
+    def plus(self, more: "Lateness") -> "Lateness":
+        """With what came later."""
+        return Lateness(self.releases + more.releases, self.late + more.late)
+
     def __str__(self) -> str:
         return f"{self.late} of {self.releases} releases later than {1000 * LATE_S:.0f} ms"
 

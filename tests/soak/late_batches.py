@@ -1,0 +1,51 @@
+"""Requests in batches, and what comes late meanwhile: a batch that seems to make streams late is sent again, as what is
+its doing comes again, and what is the machine's does not."""
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeVar
+
+from serving.process.server_process import Child
+from tests.soak.streams import Lateness
+
+T = TypeVar("T")
+
+BATCH, AGAIN = 50, 3
+# What was asked for last has been released by then, in real seconds.
+OVER_S = 0.2
+
+
+@dataclass(slots=True)
+class LateBatches:
+    """How many releases were late while batches were sent for the first time; how often those of which some were late
+    were late again, of `AGAIN` times each, and which of them each time."""
+
+    child: Child
+    lateness: Lateness = field(default_factory=Lateness)
+    again: list[int] = field(default_factory=list)
+    causes: list[str] = field(default_factory=list)
+
+    def send(self, calls: Iterable[T], ask: Callable[[T], None], at_once: int) -> None:
+        """Send all calls, so many at once."""
+        left = iter(calls)
+        with ThreadPoolExecutor(at_once) as pool:
+            while batch := list(islice(left, BATCH)):
+                first = self._sent(pool, batch, ask)
+                self.lateness = self.lateness.plus(first)
+                if first.late:
+                    self.again.append(sum(self._sent(pool, batch, ask).late > 0 for _ in range(AGAIN)))
+                    if self.again[-1] == AGAIN:
+                        self.causes.append(f"Streams are late beside these, each time: {batch!r:.2000}")
+
+    def _sent(self, pool: ThreadPoolExecutor, batch: list[T], ask: Callable[[T], None]) -> Lateness:
+        before = Lateness.of(self.child)
+        for _ in pool.map(ask, batch):
+            pass
+        time.sleep(OVER_S)
+        return Lateness.of(self.child).since(before)
+
+    def __str__(self) -> str:
+        return f"{self.lateness}; of late batches late again, of {AGAIN} times each: {self.again or 'none'}"
