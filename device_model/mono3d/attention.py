@@ -29,8 +29,9 @@ class HeadGroups(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def head_groups(heads: int, pus: int) -> HeadGroups:
-    """The groups for KV heads of all sequences together: of those that hide the softmax the ones that are busiest, then
-    the most. A single head has all PUs to itself, and its softmax shows."""
+    """Return the groups for KV heads of all sequences together: of those that hide the softmax the ones that are
+    busiest, then the most. A single head has all PUs to itself, and its softmax shows.
+    """
     divisors = [groups for groups in range(1, pus + 1) if pus % groups == 0]
     choices = [HeadGroups(groups, ceil(heads / groups), heads / (groups * ceil(heads / groups))) for groups in divisors]
     hiding = [choice for choice in choices if choice.hides_softmax] or choices[:1]

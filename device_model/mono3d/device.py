@@ -69,7 +69,7 @@ class Mono3dDevice(OneTierDevice):
         self.forget()
 
     def slots(self) -> Slots:
-        """The places of its experts."""
+        """Return the places of its experts."""
         return Slots(self.setup.model, self.layout, self.times, self.setup.hardware)
 
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
@@ -87,25 +87,26 @@ class Mono3dDevice(OneTierDevice):
         )
 
     def swap(self, plan: StepPlan, before: Mix | None) -> RowSwap:
-        """What it takes to place experts for the mix of `plan` where they were placed for `before` (None: for all
-        topics alike). ValueError for a plan that places nothing, a mix that means nothing, or a device without topics.
+        """Return the swap that places experts for the mix of `plan` where they were placed for `before` (None: for all
+        topics alike). Raise ValueError for a plan that places nothing, a mix that means nothing, or a device without
+        topics.
         """
         if self.ranks is None or plan.placed is None:
             raise ValueError(NO_TOPICS)
         return self.ranks.slots.swap(self.ranks.places(before), self.ranks.places(plan.placed))
 
     def swap_cost(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None = None) -> StepCost:
-        """The same as the cost of a step, while nothing computes."""
+        """Return the cost of a swap, as that of a step in which nothing computes."""
         return self.swapped(self.swap(plan, before))
 
     def expected_swap(self) -> RowSwap:
-        """The same between two topics of which nothing is known. DeviceError for a model without experts."""
+        """Return the swap between two unknown topics. Raise DeviceError for a model without experts."""
         if not self.setup.model.experts:
             raise DeviceError("Only experts change their places with the topic, and the model has none.")
         return self.slots().expected_swap(self.setup.calibration.kept_share)
 
     def swapped(self, swap: RowSwap) -> StepCost:
-        """The cost of a swap."""
+        """Return the cost of a swap."""
         static_j = swap.seconds * self.working_w
         return StepCost(
             latency_s=swap.seconds,

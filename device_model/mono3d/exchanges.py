@@ -19,7 +19,7 @@ SHOWN = "all-gathers before the first GEMM, reduce-scatters after the last"
 
 
 def ring_bytes(values: float, hardware: Hardware) -> float:
-    """What a PU passes on of so many values that its chip gathers, or sums up: all but its own part."""
+    """Return what a PU passes on of so many values that its chip gathers, or sums up: all but its own part."""
     pus = hardware.channels_per_chip
     return values * VALUE_BYTES * (pus - 1) / pus
 
@@ -33,7 +33,7 @@ class Exchanges:
         self._units = NearUnits(setup.hardware)
 
     def groups(self, work: StepWork, reads: ExpertReads, xpu: Unit) -> tuple[tuple[Part, ...], ...]:
-        """Over the ring, over the interposer, and between dies if there are two; one after the other."""
+        """Return the groups over ring and interposer, and between dies if there are two; one after the other."""
         ring = Part("ring", self._units.ring(), SHOWN, 0.0, link_bytes=self._ring_bytes(work, reads))
         crossing = self._crossing(work, xpu)
         if self._hardware.dies == 1:
@@ -43,8 +43,9 @@ class Exchanges:
         return (ring,), (crossing,), (bridge,)
 
     def wait_s(self) -> float:
-        """Latencies of a step: handovers between xPU and near-memory compute, one more for the LM head, and hops from
-        die to die."""
+        """Return the latencies of a step, in seconds: handovers between xPU and near-memory compute, one more for the
+        LM head, and hops from die to die.
+        """
         times = HANDOVERS * self._model.layers
         hops = times if self._hardware.dies > 1 else 0
         return (times + 1) * self._calibration.handover_s + hops * self._calibration.bridge_s

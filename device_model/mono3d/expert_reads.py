@@ -17,8 +17,9 @@ class ExpertReads(NamedTuple):
 
 
 def expected_reads(model: Model, layout: Layout, times: RowTimes, tokens: int, hit_rate: float | None) -> ExpertReads:
-    """What `tokens` of the topic that is placed read, by the published rate of hot hits, or by `hit_rate`. Either class
-    is read evenly."""
+    """Return what `tokens` of the topic that is placed read, by the published rate of hot hits, or by `hit_rate`.
+    Either class is read evenly.
+    """
     touch = expected_touch(model, tokens, hit_rate)
     hot_ns = times.between(layout.shared_end, layout.hot_end)
     return ExpertReads(touch, float(hot_ns), float(times.between(layout.cold_start, layout.cold_end)))

@@ -36,7 +36,7 @@ class Layout(NamedTuple):
     even: bool
 
     def kv_ns(self, times: RowTimes, rows: Number) -> Number:
-        """The mean tRC of a KV cache of so many rows."""
+        """Return the mean tRC of a KV cache of so many rows."""
         if self.even:
             return times.mean_ns
         inside = least(rows, self.cold_start - self.dense_end)
@@ -46,8 +46,9 @@ class Layout(NamedTuple):
         return (inside * near + behind * far) / rows
 
     def slots(self, hot: int, experts: int) -> FloatArray:
-        """The first row of the i-th expert [experts] by falling usage: hot ones follow upon each other from the fast
-        end on, cold ones up to the slow end (Algorithm 1, lines 4 to 9)."""
+        """Return the first row of the i-th expert [experts] by falling usage: hot ones follow upon each other from the
+        fast end on, cold ones up to the slow end (Algorithm 1, lines 4 to 9).
+        """
         index = np.arange(experts)
         from_end = self.cold_end - (experts - index) * self.expert_rows
         rows: FloatArray = np.where(index < hot, self.shared_end + index * self.expert_rows, from_end)
@@ -55,7 +56,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(model: Model, size: ModelSize, hardware: Hardware, kv_share: float) -> Layout:
-    """The layout of a model that fits, with that share of the free rows between hot and cold experts."""
+    """Return the layout of a model that fits, with that share of the free rows between hot and cold experts."""
     row_bytes, weights = hardware.row_bytes_of_all, size.weights
     expert_rows = ceil(size.expert_bytes / row_bytes) if model.experts else 0
     shared_bytes = weights.shared_experts * model.static_bytes_per_weight
@@ -74,5 +75,5 @@ def lay_out(model: Model, size: ModelSize, hardware: Hardware, kv_share: float) 
 
 
 def hot_experts(model: Model) -> int:
-    """How many experts of all layers are hot: tau = k L (Algorithm 1, line 2)."""
+    """Return how many experts of all layers are hot: tau = k L (Algorithm 1, line 2)."""
     return model.top_k * model.expert_layers

@@ -39,7 +39,7 @@ class NearParts:
         self._shared_ns = float(times.between(0.0, layout.shared_end))
 
     def dense(self, work: StepWork) -> Groups:
-        """Weights that every token needs: projections, MLPs, shared experts and the LM head."""
+        """Return the groups for weights that every token needs: projections, MLPs, shared experts and the LM head."""
         model, weights = self._model, self._size.weights
         groups = [
             self._matrices("projections", weights.attention, self._projection_tiles() * model.layers, work.tokens),
@@ -56,15 +56,18 @@ class NearParts:
         return tuple((part,) for part in groups)
 
     def experts(self, reads: ExpertReads) -> Groups:
-        """Routed experts: hot ones, then cold ones. Each takes the longest of its activations, its MACs and the
-        reduce-scatter of the one before it (Stratum, Fig. 9)."""
+        """Return the groups for routed experts: hot ones, then cold ones. Each takes the longest of its activations,
+        its MACs and the reduce-scatter of the one before it (Stratum, Fig. 9).
+        """
         touch = reads.touch
         hot = self._experts("hot experts", touch.hot, touch.hot_choices, reads.hot_ns)
         cold = self._experts("cold experts", touch.cold, touch.cold_choices, reads.cold_ns)
         return (*hot, *cold)
 
     def attention(self, work: StepWork, kv_rows: Number) -> Groups:
-        """Scores and weighted values at the bandwidth of whole rows, and the softmax, hidden where it can be."""
+        """Return the groups for scores and weighted values at the bandwidth of whole rows, and for the softmax, hidden
+        where it can be.
+        """
         heads = (self._model.kv_heads if self._model.attention == GQA else 1) * work.sequences
         shared = head_groups(heads, self._hardware.pus)
         unit = self._units.kv(self._layout.kv_ns(self._times, kv_rows), shared.busy_share)

@@ -30,7 +30,9 @@ class NearUnits:
         )
 
     def weights(self, weights: float, weight_bytes: float, tiles: int, trc_ns: float) -> Unit:
-        """For a matrix of so many weights, of `weight_bytes` each, that takes the fullest PE `tiles` at `trc_ns`."""
+        """Return the unit for a matrix of so many weights, of `weight_bytes` each, that takes the fullest PE `tiles` at
+        `trc_ns`.
+        """
         hardware = self._hardware
         activated = tiles * hardware.pes
         filled = weights / (activated * hardware.tile_weights)
@@ -42,7 +44,7 @@ class NearUnits:
         )
 
     def kv(self, trc_ns: Number, busy_share: float) -> Unit:
-        """For keys and values, of which whole rows are read in order, by that share of the PUs' time."""
+        """Return the unit for keys and values, whose whole rows are read in order, by that share of the PUs' time."""
         hardware = self._hardware
         return self._base._replace(
             macs_per_s=hardware.near_macs_per_s * busy_share,
@@ -51,14 +53,16 @@ class NearUnits:
         )
 
     def ring(self) -> Unit:
-        """For what PUs exchange with each other while nothing else can be done. Its joules are the logic's."""
+        """Return the unit for bytes that PUs exchange with each other while nothing else can be done. Its joules are
+        the logic's.
+        """
         return self._base
 
     def special_functions(self) -> Unit:
-        """For activations and softmax, an operation an element. Its joules are the logic's."""
+        """Return the unit for activations and softmax, an operation an element. Its joules are the logic's."""
         rate = self._hardware.special_functions_per_s
         return self._base._replace(name="special functions", macs_per_s=rate, j_per_mac=0.0)
 
     def bridge(self) -> Unit:
-        """For what xPU dies exchange. Its joules are theirs."""
+        """Return the unit for bytes that xPU dies exchange. Its joules are theirs."""
         return self._base._replace(name="bridge", link_bytes_per_s=self._hardware.bridge_bytes_per_s or NEVER_BOUND)

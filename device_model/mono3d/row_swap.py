@@ -36,15 +36,17 @@ class Slots:
         self._hardware = hardware
 
     def swap(self, before: IntArray, after: IntArray) -> RowSwap:
-        """What it costs to go from one ranking of experts to another: `before` and `after` have the place of each
-        expert [experts]. Who stays in a tier stays where it is."""
+        """Return the swap from one ranking of experts to another: `before` and `after` have the place of each expert
+        [experts]. Who stays in a tier stays where it is.
+        """
         moved = self.tiers[before] != self.tiers[after]
         opened_ns = float((self.trc_ns[before] + self.trc_ns[after])[moved].sum())
         return self._swap(float(moved.sum()), opened_ns)
 
     def expected_swap(self, kept_share: float) -> RowSwap:
-        """The same between two topics of which only is known that `kept_share` of the experts keep their tier beyond
-        what chance keeps: p_t of tier t by chance, p_t its share of the experts."""
+        """Return the swap between two topics of which only is known that `kept_share` of the experts keep their tier
+        beyond what chance keeps: p_t of tier t by chance, p_t its share of the experts.
+        """
         count = len(self.tiers)
         tiers, members = np.unique(self.tiers, return_counts=True)
         mean_ns = np.array([self.trc_ns[self.tiers == tier].mean() for tier in tiers])

@@ -33,7 +33,7 @@ class RowTimes:
         return float(self.trc_ns.mean())
 
     def between(self, first: Number, end: Number) -> Number:
-        """The mean over rows `first` to `end`; that of the tier of `first` if there are none."""
+        """Return the mean over rows `first` to `end`; that of the tier of `first` if there are none."""
         if isinstance(first, np.ndarray) or isinstance(end, np.ndarray):
             rows = np.maximum(end - first, LEAST)
             summed_ns = np.interp(first + rows, self._ends, self._sums_ns) - np.interp(first, self._ends, self._sums_ns)
@@ -48,8 +48,9 @@ class RowTimes:
         return float(self._tier_sums_ns[tier] + (row - tier * self._tier_rows) * self._tier_ns[tier])
 
     def tier_of(self, rows: FloatArray) -> IntArray:
-        """The tier of each row, from 0: floor(8 a / rows). Those that take equally long are one: nothing is gained by a
-        move from one to another."""
+        """Return the tier of each row, from 0: floor(8 a / rows). Those that take equally long are one: nothing is
+        gained by a move from one to another.
+        """
         tiers = np.minimum(rows * self.tiers // self.rows, self.tiers - 1).astype(np.int64)
         different: IntArray = self._different[tiers]
         return different

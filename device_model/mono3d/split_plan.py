@@ -6,7 +6,7 @@ from device_model.step import StepPlan
 
 
 def split(plan: StepPlan) -> tuple[StepPlan, StepPlan]:
-    """The prompts of a plan, and what decodes of it; each with its share of topics and routes."""
+    """Return the prompts of a plan, and what decodes of it; each with its share of topics and routes."""
     decodes = plan.new_tokens == 1
     return _only(plan, ~decodes), _only(plan, decodes)
 

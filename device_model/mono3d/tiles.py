@@ -16,18 +16,22 @@ from device_model.specs.kinds.mono3d import Hardware
 
 
 def split_tiles(over_pus: int, over_pes: int, hardware: Hardware) -> int:
-    """Tiles of the fullest PE if one dimension of a matrix is split over PUs, and the other over the PEs of a PU."""
+    """Return the tiles of the fullest PE if one dimension of a matrix is split over PUs, and the other over the PEs of
+    a PU.
+    """
     across = ceil(over_pus / (hardware.pus * hardware.tile_edge))
     along = ceil(over_pes / (hardware.banks_per_channel * hardware.tile_edge))
     return across * along
 
 
 def shared_tiles(rows: int, columns: int, hardware: Hardware) -> int:
-    """Tiles of the fullest PE if those of a matrix are shared out among all."""
+    """Return the tiles of the fullest PE if the tiles of a matrix are shared out among all PEs."""
     tiles = ceil(rows / hardware.tile_edge) * ceil(columns / hardware.tile_edge)
     return ceil(tiles / hardware.pes)
 
 
 def mlp_tiles(hidden_size: int, intermediate_size: int, hardware: Hardware) -> int:
-    """Tiles of the fullest PE of an expert or MLP: gate and up split by columns over PUs, down by rows (Fig. 8)."""
+    """Return the tiles of the fullest PE for an expert or MLP: gate and up split by columns over PUs, down by rows
+    (Fig. 8).
+    """
     return 3 * split_tiles(intermediate_size, hidden_size, hardware)

@@ -37,8 +37,9 @@ class TopicRanks:
         self._known: dict[Mix | None, IntArray] = {}
 
     def places(self, mix: Mix | None) -> IntArray:
-        """The place of each expert [experts] under a mix, 0 the most used; None is all topics alike. Lower ids first of
-        equally used ones. ValueError for a mix that means nothing."""
+        """Return the place of each expert [experts] under a mix, 0 the most used; None is all topics alike. Lower ids
+        first of equally used ones. ValueError for a mix that means nothing.
+        """
         places = self._known.get(mix)
         if places is None:
             if len(self._known) >= KNOWN:
@@ -50,8 +51,9 @@ class TopicRanks:
         return places
 
     def reads(self, plan: StepPlan) -> ExpertReads:
-        """What the tokens of a plan read where it has its experts placed: by its routes, if it has them, or else as
-        expected of its topics. ValueError for topics that the table does not have."""
+        """Return what the tokens of a plan read where it has its experts placed: by its routes, if it has them, or else
+        as expected of its topics. ValueError for topics that the table does not have.
+        """
         chosen = self._routed(plan.routes) if plan.routes is not None else self._expected(plan)
         places = self.places(plan.placed)
         hot = places < self.routers.layers * self.routers.top_k

@@ -10,8 +10,9 @@ WHY = "a prompt's tokens share each weight: the xPU has the compute"
 
 
 def xpu_unit(setup: Mono3dSetup) -> Unit:
-    """All dies of the xPU, with the whole interposer. A MAC costs what the dies draw at the rate that they reach,
-    beyond what they draw anyhow; a byte is read from a row and crosses the interposer."""
+    """Return all dies of the xPU, with the whole interposer. A MAC costs what the dies draw at the rate that they
+    reach, beyond what they draw anyhow; a byte is read from a row and crosses the interposer.
+    """
     hardware, calibration = setup.hardware, setup.calibration
     macs_per_s = hardware.die_macs_per_s * calibration.compute_share
     beyond_w = hardware.dies * hardware.die_tdp_w * (1 - calibration.die_power_share)
@@ -29,7 +30,7 @@ def xpu_unit(setup: Mono3dSetup) -> Unit:
 
 
 def prefill(size: ModelSize, work: StepWork, touch: ExpertTouch, unit: Unit) -> tuple[tuple[Part, ...], ...]:
-    """The groups of a pass over the prompts of `work`, which touches those experts."""
+    """Return the groups of a pass over the prompts of `work`, which touches those experts."""
     static = Part("prefill", unit, WHY, size.static_macs(work), ext_bytes=size.static_read_bytes)
     attention = Part("prefill attention", unit, WHY, size.attention_macs(work), ext_bytes=size.kv_traffic_bytes(work))
     read = touch.touched * size.expert_bytes

@@ -27,7 +27,7 @@ class OneTierDevice(RooflineDevice):
         self._stretches = Stretches(super().probe)
 
     def probe(self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None) -> StepCosts:
-        """As of any device. ValueError for a draft too."""
+        """Return the cost of steps, as of any device. Raise ValueError for a draft too."""
         if plan.draft is not None:
             raise ValueError(NO_DRAFT)
         if steps > 1 and self.size.sums_suffice and self._stretches.cover(plan):
@@ -35,7 +35,7 @@ class OneTierDevice(RooflineDevice):
         return super().probe(plan, steps, ext_bytes_per_s)
 
     def transfer(self, to_hb_bytes: float, to_ext_bytes: float, ext_bytes_per_s: float | None = None) -> StepCost:
-        """Nothing, of no bytes. ValueError for any."""
+        """Return the cost of no transfer. Raise ValueError for any bytes: there is nowhere to move them."""
         if to_hb_bytes or to_ext_bytes:
             raise ValueError(ONE_TIER)
         return super().transfer(0.0, 0.0, ext_bytes_per_s)

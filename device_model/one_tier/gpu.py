@@ -55,7 +55,7 @@ class GpuDevice(OneTierDevice):
         return GpuSetup(target, hardware, model, calibration)
 
     def touch(self, tokens: int) -> ExpertTouch:
-        """The experts that so many tokens read, by the same law as on Stratum: the requests are the same."""
+        """Return the experts that so many tokens read, by the same law as on Stratum: the requests are the same."""
         return expected_touch(self.setup.model, tokens)
 
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:

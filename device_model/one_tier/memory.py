@@ -24,7 +24,9 @@ class OneTier(NamedTuple):
         return self.kv_capacity_tokens
 
     def kv_tokens_among(self, sharers: int) -> int:
-        """The same for any number: nothing is shared. ValueError for less than 1."""
+        """Return the tokens of KV cache that any number of devices hold together: nothing is shared. Raise ValueError
+        for fewer than 1.
+        """
         if sharers < 1:
             raise ValueError(f"sharers is {sharers}; an external tier has at least 1 device")
         return self.kv_capacity_tokens
@@ -35,8 +37,9 @@ class OneTier(NamedTuple):
 
 
 def one_tier(size: ModelSize, capacity_bytes: float, what: str, expert_bytes: float | None = None) -> OneTier:
-    """A model in so many bytes of memory; the message calls it that of `what`. `expert_bytes` are those that all its
-    experts take, if these are more than they have. DeviceError if it does not fit."""
+    """Return the memory of a model in so many bytes; `what` is its name in the error's message. `expert_bytes` are
+    those that all its experts take, if these are more than they have. Raise DeviceError if the model does not fit.
+    """
     experts = size.experts_bytes if expert_bytes is None else expert_bytes
     need = size.static_bytes + experts
     if need > capacity_bytes:

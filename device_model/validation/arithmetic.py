@@ -8,7 +8,7 @@ from device_model.validation.table3 import Cell
 
 
 def arithmetic(cell: Cell, mode: str, reference: float) -> str:
-    """What the times are that make up a speedup, and what the published one would need."""
+    """Return what the times are that make up a speedup, and what the published one would need."""
     device, shape = drafting_device(cell, setup_of(cell))
     plan = batch_plan(cell.batch)
     base_ms = make_device("xpu", setup_of(cell)).probe(plan).latency_s[0] * 1e3

@@ -23,7 +23,7 @@ class PerToken(NamedTuple):
 
 
 def modes(system: str, setup: XpuSetup, batch: int) -> list[PerToken]:
-    """What a token costs on a platform at 1k context, in each of its modes."""
+    """Return what a token costs on a platform at 1k context, in each of its modes."""
     draft = OWN_DRAFTS[system]
     device = _device(system, setup, draft)
     plan = batch_plan(batch)
@@ -37,7 +37,7 @@ def modes(system: str, setup: XpuSetup, batch: int) -> list[PerToken]:
 
 
 def best(system: str, setup: XpuSetup, batch: int) -> PerToken:
-    """The mode that is sooner."""
+    """Return the mode that is sooner."""
     return min(modes(system, setup, batch), key=lambda cost: cost.seconds)
 
 

@@ -64,12 +64,12 @@ class Fit:
     localities: dict[str, Locality]
 
     def setup(self, cell: Cell) -> XpuSetup:
-        """That of a cell, with these figures."""
+        """Return the setup of a cell, with these figures."""
         return replace(setup_of(cell), locality=self.localities[cell.model], speculation=self.speculation)
 
 
 def calibrate(cells: Sequence[Cell]) -> Fit:
-    """Fits all figures to the cells whose speedups are given.
+    """Fit all figures to the cells whose speedups are given.
 
     Whole numbers are settled one after the other: down or up, whichever leaves less, with all others fitted anew.
     ValueError without such a cell.
@@ -123,7 +123,7 @@ class _Problem:
         return _Solution(self._named(found.x), float(found.cost))
 
     def fit(self, figures: dict[str, float]) -> Fit:
-        """The figures as specs have them, to the digits that are kept."""
+        """Return the figures as specs have them, to the digits that are kept."""
         device = {name: _kept(name, value) for name, value in figures.items() if " " not in name}
         localities = {
             model: Locality(**{name: _rounded(figures[f"{model} {name}"]) for name in OF_MODEL})

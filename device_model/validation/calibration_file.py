@@ -11,7 +11,7 @@ from device_model.validation.table3 import Cell
 
 
 def write_calibration(fit: Fit, cells: Sequence[Cell], source: str, date: str, folder: Path) -> list[Path]:
-    """One file for the device and one for each model fitted, in `folder`; `source` names the file of the cells."""
+    """Write one file for the device and one for each model fitted, in `folder`; `source` names the file of cells."""
     folder.mkdir(parents=True, exist_ok=True)
     given = [cell for cell in cells if cell.given]
     figures: dict[str, dict[str, float]] = {DEVICE: asdict(fit.speculation)}

@@ -11,7 +11,7 @@ from device_model.validation.table3 import SCHEMES, Cell
 
 
 def setup_of(cell: Cell) -> XpuSetup:
-    """What the device of a cell is made from, as calibrated. Raises DeviceError."""
+    """Return the setup from which the device of a cell is made, as calibrated. Raise DeviceError."""
     return _setup(cell.hardware, cell.model)
 
 
@@ -22,7 +22,7 @@ def _setup(hardware: str, model: str) -> XpuSetup:
 
 
 def predict(cell: Cell, setup: XpuSetup) -> tuple[float, float]:
-    """The speedups in AR and SD mode of a cell under `setup`, which is that of its hardware and target.
+    """Return the speedups in AR and SD mode of a cell under `setup`, which is that of its hardware and target.
 
     phi_sd = T_xPU (1 + accepted) / T_step, with alpha as accepted draft tokens / depth, and every sequence one bonus
     token (ELMoE-3D, 2.2).
@@ -36,7 +36,7 @@ def predict(cell: Cell, setup: XpuSetup) -> tuple[float, float]:
 
 
 def drafting_device(cell: Cell, setup: XpuSetup) -> tuple[TieredDevice, DraftShape]:
-    """ELMoE-3D with the draft scheme of a cell, and the shape of its drafts."""
+    """Return ELMoE-3D with the draft scheme of a cell, and the shape of its drafts."""
     device = make_device("elmoe3d", setup, SCHEMES[cell.draft])
     assert isinstance(device, TieredDevice) and device.draft is not None
     return device, device.draft.shape

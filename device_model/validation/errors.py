@@ -28,12 +28,12 @@ class Errors(NamedTuple):
 
 
 def predicted(cell: Cell, setup: XpuSetup) -> Predicted:
-    """The prediction of a cell."""
+    """Return the prediction of a cell."""
     return Predicted(cell, *predict(cell, setup))
 
 
 def errors_of(rows: Iterable[Predicted]) -> tuple[Errors, Errors]:
-    """Of phi_ar and of phi_sd, over the cells where they are given."""
+    """Return the errors of phi_ar and of phi_sd, over the cells where they are given."""
     rows = list(rows)
     ar = [row.phi_ar / row.cell.phi_ar - 1 for row in rows if row.cell.phi_ar]
     sd = [row.phi_sd / row.cell.phi_sd - 1 for row in rows if row.cell.phi_sd]

@@ -41,7 +41,7 @@ class RoleErrors(NamedTuple):
 
 
 def errors_by_role(figures: Iterable[Figure]) -> list[RoleErrors]:
-    """The errors of each role that has a predicted figure, fitted and unfitted apart."""
+    """Return the errors of each role that has a predicted figure, fitted and unfitted apart."""
     figures = list(figures)
     groups = [(role, fitted) for role in ROLES for fitted in (True, False)]
     found = []

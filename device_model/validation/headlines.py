@@ -38,12 +38,12 @@ class HeadlinePoint(NamedTuple):
         return self.platforms["xpu"].seconds / self.platforms[system].seconds
 
     def prior(self, systems: Sequence[str]) -> PerToken:
-        """The fastest of some platforms."""
+        """Return the fastest of some platforms."""
         return min((self.platforms[name] for name in systems), key=lambda cost: cost.seconds)
 
 
 def points() -> list[HeadlinePoint]:
-    """The sixteen points behind Fig. 14 and 15 that MT-Bench has."""
+    """Return the sixteen points behind Fig. 14 and 15 that MT-Bench has."""
     found = []
     for target in TARGETS:
         setup = load_setup(HARDWARE, target.lower())
@@ -54,7 +54,7 @@ def points() -> list[HeadlinePoint]:
 
 
 def headlines(rows: Sequence[Predicted], sixteen: Sequence[HeadlinePoint]) -> list[Headline]:
-    """Every headline of ELMoE-3D that follows from cells of Table 3 or from its platforms."""
+    """Return every headline of ELMoE-3D that follows from cells of Table 3 or from its platforms."""
     return [*_of_table(rows), *_of_speed(sixteen), *_of_energy(sixteen)]
 
 

@@ -41,7 +41,9 @@ class Cell:
 
 
 def read_cells(path: Path = TABLE3) -> list[Cell]:
-    """The cells of a file with the columns of Table 3. SpecError names file, line and column of what is wrong."""
+    """Return the cells of a file with the columns of Table 3. Raise SpecError, with file, line and column of what is
+    wrong.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file)

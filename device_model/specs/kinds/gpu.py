@@ -66,7 +66,9 @@ class Hardware:
         return TierSpec.of(0.0, self.gpus * self.host_gb_per_s, 0.0, 0.0)
 
     def degraded(self, ext_share: float, hb_share: float, clock_share: float) -> "Hardware":
-        """GPUs with shares of the host's link and of their clock. DeviceError for banks, which they don't lose."""
+        """Return GPUs with shares of the host's link and of their clock. Raise DeviceError for banks, which they don't
+        lose.
+        """
         if hb_share < 1:
             raise DeviceError(f"hb_share is {hb_share}; a GPU loses no banks, and 1 is all it allows.")
         return replace(self, host_gb_per_s=self.host_gb_per_s * ext_share, fp16_tflops=self.fp16_tflops * clock_share)

@@ -78,12 +78,13 @@ class Hardware:
         return self.ext
 
     def without_hb(self) -> "Hardware":
-        """The same die with its LPDDR alone."""
+        """Return the same die with its LPDDR alone."""
         return replace(self, hb_capacity_gib=0.0)
 
     def degraded(self, ext_share: float, hb_share: float, clock_share: float) -> "Hardware":
-        """The same hardware with shares of LPDDR's bandwidth, of its HB banks and of its clock (`condition`). A bank of
-        which a part is lost is lost. DeviceError if no bank is left."""
+        """Return the same hardware with shares of LPDDR's bandwidth, of its HB banks and of its clock (`condition`). A
+        bank of which a part is lost is lost. DeviceError if no bank is left.
+        """
         banks = int(hb_share * self.pe_count + ROUNDING)
         if not banks:
             least = 1 / self.pe_count

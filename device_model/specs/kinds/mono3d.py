@@ -167,8 +167,9 @@ class Hardware:
         return TierSpec.of(0.0, gb_per_s, 0.0, 0.0)
 
     def variant(self, name: str) -> "Hardware | None":
-        """The same hardware with other layers ("256"), without tiers ("flat"), or both ("256-flat"); None for another
-        name."""
+        """Return the same hardware with other layers ("256"), without tiers ("flat"), or both ("256-flat"); None for
+        another name.
+        """
         match = VARIANT.fullmatch(name)
         if match is None or bool(match["dash"]) != bool(match["layers"] and match["flat"]) or not name:
             return None
@@ -176,8 +177,9 @@ class Hardware:
         return replace(self, layers=layers, tiered=self.tiered and not match["flat"]) if layers else None
 
     def degraded(self, ext_share: float, hb_share: float, clock_share: float) -> "Hardware":
-        """Chips with shares of the interposer's bandwidth, of the banks of each channel with their PEs, and of the
-        clock that drives PEs and ring. DeviceError if no bank is left."""
+        """Return chips with shares of the interposer's bandwidth, of the banks of each channel with their PEs, and of
+        the clock that drives PEs and ring. Raise DeviceError if no bank is left.
+        """
         banks = int(hb_share * self.banks_per_channel + ROUNDING)
         if not banks:
             least = 1 / self.banks_per_channel

@@ -12,12 +12,12 @@ FOLDER = Path(__file__).parent
 
 
 def systems() -> list[str]:
-    """The systems whose papers' figures are predicted."""
+    """Return the systems whose papers' figures are predicted."""
     return names_in(FOLDER, ".py")
 
 
 def figures_of(system: str) -> list[Figure]:
-    """The figures of the paper of `system`. SpecError for one that has none."""
+    """Return the figures of the paper of `system`. Raise SpecError for one that has none."""
     check_name(system, "paper of", FOLDER, ".py")
     found: list[Figure] = import_module(f"device_model.validation.papers.{system}").figures()
     return found

@@ -16,13 +16,13 @@ RESISTING_HEADLINE = "speedup over xPU, max"
 
 
 def figures() -> list[Figure]:
-    """All of them."""
+    """Return all figures of ELMoE-3D."""
     rows = [predicted(cell, setup_of(cell)) for cell in read_cells()]
     return figures_from(rows, headlines(rows, points()))
 
 
 def figures_from(rows: Sequence[Predicted], found: Sequence[Headline]) -> list[Figure]:
-    """Those of cells that are predicted, and of headlines."""
+    """Return the figures of cells that are predicted, and of headlines."""
     return [*(figure for row in rows for figure in _of_cell(row)), *map(_of_headline, found)]
 
 

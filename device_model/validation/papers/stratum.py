@@ -5,5 +5,5 @@ from device_model.validation.stratum import predictions
 
 
 def figures() -> list[Figure]:
-    """All of them, with the constants that ship."""
+    """Return all figures of Stratum, predicted with the constants that ship."""
     return predictions.figures()

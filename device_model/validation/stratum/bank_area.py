@@ -12,6 +12,6 @@ CELL_MM2 = 70e-6 * 1e-3
 
 
 def bank_mm2(layers: int, all_layers: int) -> float:
-    """The area of a bank of the same capacity with `layers` in place of `all_layers`."""
+    """Return the area of a bank of the same capacity with `layers` in place of `all_layers`."""
     cells_mm2 = CELLS * CELL_MM2
     return cells_mm2 * all_layers / layers + BANK_MM2 - cells_mm2

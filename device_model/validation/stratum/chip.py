@@ -17,7 +17,7 @@ CHIP_GBIT, DDR5_GBIT_PER_MM2, GBIT_PER_MM2 = 256.0, 0.417, 2.156  # 6.1.1
 
 
 def chip() -> mono3d.Hardware:
-    """One chip: Stratum-S."""
+    """Return one chip: Stratum-S."""
     hardware = load_hardware("stratum-s")
     assert isinstance(hardware, mono3d.Hardware)
     return hardware

@@ -4,12 +4,12 @@ from device_model.validation.stratum.setting import BATCH, LENGTHS, Setting, dec
 
 
 def best_over_gpu(setting: Setting, model: str) -> float:
-    """The largest over lengths, as the paper prints it."""
+    """Return the largest over lengths, as the paper prints it."""
     return max(_over_gpu(setting, model, length) for length in LENGTHS)
 
 
 def arithmetic(setting: Setting, model: str) -> str:
-    """Watts and milliseconds of a step of either at that length, in words."""
+    """Return watts and milliseconds of a step of either at that length, in words."""
     length = max(LENGTHS, key=lambda each: _over_gpu(setting, model, each))
     near, gpu = (decode_step(device(model), BATCH, length) for device in (setting.near, setting.gpu))
     hardware, working_w = setting.near(model).setup.hardware, setting.near(model).working_w

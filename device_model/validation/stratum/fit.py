@@ -21,12 +21,12 @@ DIGITS = 3
 
 
 def fitted_results() -> list[Result]:
-    """The figures that are fitted to."""
+    """Return the figures that are fitted to."""
     return [result for result in read_results() if result.metric in FITTED]
 
 
 def fit(results: Sequence[Result]) -> Constants:
-    """The constants that leave the least squares, to the digits that are kept."""
+    """Return the constants that leave the least squares, to the digits that are kept."""
     found = least_squares(
         lambda x: _residuals(x, results), START, bounds=(LOW, HIGH), x_scale=START, diff_step=1e-3, xtol=1e-6
     )
@@ -34,7 +34,7 @@ def fit(results: Sequence[Result]) -> Constants:
 
 
 def left_out(results: Sequence[Result]) -> list[float]:
-    """The relative error of each figure that is fitted to, by constants that were fitted to all others."""
+    """Return the relative error of each figure that is fitted to, by constants that were fitted to all others."""
     errors = []
     for result in results:
         setting = Setting(fit([other for other in results if other is not result]))

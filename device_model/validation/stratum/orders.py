@@ -26,7 +26,7 @@ def _share(holds: Iterable[bool]) -> float:
 
 
 def tiers_over_none_over_gpu(setting: Setting) -> float:
-    """Tiers are faster than none, and these than the GPU, for each model and length."""
+    """Tell whether tiers are faster than none, and these than the GPU, for each model and length."""
     return _share(
         decode_s(setting.near(model), BATCH, n) < decode_s(setting.near(model, "flat"), BATCH, n) < gpu_s
         for model in BASELINE
@@ -36,7 +36,7 @@ def tiers_over_none_over_gpu(setting: Setting) -> float:
 
 
 def gap_with_length(setting: Setting) -> float:
-    """The GPU falls further behind from each length to the next, for each model."""
+    """Tell whether the GPU falls further behind from each length to the next, for each model."""
     return _share(
         over_gpu(setting, model, BATCH, shorter) < over_gpu(setting, model, BATCH, longer)
         for model in BASELINE
@@ -45,13 +45,13 @@ def gap_with_length(setting: Setting) -> float:
 
 
 def hits_at_short_lengths(setting: Setting) -> float:
-    """Hot hits gain more at the shortest length than at the longest."""
+    """Tell whether hot hits gain more at the shortest length than at the longest."""
     shortest, longest = (hot_hits(setting, HOT, length) for length in HIT_LENGTHS)
     return float(shortest > longest)
 
 
 def advantage_with_batch(setting: Setting) -> float:
-    """The advantage falls from each batch to the next, and most at the shortest length."""
+    """Tell whether the advantage falls from each batch to the next, and most at the shortest length."""
     ratios = scaled(setting, SCALED)
     falls = [
         ratios[more, length] < ratios[less, length]
@@ -64,7 +64,7 @@ def advantage_with_batch(setting: Setting) -> float:
 
 
 def small_swaps(setting: Setting) -> float:
-    """Swaps take less than a hundredth of a request's time."""
+    """Tell whether swaps take less than a hundredth of a request's time."""
     models = [model for model in STRATUM if setting.near(model).setup.model.experts]
     return _share(swap_ms(setting, model) * 1e-3 < SMALL * request_latency(setting, model) for model in models)
 

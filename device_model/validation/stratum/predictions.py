@@ -35,7 +35,7 @@ SWAPS, SWAP_TIME = "expert swaps per second", "swap time"
 
 
 def figures(setting: Setting | None = None) -> list[Figure]:
-    """All of them, in the order of the file; predicted with the shipped constants, or in another setting."""
+    """Return all figures, in the order of the file; predicted with the shipped constants, or in another setting."""
     setting = setting or Setting()
     results = read_results()
     return [_figure(result, _predicted(result, setting, results), _how(result, setting)) for result in results]

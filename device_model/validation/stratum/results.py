@@ -24,7 +24,7 @@ class Result(NamedTuple):
 
 
 def read_results(path: Path = RESULTS) -> list[Result]:
-    """All of them, in order. SpecError names file and line of what is wrong."""
+    """Return all published results, in order. Raise SpecError, with file and line of what is wrong."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file)
         return [_result(row, f"{path}, line {rows.line_num}") for row in rows]

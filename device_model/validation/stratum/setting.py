@@ -71,16 +71,16 @@ class Setting:
 
 
 def decode_step(device: OneTierDevice, batch: int, length: int) -> StepCost:
-    """A step in the middle of decoding: half of the output is there, behind as long a prompt."""
+    """Return the cost of a step in the middle of decoding: half of the output is there, behind as long a prompt."""
     return device.probe(StepPlan.of(*[(1, length + length // 2)] * batch)).first
 
 
 def decode_s(device: OneTierDevice, batch: int, length: int) -> float:
-    """Its seconds."""
+    """Return the seconds of a step in the middle of decoding."""
     return decode_step(device, batch, length).latency_s
 
 
 def request_s(device: OneTierDevice, length: int) -> float:
-    """A request by itself: its prompt, which yields the first token, and the steps that follow."""
+    """Return the seconds of a request by itself: its prompt, which yields the first token, and all later steps."""
     prompt_s = float(device.probe(StepPlan.of((length, 0))).latency_s[0])
     return prompt_s + float(device.probe(StepPlan.of((1, length)), length - 1).latency_s.sum())
