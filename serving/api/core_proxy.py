@@ -1,16 +1,19 @@
 """What an edge in a process of its own lets the engine core answer: probes, metrics, and the admin's calls."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 
+from serving.api.guards.body_guard import READ_BY, BodyGuard
 from serving.api.http_errors import send_error
+from serving.scenario.bound_options import BoundOptions
 
 PATHS = frozenset(("/metrics", "/dcgm/metrics", "/health", "/ready", "/load", "/ui"))
 FOLDER = "/foreserve/"
-# Of one connection alone.
-NOT_PASSED = (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer")
+# Of one connection alone: of the client's to this edge, or of this edge's to the core.
+NOT_PASSED = (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer", b"content-length")
+# What this edge says of itself.
+NOT_PASSED_BACK = (*NOT_PASSED, b"date", b"server")
 # The core answers within this, in real seconds, or the answer is 503; the longest is to add a device.
 LIMIT_S = 120.0
 CONNECTIONS = 64
@@ -19,44 +22,45 @@ CONNECTIONS = 64
 class CoreProxy:
     """ASGI middleware: passes requests that are the engine core's on to it, by a Unix socket."""
 
-    def __init__(self, app: Any, core: str) -> None:
-        """`core`: the path of the socket."""
+    def __init__(self, app: Any, core: str, bounds: BoundOptions, context: int, places: int) -> None:
+        """`core`: the path of the socket. `bounds`, `context` and `places`: as for `BodyGuard`."""
         self._app = app
+        # A connection to the core is taken when a request is here as a whole: who is slow keeps none from others.
+        self._passing = BodyGuard(self._pass, bounds, context, places)
         limits = httpx.Limits(max_connections=CONNECTIONS)
         transport = httpx.AsyncHTTPTransport(uds=core, limits=limits)
-        self._client = httpx.AsyncClient(transport=transport, base_url="http://core", timeout=LIMIT_S)
+        self._client = httpx.AsyncClient(transport=transport, timeout=LIMIT_S)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, or leave it to the application."""
         path = scope.get("path", "")
-        if scope["type"] != "http" or not (path in PATHS or path.startswith(FOLDER)):
-            await self._app(scope, receive, send)
-            return
+        is_core = scope["type"] == "http" and (path.rstrip("/") in PATHS or path.startswith(FOLDER))
+        await (self._passing if is_core else self._app)(scope, receive, send)
+
+    async def _pass(self, scope: Any, receive: Any, send: Any) -> None:
+        # A body that no route reads is not waited for.
+        content = (await receive())["body"] if scope["method"] in READ_BY else b""
         try:
-            answer = await self._passed(scope, receive)
+            answer, body = await self._answer(scope, content)
         except httpx.HTTPError as error:
             sentence = f"The engine core of this server does not answer ({type(error).__name__})."
             await send_error(send, 503, {"message": sentence, "type": "ServiceUnavailable", "param": None, "code": 503})
             return
-        headers = [(name.lower(), value) for name, value in answer.headers.raw if name.lower() not in NOT_PASSED]
+        headers = [(name.lower(), value) for name, value in answer.headers.raw if name.lower() not in NOT_PASSED_BACK]
+        headers.append((b"content-length", answer.headers.get("content-length", str(len(body))).encode()))
         await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
-        await send({"type": "http.response.body", "body": b"".join([part async for part in answer.aiter_raw()])})
-        await answer.aclose()
+        await send({"type": "http.response.body", "body": body})
 
-    async def _passed(self, scope: Any, receive: Any) -> httpx.Response:
+    async def _answer(self, scope: Any, content: bytes) -> tuple[httpx.Response, bytes]:
+        """The core's answer with its body, read to the end: who is slow to take it keeps no connection either."""
         query = scope.get("query_string", b"")
         target = scope["raw_path"].partition(b"?")[0] + (b"?" + query if query else b"")
         headers = [(name, value) for name, value in scope["headers"] if name not in NOT_PASSED]
         url = httpx.URL("http://core", raw_path=target)
-        wanted = self._client.build_request(scope["method"], url, headers=headers, content=_body(receive))
-        return await self._client.send(wanted, stream=True)
-
-
-async def _body(receive: Any) -> AsyncIterator[bytes]:
-    """The body of a request, as it comes."""
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise httpx.ReadError("The client has gone.")
-        yield message.get("body", b"")
-        if not message.get("more_body"):
-            return
+        # Without the headers that httpx would add.
+        wanted = httpx.Request(scope["method"], url, headers=headers, content=content or None)
+        answer = await self._client.send(wanted, stream=True)
+        try:
+            return answer, b"".join([part async for part in answer.aiter_raw()])
+        finally:
+            await answer.aclose()

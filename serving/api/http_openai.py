@@ -117,9 +117,10 @@ class HttpServer:
         context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
         guarded = BodyGuard(IntakeGuard(app, engine), bounds, context, places)
         edge: Any = Edge(QueueGuard(guarded, engine), engine)
-        outer = HttpGuard(CoreProxy(edge, core) if core else edge, bringup.access)
+        if core:
+            edge = CoreProxy(edge, core, bounds, context, places)
         config = uvicorn.Config(
-            outer,
+            HttpGuard(edge, bringup.access),
             http=partial(BoundedProtocol, bounds),  # type: ignore[arg-type]  # called as the class would be
             ws="none",
             # None: to whoever listens to the root logger, as what we say ourselves.

@@ -56,6 +56,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
         await app(scope, receive, tell)
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing in the log: it is the client's mistake, and would be told of as often as it is made."""
+
     def connection_made(self, transport: Any) -> None:
         """Called by asyncio. Who is one too many takes the place of whoever has said nothing for longest."""
         super().connection_made(transport)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,10 @@ FILE = "recording.npz"
 """The name of a recording's file, beside a token model's weights."""
 VERSION = 1
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
+
+
+class UnfitArrays(ValueError):
+    """Arrays that are no recording together; the message ends a sentence about their file."""
 
 
 class RecordedAnswer(NamedTuple):
@@ -37,7 +40,7 @@ class RecordedAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Answers one after the other. Raise ValueError if they do not fit each other.
+    """Answers one after the other. Raise UnfitArrays if they do not fit each other.
 
     `tokens` [tokens] are of all answers. By answer [answers], `ends` has its end among them, `topic_of` the index of
     its topic in `topics`, and `finished` whether it ended by itself. `routes` [tokens, layers, top_k], if the model has
@@ -56,11 +59,11 @@ class Recording:
         lengths = np.diff(self.ends, prepend=0)
         whole = answers and lengths.min() > 0 and self.ends[-1] == len(self.tokens) and self.tokens.min() >= 0
         if not whole or len(self.topic_of) != answers or len(self.finished) != answers:
-            raise ValueError("its answers are not whole")
+            raise UnfitArrays("its answers are not whole")
         if self.topic_of.min() < 0 or self.topic_of.max() >= len(self.topics):
-            raise ValueError("its topics are not those of its answers")
+            raise UnfitArrays("its topics are not those of its answers")
         if self.routes is not None and (self.routes.ndim != 3 or len(self.routes) != len(self.tokens)):
-            raise ValueError("its routes are not those of its tokens")
+            raise UnfitArrays("its routes are not those of its tokens")
 
 
 def tokenizer_of(folder: Path) -> str:
@@ -69,6 +72,15 @@ def tokenizer_of(folder: Path) -> str:
         if (folder / name).is_file():
             return hashlib.sha256((folder / name).read_bytes()).hexdigest()
     raise UsageError(f"{folder} has no tokenizer ({', '.join(TOKENIZERS)}): no recording can be checked against it.")
+
+
+def vocabulary_of(folder: Path) -> int | None:
+    """Return the number of tokens that the model in a folder knows; None if its folder does not say."""
+    try:
+        size = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("vocab_size")
+    except (OSError, ValueError):
+        return None
+    return size if isinstance(size, int) else None
 
 
 def write(path: Path, answers: Sequence[RecordedAnswer], tokenizer: str) -> None:
@@ -97,15 +109,30 @@ def read(path: Path, folder: Path) -> Recording:
     """
     how = f"Make one: foreserve record --token-model {folder} --out {path}"
     try:
-        with np.load(path, allow_pickle=False) as found:
-            header = json.loads(str(found["header"]))
-            arrays = {name: found[name] for name in ("tokens", "ends", "topic_of", "finished")}
-            routes = found.get("routes")
-        if header["version"] != VERSION:
-            raise ValueError(f"it is of version {header['version']}, and this reads {VERSION}")
-        recording = Recording(**arrays, topics=tuple(header["topics"]), routes=routes)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
-        raise UsageError(f"{path} is no recording that can be read ({error}). {how}") from error
+        header, recording = _loaded(path)
+    except OSError as error:
+        raise UsageError(
+            f"{path} is no recording that can be read: {error.strerror or 'not a file of arrays'}. {how}"
+        ) from error
+    except UnfitArrays as error:
+        raise UsageError(f"{path} is no recording that can be read: {error}. {how}") from error
+    except Exception as error:  # numpy, zipfile and zlib raise whatever they stumble over
+        raise UsageError(
+            f"{path} is no recording that can be read: it is another file, or a damaged one. {how}"
+        ) from error
     if header["tokenizer"] != tokenizer_of(folder):
         raise UsageError(f"{path} was recorded with another tokenizer than that of {folder}. {how}")
+    if (most := vocabulary_of(folder)) is not None and recording.tokens.max() >= most:
+        token = recording.tokens.max()
+        raise UsageError(f"{path} has a token {token}, and the model in {folder} has {most} of them. {how}")
     return recording
+
+
+def _loaded(path: Path) -> tuple[dict[str, Any], Recording]:
+    with np.load(path, allow_pickle=False) as found:
+        header = json.loads(str(found["header"]))
+        arrays = {name: found[name] for name in ("tokens", "ends", "topic_of", "finished")}
+        routes = found.get("routes")
+    if header["version"] != VERSION:
+        raise UnfitArrays(f"it is of version {header['version']}, and this reads {VERSION}")
+    return header, Recording(**arrays, topics=tuple(header["topics"]), routes=routes)

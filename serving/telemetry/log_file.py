@@ -11,6 +11,11 @@ from serving.scenario.scenario import ScenarioError
 log = logging.getLogger("foreserve")
 
 
+def _open_at_once(path: Path) -> int:
+    """Open a file to write it anew; a pipe without waiting for its reader, neither now nor when it is full."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+
+
 def told_once(option: str, path: Path, error: OSError, rest: str = "") -> None:
     """Log once that a log ends here."""
     why = error.strerror or str(error)
@@ -24,9 +29,9 @@ class LogFile:
         """Open the file. Raise `ScenarioError`, which names the `option` that asked for it, if that fails."""
         self._path, self._option = path, option
         try:
-            self._file = path.open("wb", buffering=0)
+            self._file = os.fdopen(_open_at_once(path), "wb", buffering=0)
         except OSError as error:
-            why = error.strerror or str(error)
+            why = "nobody reads the pipe" if error.errno == errno.ENXIO else error.strerror or str(error)
             raise ScenarioError(f"{option} {path} cannot be written: {why}.") from error
 
     def write(self, line: bytes) -> None:
@@ -35,7 +40,10 @@ class LogFile:
             return
         written = 0
         try:
-            written = self._file.write(line)
+            taken = self._file.write(line)
+            if taken is None:
+                raise BlockingIOError(errno.EAGAIN, "the pipe is full, as its reader is too slow")
+            written = taken
             if written < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:

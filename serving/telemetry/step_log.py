@@ -71,6 +71,8 @@ def writer_to(path: Path) -> Writer:
     """Return the writer for the kind of file that `path` is named as. Raise `ScenarioError`."""
     if path.suffix != PARQUET:
         return StepLines(path)
+    if path.is_fifo():
+        raise ScenarioError(f"{OPTION} {path} is a pipe: a table is written to a file.")
     from serving.telemetry.step_table import StepTable
 
     try:

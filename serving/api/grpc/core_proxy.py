@@ -29,6 +29,6 @@ class CoreServices(grpc.GenericRpcHandler):
                 async for answer in call(request, metadata=kept, timeout=context.time_remaining()):
                     yield answer
             except grpc.aio.AioRpcError as error:
-                await context.abort(error.code(), error.details() or "", error.trailing_metadata() or ())
+                await context.abort(error.code(), error.details() or "", tuple(error.trailing_metadata() or ()))
 
         return grpc.unary_stream_rpc_method_handler(passed)

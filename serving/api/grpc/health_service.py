@@ -27,6 +27,11 @@ class PartsHealth(health.aio.HealthServicer):  # type: ignore[misc]
         await self._refresh()
         return await super().Check(request, context)
 
+    async def List(self, request: Any, context: Any) -> Any:
+        """Return the status of everything that has one."""
+        told = {service: health_pb2.HealthCheckResponse(status=status) for service, status in self._told().items()}
+        return health_pb2.HealthListResponse(statuses=told)
+
     async def Watch(self, request: Any, context: Any) -> None:
         """The status now, and each change of it."""
         await self._refresh()
@@ -39,8 +44,12 @@ class PartsHealth(health.aio.HealthServicer):  # type: ignore[misc]
             await asyncio.sleep(LOOK_S)
             await self._refresh()
 
-    async def _refresh(self) -> None:
+    def _told(self) -> dict[str, int]:
+        """Return the status of each service and part."""
         told = dict.fromkeys(("", *self._services), self._readiness.live) | {READY: self._readiness.ready}
         told |= {name: state in (UP, "serving") for name, state in self._readiness.parts().items()}
-        for service, well in told.items():
-            await self.set(service, Status.SERVING if well else Status.NOT_SERVING)
+        return {service: Status.SERVING if well else Status.NOT_SERVING for service, well in told.items()}
+
+    async def _refresh(self) -> None:
+        for service, status in self._told().items():
+            await self.set(service, status)

@@ -110,6 +110,8 @@ def test_no_answer_breaks_its_limits(  # one for each limit
     ("wrong", "told"),
     [
         ({"tokens": np.array([], dtype=np.uint16)}, "no recording that can be read"),
+        ({"tokens": np.full(sum(len(answer.tokens) for answer in RECORDED), 10**8)}, "has a token 100000000"),
+        ({"header": np.array("[]")}, "another file, or a damaged one"),
         ({"ends": np.array([4, 7, 12, 99])}, "its answers are not whole"),
         ({"topic_of": np.array([0, 0, 0, 5])}, "its topics are not those"),
         ({"routes": np.zeros((3, 1, 1), dtype=np.uint8)}, "its routes are not those"),
@@ -126,6 +128,19 @@ def test_a_file_that_is_wrong_is_refused_by_name(tmp_path: Path, wrong: dict[str
     with pytest.raises(UsageError, match=told) as refused:
         read(tmp_path / FILE, BUNDLED_MODEL)
     assert str(tmp_path / FILE) in str(refused.value) and "foreserve record" in str(refused.value)
+
+
+def test_one_that_is_damaged_somewhere_is_refused(tmp_path: Path) -> None:
+    recording(tmp_path)
+    whole = (tmp_path / FILE).read_bytes()
+    refused = 0
+    for position in range(0, len(whole), 7):
+        (tmp_path / FILE).write_bytes(whole[:position] + bytes(3) + whole[position + 3 :])
+        try:
+            read(tmp_path / FILE, BUNDLED_MODEL)
+        except UsageError:
+            refused += 1
+    assert refused > len(whole) // 14
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and then nothing", b"text"])

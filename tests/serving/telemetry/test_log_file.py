@@ -88,6 +88,23 @@ def test_a_reader_who_goes_away_ends_it_too(caplog: pytest.LogCaptureFixture, tm
     assert caplog.text.count("the log ends here") == 1
 
 
+def test_a_reader_is_not_waited_for(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ScenarioError, match=r"--step-log .* cannot be written: nobody reads the pipe"):
+        LogFile(pipe, "--step-log")
+    os.mkfifo(tmp_path / "pipe.parquet")
+    with pytest.raises(ScenarioError, match="is a pipe"), StepLog(tmp_path / "pipe.parquet"):
+        pass
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    log = LogFile(pipe, "--step-log")
+    for _ in range(100):
+        log.write(b"x" * 4096)
+    assert caplog.text.count("its reader is too slow") == 1
+    assert len(os.read(reader, 1 << 20)) == 1 << 16
+    os.close(reader)
+
+
 def test_a_log_that_cannot_be_had_is_refused(tmp_path: Path) -> None:
     for name in ("steps.jsonl", "steps.parquet"):
         with pytest.raises(ScenarioError, match=r"--step-log .* cannot be written"), StepLog(tmp_path / "no" / name):

@@ -1,8 +1,10 @@
 """Edges in processes of their own: is a server with two of them what one with its edge inside is, and does one that
 dies cost nobody else anything?"""
 
+import contextlib
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 
@@ -12,6 +14,7 @@ import psutil
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc
 from serving.process.server_process import Child, server
 from tests.conftest import MODEL
 from tests.soak.streams import HANG_S, SeededStreams
@@ -22,6 +25,8 @@ KEY, ADMIN = "let-me-in", "let-me-change"
 HEADERS = {"authorization": f"Bearer {KEY}"}
 # Enough for both of two edges to have some, whichever the kernel chooses for each.
 CONNECTIONS = 12
+# More than an edge has connections to the engine core.
+SLOW = 70
 RESTART_S = 60.0
 
 # No instant is checked here.
@@ -95,6 +100,34 @@ def test_the_admin_and_probes_reach_the_engine_core_through_any(edges: Child) ->
         with pytest.raises(grpc.RpcError) as unknown:
             stub.Check(health_pb2.HealthCheckRequest(service="device 9"), timeout=30)
         assert unknown.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_a_body_that_does_not_come_keeps_no_probe_from_anybody(edges: Child) -> None:
+    url = httpx.URL(edges.http_url)
+    head = "{} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{"
+    with contextlib.ExitStack() as stack:
+        for _ in range(SLOW):
+            for what in ("GET /metrics", "GET /ready", "POST /foreserve/v1/devices"):
+                slow = stack.enter_context(socket.create_connection((url.host, url.port), timeout=10))
+                slow.sendall(head.format(what).encode())
+                if what == "GET /ready":
+                    assert slow.recv(12) == b"HTTP/1.1 200"
+        for _ in range(CONNECTIONS):
+            assert httpx.get(f"{edges.http_url}/ready", timeout=10).status_code == 200
+
+
+def test_what_the_core_answers_is_passed_as_it_is(edges: Child) -> None:
+    for path in ("/metrics", "/metrics/"):
+        answer = httpx.get(edges.http_url + path, headers={"accept-encoding": "identity"}, timeout=30)
+        assert "content-encoding" not in answer.headers and "vllm:num_requests_running" in answer.text
+        assert [name for name, _ in answer.headers.raw].count(b"date") == 1
+    with grpc.insecure_channel(edges.grpc_url.removeprefix("grpc://")) as channel:
+        admin = admin_pb2_grpc.AdminStub(channel)  # type: ignore[no-untyped-call]
+        with pytest.raises(grpc.RpcError) as refused:
+            admin.AddDevices(admin_pb2.AddDevicesRequest(), timeout=30)
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT and "device" in refused.value.details()
+        listed = health_pb2_grpc.HealthStub(channel).List(health_pb2.HealthListRequest(), timeout=30)
+        assert listed.statuses["edge 0"].status == health_pb2.HealthCheckResponse.SERVING
 
 
 def test_who_breaks_off_leaves_nothing_in_flight(edges: Child) -> None:
