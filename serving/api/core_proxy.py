@@ -52,7 +52,7 @@ class CoreProxy:
 
 
 async def _body(receive: Any) -> AsyncIterator[bytes]:
-    """The body of a request, as it comes."""
+    """Yield the body of a request, as it comes."""
     while True:
         message = await receive()
         if message["type"] != "http.request":
