@@ -55,7 +55,7 @@ def clean(folder: Path, starter: int) -> None:
 
 
 def members(folder: Path, others: set[int]) -> Iterator[int]:
-    """The processes of this user that belong to a run, but for `others`."""
+    """Yield the processes of this user that belong to a run, but for `others`."""
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and int(entry.name) not in others:
             with contextlib.suppress(OSError):

@@ -50,7 +50,7 @@ SYSTEMS = Trust()
 
 
 def add_arguments(parser: Any) -> None:
-    """The options of a command that calls a server."""
+    """Add the options of a command that calls a server."""
     add = parser.add_argument
     add("--ca-file", type=file_name, metavar="FILE", help="trust servers with TLS by this (PEM)")
     add("--client-cert", type=file_name, metavar="FILE", help="certificate to show them (PEM)")
