@@ -134,7 +134,7 @@ class Conductor:
             self._tell()
 
     def _ask(self, index: int, points: list[Point]) -> None:
-        """An inquiry wants points; it goes on at once if all of them are there."""
+        """Take the points that an inquiry wants; it goes on at once if all of them are there."""
         asked = [(point.key, point) for point in points]
         self._wants[index] = asked
         self._asked[index] += asked
