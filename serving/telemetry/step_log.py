@@ -81,12 +81,12 @@ def writer_to(path: Path) -> Writer:
 
 
 def read_step_log(path: Path) -> list[StepRecord]:
-    """The records in a log, in the order in which they reached the edge. Raises `StepLogError`."""
+    """Read the records in a log, in the order in which they reached the edge. Raise `StepLogError`."""
     return list(steps_of(path))
 
 
 def steps_of(path: Path) -> Iterator[StepRecord]:
-    """The records in a log, one after the other, whatever its length. Raises `StepLogError`."""
+    """Yield the records in a log, one after the other, whatever its length. Raise `StepLogError`."""
     try:
         if path.suffix == PARQUET:
             from serving.telemetry.step_table import rows_of
