@@ -106,7 +106,7 @@ def trace(table: TomlTable) -> Trace:
 
 
 def in_order(rows: Iterable[TraceRow], source: TraceReader) -> Iterator[TraceRow]:
-    """The rows by time, as long as none is out of place by more than OUT_OF_PLACE."""
+    """Yield the rows by time, as long as none is out of place by more than OUT_OF_PLACE."""
     held: list[tuple[float, int, TraceRow]] = []
     last_s = -math.inf
     for row in rows:
