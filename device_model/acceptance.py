@@ -30,11 +30,11 @@ class Acceptance(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def acceptance(target: str, scheme: str, hb_gb: float, batch: int) -> Acceptance:
-    """The acceptance rate of `scheme` ("EAGLE3", "SLM-SD", "Quant-SD", "Elastic-SD", "Random-SD") for a model, by the
-    name of its spec file.
+    """Return the acceptance rate of `scheme` ("EAGLE3", "SLM-SD", "Quant-SD", "Elastic-SD", "Random-SD") for a model,
+    by the name of its spec file.
 
     Linear in the HB size and in the logarithm of the batch; beyond the table its edge, with a caveat. A model that is
-    not in the table has the mean of those that are, with a caveat. Raises DeviceError for an unknown scheme.
+    not in the table has the mean of those that are, with a caveat. Raise DeviceError for an unknown scheme.
     """
     if scheme == "Random-SD":
         # Fig. 17(b): unlike the hot pool, a random one is no worse for a larger batch.
@@ -54,12 +54,12 @@ def acceptance(target: str, scheme: str, hb_gb: float, batch: int) -> Acceptance
 
 
 def acceptance_of(device: RooflineDevice, plan: StepPlan) -> Acceptance:
-    """The rate of the draft scheme of `device` for the sequences of `plan` that decode.
+    """Return the rate of the draft scheme of `device` for the sequences of `plan` that decode.
 
     Table 3 is of 1k context; a shorter one has its rates. The KV cache of a longer one takes room from the experts (8),
     and a scheme that drafts with these has the rate of the HB size whose pool was as large. From the table's smallest
-    size on down the rate falls in proportion to the pool, to nothing: an assumption of ours. ValueError if the device
-    has no draft, or nothing decodes.
+    size on down the rate falls in proportion to the pool, to nothing: an assumption of ours. Raise ValueError if the
+    device has no draft, or nothing decodes.
     """
     draft, work = _drafting(device, plan)
     setup = device.setup
@@ -78,8 +78,8 @@ def acceptance_of(device: RooflineDevice, plan: StepPlan) -> Acceptance:
 
 
 def measured_of(device: RooflineDevice, plan: StepPlan, rates: MeasuredRates) -> Acceptance:
-    """The same by rates that were measured, with as large a share of the experts in the pool; a scheme of which none
-    were has its published one, and a caveat. ValueError as `acceptance_of`."""
+    """Return the acceptance by rates that were measured, with as large a share of the experts in the pool; a scheme of
+    which none were has its published one, and a caveat. Raise ValueError as `acceptance_of` does."""
     draft, work = _drafting(device, plan)
     pool = POOLS.get(draft.published)
     if pool is None:
@@ -110,7 +110,7 @@ def _between(target: str, scheme: str, hb_gb: float, batch: int) -> float:
 
 
 def _bracket(points: list[float], at: float) -> tuple[int, int, float]:
-    """The indices of the points around `at`, and how far it is from the first to the second."""
+    """Return the indices of the points around `at`, and how far it is from the first to the second."""
     at = min(max(at, points[0]), points[-1])
     last = next(i for i, point in enumerate(points) if point >= at)
     first = max(last - 1, 0)
@@ -139,5 +139,5 @@ def _table() -> PublishedRates:
 
 @lru_cache(maxsize=64)
 def batch_plan(batch: int) -> StepPlan:
-    """A decode step of so many sequences at the context of Table 3."""
+    """Return a decode step of so many sequences at the context of Table 3."""
     return StepPlan(np.ones(batch, dtype=np.int64), np.full(batch, CONTEXT, dtype=np.int64))

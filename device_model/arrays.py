@@ -10,19 +10,19 @@ Number = float | FloatArray
 
 
 def most(a: Number, b: Number) -> Number:
-    """The larger of two numbers, or of each pair."""
+    """Return the larger of two numbers, or of each pair."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.maximum(a, b)
     return a if a > b else b
 
 
 def least(a: Number, b: Number) -> Number:
-    """The smaller of two numbers, or of each pair."""
+    """Return the smaller of two numbers, or of each pair."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.minimum(a, b)
     return a if a < b else b
 
 
 def largest(*values: Number) -> Number:
-    """The largest of each step."""
+    """Return the largest number of each step."""
     return reduce(np.maximum, values)

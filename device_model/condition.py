@@ -30,7 +30,7 @@ AnyHardware = TypeVar("AnyHardware", bound=Hardware)
 @dataclass(frozen=True, slots=True)
 class Condition:
     """What is left of healthy hardware, as shares above 0 and at most 1: of the bandwidth of LPDDR (`ext_share`), of
-    the HB banks with their PEs (`hb_share`, in whole banks), and of the clock (`clock_share`). Raises DeviceError for
+    the HB banks with their PEs (`hb_share`, in whole banks), and of the clock (`clock_share`). Raise DeviceError for
     others."""
 
     ext_share: float = 1.0

@@ -67,8 +67,8 @@ class RooflineDevice(ABC):
 
     @classmethod
     def setup_of(cls, target: str, hardware: Hardware, model: Model) -> Setup:
-        """What its devices are made from, calibrations of its kind included. DeviceError if `hardware` is of another
-        kind than it runs on."""
+        """Return what devices of this system are made from, calibrations of its kind included. Raise DeviceError if
+        `hardware` is of another kind than it runs on."""
         return Setup(target, hardware, model)
 
     @property
@@ -96,11 +96,11 @@ class RooflineDevice(ABC):
         return self.ext.bytes_per_s
 
     def probe(self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None) -> StepCosts:
-        """The costs of `steps` consecutive steps of `plan`, each sequence's context growing by its new tokens.
+        """Return the costs of `steps` consecutive steps of `plan`, each sequence's context growing by its new tokens.
 
         `ext_bytes_per_s` is the external bandwidth granted, all of it when None. The sequences of the plan are taken
         for all that the KV cache holds, and steps past the context limit or the KV capacity are priced like any other:
-        admission is the scheduler's. ValueError for a plan, a number of steps or a bandwidth that means nothing.
+        admission is the scheduler's. Raise ValueError for a plan, a number of steps or a bandwidth that means nothing.
         """
         key: Hashable = None
         if plan.routes is None:  # else the answer depends on what HB holds
@@ -117,10 +117,10 @@ class RooflineDevice(ABC):
         return costs
 
     def transfer(self, to_hb_bytes: float, to_ext_bytes: float, ext_bytes_per_s: float | None = None) -> StepCost:
-        """What it costs to move bytes from EXT to HB, and from HB to EXT, while nothing computes.
+        """Return what it costs to move bytes from EXT to HB, and from HB to EXT, while nothing computes.
 
         Both tiers work at once, each at its bandwidth for reads and writes alike, and a write takes the joules of a
-        read (`roofline.Stage`); all of it crosses the die on the streamline. ValueError for bytes below 0, for a
+        read (`roofline.Stage`); all of it crosses the die on the streamline. Raise ValueError for bytes below 0, for a
         bandwidth that means nothing, and where there is no HB.
         """
         if not (to_hb_bytes >= 0 and to_ext_bytes >= 0):
@@ -141,13 +141,13 @@ class RooflineDevice(ABC):
     def swap_cost(
         self, plan: StepPlan, before: tuple[float, ...] | None, ext_bytes_per_s: float | None = None
     ) -> StepCost:
-        """What it costs to place the experts of `plan` where those for the mix of topics `before` are (None: nothing of
-        use), while nothing computes. ValueError for a plan that places nothing, a mix that means nothing, or a device
-        that knows no topics."""
+        """Return what it costs to place the experts of `plan` where those for the mix of topics `before` are (None:
+        nothing of use), while nothing computes. Raise ValueError for a plan that places nothing, a mix that means
+        nothing, or a device that knows no topics."""
         raise ValueError(NO_PLACES)
 
     def explain(self, plan: StepPlan) -> tuple[Stage, ...]:
-        """The stages of one step of `plan`, with their operators: what runs where, why, and what bounds it."""
+        """Return the stages of one step of `plan`, with their operators: what runs where, why, and what bounds it."""
         return self._execution(plan, 1, None).stages
 
     def _execution(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None) -> Execution:
@@ -157,7 +157,7 @@ class RooflineDevice(ABC):
         return self.execute(plan, StepWork.of(plan, steps), unit)
 
     def _unit_with(self, ext_bytes_per_s: float | None) -> Unit:
-        """What computes, with the external bandwidth granted. ValueError for one that means nothing."""
+        """Return the unit with the external bandwidth granted. Raise ValueError for a bandwidth that means nothing."""
         granted = self.ext_bytes_per_s if ext_bytes_per_s is None else ext_bytes_per_s
         if not granted > 0:
             raise ValueError(f"ext_bytes_per_s is {granted}; a probe needs a bandwidth above 0")
@@ -165,7 +165,7 @@ class RooflineDevice(ABC):
 
     @abstractmethod
     def unit_with(self, ext_bytes_per_s: float) -> Unit:
-        """What computes, with so much of the slow tier's bandwidth granted."""
+        """Return the unit that computes, with so much of the slow tier's bandwidth granted."""
 
     @abstractmethod
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
@@ -200,7 +200,7 @@ def _costs(execution: Execution, steps: int, static_w: float) -> StepCosts:
 
 
 def _table(steps: int, columns: tuple[Number, ...]) -> FloatArray:
-    """The columns side by side [steps, n]; a plain number is the same in every step."""
+    """Return the columns side by side [steps, n]; a plain number is the same in every step."""
     if steps == 1:
         return np.array([columns])
     table = np.empty((steps, len(columns)))

@@ -68,11 +68,11 @@ class Draft(ABC):
         return DEEPEST * self.shape.depth
 
     def shape_at(self, depth: int) -> DraftShape:
-        """The calibrated tree cut, or drawn out, to `depth` passes: as wide, its verify budget in proportion.
+        """Return the calibrated tree cut, or drawn out, to `depth` passes: as wide, its verify budget in proportion.
 
         An assumption of ours, so that each level keeps as many verified tokens, and a token the chance to be accepted
-        once its parent is. A path must fit: never fewer are verified than `depth`. ValueError for a depth that is not
-        1 to `deepest`.
+        once its parent is. A path must fit: never fewer are verified than `depth`. Raise ValueError for a depth that is
+        not 1 to `deepest`.
         """
         own = self.shape
         if not 1 <= depth <= self.deepest:
@@ -89,15 +89,15 @@ class Draft(ABC):
         return True
 
     def drafted_share(self, device: DraftDevice, held: Held) -> float:
-        """The share of the target's experts that it drafts with."""
+        """Return the share of the target's experts that the draft is made with."""
         return 1.0
 
     def ask(self, device: DraftDevice, work: StepWork, held: Held, plan: StepPlan) -> CacheAsk:
-        """What verification asks of the expert cache."""
+        """Return what verification asks of the expert cache."""
         return device.ask(work, held, plan)
 
     def verify_reads(self, device: DraftDevice, work: StepWork, held: Held, plan: StepPlan) -> ExpertReads:
-        """The experts that verification reads, and where it finds them."""
+        """Return the experts that verification reads, and where it finds them."""
         reads = device.found(self.ask(device, work, held, plan))
         return device.reads_of(reads, device.size.experts_bytes, self.hb_share)
 
@@ -112,7 +112,7 @@ class SeparateDraft(Draft):
 
     @abstractmethod
     def groups(self, work: StepWork, unit: Unit) -> tuple[tuple[Part, ...], ...]:
-        """The operators of one draft pass, as if all that they read lay in HB."""
+        """Return the operators of one draft pass, as if all that they read lay in HB."""
 
     def stage(self, device: DraftDevice, work: StepWork, held: Held, unit: Unit) -> Stage:
         return self.stage_with(device.placement.draft_hb_bytes / self.weights_bytes, work, unit)

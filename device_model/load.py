@@ -32,10 +32,10 @@ OWN_DRAFTS = {
 def load_device(
     system: str, hardware: str, model: str, draft: str | None = None, condition: Condition = HEALTHY
 ) -> RooflineDevice:
-    """The device model of `model` served by `system` ("auto": the one that the hardware's file names) on `hardware`,
-    speculating with `draft` if one is named.
+    """Return the device model of `model` served by `system` ("auto": the one that the hardware's file names) on
+    `hardware`, speculating with `draft` if one is named.
 
-    Raises SpecError for a name without a file (the message lists those that exist) or a bad file; DeviceError for a
+    Raise SpecError for a name without a file (the message lists those that exist) or a bad file; DeviceError for a
     system that does not run on hardware of this kind, a scheme that the system can't run, a model that does not fit
     into the memory of the hardware, or lost banks of a system without any.
     """
@@ -57,12 +57,12 @@ def load_device(
 
 
 def load_model(name: str) -> Model:
-    """The spec of a model. Raises SpecError."""
+    """Return the spec of a model. Raise SpecError."""
     return read_named(Model, "model", name, SPECS / "models")
 
 
 def load_setup(hardware: str, model: str) -> XpuSetup:
-    """The specs and calibrations of a model on ELMoE-3D's hardware. Raises DeviceError."""
+    """Return the specs and calibrations of a model on ELMoE-3D's hardware. Raise DeviceError."""
     return XpuDevice.setup_of(model, load_xpu(hardware), load_model(model))
 
 
@@ -81,7 +81,7 @@ def trace_experts(device: RooflineDevice) -> None:
 
 
 def make_device(system: str, setup: Setup, draft: str | None = None) -> RooflineDevice:
-    """A device of what has been loaded, or fitted. Raises DeviceError."""
+    """Return a device of what has been loaded, or fitted. Raise DeviceError if there can be none."""
     device = _class_of(system)
     if draft is None:
         made: RooflineDevice = device(setup)
@@ -95,7 +95,7 @@ def make_device(system: str, setup: Setup, draft: str | None = None) -> Roofline
 
 
 def systems_on(kind: str) -> list[str]:
-    """The systems that run on hardware of a kind."""
+    """Return the systems that run on hardware of a kind."""
     return [name for name in names_in(SYSTEMS, ".py") if _class_of(name).kind == kind]
 
 

@@ -53,7 +53,7 @@ class NearMemoryDevice(XpuDevice):
         return StepCosts(np.concatenate([first.table, rest.table]))
 
     def _where(self, plan: StepPlan, step: int, ext_bytes_per_s: float | None) -> list[str]:
-        """The units of a step's operators."""
+        """Return the names of the units of a step's operators."""
         grown = StepPlan(plan.new_tokens, plan.context + step * plan.new_tokens, plan.draft, plan.routes)
         stages = self._execution(grown, 1, ext_bytes_per_s).stages
         return [part.unit.name for stage in stages for group in stage.groups for part in group]

@@ -131,7 +131,7 @@ NO_FOOTPRINT = DraftFootprint()
 
 
 def place(size: ModelSize, hb: TierSpec, ext: TierSpec, draft: DraftFootprint = NO_FOOTPRINT) -> Placement:
-    """Static weights as far as HB goes, then those of a draft; the rest and all experts in EXT. Raises DeviceError
+    """Place static weights as far as HB goes, then those of a draft; the rest and all experts in EXT. Raise DeviceError
     if EXT is too small."""
     hb_static = min(size.static_bytes, hb.capacity_bytes)
     hb_draft = min(draft.weights_bytes, hb.capacity_bytes - hb_static)

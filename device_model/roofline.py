@@ -60,7 +60,7 @@ class Part(NamedTuple):
         )
 
     def bound(self) -> str:
-        """What holds this part up: its slowest resource, in the first of several steps."""
+        """Return what holds this part up: its slowest resource, in the first of several steps."""
         return max(zip(self.times(), BOUNDS, strict=True), key=lambda pair: float(np.ravel(pair[0])[0]))[1]
 
 

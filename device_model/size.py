@@ -81,7 +81,7 @@ class ModelSize:
         return self.static_macs_per_token * work.tokens + self.head_macs_per_sequence * work.logits
 
     def expert_macs(self, work: StepWork) -> float:
-        """The routed experts of every token."""
+        """Return the MACs of the routed experts of every token."""
         return self.expert_macs_per_token * work.tokens
 
     def attention_macs(self, work: StepWork) -> Number:
@@ -100,7 +100,8 @@ class ModelSize:
         return self.pair_macs * (work.pairs - self.windowed * work.pairs_beyond(self.window))
 
     def kv_held_bytes(self, work: StepWork) -> Number:
-        """What the KV cache holds at the end of each step [k]: of a windowed layer the last `window` tokens."""
+        """Return the bytes that the KV cache holds at the end of each step [k]: of a windowed layer the last `window`
+        tokens."""
         if not self.windowed:
             return work.kv_tokens * self.kv_bytes_per_token
         return (work.kv_tokens - self.windowed * work.held_beyond(self.window)) * self.kv_bytes_per_token
@@ -115,7 +116,7 @@ class ModelSize:
         return (work.kv_tokens - self.windowed * work.read_beyond(self.window)) * self.kv_bytes_per_token
 
     def kv_traffic_bytes(self, work: StepWork) -> Number:
-        """What attention moves [k]: the keys and values that it reads, and the new ones written before."""
+        """Return the bytes that attention moves [k]: keys and values that it reads, and the new ones written before."""
         return self.kv_read_bytes(work) + work.tokens * self.kv_bytes_per_token
 
     def _absorbed_is_cheaper(self, work: StepWork) -> bool:

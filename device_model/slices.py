@@ -17,7 +17,7 @@ DRAFT_BITS = bits_per_weight(MSB_BITS)
 
 
 def draft_share(model: Model) -> float:
-    """What a draft reads of an expert's bytes: the MSB slice, or all of one that can't be sliced."""
+    """Return the share of an expert's bytes that a draft reads: the MSB slice, or all of one that can't be sliced."""
     return DRAFT_BITS / model.expert_weight_bits if sliceable(model) else 1.0
 
 

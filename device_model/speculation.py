@@ -13,9 +13,9 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @lru_cache(maxsize=4096)
 def chain_rate(accepted: float, depth: int) -> float:
-    """The chance that a token is accepted once its parent is, if of `depth` tokens `accepted` are on average.
+    """Return the chance that a token is accepted once its parent is, if of `depth` tokens `accepted` are on average.
 
-    The root of a + a^2 + ... + a^depth = accepted, by bisection; ValueError unless 0 <= accepted <= depth.
+    The root of a + a^2 + ... + a^depth = accepted, by bisection; raise ValueError unless 0 <= accepted <= depth.
     """
     if not 0 <= accepted <= depth:
         raise ValueError(f"accepted is {accepted}; of {depth} draft tokens 0 to {depth} can be accepted")
@@ -27,20 +27,21 @@ def chain_rate(accepted: float, depth: int) -> float:
 
 
 def mean_accepted(rate: float, depth: int) -> float:
-    """Accepted tokens of a chain of `depth`, on average: the sum of rate^i."""
+    """Return the accepted tokens of a chain of `depth`, on average: the sum of rate^i."""
     return float(depth) if rate >= 1 else rate * (1 - rate**depth) / (1 - rate)
 
 
 def accepted_at(alpha: float, measured_depth: int, depth: int) -> float:
-    """Accepted tokens of a draft of `depth`, where one of `measured_depth` has `alpha` of its depth accepted."""
+    """Return the accepted tokens of a draft of `depth`, where one of `measured_depth` has the share `alpha`
+    accepted."""
     if depth == measured_depth:
         return alpha * depth
     return mean_accepted(chain_rate(alpha * measured_depth, measured_depth), depth)
 
 
 def sample_accepted(draws: FloatArray, rate: float) -> IntArray:
-    """Accepted tokens [sequences] of one step, drawn from the chain: at least i with chance rate^i. `draws` [sequences,
-    depth] are even in [0, 1), as `draws_at` has them."""
+    """Return the accepted tokens [sequences] of one step, drawn from the chain: at least i with chance rate^i. `draws`
+    [sequences, depth] are even in [0, 1), as `draws_at` has them."""
     accepted: IntArray = np.cumprod(draws < rate, axis=1, dtype=np.int64).sum(axis=1)
     return accepted
 

@@ -55,7 +55,7 @@ class StepPlan:
 
     @staticmethod
     def of(*sequences: tuple[int, int], draft: DraftShape | None = None) -> "StepPlan":
-        """A plan from (new tokens, context) pairs."""
+        """Return a plan from (new tokens, context) pairs."""
         pairs = np.array(sequences, dtype=np.int64).reshape(-1, 2)
         return StepPlan(pairs[:, 0], pairs[:, 1], draft)
 
@@ -118,7 +118,7 @@ class StepCost(NamedTuple):
         )
 
     def times(self, share: float) -> "StepCost":
-        """A share of it, or several."""
+        """Return a share of the cost, or several times the cost."""
         return StepCost(
             latency_s=self.latency_s * share,
             energy=Energy(*(part * share for part in self.energy)),
@@ -182,11 +182,11 @@ class StepCosts:
         return _cost(self.table[0].tolist())
 
     def at(self, step: int) -> StepCost:
-        """That of a step, counted from 0."""
+        """Return the cost of a step, counted from 0."""
         return _cost(self.table[step].tolist())
 
     def total(self, steps: int) -> StepCost:
-        """The first `steps` together, one after the other."""
+        """Return the cost of the first `steps` together, one after the other."""
         return _cost(np.add.reduce(self.table[:steps], axis=0).tolist())
 
     def __iter__(self) -> Iterator[StepCost]:
@@ -225,7 +225,7 @@ class DeviceModel(Protocol):
         ...
 
     def probe(self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None) -> StepCosts:
-        """The costs of `steps` consecutive steps of `plan`, each sequence's context growing by its new tokens.
+        """Return the costs of `steps` consecutive steps of `plan`, each sequence's context growing by its new tokens.
 
         `ext_bytes_per_s` is the external bandwidth granted, all of it when None. A plan with a draft is costed one
         step at a time, as only acceptance tells by how much the contexts grow.

@@ -33,7 +33,7 @@ class Stretches:
         return plain and 0 < len(plan.context) <= FEW and decodes(plan) and int(plan.context.min()) >= 0
 
     def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None) -> StepCosts:
-        """The costs of the coming steps of a plan that is covered."""
+        """Return the costs of the coming steps of a plan that is covered."""
         sequences = len(plan.context)
         step, rest = divmod(int(plan.context.sum()), sequences)
         number, start = divmod(step, STEPS)

@@ -82,10 +82,10 @@ class TieredDevice(XpuDevice):
             self.cache.commit(self._asked(plan))
 
     def swap(self, plan: StepPlan, before: Mix | None) -> Swap:
-        """What HB must take in until it holds what `plan` has placed, if it holds what was placed for `before` (None:
-        nothing of use): to be charged as a `transfer`. What it gives up is a copy, and needs no writing back.
+        """Return what HB must take in until it holds what `plan` has placed, if it holds what was placed for `before`
+        (None: nothing of use): to be charged as a `transfer`. What it gives up is a copy, and needs no writing back.
 
-        The room is that of a step of `plan`. As it grows, more comes in while passes stream it by, at no charge.
+        The room is that of a step of `plan`. As it grows, more comes in while passes stream it by, at no charge. Raise
         ValueError for a plan that places nothing, or a mix that means nothing.
         """
         if plan.placed is None:
@@ -110,7 +110,7 @@ class TieredDevice(XpuDevice):
         return self.transfer(self.swap(plan, before).bytes, 0.0, ext_bytes_per_s)
 
     def _asked(self, plan: StepPlan) -> CacheAsk:
-        """What the target's pass of a step of `plan` asks of the expert cache."""
+        """Return what the target's pass of a step of `plan` asks of the expert cache."""
         work = StepWork.of(plan, 1)
         if plan.draft is None or not work.decoding:
             return self.ask(work, self.held(work), plan)
@@ -128,7 +128,7 @@ class TieredDevice(XpuDevice):
         return self.hot
 
     def held(self, work: StepWork) -> Held:
-        """What lies where while `work` is done: the KV cache takes room from the experts as it grows (8)."""
+        """Return what lies where while `work` is done: the KV cache takes room from the experts as it grows (8)."""
         kv = self.size.kv_held_bytes(work)
         if self.draft is not None:
             kv = kv + self.draft.kv_bytes_per_token * work.kv_tokens
@@ -148,17 +148,17 @@ class TieredDevice(XpuDevice):
         return Placed(mix, self._hot().tokens(plan, decoding / tokens.sequences if tokens.sequences else 0.0))
 
     def found(self, ask: CacheAsk) -> Reads:
-        """What a pass finds in HB: of what was cached there, or placed."""
+        """Return what a pass finds in HB: of what was cached there, or placed."""
         if ask.placed is None:
             return self.cache.probe(ask)
         return self._hot().probe(ask, self.experts.touched(ask.tokens) * self.size.experts)
 
     def cached_reads(self, work: StepWork, held: Held, plan: StepPlan) -> ExpertReads:
-        """Reads of whole experts, cached by LRU or placed."""
+        """Return the reads of whole experts, cached by LRU or placed."""
         return self.reads_of(self.found(self.ask(work, held, plan)), self.size.experts_bytes)
 
     def reads_of(self, reads: Reads, expert_bytes: float, hb_share: float = 1.0) -> ExpertReads:
-        """What a cache answers, as shares of all experts."""
+        """Return what a cache answers, as shares of all experts."""
         experts = self.size.experts
         if not experts:
             return ExpertReads(0.0, 0.0, 0.0, expert_bytes, hb_share)
@@ -224,8 +224,8 @@ class TieredDevice(XpuDevice):
         return work.tokens * self.size.top_k / read if read else 1.0
 
     def _psum_bytes(self, work: StepWork, reads: ExpertReads) -> Number:
-        """What MSB and LSB slices exchange (5.2): of each token and hit expert, INT32 PSUMs of up, gate and down are
-        gathered, and INT8 inputs of the next projection scattered."""
+        """Return the bytes that MSB and LSB slices exchange (5.2): of each token and hit expert, INT32 PSUMs of up,
+        gate and down are gathered, and INT8 inputs of the next projection scattered."""
         model = self.setup.model
         gathered = 4 * (2 * model.expert_intermediate_size + model.hidden_size)
         scattered = model.expert_intermediate_size + model.hidden_size
@@ -234,6 +234,6 @@ class TieredDevice(XpuDevice):
 
 
 def refuse_draft(system: str, draft: str, allowed: tuple[str, ...]) -> DeviceError:
-    """What is said to who asks a system for a draft scheme that it can't run."""
+    """Return the error for whoever asks a system for a draft scheme that it can't run."""
     can = f"those it can are {', '.join(allowed)}" if allowed else "it has none"
     return DeviceError(f"The system {system!r} can't run the draft scheme {draft!r}; {can}.")

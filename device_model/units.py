@@ -25,27 +25,27 @@ def xpu_unit(hardware: Hardware, estimate: EnergyEstimate, ext_bytes_per_s: floa
 
 
 def with_ext(unit: Unit, hardware: Hardware, ext_bytes_per_s: float) -> Unit:
-    """The same unit with another grant of EXT's bandwidth."""
+    """Return the unit with another grant of EXT's bandwidth."""
     return unit._replace(ext_bytes_per_s=min(ext_bytes_per_s, hardware.streamline_bytes_per_s))
 
 
 @lru_cache(maxsize=256)
 def at_four_bits(unit: Unit, hardware: Hardware) -> Unit:
-    """The unit with weights of one slice: bit-sliced MACs do as many more of them (Table 1, W4A8), for as much less
-    energy each (an estimate)."""
+    """Return the unit with weights of one slice: bit-sliced MACs do as many more of them (Table 1, W4A8), for as much
+    less energy each (an estimate)."""
     more = hardware.int4_tops / hardware.int8_tops
     return unit._replace(macs_per_s=unit.macs_per_s * more, j_per_mac=unit.j_per_mac / more)
 
 
 @lru_cache(maxsize=4096)
 def at_share(unit: Unit, share: float) -> Unit:
-    """The unit with that share of its PEs busy on what EXT streams in: throughput falls, EXT's bandwidth does not
-    (ELMoE-3D, 5.1, Fig. 9b: decoupled). On the shipped hardware this never holds a step up: one token's MACs on one PE
-    take an eightieth of the time in which EXT delivers their weights."""
+    """Return the unit with that share of its PEs busy on what EXT streams in: throughput falls, EXT's bandwidth does
+    not (ELMoE-3D, 5.1, Fig. 9b: decoupled). On the shipped hardware this never holds a step up: one token's MACs on one
+    PE take an eightieth of the time in which EXT delivers their weights."""
     return unit._replace(macs_per_s=unit.macs_per_s * min(1.0, share))
 
 
 @lru_cache(maxsize=4096)
 def without_price(unit: Unit) -> Unit:
-    """The unit for MACs whose joules are counted elsewhere."""
+    """Return the unit for MACs whose joules are counted elsewhere."""
     return unit._replace(j_per_mac=0.0)

@@ -31,9 +31,9 @@ class StepWork(NamedTuple):
 
     @staticmethod
     def of(plan: StepPlan, steps: int) -> "StepWork":
-        """The closed form of `steps` steps: after i of them each context has grown by i times its new tokens.
+        """Return the closed form of `steps` steps: after i of them each context has grown by i times its new tokens.
 
-        ValueError if there are no steps, no sequences, no token for a sequence or a negative context.
+        Raise ValueError if there are no steps, no sequences, no token for a sequence or a negative context.
         """
         new, context = plan.new_tokens, plan.context
         if steps < 1:
@@ -144,14 +144,14 @@ def decodes(plan: StepPlan) -> bool:
 
 @lru_cache(maxsize=4096)
 def _sums(new_tokens: bytes) -> tuple[int, int]:
-    """The sum of new tokens and that of their squares: the same at every step of a batch that decodes."""
+    """Return the sum of new tokens and that of their squares: the same at every step of a batch that decodes."""
     new = np.frombuffer(new_tokens, dtype=np.int64)
     return int(new.sum()), int(new @ new)
 
 
 @lru_cache(maxsize=1024)
 def _repeated(sequences: int, each: int) -> IntArray:
-    """The same for all sequences [n]; not to be written to."""
+    """Return the number `each` for all sequences [n]; not to be written to."""
     repeated = np.full(sequences, each, dtype=np.int64)
     repeated.flags.writeable = False
     return repeated
@@ -162,6 +162,6 @@ def _beyond(tokens: IntArray) -> IntArray:
 
 
 def _total(of_sequences: IntArray) -> Number:
-    """The sum [k] over the sequences of [k, n], or that of [n]."""
+    """Return the sum [k] over the sequences of [k, n], or that of [n]."""
     total: Number = np.add.reduce(of_sequences, axis=-1, dtype=np.float64)
     return total

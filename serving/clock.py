@@ -16,7 +16,7 @@ class Clock(Protocol):
     """Emulated seconds since the origin, and how to wait for them."""
 
     def now(self) -> float:
-        """The emulated instant."""
+        """Return the emulated instant."""
         ...
 
     def until(self, at_s: float) -> float:

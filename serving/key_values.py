@@ -14,7 +14,7 @@ class TermError(UsageError):
 
 
 def split_name(text: str, what: str) -> tuple[str, str]:
-    """The name before the colon, and the terms after it; a name alone has none. Raises `TermError`."""
+    """Return the name before the colon, and the terms after it; a name alone has none. Raise `TermError`."""
     name, _, terms = (part.strip() for part in text.partition(":"))
     if not name or "=" in name:
         raise TermError(
@@ -24,7 +24,7 @@ def split_name(text: str, what: str) -> tuple[str, str]:
 
 
 def parse_terms(text: str, allowed: Mapping[str, type[str] | type[int] | type[float]], what: str) -> dict[str, Value]:
-    """The values of `key=value, key=value`, each of the type that `allowed` has for its key; numbers are finite.
+    """Return the values of `key=value, key=value`, each of the type that `allowed` has for its key; numbers are finite.
 
     Keys may be left out. `what` begins the message of the `TermError` that anything else raises.
     """

@@ -31,7 +31,7 @@ class Observer(Generic[Course]):
     """
 
     def on_step(self, record: StepRecord) -> None:
-        """A device has made a step (in virtual time perhaps several equal ones), and all that came of it was told."""
+        """Hear of a device's step (in virtual time perhaps several equal ones), when all that came of it was told."""
 
     def on_finish(self, flight: Course) -> None:
-        """A request has ended, for the reason that its flight now names."""
+        """Hear that a request has ended, for the reason that its flight now names."""

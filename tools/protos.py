@@ -15,7 +15,7 @@ GENERATED = ROOT.joinpath(*PACKAGE.split("."))
 
 
 def generate(into: Path) -> None:
-    """Writes the modules, and the packages that hold them, under `into`."""
+    """Write the modules, and the packages that hold them, under `into`."""
     sources = sorted(str(path.relative_to(PROTOS)) for path in PROTOS.rglob("*.proto"))
     outputs = [f"--{kind}_out={into}" for kind in ("python", "pyi", "grpc_python")]
     well_known = files("grpc_tools") / "_proto"
@@ -31,7 +31,7 @@ def generate(into: Path) -> None:
 
 
 def stale() -> list[str]:
-    """The files, relative to the package, in which what is committed differs from what the sources give."""
+    """Return the files, relative to the package, in which what is committed differs from what the sources give."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder)
         generate(fresh)

@@ -58,5 +58,5 @@ class Scheme(Draft):
         return float(self.pool(device, held))
 
     def pool(self, device: DraftDevice, held: Held) -> Number:
-        """The share of all experts whose slices find room in HB."""
+        """Return the share of all experts whose slices find room in HB."""
         return least(device.size.expert_share(held.hb_expert_bytes) / self.hb_share, 1.0)

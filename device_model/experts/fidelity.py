@@ -41,7 +41,7 @@ class ExpertCache(Protocol):
         ...
 
     def commit(self, ask: CacheAsk) -> Reads:
-        """The same, carried out."""
+        """Return what a pass reads, finds and brings in, and carry it out."""
         ...
 
 

@@ -31,7 +31,7 @@ class ExpertTouch(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def expected_touch(model: Model, tokens: int, hit_rate: float | None = None) -> ExpertTouch:
-    """What `tokens` of one topic touch; `hit_rate` in place of the model's own h."""
+    """Return what `tokens` of one topic touch; `hit_rate` in place of the model's own h."""
     if not model.experts:
         return ExpertTouch(0.0, 0.0, 0.0, 0.0)
     known = model.hot_hit_rate or model.top_k / model.experts

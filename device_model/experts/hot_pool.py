@@ -58,7 +58,8 @@ class HotExperts:
         self._known: dict[Mix, _Ranked] = {}
 
     def held(self, mix: Mix, slices: int) -> BoolArray:
-        """What HB holds [layers, experts] with room for so many. ValueError for a mix that means nothing."""
+        """Return what HB holds [layers, experts] with room for so many slices. Raise ValueError for a mix that means
+        nothing."""
         held: BoolArray = self._ranked(mix).rank < shares(slices, self.routers.layers)[:, None]
         return held
 
@@ -80,7 +81,8 @@ class HotExperts:
         return np.bincount(topics % (count + 1), weights, minlength=count + 1).astype(np.float64, copy=False)
 
     def probe(self, ask: CacheAsk, touched: float) -> Reads:
-        """What a pass finds of the slices it touches: of its routes, if it has them, else of `touched`, as expected."""
+        """Return what a pass finds of the slices it touches: of its routes, or without any of `touched`, as
+        expected."""
         assert ask.placed is not None
         if ask.routes is not None:
             read = tally(ask.routes, *self.routers[:2]) > 0
@@ -109,7 +111,7 @@ class HotExperts:
 
 
 def _sum_of_first(read: FloatArray, kinds: IntArray, slices: Number) -> Number:
-    """The sum of the chances `read`, by kind, over the first `slices`; one that fits in part is not held."""
+    """Return the sum of the chances `read`, by kind, over the first `slices`; one that fits in part is not held."""
     if isinstance(slices, np.ndarray):
         summed = np.concatenate([[0.0], np.cumsum(read[kinds])])
         of_each: FloatArray = summed[np.minimum(slices, len(kinds)).astype(np.int64)]

@@ -30,5 +30,5 @@ class ExpertReads(NamedTuple):
 
 
 def tokens_of(work: StepWork) -> PassTokens:
-    """The tokens of a pass as the laws of expert routing take them."""
+    """Return the tokens of a pass as the laws of expert routing take them."""
     return PassTokens(work.decoding, work.drafts, work.prefill_tokens)

@@ -58,7 +58,8 @@ class Lru:
         return self._recency > 0
 
     def probe(self, routes: Routes, slices: int) -> Reads:
-        """What a pass with `routes` would read. ValueError for routes of another shape or model, or negative slices."""
+        """Return what a pass with `routes` reads. Raise ValueError for routes of another shape or model, or slices
+        below 0."""
         reads, after = self._after(routes, slices)
         self._probed = routes, slices, reads, after
         return reads
@@ -78,7 +79,8 @@ class Lru:
 
 
 def empty(layers: int, experts: int) -> IntArray:
-    """The recency [layers, experts] of a cache that holds nothing. ValueError for a model without layers or experts."""
+    """Return the recency [layers, experts] of an empty cache. Raise ValueError for a model with no layers or
+    experts."""
     if layers < 1 or experts < 1:
         raise ValueError(f"A model has at least one layer and one expert, not {layers} and {experts}.")
     return np.zeros((layers, experts), dtype=np.int64)
@@ -115,7 +117,7 @@ def shares(slices: int, layers: int) -> IntArray:
 
 
 def after_pass(recency: IntArray, counts: IntArray, rooms: IntArray) -> tuple[Reads, IntArray]:
-    """What a pass reads of a cache, and the cache after it. Pure; all arrays [layers, experts] but `rooms` [layers].
+    """Return what a pass reads of a cache, and the cache after it. Pure; arrays [layers, experts] but `rooms` [layers].
 
     `recency`: what is held, larger if used later; 0 is not held. `counts`: tokens that chose the slice in this pass.
     A larger cache always holds all that a smaller one does: the order of slices does not depend on the room.

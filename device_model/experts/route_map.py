@@ -52,7 +52,7 @@ class RouteMap:
         return chosen
 
     def _stand_ins(self, routes: Routes) -> Routes:
-        """The target's experts [tokens, Ls, any] that each token meets, in order; merged ones more than once."""
+        """Return the target's experts [tokens, Ls, any] that each token meets, in order; merged ones more than once."""
         source, target = self.source.experts, self.target.experts
         if target <= source:
             merged: Routes = routes * target // source
@@ -68,7 +68,7 @@ class RouteMap:
         return met
 
     def _first(self, met: Routes) -> Routes:
-        """The first top-k that differ, of those met and, should they be too few, of their neighbours."""
+        """Return the first top-k experts that differ, of those met and, should they be too few, of their neighbours."""
         wanted = self.target.top_k
         repeated = _repeats(met)
         step = 0

@@ -38,13 +38,14 @@ class TopicUsage:
         return self.topics.index(topic) if topic in self.topics else UNKNOWN
 
     def mix(self, topics: IntArray) -> tuple[float, ...]:
-        """The weight of each topic among sequences of these `topics` [n], summing to 1; UNKNOWN is of all alike."""
+        """Return the weight of each topic among sequences of `topics` [n], summing to 1; UNKNOWN is of all alike."""
         known = np.bincount(topics[topics != UNKNOWN], minlength=len(self.topics))
         weights = known + (len(topics) - known.sum()) / len(self.topics)
         return tuple((weights / weights.sum()).tolist())
 
     def chances(self, target: Routers) -> FloatArray:
-        """The chance [topics, layers, experts] that a token chooses an expert of `target`, summing to top-k in a layer.
+        """Return the chances [topics, layers, experts] that a token chooses experts of `target`; a layer's sum to
+        top-k.
 
         What `route_map` makes of routes, in expectation: neighbouring layers share a layer of the table, an expert has
         the share of its forebears (those merged into it, or its part of the run that stands for one), and a token
@@ -58,7 +59,7 @@ class TopicUsage:
 
 
 def read_usage(path: Path) -> TopicUsage:
-    """The table of a file {topic: [layers][experts]} of shares. SpecError says what is wrong with it."""
+    """Return the table of a file {topic: [layers][experts]} of shares. Raise SpecError, which says what is wrong."""
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -86,7 +87,7 @@ def _shares(topic: str, layers: Any, path: Path) -> FloatArray:
 
 
 def _renumbered(shares: FloatArray, experts: int) -> FloatArray:
-    """The shares [..., source] of as many `experts`, by rule 2 of `route_map`."""
+    """Return the shares [..., source] of as many `experts`, by rule 2 of `route_map`."""
     source = shares.shape[-1]
     if experts > source:
         forebear = np.arange(experts) * source // experts

@@ -53,7 +53,8 @@ class Experts:
         return self._choices_and_touched(tokens)[0]
 
     def touched(self, tokens: PassTokens) -> float:
-        """Expected share of the experts that a pass reads: one stays untouched with 1 - k/E at each free choice."""
+        """Return the expected share of the experts that a pass reads: one stays untouched with 1 - k/E at each free
+        choice."""
         return self._choices_and_touched(tokens)[1]
 
     def _choices_and_touched(self, tokens: PassTokens) -> tuple[float, float]:
@@ -67,8 +68,8 @@ class Experts:
         return known
 
     def pooled(self, tokens: PassTokens, pool: Number) -> Number:
-        """The same where routing is confined to the share `pool` (4.2, Expert Throttling): the same choices among
-        fewer experts, and never more than there are."""
+        """Return the expected share of the experts that a pass reads where routing is confined to the share `pool`
+        (4.2, Expert Throttling): the same choices among fewer experts, and never more than there are."""
         confined = least(self.top_share / most(pool, SOME), 1.0)
         return pool * (1.0 - (1.0 - confined) ** self.choices(tokens))
 

@@ -51,8 +51,8 @@ class Exchanges:
         return (times + 1) * self._calibration.handover_s + hops * self._calibration.bridge_s
 
     def _ring_bytes(self, work: StepWork, reads: ExpertReads) -> float:
-        """What a PU passes on while nothing else is done. Of experts the last reduce-scatter alone shows, that of as
-        many tokens as an expert has on average; the others pass while the next one is read."""
+        """Return the bytes that a PU passes on while nothing else is done. Of experts the last reduce-scatter alone
+        shows, that of as many tokens as an expert has on average; the others pass while the next one is read."""
         model, touch = self._model, reads.touch
         attention = 2 * work.tokens * model.layers
         mlp = 2 * work.tokens * model.dense_layers

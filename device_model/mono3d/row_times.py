@@ -43,7 +43,7 @@ class RowTimes:
         return (self._until_ns(first + rows) - self._until_ns(first)) / rows
 
     def _until_ns(self, row: float) -> float:
-        """The sum over all rows before one."""
+        """Return the sum of the times of all rows before one."""
         tier = min(int(row / self._tier_rows), self.tiers - 1)
         return float(self._tier_sums_ns[tier] + (row - tier * self._tier_rows) * self._tier_ns[tier])
 

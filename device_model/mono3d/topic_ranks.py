@@ -94,6 +94,6 @@ class TopicRanks:
 
 
 def _mean(values: FloatArray, weights: FloatArray) -> float:
-    """The mean of `values`; that of all alike if nothing weighs."""
+    """Return the mean of `values`; that of all alike if nothing weighs."""
     total = float(weights.sum())
     return float(values @ weights) / total if total else float(values.mean()) if len(values) else 0.0

@@ -73,7 +73,7 @@ class GpuDevice(OneTierDevice):
         return Execution((Stage(TARGET, 1, tuple(groups), self._wait_s),), touch.touched, touch.hot)
 
     def _summed_bytes(self, work: StepWork) -> float:
-        """What a GPU sends of all partial sums: twice its share less its own, as in a ring."""
+        """Return the bytes that a GPU sends of all partial sums: twice its share less its own, as in a ring."""
         model, gpus = self.setup.model, self.setup.hardware.gpus
         passed = 2 * (gpus - 1) / gpus * work.tokens * model.hidden_size * SUM_BYTES
         return passed * self.setup.calibration.sum_kernels * model.layers

@@ -43,7 +43,7 @@ class ConfigFile:
         return key in self._values
 
     def get(self, key: str, kind: type, words: str) -> Any:
-        """The value of `key`, which must be a `kind`; `words` complete "allowed is ..."."""
+        """Return the value of `key`, which must be a `kind`; `words` complete "allowed is ..."."""
         if not self.has(key):
             self.refuse(f"the key {key} is missing; required is {words}")
         value = self._values[key]
@@ -52,7 +52,7 @@ class ConfigFile:
         return value
 
     def count(self, key: str, least: int = 1) -> Figure:
-        """A whole number of at least `least`."""
+        """Return the figure of `key`, a whole number of at least `least`."""
         words = f"a whole number of at least {least}"
         value = self.get(key, int, words)
         if value < least:
@@ -60,11 +60,11 @@ class ConfigFile:
         return Figure(value, f"config.json: {key}")
 
     def count_or_none(self, key: str) -> Figure:
-        """A whole number, 0 if it is missing."""
+        """Return the figure of `key`, a whole number, 0 if it is missing."""
         return self.count(key, least=0) if self.has(key) else Figure(0, f"config.json has no {key}, or null")
 
     def flag(self, key: str) -> Figure:
-        """True or false; false if it is missing."""
+        """Return the figure of `key`, true or false; false if it is missing."""
         if not self.has(key):
             return Figure(False, f"config.json has no {key}; transformers takes that for false in this family")
         return Figure(self.get(key, bool, "true or false"), f"config.json: {key}")
@@ -78,7 +78,7 @@ class ConfigFile:
         return kinds
 
     def numbers(self, key: str) -> set[int]:
-        """A list of whole numbers, none if it is missing."""
+        """Return the numbers of `key`, a list of whole numbers, none if it is missing."""
         words = "a list of whole numbers"
         numbers = self.get(key, list, words) if self.has(key) else []
         if any(type(number) is not int for number in numbers):
@@ -87,5 +87,5 @@ class ConfigFile:
 
 
 def _some(values: list[Any]) -> str:
-    """The distinct values, the first five of them."""
+    """Return the first five of the distinct values, as text."""
     return ", ".join(list(dict.fromkeys(map(repr, values)))[:5]) or "none"

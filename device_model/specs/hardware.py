@@ -12,7 +12,7 @@ class TierNames(NamedTuple):
     slow: str
 
     def of(self, name: str) -> str:
-        """What "hb" or "ext" is called here; any other name as it is."""
+        """Return what "hb" or "ext" is called here; any other name as it is."""
         return {"hb": self.fast, "ext": self.slow}.get(name, name)
 
 
@@ -42,6 +42,6 @@ class Hardware(Protocol):
         ...
 
     def degraded(self, ext_share: float, hb_share: float, clock_share: float) -> Self:
-        """The same hardware with shares, above 0 and at most 1, of the slow tier's bandwidth, of the fast tier's banks
-        and of the clock. DeviceError for what it can't lose."""
+        """Return the same hardware with shares, above 0 and at most 1, of the slow tier's bandwidth, of the fast tier's
+        banks and of the clock. Raise DeviceError for what it can't lose."""
         ...

@@ -23,9 +23,9 @@ BANK_GIB = 0.25
 
 @lru_cache(maxsize=256)
 def load_hardware(name: str) -> Hardware:
-    """The hardware called `name`, of the kind that its file says. `elmoe3d-6gb`, say, lies between the published 4 and
-    8 GB, whose compute and bandwidth grow with their banks; `stratum-l-256-flat` is stratum-l with 256 layers and no
-    tiers. Raises SpecError."""
+    """Return the hardware called `name`, of the kind that its file says. `elmoe3d-6gb`, say, lies between the published
+    4 and 8 GB, whose compute and bandwidth grow with their banks; `stratum-l-256-flat` is stratum-l with 256 layers and
+    no tiers. Raise SpecError."""
     names = names_in(FOLDER)
     if name in names:
         return _read(FOLDER / f"{name}.toml")
@@ -38,7 +38,7 @@ def load_hardware(name: str) -> Hardware:
 
 
 def load_xpu(name: str) -> hb_xpu.Hardware:
-    """The same, of ELMoE-3D's kind. Raises SpecError for any other."""
+    """Return the hardware called `name`, of ELMoE-3D's kind. Raise SpecError for any other."""
     hardware = load_hardware(name)
     if not isinstance(hardware, hb_xpu.Hardware):
         raise SpecError(f"{name} is of the kind {hardware.kind}; allowed is {hb_xpu.KIND} here.")
@@ -46,8 +46,8 @@ def load_xpu(name: str) -> hb_xpu.Hardware:
 
 
 def system_of(system: str, hardware: str) -> str:
-    """The system that serves models on `hardware`: `system`, or ("auto") the one that its file names; "auto" still if
-    there is no such file, as whoever loads it will say."""
+    """Return the system that serves models on `hardware`: `system`, or ("auto") the one that its file names; "auto"
+    still if there is no such file, as whoever loads it will say."""
     if system != OWN:
         return system
     try:

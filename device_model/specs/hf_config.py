@@ -23,7 +23,8 @@ MXFP4 = Figure(4.25, "config.json: quantization_config, MXFP4: 32 weights of 4 b
 
 
 def read_config(path: Path) -> Figures:
-    """The figures of a `Model`, by key, from the `config.json` at `path`; all but `calibration`. Raises SpecError."""
+    """Read the figures of a `Model`, by key, from the `config.json` at `path`: all but `calibration`. Raise SpecError
+    for a file that does not give them."""
     config = ConfigFile(path)
     known = ", ".join(sorted(FAMILIES))
     family = config.get("model_type", str, f"one of {known}")
@@ -66,7 +67,8 @@ def _bits(config: ConfigFile, has_experts: bool) -> Figures:
 
 
 def _gqa(*may_lack: str) -> Part:
-    """Grouped queries; `may_lack` are the keys that the family works out from others when they are missing."""
+    """Return the part for grouped queries; `may_lack` are the keys that the family works out from others when they are
+    missing."""
 
     def figures(config: ConfigFile, layers: int) -> Figures:
         heads, hidden = config.count("num_attention_heads").value, config.count("hidden_size").value
@@ -137,7 +139,7 @@ def _listed_layers(config: ConfigFile, layers: int) -> int:
 
 
 def _dense(config: ConfigFile, layers: int) -> Figures:
-    """A model without experts."""
+    """Return the figures of a model without experts."""
     count = Figure(layers, "config.json: num_hidden_layers, as there are no experts")
     return {"dense_layers": count, "dense_intermediate_size": config.count("intermediate_size")}
 
@@ -164,7 +166,7 @@ def _one_shared_expert(config: ConfigFile, layers: int) -> Figures:
 
 
 def _some_dense(counted: Callable[[ConfigFile, int], Figure]) -> Part:
-    """A model with experts, some layers of which have none."""
+    """Return the part for a model with experts, some layers of which have none."""
 
     def figures(config: ConfigFile, layers: int) -> Figures:
         count = counted(config, layers)
@@ -176,7 +178,7 @@ def _some_dense(counted: Callable[[ConfigFile, int], Figure]) -> Part:
 
 
 def _first_layers(config: ConfigFile, layers: int) -> Figure:
-    """The first ones, and of the others those whose number is no multiple of `moe_layer_freq`."""
+    """Count the dense layers: the first, and of the others those whose number is no multiple of `moe_layer_freq`."""
     first = config.count("first_k_dense_replace", least=0)
     every = config.count("moe_layer_freq").value if config.has("moe_layer_freq") else 1
     if every == 1:

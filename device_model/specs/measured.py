@@ -25,8 +25,9 @@ class MeasuredRates:
     points: dict[str, dict[tuple[float, int], float]]
 
     def alpha(self, pool: str, share: float, batch: int) -> float:
-        """Accepted of `depth` drafts, as a share. Linear in the share, from nothing accepted with no expert on, and in
-        the logarithm of the batch; beyond the batches measured that of the nearest. DeviceError for another pool."""
+        """Return how many of `depth` drafts are accepted, as a share. Linear in the share of the experts, from nothing
+        accepted with no expert on, and in the logarithm of the batch; beyond the batches measured that of the nearest.
+        Raise DeviceError for another pool."""
         if pool not in self.points:
             raise DeviceError(f"No acceptance was measured of {pool!r}; there is {', '.join(self.points)}.")
         points = self.points[pool]
@@ -39,7 +40,8 @@ class MeasuredRates:
 
 
 def read_measured(path: Path = BUNDLED) -> MeasuredRates:
-    """The rates of a file with the columns `COLUMNS`. SpecError names file, line and column of what is wrong."""
+    """Return the rates of a file with the columns `COLUMNS`. Raise SpecError, which names file, line and column of what
+    is wrong."""
     points: dict[str, dict[tuple[float, int], float]] = {}
     depths = set()
     for count, row in enumerate(read_rows(path, COLUMNS), 1):

@@ -18,9 +18,9 @@ PublishedRates = Mapping[tuple[str, str, float, int], float]
 
 
 def read_published(path: Path = ELMOE3D) -> PublishedRates:
-    """The rates of a file with the columns `COLUMNS`, one for each combination of what stands in the first four.
+    """Return the rates of a file with the columns `COLUMNS`, one for each combination of what stands in the first four.
 
-    SpecError names the file and what is wrong with it.
+    Raise SpecError, which names the file and what is wrong with it.
     """
     rates: dict[tuple[str, str, float, int], float] = {}
     for count, row in enumerate(read_rows(path, COLUMNS), 1):

@@ -10,7 +10,7 @@ Row = dict[str, str]
 
 
 def read_rows(path: Path, columns: tuple[str, ...]) -> list[Row]:
-    """The rows of a file with just `columns`. SpecError names the file and what is wrong with it."""
+    """Return the rows of a file with just `columns`. Raise SpecError, which names the file and what is wrong."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = csv.DictReader(line for line in file if not line.startswith("#"))
@@ -22,7 +22,7 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> list[Row]:
 
 
 def number(row: Row, column: str, where: str, accepts: Callable[[float], bool]) -> float:
-    """The number in a column. SpecError names `where` if it is none that `accepts` takes."""
+    """Return the number in a column. Raise SpecError, which names `where`, if it is none that `accepts` takes."""
     try:
         value = float(row[column])
     except (TypeError, ValueError):

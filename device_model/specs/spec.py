@@ -69,7 +69,7 @@ class TierSpec(NamedTuple):
 
     @staticmethod
     def of(capacity_gib: float, gb_per_s: float, loss_percent: float, read_pj_per_bit: float) -> "TierSpec":
-        """A tier from figures as data sheets print them."""
+        """Return a tier from figures as data sheets print them."""
         return TierSpec(
             capacity_bytes=capacity_gib * GIB,
             bytes_per_s=gb_per_s * GIGA * (1 - loss_percent / 100),

@@ -19,7 +19,7 @@ Spec = TypeVar("Spec", bound="DataclassInstance")
 
 
 def names_in(folder: Path, suffix: str = ".toml") -> list[str]:
-    """The names that exist in `folder`: its files, without those that start with an underscore."""
+    """Return the names that exist in `folder`: its files, without those that start with an underscore."""
     return sorted(p.stem for p in folder.glob(f"*{suffix}") if not p.name.startswith("_"))
 
 
@@ -31,13 +31,13 @@ def check_name(name: str, kind: str, folder: Path, suffix: str = ".toml") -> Non
 
 
 def read_named(form: type[Spec], kind: str, name: str, folder: Path) -> Spec:
-    """The spec called `name` in `folder`. Raises SpecError."""
+    """Return the spec called `name` in `folder`. Raise SpecError."""
     check_name(name, kind, folder)
     return read_spec(form, folder / f"{name}.toml")
 
 
 def read_spec(form: type[Spec], path: Path) -> Spec:
-    """The dataclass `form`, whose fields are `Annotated` with `Allowed`, from the file at `path`. Raises SpecError.
+    """Read the dataclass `form`, whose fields are `Annotated` with `Allowed`, from the file at `path`. Raise SpecError.
 
     A key whose field has a default may be left out, and then needs no source.
     """
@@ -45,7 +45,7 @@ def read_spec(form: type[Spec], path: Path) -> Spec:
 
 
 def read_word(path: Path, key: str, default: str) -> str:
-    """The text of one key of the file at `path`; `default` if it has none, or something else than text. Raises
+    """Return the text of one key of the file at `path`; `default` if it has none, or something else than text. Raise
     SpecError for a file that can't be read."""
     word = _SpecFile(path).parse().get(key, default)
     return word if isinstance(word, str) else default
@@ -57,8 +57,8 @@ def refuse_key(path: Path, key: str, what: str) -> NoReturn:
 
 
 def documents_of(path: Path) -> list[str]:
-    """The documents that the figures of the file at `path` are from, as their sources begin, each once and in order;
-    what is estimated is from "Estimate". Raises SpecError for a file that can't be read."""
+    """Return the documents that the figures of the file at `path` are from, as their sources begin, each once and in
+    order; what is estimated is from "Estimate". Raise SpecError for a file that can't be read."""
     sources = _SpecFile(path).parse().get(SOURCES, {})
     return list(dict.fromkeys(re.split(r"[,:;(]", text, maxsplit=1)[0].strip() for text in sources.values()))
 
@@ -87,7 +87,7 @@ class _SpecFile:
             self._contradiction(error, values)
 
     def parse(self) -> dict[str, Any]:
-        """The keys of the file and their values."""
+        """Return the keys of the file and their values."""
         try:
             return tomllib.loads(self._text)
         except tomllib.TOMLDecodeError as error:
@@ -132,7 +132,8 @@ class _SpecFile:
         raise SpecError(f"{self._name}{line}: {what}.")
 
     def _line(self, key: str, in_sources: bool) -> int:
-        """The line, from 1, where `key` (or the table of that name) stands, before or after the head of [sources]."""
+        """Return the line, from 1, where `key` (or the table of that name) stands, before or after the [sources]
+        head."""
         lines = self._text.splitlines()
         heads = [i for i, line in enumerate(lines) if re.match(rf"\s*\[{SOURCES}\]", line)]
         first = heads[0] if heads and in_sources else 0
@@ -141,7 +142,7 @@ class _SpecFile:
 
 
 def _required(form: "type[DataclassInstance]") -> list[str]:
-    """The keys of `form`, a dataclass, that have no default."""
+    """Return the keys of `form`, a dataclass, that have no default."""
     return [field.name for field in dataclasses.fields(form) if field.default is dataclasses.MISSING]
 
 

@@ -52,7 +52,7 @@ class CoreProxy:
         await send({"type": "http.response.body", "body": body})
 
     async def _answer(self, scope: Any, content: bytes) -> tuple[httpx.Response, bytes]:
-        """The core's answer with its body, read to the end: who is slow to take it keeps no connection either."""
+        """Return the core's answer with its body, read whole: who is slow to take it keeps no connection either."""
         query = scope.get("query_string", b"")
         target = scope["raw_path"].partition(b"?")[0] + (b"?" + query if query else b"")
         headers = [(name, value) for name, value in scope["headers"] if name not in NOT_PASSED]

@@ -44,11 +44,11 @@ OPTIONS: list[tuple[str, int | str]] = [
 async def start_grpc(
     engine: Any, state: Any, bringup: PreparedScenario, private: str = "", core: str = ""
 ) -> tuple[grpc.aio.Server, int]:
-    """A started server, and its port: any free one if `grpc_port` is 0.
+    """Start a server; return it, and its port: any free one if `grpc_port` is 0.
 
     `engine` is a `PacedEngine`, `state` what vLLM's `init_app_state` has filled. `private` is a Unix socket to listen
-    on instead, for other edges, and `core` the one of the engine core, if that is another process: then the port may
-    be shared with other edges. Raises `OSError` if the port is taken.
+    on instead, for other edges, and `core` the one of the engine core, if that is another process: then the port may be
+    shared with other edges. Raise `OSError` if the port is taken.
     """
     options = bringup.scenario
     interceptors = [GrpcGuard(bringup.access), Stamp(engine), CallBounds(options), MalformedRequests()]
@@ -81,13 +81,13 @@ class Stamp(grpc.aio.ServerInterceptor):
         self._engine = engine
 
     async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """Called by grpc for every call, in the task that then serves it."""
+        """Stamp a call, in the task that then serves it; return its handler, for which grpc asks at every call."""
         self._engine.stamp(handler_call_details.invocation_metadata or (), handler_call_details.method)
         return await continuation(handler_call_details)
 
 
 def bind(server: grpc.aio.Server, host: str, port: int, tls: Tls | None = None) -> int:
-    """Makes the server listen; the port. Raises `OSError`, with a sentence for whoever started us."""
+    """Make the server listen; return the port. Raise `OSError`, with a sentence for whoever started us."""
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
         if tls is None:

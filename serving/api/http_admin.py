@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def admin_routes(admin: Admin) -> APIRouter:
-    """The routes of an `Admin`."""
+    """Return the routes of an `Admin`."""
     routes = APIRouter(prefix=PREFIX)
 
     @routes.get("/devices")
@@ -45,7 +45,7 @@ def admin_routes(admin: Admin) -> APIRouter:
 
 
 def said(body: bytes, field: str) -> str:
-    """The one field that the body of a request has, a string; 400 for anything else."""
+    """Return the one field that the body of a request has, a string; raise a 400 for anything else."""
     wanted = f'it must be {{"{field}": "..."}}, with the one field `{field}`.'
     try:
         # With its type, nothing that is nested is read at all, however deep it is.

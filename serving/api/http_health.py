@@ -8,7 +8,7 @@ from serving.cluster.readiness import Readiness
 
 
 def health_routes(readiness: Readiness) -> APIRouter:
-    """The route, for whoever asks."""
+    """Return the route of `/ready`, for whoever asks."""
     routes = APIRouter()
 
     @routes.get("/ready", include_in_schema=False)

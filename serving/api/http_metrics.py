@@ -27,7 +27,7 @@ class _One:
 
 
 def metrics_routes(registry: CollectorRegistry, dcgm: CollectorRegistry) -> APIRouter:
-    """The routes; HEAD works too, as probes use it."""
+    """Return the routes of the metrics; HEAD works too, as probes use it."""
     routes = APIRouter()
     for path, source in (("/metrics", registry), ("/dcgm/metrics", dcgm)):
         routes.add_api_route(path, _scraper(source), methods=["GET", "HEAD"], include_in_schema=False)
@@ -35,7 +35,7 @@ def metrics_routes(registry: CollectorRegistry, dcgm: CollectorRegistry) -> APIR
 
 
 def in_text(family: Metric) -> bytes:
-    """A family in Prometheus's text format."""
+    """Return a family in Prometheus's text format."""
     if isinstance(family, Family):
         return family.written().encode()
     return generate_latest(_One(family))  # type: ignore[arg-type]  # of a registry, it only collects

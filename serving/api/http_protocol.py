@@ -60,7 +60,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Say nothing in the log: it is the client's mistake, and would be told of as often as it is made."""
 
     def connection_made(self, transport: Any) -> None:
-        """Called by asyncio. Who is one too many takes the place of whoever has said nothing for longest."""
+        """Bound a connection made by asyncio: one too many takes the place of whoever has said nothing for longest."""
         super().connection_made(transport)
         self._bound_socket()
         self._await_head()
@@ -85,7 +85,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(503, sentence, ((b"retry-after", b"1"),))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Called by asyncio."""
+        """Stop the timers of a connection that asyncio has lost."""
         self._disarm_head()
         self._resumed()
         super().connection_lost(exc)
@@ -96,7 +96,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return not self._is_refused and (self.cycle is None or bool(self.cycle.response_complete))
 
     def data_received(self, data: bytes) -> None:
-        """Called by asyncio."""
+        """Take bytes from asyncio, and refuse a head that is too large."""
         if self._is_refused:
             return
         super().data_received(data)
@@ -109,14 +109,14 @@ class BoundedProtocol(HttpToolsProtocol):
             self._await_head()
 
     def on_message_begin(self) -> None:
-        """Called by the parser."""
+        """Note that the parser begins a message, and await its head."""
         super().on_message_begin()
         self._in_head, self._has_whole_request = True, False
         if self._head_timer is None:
             self._await_head()
 
     def on_headers_complete(self) -> None:
-        """Called by the parser."""
+        """Note that the parser has the whole head, and refuse one that is too large."""
         self._in_head = False
         self._disarm_head()
         # What comes in one piece is parsed before it is counted.
@@ -128,29 +128,29 @@ class BoundedProtocol(HttpToolsProtocol):
             self.scope[WIRE] = HttpWire(self.cycle)  # type: ignore[literal-required]  # ours, beside those of ASGI
 
     def on_body(self, body: bytes) -> None:
-        """Called by the parser."""
+        """Take a part of the body from the parser, unless the request is refused."""
         if not self._is_refused:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Called by the parser."""
+        """Note that the parser has the whole request."""
         self._has_whole_request = True
         if not self._is_refused:
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Called by uvicorn. Nobody will read the rest of a request that is answered already."""
+        """Linger if uvicorn has answered a request that is not whole: nobody will read the rest of it."""
         super().on_response_complete()
         if not self._has_whole_request and not self.pipeline:
             self._linger()
 
     def pause_writing(self) -> None:
-        """Called by asyncio when the client is slower than what is written to it."""
+        """Start the stall timer, as asyncio says that the client is slower than what is written to it."""
         super().pause_writing()
         self._stall_timer = self.loop.call_later(self._bounds.stall_timeout_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Called by asyncio when the client has read most of it."""
+        """Stop the stall timer, as asyncio says that the client has read most of it."""
         self._resumed()
         super().resume_writing()
 
@@ -205,6 +205,6 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def connection_limit(bounds: BoundOptions) -> int:
-    """Connections that the bounds allow, and the system has files for."""
+    """Return how many connections the bounds allow, and the system has files for."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return bounds.max_connections if files < 0 else max(1, min(bounds.max_connections, files // SHARE_OF_FILES))

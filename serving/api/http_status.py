@@ -19,7 +19,7 @@ POLICY = (
 
 
 def status_routes(status: Callable[[], Status]) -> APIRouter:
-    """The routes; `status` says how things are."""
+    """Return the routes of the status and its page; `status` says how things are."""
     routes = APIRouter()
     page = files("serving.api").joinpath(PAGE).read_text(encoding="utf-8")
 

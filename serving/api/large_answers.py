@@ -46,7 +46,7 @@ class Response(JSONResponse):
             self.headers["content-length"] = str(sum(map(len, self._pieces)))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Called by the application."""
+        """Send the answer, in its pieces if it has any."""
         if not self._pieces:
             await super().__call__(scope, receive, send)
             return
@@ -136,7 +136,7 @@ def is_large(outputs: Sequence[RequestOutput]) -> bool:
 
 
 def _count(logprobs: Sequence[Any] | None) -> int:
-    """The number of log probabilities of an answer or a prompt, whose last position is like the others."""
+    """Return the number of log probabilities of an answer or a prompt, whose last position is like the others."""
     return len(logprobs) * len(logprobs[-1] or ()) if logprobs else 0
 
 

@@ -29,37 +29,37 @@ class EdgeObserver(Observer[Flight]):
     """An observer of all events at the edge, called in its event loop. Subclass it; its methods do nothing."""
 
     def on_begin(self, flight: Flight) -> None:
-        """Called before a request is sent to its device."""
+        """Hear of a request before it is sent to its device."""
 
     def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
-        """Called for a device's release, before flights record `news`: the chunks that clients have not seen."""
+        """Hear of a device's release, before flights record `news`: the chunks that clients have not seen."""
 
     def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
-        """Called when a request has got tokens, `gap_s` emulated seconds after its last ones (None: its first)."""
+        """Hear that a request has got tokens, `gap_s` emulated seconds after its last ones (None: its first)."""
 
     def on_delivery(self, device: int, late_real_s: float) -> None:
-        """Called when a device's tokens have gone to their clients, `late_real_s` real seconds after their instant."""
+        """Hear that a device's tokens have gone to their clients, `late_real_s` real seconds after their instant."""
 
     def on_move(self, flight: Flight) -> None:
-        """Called when a request goes on elsewhere: on the device that its flight now names."""
+        """Hear that a request goes on elsewhere: on the device that its flight now names."""
 
     def on_answer(self, call: Call) -> None:
-        """Called when a call was answered, or broken off; its requests may live a moment longer."""
+        """Hear that a call was answered, or broken off; its requests may live a moment longer."""
 
     def on_rejection(self, reason: Reason, slo: str) -> None:
-        """Called when a request of an SLO class ("": of none, or not known) was turned away."""
+        """Hear that a request of an SLO class ("": of none, or not known) was turned away."""
 
     def on_fault(self, device: int, kind: str, begins: bool) -> None:
-        """Called when a fault of a device begins, or ends."""
+        """Hear that a fault of a device begins, or ends."""
 
     def on_change(self, node: Node) -> None:
-        """Called when a device has joined, or is in another state or condition."""
+        """Hear that a device has joined, or is in another state or condition."""
 
     def on_restart(self, actor: str) -> None:
-        """Called when an actor died and comes back: `token source`, or `device 0`."""
+        """Hear that an actor died and comes back: `token source`, or `device 0`."""
 
     def on_dropped(self, receiver: str, dropped: Dropped) -> None:
-        """Called when messages to a receiver (`edge`, or `device 0`) could not be read."""
+        """Hear that messages to a receiver (`edge`, or `device 0`) could not be read."""
 
 
 class Broadcast(EdgeObserver):

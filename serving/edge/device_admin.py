@@ -16,7 +16,7 @@ from serving.usage_error import UsageError
 
 
 class Admin:
-    """Answers in plain dictionaries with the fields of `protos/foreserve/v1/admin.proto`. Raises `Refused`."""
+    """Answers in plain dictionaries with the fields of `protos/foreserve/v1/admin.proto`. Raise `Refused`."""
 
     def __init__(self, devices: Devices, injector: Injector) -> None:
         self._devices = devices

@@ -115,7 +115,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     async def _topic(
         self, request: EngineCoreRequest, admitted: AdmissionRequest
     ) -> tuple[str, tuple[float, float] | None]:
-        """What a request is about, and from when until when that was asked for, if it was."""
+        """Return what a request is about, and from when until when that was asked for, if it was."""
         if admitted.topic or self._topics is None:
             return admitted.topic, None
         asked_s = self.clock.now()
@@ -127,7 +127,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         return topic, (asked_s, self.clock.now())
 
     def ended(self, call: Call) -> None:
-        """A call was answered, or broken off."""
+        """Tell the observer that a call was answered, or broken off."""
         self._observer.on_answer(call)
 
     def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int, in_flight: int) -> None:
@@ -168,7 +168,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         return self._text.choose_for(call, needs_model, by_chance, self._dispatcher.sources.cost)
 
     def check_places(self, n: int, in_flight: int) -> None:
-        """Raises `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""
+        """Raise `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""
         if refusal := self._admission.judge_places(n, in_flight, self.clock.now()):
             raise self._note(refusal)
 
@@ -197,7 +197,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         return Flight(request, described, device, admitted.slo, admitted.n, rank=request.data_parallel_rank)
 
     def _admitted(self, request: EngineCoreRequest) -> AdmissionRequest:
-        """What was said of a request when it was admitted, or is said now of one that had no tokens then."""
+        """Return what was said of a request when it was admitted, or is said now of one that had no tokens then."""
         call, params = current_call(), request.sampling_params
         if call is None:
             return AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)

@@ -83,7 +83,7 @@ class OutputQueue:
         return output
 
     def _watch_delivery(self) -> None:
-        """What was handed over has been put into its streams; each of them writes in its next turn of the loop."""
+        """Tell of what was handed over once the streams that it is in have written it, in the loop's next turn."""
         if self._handed_over:
             handed_over, self._handed_over = self._handed_over, []
             asyncio.get_running_loop().call_soon(self._tell, handed_over)

@@ -63,7 +63,7 @@ def prepare(scenario: Scenario) -> PreparedScenario:
 
 
 def check_front_end(address: str) -> None:
-    """Raises `ScenarioError` if a front end's address is none."""
+    """Raise `ScenarioError` if a front end's address is none."""
     found = re.fullmatch(r"tcp://(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):([0-9]{1,5})|ipc://.+", address)
     if address not in ("", RUST_FRONT_END) and (found is None or int(found[1] or 1) not in range(1, 2**16)):
         raise ScenarioError(f"`front_end` is {address!r}: it must be {RUST_FRONT_END}, tcp://HOST:PORT, or ipc://PATH.")

@@ -137,14 +137,14 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
             self.intake.leave(call)
 
     def check_places(self, n: int, in_flight: int) -> None:
-        """The core checks them when it judges."""
+        """Leave the places to the core, which checks them when it judges."""
 
     def retry_after_s(self) -> float:
         """Real seconds until a place may be free, for whom the core has told nothing better."""
         return SOONEST_S
 
     def ended(self, call: Call) -> None:
-        """A call was answered, or broken off."""
+        """Tell the core that a call was answered, or broken off."""
         if number := self._number_of.pop(id(call), None):
             self._tell(ENDED, CallEnd(number, call.status))
 

@@ -115,7 +115,7 @@ def _rate(requests: Requests, routers: Routers, share: float, batch: int, seed: 
 
 
 def _as_model(requests: Requests, source: Routers, name: str, seed: int) -> list[Result]:
-    """The routes as those of an emulated model, beside the law that Table 3 was fitted with."""
+    """Return the results of the routes as those of an emulated model, beside the law that Table 3 was fitted with."""
     setup = load_setup(HARDWARE, name)
     target = Routers(setup.model.expert_layers, setup.model.experts, setup.model.top_k)
     as_target = RouteMap(source, target)

@@ -71,7 +71,7 @@ def top_quarter(of_topic: FloatArray) -> FloatArray:
 
 
 def law(routers: Routers, locality: Locality, speculation: Speculation) -> Experts:
-    """The laws of `experts` for these routers."""
+    """Return the laws of `experts` for these routers."""
     return Experts(routers.experts, routers.top_k, locality, speculation)
 
 
@@ -81,8 +81,8 @@ def fit(
     together: dict[tuple[int, int], float],
     speculation: Speculation,
 ) -> tuple[Locality, Speculation]:
-    """The laws' exponents that come closest, in the mean square, to measured `hits` by (share, batch) and shares
-    touched `together` by (sequences, tokens of each). What Table 3 is fitted with is fitted here to routes."""
+    """Fit the laws' exponents: those that come closest, in the mean square, to measured `hits` by (share, batch) and
+    shares touched `together` by (sequences, tokens of each). What Table 3 is fitted with is fitted here to routes."""
 
     def candidate(x: FloatArray) -> tuple[Locality, Speculation]:
         hit, batch, draft, saturation = (float(value) for value in x)

@@ -32,7 +32,7 @@ class PromptLine(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def record(token_model: str, asked: Asked, out: Path) -> int:
-    """Ask, and write what was answered to `out`. Raises UsageError."""
+    """Ask, and write what was answered to `out`. Raise UsageError."""
     make_folder("--out", out.parent)
     digest = tokenizer_of(config_file(token_model).parent)
     prompts = [*of_corpus(asked)] if asked.file is None else of_file(asked.file)

@@ -64,11 +64,11 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio."""
+        """Take the transport of a connection that asyncio has made."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name.
 
     def data_received(self, data: bytes) -> None:
-        """Called by asyncio for every piece; the hot path."""
+        """Feed the parser every piece that asyncio brings; the hot path."""
         self.at_s = monotonic()
         try:
             self.parser.feed_data(data)
@@ -77,25 +77,25 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Called by asyncio."""
+        """Finish the answer of a connection that asyncio has lost."""
         self.transport = None
         # Without a length, the end of the connection is the end of the body; `[DONE]` says that it was whole.
         whole = self.done is not None and self.reader.done
         self._finish(None if whole else ConnectionLost(str(exc or "the server closed the connection")))
 
     def on_headers_complete(self) -> None:
-        """Called by httptools."""
+        """Take the status that httptools has read."""
         self.status = self.parser.get_status_code()
 
     def on_body(self, body: bytes) -> None:
-        """Called by httptools."""
+        """Read a piece of the body that httptools has found: of chunks, or of an error."""
         if self.status == 200:
             self.reader.feed(self.at_s, body)
         elif len(self.error) < LONGEST_ERROR_BYTES:
             self.error += body
 
     def on_message_complete(self) -> None:
-        """Called by httptools."""
+        """Finish the answer that httptools has whole."""
         self.keep_alive = self.parser.should_keep_alive()  # Asked later, the parser has forgotten the headers.
         self.reader.end(self.at_s)
         self._finish(None)

@@ -54,16 +54,16 @@ class FairQueue:
         return min((self._queues[key].wakes_s(at_s) for key in self._waiting), default=NEVER)
 
     def begin(self, request: Request, prompt_tokens: int) -> None:
-        """A request has begun, and `prompt_tokens` of its prompt are to be computed."""
+        """Record that a request has begun, and `prompt_tokens` of its prompt are to be computed."""
         self._running[request.key] += 1
         self._served[request.key] = self._served.get(request.key, 0.0) + PROMPT_WEIGHT * prompt_tokens
 
     def serve(self, request: Request, tokens: int) -> None:
-        """A request has had so many tokens of output."""
+        """Record that a request has had so many tokens of output."""
         self._served[request.key] += OUTPUT_WEIGHT * tokens
 
     def end(self, request: Request) -> None:
-        """A request runs no longer."""
+        """Record that a request runs no longer."""
         self._running[request.key] -= 1
         if not self._running[request.key]:
             del self._running[request.key]

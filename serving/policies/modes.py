@@ -61,12 +61,12 @@ class Modes:
 
     @staticmethod
     def of(name: str, depths: tuple[int, ...], tau: int = 1, objective: str = SPEED) -> "Modes":
-        """The mode policy of a name, for a device that drafts to any of `depths`."""
+        """Return the mode policy of a name, for a device that drafts to any of `depths`."""
         module = import_module(f"serving.policies.mode.{name.replace('-', '_')}")
         return Modes(module.Policy(Bounds(tau)), depths, objective)
 
     def candidates(self, decoding: int) -> tuple[tuple[int, ...], ModeVerdict]:
-        """The depths that are worth weighing for a batch of which so many decode, and the policy's verdict."""
+        """Return the depths that are worth weighing for a batch of which so many decode, and the policy's verdict."""
         if not decoding:
             return (PLAIN,), ModeVerdict(PLAINLY, "nothing decodes")
         if not self._depths:
@@ -80,7 +80,7 @@ class Modes:
         return min(horizon, WEIGH_STEPS) if verdict.mode is EITHER else horizon
 
     def choose(self, step_options: list[StepOption], verdict: ModeVerdict) -> tuple[StepOption, str]:
-        """The way to go, and why. A batch in which nothing decodes leaves the mode as it is."""
+        """Return the way to go, and why. A batch in which nothing decodes leaves the mode as it is."""
         best = max(step_options, key=self._worth)
         reason = verdict.reason
         if verdict.mode is EITHER and len(step_options) > 1:
@@ -90,7 +90,7 @@ class Modes:
         return best, reason
 
     def _weighed(self, step_options: list[StepOption], best: StepOption) -> tuple[StepOption, str]:
-        """The best of all, unless the best of the present mode is as good but for a little."""
+        """Return the best of all options, unless the best of the present mode is as good but for a little."""
         present = [option for option in step_options if (option.depth != PLAIN) == self._drafting]
         stay = max(present, key=self._worth, default=best)
         if stay.depth != best.depth and self._worth(stay) >= (1 - MARGIN) * self._worth(best):

@@ -31,7 +31,8 @@ class ExpertPlacement:
     """Places experts. It remembers what for."""
 
     def __init__(self, model: StepModel, usage: TopicUsage, policy: str, always: bool = False) -> None:
-        """`always`: anew for each batch of another mix of topics, whether that pays or not."""
+        """Take what placement goes by; `always`: anew for each batch of another mix of topics, whether that pays or
+        not."""
         self._model, self._usage, self._follows, self._always = model, usage, policy == TOPIC, always
         self._everyone = usage.mix(np.array([UNKNOWN]))
         self._placed: Mix | None = None

@@ -18,7 +18,7 @@ class TokenBucket:
 
     @staticmethod
     def per_minute(amount: float) -> "TokenBucket":
-        """A minute's worth at once, and then as fast as that."""
+        """Make a bucket that holds a minute's worth at once, and then fills as fast as that."""
         return TokenBucket(amount / MINUTE_S, amount)
 
     def level(self, now_s: float) -> float:

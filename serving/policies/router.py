@@ -17,23 +17,23 @@ class Router:
         self._choice: list[FleetView] = []
 
     def add(self, device: int, token_s: float) -> None:
-        """A device takes requests; `token_s`: how long a token of a lone request takes there."""
+        """Let a device take requests; `token_s`: how long a token of a lone request takes there."""
         self._views[device] = FleetView(device, token_s)
         self._open.add(device)
         self._choice = []
 
     def open(self, device: int) -> None:
-        """A device takes requests again."""
+        """Let a device take requests again."""
         self._open.add(device)
         self._choice = []
 
     def close(self, device: int) -> None:
-        """A device takes no more requests."""
+        """Let a device take no more requests."""
         self._open.discard(device)
         self._choice = []
 
     def set_speed(self, device: int, token_s: float) -> None:
-        """A device has become slower, or faster."""
+        """Set the speed of a device that has become slower, or faster."""
         self._views[device].token_s = token_s
 
     def is_open(self, device: int) -> bool:
@@ -45,8 +45,8 @@ class Router:
         return bool(self._open - {device})
 
     def choose(self, request: Request, named: int | None = None) -> int:
-        """The device for a request, counted as in flight there from now on: the one that its client has `named`, if it
-        takes requests, or the policy's choice. There must be one that is open."""
+        """Choose the device for a request, counted as in flight there from now on: the one that its client has `named`,
+        if it takes requests, or the policy's choice. There must be one that is open."""
         if named in self._open:
             chosen = self._views[named]
         else:
@@ -57,12 +57,12 @@ class Router:
         return chosen.index
 
     def done(self, ended: Iterable[tuple[int, Request]]) -> None:
-        """Requests have left their devices."""
+        """Record that requests have left their devices."""
         for device, request in ended:
             view = self._views[device]
             view.requests -= 1
             view.tokens -= request.prompt_tokens
 
     def in_flight(self, device: int) -> int:
-        """Requests in flight on a device."""
+        """Return how many requests are in flight on a device."""
         return self._views[device].requests

@@ -49,13 +49,14 @@ class RoutingPolicy(Protocol):
 
 
 def loads_of(devices: Sequence[FleetView]) -> list[float]:
-    """The load that each device would have with one more request."""
+    """Return the load that each device would have with one more request."""
     fastest_s = min([device.token_s for device in devices])
     return [(device.requests + 1) * device.token_s / fastest_s for device in devices]
 
 
 def least_loaded(devices: Sequence[FleetView]) -> FleetView:
-    """The device with the least load; among equals that with fewer prompt tokens, then that with the lower index."""
+    """Return the device with the least load; of equals that with fewer prompt tokens, then that with the lower
+    index."""
     loads = loads_of(devices)
     least = min(loads)
     equals = [device for device, load in zip(devices, loads, strict=True) if load == least]
@@ -63,7 +64,7 @@ def least_loaded(devices: Sequence[FleetView]) -> FleetView:
 
 
 def with_room(devices: Sequence[FleetView]) -> list[FleetView]:
-    """The devices to which a request may go for the sake of affinity: the least loaded is among them."""
+    """Return the devices to which a request may go for the sake of affinity: the least loaded is among them."""
     loads = loads_of(devices)
     most = SPILL_FACTOR * min(loads) + SPILL_REQUESTS
     return [device for device, load in zip(devices, loads, strict=True) if load <= most]
@@ -119,13 +120,13 @@ class Prefixes:
         self._blocks: dict[int, OrderedDict[int, None]] = {}
 
     def shared(self, request: Request, device: int) -> float:
-        """The share of a request's blocks, from its first on, that a device has had."""
+        """Return the share of a request's blocks, from its first on, that a device has had."""
         known = self._blocks.get(device, OrderedDict())
         shared = next((n for n, block in enumerate(request.blocks) if block not in known), len(request.blocks))
         return shared / len(request.blocks) if request.blocks else 0.0
 
     def note(self, request: Request, device: int) -> None:
-        """A request goes to a device."""
+        """Remember that a request goes to a device."""
         known = self._blocks.setdefault(device, OrderedDict())
         # Last blocks first: what is forgotten first then is the end of a prompt, without which the rest still counts.
         for block in reversed(request.blocks):
@@ -178,9 +179,9 @@ class Score:
 
 
 def make_policy(text: str) -> RoutingPolicy:
-    """The policy called `text`, one of `ROUTERS`; `score` may have weights: `score: load=1, topic=0.5, prefix=1`.
+    """Return the policy called `text`, of `ROUTERS`; `score` may have weights: `score: load=1, topic=0.5, prefix=1`.
 
-    Raises `TermError`.
+    Raise `TermError`.
     """
     name, _, terms = (part.strip() for part in text.partition(":"))
     if name == SCORE:

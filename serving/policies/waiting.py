@@ -23,8 +23,8 @@ class Terms:
         self.patience_s, self.prefill_s, self.hold_s = patience_s, prefill_s, hold_s
 
     def latest_s(self, request: Request) -> float:
-        """The instant at which a request must begin to have its first token in time; with no deadline, or one that is
-        further away than others have patience, when that has run out."""
+        """Return the instant at which a request must begin to have its first token in time; with no deadline, or one
+        that is further away than others have patience, when that has run out."""
         return min(request.deadline_s - self.prefill_s(request.prompt_tokens), request.arrival_s + self.patience_s)
 
 
@@ -53,8 +53,8 @@ class WaitingQueue(Protocol):
         ...
 
     def wakes_s(self, at_s: float) -> float:
-        """The next instant at which `first` may answer with somebody whom it holds back now; `NEVER` if it never does
-        hold back."""
+        """Return the next instant at which `first` may answer with somebody whom it holds back now; `NEVER` if it never
+        does hold back."""
         ...
 
     def __len__(self) -> int: ...
@@ -93,6 +93,6 @@ class Line:
         return self._heap[0][3] if self._heap else None
 
     def due(self, at_s: float) -> Request | None:
-        """The first, if its key, an instant, is not after `at_s`."""
+        """Return the first request, if its key, an instant, is not after `at_s`."""
         first = self.first()
         return first if first is not None and self.key(first) <= at_s else None

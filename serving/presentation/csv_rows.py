@@ -19,5 +19,5 @@ def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> 
 
 
 def write_csv(rows: Sequence[Mapping[str, Any]], path: Path, columns: Sequence[str] = ()) -> None:
-    """Write rows as CSV. Raises OSError."""
+    """Write rows as CSV. Raise OSError."""
     path.write_text(csv_text(rows, columns), encoding="utf-8")

@@ -50,7 +50,7 @@ def panels(size_in: tuple[float, float], rows: int = 1, columns: int = 1, **shar
 
 
 def write_png(pictures: Mapping[str, Callable[[], Figure]], folder: Path) -> list[Path]:
-    """Draw each picture and write it as `NAME.png`; return the paths. Raises OSError."""
+    """Draw each picture and write it as `NAME.png`; return the paths. Raise OSError."""
     paths = []
     for name, draw in pictures.items():
         with style():

@@ -55,7 +55,7 @@ def clean(folder: Path, starter: int) -> None:
 
 
 def members(folder: Path, others: set[int]) -> Iterator[int]:
-    """The processes of this user that belong to a run, but for `others`."""
+    """Yield the processes of this user that belong to a run, but for `others`."""
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and int(entry.name) not in others:
             with contextlib.suppress(OSError):
@@ -64,7 +64,7 @@ def members(folder: Path, others: set[int]) -> Iterator[int]:
 
 
 def belongs(process: Path, folder: str) -> bool:
-    """Tell whether a process is of the run with a folder. Raises OSError if it is gone."""
+    """Tell whether a process is of the run with a folder. Raise OSError if it is gone."""
     if f"{MARK}={folder}".encode() in (process / "environ").read_bytes().split(b"\0"):
         return True
     # Ray's actors have written over their environment to have names.

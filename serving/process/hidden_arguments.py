@@ -27,7 +27,7 @@ def secrets_in(arguments: list[str]) -> dict[int, int]:
 
 
 def masked(arguments: list[str]) -> list[str]:
-    """The arguments, with a mask as long as the key in the place of each key."""
+    """Return the arguments, with a mask as long as the key in the place of each key."""
     begins = secrets_in(arguments)
     return [
         argument[: begins[place]] + MASK * (len(argument) - begins[place]) if place in begins else argument

@@ -25,7 +25,7 @@ def become_realtime(thread: int = 0) -> None:
 
 
 def become_urgent(realtime: bool = False) -> None:
-    """A higher priority than the token source has, for all threads of this process, where it may have it.
+    """Take a higher priority than the token source has, for all threads of this process, where it may have it.
 
     `realtime`: real-time priority, for what does little and is waited for by a device.
     """

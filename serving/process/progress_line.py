@@ -31,7 +31,7 @@ class ProgressLine:
             self._write(ERASE)
 
     def __call__(self, progress: Shown) -> None:
-        """Shows it."""
+        """Show the progress."""
         if self.live:
             self._write(f"{ERASE}{progress}")
         elif progress.elapsed_s - self.said_s >= PLAIN_EVERY_S:

@@ -99,7 +99,7 @@ def abandon(code: int) -> NoReturn:
 
 
 def gone_with_run(path: Path) -> None:
-    """A file elsewhere is to be removed with the run, unless another one stands there by then."""
+    """Have a file elsewhere removed with the run, unless another one stands there by then."""
     for folder in _guards:
         with (folder / guard.FILES).open("a", encoding="utf-8") as files:
             files.write(f"{guard.identity(str(path))} {path.absolute()}\n")
@@ -113,8 +113,8 @@ def share(folder: Path) -> None:
 
 
 def hold(folder: Path) -> Path:
-    """A folder that only this user can enter, made if it is not there, and not taken for stale while this process is.
-    Raises PermissionError if it is another's."""
+    """Hold a folder that only this user can enter, made if it is not there, and not taken for stale while this process
+    is. Raise PermissionError if it is another's."""
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:

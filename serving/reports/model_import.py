@@ -15,7 +15,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
 def model_add(config: Path, name: str | None) -> int:
-    """Print the spec of the model that `config` describes, and on stderr what to do with it; 0. Raises `SpecError`
+    """Print the spec of the model that `config` describes, and on stderr what to do with it; 0. Raise `SpecError`
     or `UsageError`.
 
     `name` is that of the model and of its file; the default is the folder of `config`, in small letters.
@@ -28,7 +28,7 @@ def model_add(config: Path, name: str | None) -> int:
 
 
 def spec_text(name: str, figures: Figures) -> str:
-    """The TOML file."""
+    """Return the text of the TOML file."""
     values = [f"{key} = {_toml(figure)}" for key, figure in figures.items()]
     # Words have no source of their own, as in all specs.
     sources = [f"{key} = {json.dumps(figure.source)}" for key, figure in figures.items() if figure.source]
@@ -37,7 +37,7 @@ def spec_text(name: str, figures: Figures) -> str:
 
 
 def _calibration(figures: Figures) -> list[str]:
-    """The calibration, which no `config.json` has, and why this one."""
+    """Return the lines of the calibration, which no `config.json` has, and why this one."""
     if "experts" not in figures:
         return [f'calibration = "{CALIBRATION}" # in specs/calibration; it has no effect on a model without experts']
     fitted = ", ".join(sorted({*names_in(SPECS / "calibration")} & {*names_in(SPECS / "models")}))

@@ -91,8 +91,8 @@ def kinds(base: Scenario) -> Iterator[tuple[str, Scenario, dict[str, dict[str, A
 
 
 def mixed(count: int, seed: int, rate_per_s: float, hurried: bool = True) -> list[Request]:
-    """Requests of all topics and SLO classes, Poisson; of one seed the same ones at any rate, sooner or later. None has
-    targets unless some are `hurried`."""
+    """Draw requests of all topics and SLO classes, Poisson; of one seed the same ones at any rate, sooner or later.
+    None has targets unless some are `hurried`."""
     rng = np.random.default_rng(seed)
     classes = list(parse_classes(Scenario().slo_classes, "slo_classes").values())
     at_s, requests = 0.0, []
@@ -108,7 +108,7 @@ def mixed(count: int, seed: int, rate_per_s: float, hurried: bool = True) -> lis
 
 
 def run(scenario: Scenario, requests: list[Request]) -> tuple[list[Outcome], list[StepRecord]]:
-    """A scenario's devices, fed with the requests."""
+    """Run a scenario's devices, fed with the requests."""
     return Simulator(scenario).serve(requests)
 
 
@@ -137,7 +137,8 @@ def figures(outcomes: list[Outcome], records: list[StepRecord]) -> PolicyFigures
 
 
 def ramp(scenario: Scenario, hardware: str) -> list[dict[str, Any]]:
-    """Expected tokens per second of a batch that grows slowly through tau and shrinks again, under each mode policy."""
+    """Return the expected tokens per second of a batch that grows slowly through tau and shrinks again, under each mode
+    policy."""
     scenario = dataclasses.replace(scenario, hardware=hardware)
     rows = []
     for name in MODES:

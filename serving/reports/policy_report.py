@@ -32,7 +32,7 @@ SCALES = {"tpot_s": 1e3, "itl_p99_s": 1e3, "j_per_token": 1e3, "good_share": 100
 
 
 def write(results: dict[str, Any], command: str, folder: Path) -> list[Path]:
-    """The report and its picture, in `folder`; their paths. UsageError if it can't be made."""
+    """Write the report and its picture, in `folder`; return their paths. Raise UsageError if it can't be made."""
     make_folder("--out", folder)
     report = folder / "report.md"
     report.write_text(markdown(results, command), encoding="utf-8")
@@ -40,7 +40,7 @@ def write(results: dict[str, Any], command: str, folder: Path) -> list[Path]:
 
 
 def markdown(results: dict[str, Any], command: str) -> str:
-    """The whole report."""
+    """Return the whole report as Markdown."""
     lines = [
         "# What each policy does",
         "",
@@ -94,7 +94,7 @@ def _of_ramp(hardware: str, policy: str, ramp: list[Row]) -> Iterator[str]:
 
 
 def by_policy(results: dict[str, Any], kind: str) -> dict[str, list[Row]]:
-    """The rows of a kind, by load, for each policy."""
+    """Return the rows of a kind, by load, for each policy."""
     found: dict[str, list[Row]] = {}
     for row in results["runs"]:
         if row["kind"] == kind:

@@ -145,7 +145,7 @@ def _beside(value: float, reference: float | None) -> tuple[str, str, str]:
 
 
 def resisting(rows: Sequence[Predicted]) -> list[str]:
-    """The published figures that the model misses by far, with the arithmetic."""
+    """Return the published figures that the model misses by far, with the arithmetic."""
     lines = []
     for row in rows:
         for mode, value, reference in (("AR", row.phi_ar, row.cell.phi_ar), ("SD", row.phi_sd, row.cell.phi_sd)):

@@ -8,7 +8,7 @@ from serving.scenario.faults import LOST, LPDDR, STALL, Fault, FaultEvent, condi
 
 
 def tier_of(device: int, sharers: int) -> range:
-    """The devices that are, were, or may come to be on the LPDDR tier of a device, itself included."""
+    """Return the devices that are, were, or may come to be on the LPDDR tier of a device, itself included."""
     first = device - device % sharers
     return range(first, first + sharers)
 
@@ -38,11 +38,11 @@ class ActiveFaults:
         self._there: dict[tuple[int, int], Active] = {}
 
     def begin(self, id: int, fault: Fault, event: FaultEvent, at_s: float) -> None:
-        """An occurrence begins, at an instant of the clock."""
+        """Begin an occurrence, at an instant of the clock."""
         self._there[id, event.number] = Active(fault, event.device, at_s + fault.for_s)
 
     def end(self, id: int, number: int) -> Active | None:
-        """An occurrence ends; None if it had not begun, or was ended before."""
+        """End an occurrence; return None if it had not begun, or was ended before."""
         return self._there.pop((id, number), None)
 
     def of(self, id: int) -> dict[int, int]:
@@ -50,11 +50,11 @@ class ActiveFaults:
         return {number: active.device for (fault, number), active in self._there.items() if fault == id}
 
     def on(self, device: int) -> list[Fault]:
-        """The faults that were told of a device."""
+        """Return the faults that were told of a device."""
         return [active.fault for active in self._there.values() if active.device == device]
 
     def reached(self, fault: Fault, device: int) -> Collection[int]:
-        """The devices that a fault on one of them concerns: with an LPDDR tier all that share it."""
+        """Return the devices that a fault on one of them concerns: with an LPDDR tier all that share it."""
         return self._tier(device) if fault.kind == LPDDR else (device,)
 
     def condition(self, device: int, also: Fault | None = None) -> Condition:

@@ -8,8 +8,8 @@ from serving.scenario.scenario import Scenario
 
 
 def options_of(scenario: Scenario) -> list[str]:
-    """The command-line options of `foreserve serve` that make this scenario; a port that was not chosen is any free.
-    Keys are not for the command line: `environment_of` has them."""
+    """Return the command-line options of `foreserve serve` that make this scenario; a port that was not chosen is any
+    free. Keys are not for the command line: `environment_of` has them."""
     options = []
     for field in dataclasses.fields(Scenario):
         value = getattr(scenario, field.name)

@@ -64,7 +64,7 @@ class FaultEvent(NamedTuple):
 
 
 def parse_fault(text: str, what: str) -> Fault:
-    """The fault that `text` describes. Raises `TermError`, which begins with `what`."""
+    """Return the fault that `text` describes. Raise `TermError`, which begins with `what`."""
     kind, _, rest = (part.strip() for part in text.partition(":"))
     what = f"{what}, {text!r},"
     if kind not in KINDS:
@@ -84,7 +84,7 @@ def parse_fault(text: str, what: str) -> Fault:
 
 
 def _rules(kind: str, terms: dict[str, Any]) -> list[tuple[bool, str]]:
-    """What is wrong with terms, and how to put it."""
+    """Return what is wrong with terms, and how to put it."""
     degrades = kind in DEGRADING
     return [
         (

@@ -32,9 +32,9 @@ class Member(NamedTuple):
 
 
 def parse_entry(text: str, default: Member, what: str) -> list[Member]:
-    """The devices that one entry stands for; it takes the system and the draft that it does not name from `default`.
+    """Return the devices that one entry stands for; the system and the draft that it does not name are `default`'s.
 
-    Raises `FleetError`, which begins with `what`.
+    Raise `FleetError`, which begins with `what`.
     """
     match = ENTRY.fullmatch(text.strip())
     if match is None or not 1 <= int(match["count"] or 1) <= MOST_DEVICES:
@@ -45,8 +45,8 @@ def parse_entry(text: str, default: Member, what: str) -> list[Member]:
 
 
 def draft_of(member: Member, traced: bool) -> str:
-    """The draft scheme that a member is written with, or ("auto") that its system speculates with in its paper; a cache
-    that is `traced` follows plain decoding only. "" for none."""
+    """Return the draft scheme that a member is written with, or ("auto") that its system speculates with in its paper;
+    a cache that is `traced` follows plain decoding only. "" for none."""
     if member.draft == OWN_DRAFT:
         return "" if traced else OWN_DRAFTS.get(member.system) or ""
     return "" if member.draft == NO_DRAFT else member.draft

@@ -36,7 +36,7 @@ class Key:
         return f"{bound} ({self.why})" if bound and self.why else bound
 
     def _bound(self, value: float) -> str:
-        """The bound that a number does not keep. What has no end is above all of them."""
+        """Return the bound that a number does not keep. What has no end is above all of them."""
         endless = value == float("inf")
         if self.above is not None and (endless or not value > self.above):
             return f"above {self.above:g}"
@@ -46,7 +46,7 @@ class Key:
 
 
 def key(default: Any, help: str, **more: Any) -> Any:
-    """A field of a scenario; `more` is as of `Key`."""
+    """Return a field of a scenario; `more` is as of `Key`."""
     declared = Key(help, **more)
     return field(default=default, metadata={DECLARED: declared}, repr=not declared.is_secret)
 

@@ -15,7 +15,7 @@ BEGINS, ENDS = "<!-- keys -->\n", "<!-- until here by `python -m serving.scenari
 
 
 def key_table() -> str:
-    """The table, in Markdown."""
+    """Return the table of keys, in Markdown."""
     return Table(["key, option", "default", ""], list(_rows()), words=range(3)).markdown()
 
 
@@ -37,7 +37,7 @@ def _shown(default: Any) -> str:
 
 
 def with_table(text: str) -> str:
-    """A README with the table as it is now."""
+    """Return a README with the table as it is now."""
     before, _, rest = text.partition(BEGINS)
     return before + BEGINS + key_table() + ENDS + rest.partition(ENDS)[2]
 

@@ -13,19 +13,19 @@ MOST = 1_000_000  # of whatever the command line counts
 
 
 def option_of(key: str) -> str:
-    """The option that stands for a key of a scenario."""
+    """Return the option that stands for a key of a scenario."""
     return "--" + (KEYS[key].one or key).replace("_", "-")
 
 
 def file_name(text: str) -> str:
-    """A name of a file, from the command line, where an empty one is a variable that wasn't set."""
+    """Return the name of a file from the command line, where an empty one is a variable that wasn't set."""
     if not text:
         raise argparse.ArgumentTypeError("it is empty; it must name a file")
     return text
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on, from the command line."""
+    """Return a whole number from 1 on, from the command line."""
     if not text.isdigit() or not 1 <= int(text) <= MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a whole number from 1 to {MOST}")
     return int(text)

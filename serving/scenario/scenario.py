@@ -274,7 +274,7 @@ class Scenario(ListenOptions):
         return [self._made(member, what) for member in parse_entry(entry, default, what)]
 
     def _made(self, member: Member, what: str) -> Member:
-        """A device as it is written, with the system and the draft that it has."""
+        """Return a device as it is written, with the system and the draft that it has."""
         traced = self.residency == "trace"
         if traced and member.draft not in PLAIN_OR_AUTO:
             raise FleetError(
@@ -285,5 +285,5 @@ class Scenario(ListenOptions):
         return member._replace(draft=draft_of(member, traced))
 
     def with_options(self, options: dict[str, Any]) -> "Scenario":
-        """This scenario, overridden by the `options` that are given (not None)."""
+        """Return this scenario, overridden by the `options` that are given (not None)."""
         return dataclasses.replace(self, **{key: value for key, value in options.items() if value is not None})

@@ -16,9 +16,9 @@ def values_of(scenario: Scenario) -> dict[str, Any]:
 
 
 def load_scenario(path: Path) -> Scenario:
-    """The scenario in a TOML file.
+    """Load the scenario in a TOML file.
 
-    Raises `ScenarioError`, naming file, line and key, for what is not TOML, unknown, or not of the right kind.
+    Raise `ScenarioError`, naming file, line and key, for what is not TOML, unknown, or not of the right kind.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def scenario_value(key: str, value: Any, where: str) -> Any:
-    """A key's value, of its kind. Raises `ScenarioError`, which begins with `where`."""
+    """Return a key's value, of its kind. Raise `ScenarioError`, which begins with `where`."""
     kinds = {f.name: type(f.default) for f in dataclasses.fields(Scenario)}
     if key not in kinds:
         raise ScenarioError(f"{where}: there is no key `{key}`; allowed are {', '.join(kinds)}.")
@@ -45,7 +45,7 @@ def scenario_value(key: str, value: Any, where: str) -> Any:
 
 
 def located(error: ScenarioError, path: Path) -> ScenarioError:
-    """An error with the file and the line of the key that it is about: the first that it names, if the file has it."""
+    """Return an error with the file and line of the key it is about: the first that it names, if the file has it."""
     text = path.read_text(encoding="utf-8")
     # Of what has no file of that name, the kind is the key.
     named = re.findall(r"`(\w+)`|There is no (\w+)", str(error))
@@ -72,6 +72,6 @@ def _checked(value: Any, kind: type, what: str) -> Any:
 
 
 def _line_of(key: str, text: str) -> int:
-    """The line on which a top-level key is set; the first, where it is written in a way that hides it."""
+    """Return the line on which a top-level key is set; the first, where it is written in a way that hides it."""
     starts = (f"{key} ", f"{key}=", f"[{key}", f'"{key}"')
     return next((n for n, line in enumerate(text.splitlines(), 1) if line.lstrip().startswith(starts)), 1)

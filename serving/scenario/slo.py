@@ -29,7 +29,7 @@ class SloClass(NamedTuple):
 
 
 def parse_classes(texts: Iterable[str], what: str) -> dict[str, SloClass]:
-    """The classes by name. Raises `TermError`, whose message begins with `what`."""
+    """Return the classes by name. Raise `TermError`, whose message begins with `what`."""
     classes: dict[str, SloClass] = {}
     for text in texts:
         name, terms = split_name(text, what)

@@ -38,7 +38,7 @@ class Access:
 
     @staticmethod
     def of(options: ListenOptions) -> "Access":
-        """That of a scenario, with the keys of its files and of the environment. Raises `ScenarioError`."""
+        """Return the access of a scenario, with the keys of its files and of the environment. Raise `ScenarioError`."""
         api, admin = (tuple(map(digest, keys)) for keys in (api_keys(options), admin_keys(options)))
         return Access(api, admin, is_loopback(options.host))
 

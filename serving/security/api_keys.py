@@ -29,7 +29,7 @@ def digest(key: str) -> bytes:
 
 
 def api_keys(options: ListenOptions) -> tuple[str, ...]:
-    """The keys of clients, each once, in order: those of the scenario, its file, the environment. Raises
+    """Return the keys of clients, each once, in order: those of the scenario, its file, the environment. Raise
     `ScenarioError`."""
     said = [_checked(key, "An entry of `api_keys`") for key in options.api_keys]
     found = (*said, *_in_file("api_key_file", options.api_key_file), *_in_environment(API_KEYS))
@@ -37,7 +37,7 @@ def api_keys(options: ListenOptions) -> tuple[str, ...]:
 
 
 def admin_keys(options: ListenOptions) -> tuple[str, ...]:
-    """The keys of the admin, of which there may be several while one takes the place of another. Raises
+    """Return the keys of the admin, of which there may be several while one takes the place of another. Raise
     `ScenarioError`."""
     said = [_checked(key, "An entry of `admin_keys`") for key in options.admin_keys]
     found = (*said, *_in_file("admin_key_file", options.admin_key_file), *_in_environment(ADMIN_KEY))
@@ -47,7 +47,7 @@ def admin_keys(options: ListenOptions) -> tuple[str, ...]:
 
 
 def environment_of(options: ListenOptions) -> dict[str, str]:
-    """The variables with which a server that we start has the same keys. Raises `ScenarioError`."""
+    """Return the variables with which a server that we start has the same keys. Raise `ScenarioError`."""
     pairs = ((API_KEYS, api_keys(options)), (ADMIN_KEY, admin_keys(options)))
     return {name: ",".join(keys) for name, keys in pairs if keys}
 
@@ -93,7 +93,7 @@ def _on_lines(content: bytes, path: Path) -> Iterable[str]:
 
 
 def _checked(key: str, what: str) -> str:
-    """A key that can be one; the message doesn't tell it."""
+    """Return a key that can be one; the message for another doesn't tell it."""
     if not key:
         raise ScenarioError(f"{what} is empty: it must be {ALLOWED}.")
     if not key.isascii() or not key.isprintable() or set(key) & set(" ,"):

@@ -23,7 +23,7 @@ class Trust:
     pinned: bool = False
 
     def context(self) -> ssl.SSLContext:
-        """For HTTP. Raises `ScenarioError`."""
+        """For HTTP. Raise `ScenarioError`."""
         try:
             context = ssl.create_default_context(cafile=self.ca_file or None)
             # A server's own certificate will do as well as that of who signed it.
@@ -37,7 +37,7 @@ class Trust:
         return context
 
     def grpc_credentials(self) -> Any:
-        """For gRPC. Raises `ScenarioError`."""
+        """For gRPC. Raise `ScenarioError`."""
         import grpc
 
         self.context()
@@ -50,7 +50,7 @@ SYSTEMS = Trust()
 
 
 def add_arguments(parser: Any) -> None:
-    """The options of a command that calls a server."""
+    """Add the options of a command that calls a server."""
     add = parser.add_argument
     add("--ca-file", type=file_name, metavar="FILE", help="trust servers with TLS by this (PEM)")
     add("--client-cert", type=file_name, metavar="FILE", help="certificate to show them (PEM)")

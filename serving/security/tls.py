@@ -121,7 +121,7 @@ class Tls:
 
     @staticmethod
     def of(options: ListenOptions) -> "Tls | None":
-        """That of a scenario, if it has any. Raises `ScenarioError`."""
+        """Return the TLS of a scenario, if it has any. Raise `ScenarioError`."""
         files = Files(options.tls_cert, options.tls_key, options.tls_client_ca)
         return Tls(files) if files.tls_cert else None
 
@@ -147,7 +147,7 @@ class Tls:
         return grpc.dynamic_ssl_server_credentials(first.grpc, fetch, bool(self._files.tls_client_ca))
 
     def _news(self, shown: list[Identity]) -> Any:
-        """What gRPC is to show from now on; None if it does already. What it can't use, it leaves, and goes on.
+        """Return what gRPC is to show from now on; None if it does already. What it can't use, it leaves, and goes on.
 
         Where clients have certificates, it is news each time: gRPC begins anew with it, so that no session can be
         resumed, which it allows clients whose certificates have expired since.

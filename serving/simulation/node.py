@@ -83,10 +83,10 @@ class Listener(Observer[Outcome]):
     """
 
     def on_lost(self, device: int, at_s: float) -> None:
-        """Called when a device is lost."""
+        """Hear that a device is lost."""
 
     def on_back(self, device: int, at_s: float) -> None:
-        """Called when a lost device returns."""
+        """Hear that a lost device returns."""
 
 
 class VirtualNode:

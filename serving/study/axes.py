@@ -21,13 +21,13 @@ MOST_VALUES = 10_000
 
 
 def axes_of(table: TomlTable) -> Axes:
-    """The values of each axis."""
+    """Return the values of each axis."""
     below = table.table("axes")
     return {} if below is None else {name: _values(name, *place) for name, place in _leaves(below)}
 
 
 def variants_of(table: TomlTable) -> dict[str, Settings]:
-    """The settings of each variant."""
+    """Return the settings of each variant."""
     below = table.table("variants")
     found: dict[str, Settings] = {}
     for name in below.values if below else ():

@@ -23,12 +23,12 @@ DATA = (".toml", ".csv", ".json", ".npz")
 
 @cache
 def code_digest() -> str:
-    """The state of the code that is installed here."""
+    """Return the state of the code that is installed here."""
     return digest_of(*(Path(str(package.__file__)).parent for package in (serving, device_model)))
 
 
 def digest_of(*packages: Path) -> str:
-    """The state of the code in some packages' folders."""
+    """Return the state of the code in some packages' folders."""
     found = hashlib.sha256()
     files = {name: path for package in packages for name, path in _files(package)}
     for name, tree in sorted(made_of(files).items()):
@@ -42,7 +42,7 @@ def digest_of(*packages: Path) -> str:
 
 
 def made_of(files: dict[str, Path]) -> dict[str, ast.Module]:
-    """The modules, of those in `files`, that a point is made by."""
+    """Return the modules of those in `files` by which a point is made."""
     found: dict[str, ast.Module] = {}
     coming = [MAKES, *(name for name in files if _within(name, BY_NAME) and not _within(name, ONLY_COMPARED))]
     while coming:

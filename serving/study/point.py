@@ -64,7 +64,7 @@ class Point(msgspec.Struct, frozen=True):
         return run
 
     def workload_made(self) -> Workload:
-        """The workload of its tables, at its load. Raises `WorkloadError`."""
+        """Return the workload of its tables, at its load. Raise `WorkloadError`."""
         path = Path(self.workload_path)
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         workload = workload_of(TomlTable(self.workload, path, text, self.workload_at))
@@ -80,13 +80,13 @@ class Point(msgspec.Struct, frozen=True):
 
 
 def shown(value: Any) -> str:
-    """A setting's value for people."""
+    """Return a setting's value for people."""
     return f"{value:.4g}" if isinstance(value, float) else ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _files(point: Point) -> bytes:
-    """The state of the files, beside the code, that decide what comes of a point: those that its workload names, and
-    those of its token model."""
+    """Return the state of the files, beside the code, that decide what comes of a point: those that its workload names,
+    and those of its token model."""
     named = [value[key] for value in _tables(point.workload) for key in FILES if isinstance(value.get(key), str)]
     paths = [Path(point.workload_path).parent / name for name in named]
     paths += [Path(Scenario(**point.scenario).token_model) / name for name in OF_TOKEN_MODEL]
@@ -95,7 +95,7 @@ def _files(point: Point) -> bytes:
 
 @cache
 def _state(path: Path, size: int, changed_ns: int) -> bytes:
-    """The hash of a file of that size, changed last at that instant."""
+    """Return the hash of a file of that size, changed last at that instant."""
     return hashlib.sha256(path.read_bytes()).digest()
 
 

@@ -9,7 +9,7 @@ from serving.study.study import Study
 
 
 def point_of(study: Study, settings: Settings, seed: int | None) -> Point:
-    """The run of a study with these settings; `variant` among them stands for its own."""
+    """Return the run of a study with these settings; `variant` among them stands for its own."""
     variant = study.variants.get(settings.get(VARIANT, ""), {})
     all_of = variant | {name: value for name, value in settings.items() if name != VARIANT}
     workload = copy.deepcopy(study.workload)
@@ -34,7 +34,7 @@ def point_of(study: Study, settings: Settings, seed: int | None) -> Point:
 
 
 def points_of(study: Study, settings: Settings) -> list[Point]:
-    """The runs with these settings: one for each of the study's seeds."""
+    """Return the runs with these settings: one for each of the study's seeds."""
     return [point_of(study, settings, seed) for seed in study.seeds or (None,)]
 
 

@@ -89,7 +89,7 @@ class Recorder(Listener):
         self.requests.add(row)
 
     def on_step(self, record: StepRecord) -> None:
-        """A device made a step, or some at once."""
+        """Record that a device made a step, or some at once."""
         self.timeline.add(record)
         for name in STEP_SUMS:
             self.sums[name] += getattr(record, name)

@@ -86,5 +86,5 @@ def pack(run: Run) -> bytes:
 
 
 def unpack(packed: bytes) -> Run:
-    """The run that was packed."""
+    """Unpack a run that was packed."""
     return Run(*msgspec.msgpack.decode(packed))

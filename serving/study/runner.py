@@ -67,7 +67,7 @@ def run_study(
         results = run_study(load_study(Path("examples/studies/node-sizing.toml")), Path("results/node-sizing"))
         results.answers, results.points, results.requests     # data frames
 
-    Raises UsageError if the folder can't be made.
+    Raise UsageError if the folder can't be made.
     """
     store = Store(Path(out), study)
     if fresh:
@@ -134,7 +134,7 @@ class Conductor:
             self._tell()
 
     def _ask(self, index: int, points: list[Point]) -> None:
-        """An inquiry wants points; it goes on at once if all of them are there."""
+        """Take the points that an inquiry wants; it goes on at once if all of them are there."""
         asked = [(point.key, point) for point in points]
         self._wants[index] = asked
         self._asked[index] += asked

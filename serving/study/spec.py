@@ -35,7 +35,7 @@ class StudyTable(TomlTable):
 def load_study(path: Path, requests: int | None = None) -> Study:
     """Read a study from a TOML file; `requests` limits the requests of each run, to try it in small.
 
-    Raises `StudyError`, `ScenarioError` or `WorkloadError`, which name file, line and key.
+    Raise `StudyError`, `ScenarioError` or `WorkloadError`, which name file, line and key.
     """
     return study_of(StudyTable.load(path), requests)
 
@@ -95,7 +95,7 @@ def _check_workloads(study: Study) -> None:
 
 
 def _scenario(table: TomlTable) -> Settings:
-    """The scenario's keys that are not as they stand, from a table or a file of its own."""
+    """Return the scenario's keys that are not as they stand, from a table or a file of its own."""
     if isinstance(table.get("scenario"), str):
         found = load_scenario(table.file("scenario"))
         return {key: value for key, value in values_of(found).items() if value != getattr(Scenario(), key)}
@@ -104,7 +104,7 @@ def _scenario(table: TomlTable) -> Settings:
 
 
 def _workload(table: TomlTable) -> tuple[dict[str, Any], Path, tuple[str, ...]]:
-    """The workload's tables, the file that they stand in, and where in it."""
+    """Return the workload's tables, the file that they stand in, and where in it."""
     value = table.get("workload")
     if isinstance(value, str):
         path = table.file("workload")

@@ -46,7 +46,7 @@ class Store:
         (folder / "about.json").write_text(json.dumps(about(study), indent=1, default=str), encoding="utf-8")
 
     def get(self, key: str) -> Run | None:
-        """A point that was made before; None if it was not, or not to the end."""
+        """Return the run of a point that was made before; None if it was not, or not to the end."""
         try:
             return unpack(self._path(key).read_bytes())
         except (OSError, msgspec.DecodeError):
@@ -87,7 +87,7 @@ class Store:
 
 
 def point_row(finding: Finding) -> Row:
-    """A point in a table: its key, what tells it from others, what came of it."""
+    """Return the row of a point in a table: its key, what tells it from others, what came of it."""
     point = finding.point
     names = {name: value if isinstance(value, int | float) else shown(value) for name, value in point.names.items()}
     return {"point": point.key} | names | {"load": point.load, "error": finding.error} | finding.row

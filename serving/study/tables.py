@@ -28,7 +28,7 @@ class Rows:
             self._write()
 
     def close(self) -> bytes:
-        """The file."""
+        """Write the last rows; return the file."""
         self._write()
         self._writer.close()
         return self._file.getvalue()
@@ -47,5 +47,5 @@ def column(file: bytes, name: str) -> Any:
 
 
 def table(file: bytes) -> Any:
-    """A Parquet file as an Arrow table."""
+    """Return a Parquet file as an Arrow table."""
     return pq.read_table(io.BytesIO(file))

@@ -30,7 +30,7 @@ HIDDEN = ("point", "error")
 
 
 def table_of(rows: list[Row]) -> Table:
-    """A table of answers, or of points. Of a comparison it has each figure as a multiple of the baseline's."""
+    """Return a table of answers, or of points. Of a comparison it has each figure as a multiple of the baseline's."""
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if _is_shown(name, rows)]
     plain = [name.removesuffix(BASE) for name in names]
     heads = [FIGURES[name][0] if name in FIGURES else name for name in plain]

@@ -35,7 +35,7 @@ class Timeline:
         self._bins = [[0.0] * len(COLUMNS) for _ in range(BINS)]
 
     def add(self, record: StepRecord) -> None:
-        """A step, or steps made at once."""
+        """Add a step, or steps made at once."""
         start_s, latency_s = record.start_s, record.latency_s
         while start_s + latency_s >= BINS * self.width_s:
             self._fold()
@@ -49,7 +49,7 @@ class Timeline:
             self._put(index, values, (end_s - begin_s) / latency_s)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The bins up to the last in which anything was done, each with its `start_s` and `width_s`."""
+        """Return the bins up to the last in which anything was done, each with its `start_s` and `width_s`."""
         used = [index for index, sums in enumerate(self._bins) if any(sums)]
         return [
             {"start_s": index * self.width_s, "width_s": self.width_s} | dict(zip(COLUMNS, sums, strict=True))

@@ -57,7 +57,7 @@ class Workers:
         self._under_way[self._remote.remote(point)] = point
 
     def take(self, timeout_s: float) -> Made | None:
-        """A point that was given out and has been made; None if none is by then."""
+        """Take a point that was given out and has been made; return None if none is by then."""
         ready, _ = ray.wait(list(self._under_way), num_returns=1, timeout=timeout_s)
         if not ready:
             return None

@@ -42,7 +42,7 @@ class FlightRecord(msgspec.Struct, frozen=True):
         return self.request.arrival_s
 
     def arriving(self, arrival_s: float | None = None) -> Request:
-        """The request as the scheduler took it; had it come at `arrival_s`, with its first token due when it was."""
+        """Return the request as the scheduler took it; had it come at `arrival_s`, its first token due when it was."""
         if arrival_s is None:
             return self.request
         ttft_s = self.request.ttft_s - (arrival_s - self.request.arrival_s)
@@ -70,7 +70,7 @@ def record_of(flight: Flight, place: int) -> FlightRecord:
 
 
 class FlightLog(EdgeObserver):
-    """Writes what became of requests to a file, for as long as its context lasts. Raises `ScenarioError` if it can't be
+    """Writes what became of requests to a file, for as long as its context lasts. Raise `ScenarioError` if it can't be
     had."""
 
     def __init__(self, path: Path) -> None:
@@ -98,7 +98,7 @@ class FlightLog(EdgeObserver):
 
 
 def read_flight_log(path: Path) -> list[FlightRecord]:
-    """The requests in a log, in the order of their ends. Raises OSError, and msgspec's `DecodeError`."""
+    """Read the requests in a log, in the order of their ends. Raise OSError, and msgspec's `DecodeError`."""
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     with path.open("rb") as file:
         return [_record(decode(line)) for line in file]

@@ -11,7 +11,7 @@ def named_struct(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
 
 
 def _named(field: msgspec.structs.FieldInfo) -> Any:
-    """A field as `defstruct` takes it."""
+    """Return a field as `defstruct` takes it."""
     if field.required:
         return field.name, field.type
     return field.name, field.type, field.default_factory() if field.default is msgspec.NODEFAULT else field.default

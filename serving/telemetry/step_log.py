@@ -37,7 +37,7 @@ class Writer(Protocol):
 
 
 class StepLog(EdgeObserver):
-    """Writes what devices do to a file, for as long as its context lasts. Raises `ScenarioError` if it can't be had."""
+    """Writes what devices do to a file, for as long as its context lasts. Raise `ScenarioError` if it can't be had."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -83,12 +83,12 @@ def writer_to(path: Path) -> Writer:
 
 
 def read_step_log(path: Path) -> list[StepRecord]:
-    """The records in a log, in the order in which they reached the edge. Raises `StepLogError`."""
+    """Read the records in a log, in the order in which they reached the edge. Raise `StepLogError`."""
     return list(steps_of(path))
 
 
 def steps_of(path: Path) -> Iterator[StepRecord]:
-    """The records in a log, one after the other, whatever its length. Raises `StepLogError`."""
+    """Yield the records in a log, one after the other, whatever its length. Raise `StepLogError`."""
     try:
         if path.suffix == PARQUET:
             from serving.telemetry.step_table import rows_of

@@ -24,7 +24,7 @@ TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), list[int]: pa.l
 
 
 def type_of(field: msgspec.structs.FieldInfo) -> Any:
-    """The type of a field's column."""
+    """Return the type of a field's column."""
     if field.name in COMPONENTS:
         return pa.struct([(component, pa.float64()) for component in COMPONENTS[field.name]])
     return TYPES[field.type]
@@ -64,7 +64,7 @@ class StepTable:
         self._pool.shutdown()
 
     def _check_written(self) -> None:
-        """Wait for the group under way. Raises OSError if it could not be written."""
+        """Wait for the group under way. Raise OSError if it could not be written."""
         writing, self._writing = self._writing, None
         if writing is not None:
             writing.result()
@@ -90,7 +90,7 @@ class StepTable:
 
 
 def column(name: str, values: list[Any]) -> Any:
-    """The values of a field, as its column has them."""
+    """Return the values of a field, as its column has them."""
     if name in COMPONENTS:
         parts = [pa.array(part, pa.float64()) for part in zip(*values, strict=True)]
         return pa.StructArray.from_arrays(parts, COMPONENTS[name])
@@ -98,7 +98,7 @@ def column(name: str, values: list[Any]) -> Any:
 
 
 def rows_of(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a table, as fields by name; raises OSError if it is none."""
+    """Yield the rows of a table, as fields by name; raise OSError if it is none."""
     try:
         with path.open("rb") as raw, pq.ParquetFile(raw) as file:
             for batch in file.iter_batches(GROUP):

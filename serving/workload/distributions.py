@@ -38,7 +38,7 @@ def always(value: float) -> Distribution:
 
 
 def distribution(table: TomlTable, key: str, least: AllowedNumber, default: Distribution | None = None) -> Distribution:
-    """The distribution at a key: a number is that number every time. `least` is what its values may be."""
+    """Return the distribution at a key: a number is that number every time. `least` is what its values may be."""
     value = table.get(key)
     if value is None and default is not None:
         return default

@@ -26,17 +26,17 @@ def named(*names: object) -> int:
 
 
 def stream(seed: int, aspect: str) -> np.random.Generator:
-    """The chance behind one aspect of a workload: to draw more or less of it changes no other."""
+    """Return the generator behind one aspect of a workload: to draw more or less of it changes no other."""
     return np.random.default_rng([seed, named(aspect)])
 
 
 def segment_ids(salt: int, sessions: NDArray[np.int64]) -> list[int]:
-    """The ids of what the users of many sessions say first; `segment_id(salt, session, 0)` for each."""
+    """Return the ids of what the users of many sessions say first; `segment_id(salt, session, 0)` for each."""
     ids: list[int] = mix(sessions.astype(np.uint64) << np.uint64(TURN_BITS + ROLE_BITS) ^ np.uint64(salt)).tolist()
     return ids
 
 
 def segment_id(salt: int, session: int, turn: int, reply: bool = False) -> int:
-    """The id of what a user says in a turn of a session, or of the reply to it; `salt` is the workload's."""
+    """Return the id of what a user says in a turn of a session, or of the reply to it; `salt` is the workload's."""
     id: int = mix(((session << TURN_BITS + ROLE_BITS) + (turn << ROLE_BITS) + reply) & MASK ^ salt)
     return id

@@ -21,7 +21,7 @@ class Shares:
     shares: Values
 
     def pick(self, drawn: Values, at_s: Values) -> list[str]:
-        """A name for each draw, uniform in [0, 1), at its instant."""
+        """Return a name for each draw, uniform in [0, 1), at its instant."""
         if len(self.names) == 1:
             return [self.names[0]] * len(drawn)
         up_to = np.cumsum(self.shares, axis=1)[:, :-1]
@@ -34,7 +34,7 @@ class Shares:
         return [names[place] for place in places.tolist()]
 
     def at(self, at_s: float) -> dict[str, float]:
-        """The shares at an instant."""
+        """Return the shares at an instant."""
         found = (float(np.interp(at_s, self.at_s, column)) for column in self.shares.T)
         return dict(zip(self.names, found, strict=True))
 

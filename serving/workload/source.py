@@ -43,7 +43,7 @@ class Source:
         self._plans = self._all_plans()
 
     def __iter__(self) -> Iterator[Ask]:
-        """The requests that wait for no other one: of an open loop all first turns, else the first of each user."""
+        """Return the requests that wait for no other: of an open loop all first turns, else the first of each user."""
         return self._users() if isinstance(self._workload.arrivals, Closed) else self._arriving()
 
     def next_after(self, ended: Ask, at_s: float) -> Ask | None:
@@ -117,7 +117,7 @@ class Source:
             yield plan
 
     def _timely(self, due_s: float, session: "_Session") -> Ask | None:
-        """The session's next request, unless the workload has ended by then."""
+        """Return the session's next request, unless the workload has ended by then."""
         if due_s >= self._until_s:
             return None
         ask = session.ask(due_s)
@@ -167,7 +167,7 @@ class _Session:
         self.turn = 0
 
     def ask(self, at_s: float) -> Ask:
-        """The request of the next turn."""
+        """Return the request of the next turn, and go on to the turn after it."""
         number, turn, topic = self._number, self.turn, self._labels[0]
         prompt, output, _ = self.turns[turn]
         said = self._blocks or (Segment(segment_id(self._salt, number, turn), prompt, topic=topic),)
@@ -178,7 +178,7 @@ class _Session:
 
 
 def _blocks(row: TraceRow, salt: int) -> tuple[Segment, ...]:
-    """The prompt of a row, block by block; what has no id is the row's own."""
+    """Return the prompt of a row, block by block; what has no id is the row's own."""
     ((tokens, _),) = row.turns
     size, segments = row.block_tokens, []
     for place, id in enumerate(row.hash_ids):

@@ -69,9 +69,9 @@ class Workload:
 def load_workload(
     path: Path, seed: int | None = None, requests: int | None = None, duration_s: float | None = None
 ) -> Workload:
-    """The workload in a TOML file; `seed`, `requests` and `duration_s` count instead of the file's.
+    """Return the workload in a TOML file; `seed`, `requests` and `duration_s` count instead of the file's.
 
-    Raises `WorkloadError`, which names file, line and key.
+    Raise `WorkloadError`, which names file, line and key.
     """
     table = TomlTable.load(path)
     given = {"seed": seed, "requests": requests, "duration_s": duration_s}
@@ -82,7 +82,7 @@ def load_workload(
 
 
 def workload_of(table: TomlTable) -> Workload:
-    """The workload that a table describes, which may be one without end."""
+    """Return the workload that a table describes, which may be one without end."""
     when = table.table("arrivals")
     if when is None:
         raise table.wrong("arrivals", None, "a table with a `kind`")

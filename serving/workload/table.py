@@ -43,7 +43,7 @@ class TomlTable:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """The whole of a file."""
+        """Load the whole of a file."""
         try:
             text = path.read_text(encoding="utf-8")
             return cls(tomllib.loads(text), path, text)
@@ -61,19 +61,19 @@ class TomlTable:
         return self.values.get(key, default)
 
     def number(self, key: str, allowed: AllowedNumber, default: Any = _NOTHING) -> float:
-        """A number; the default is not checked."""
+        """Return the number at a key; the default is not checked."""
         value = self.get(key, default)
         if key not in self.values and default is not _NOTHING:
             return default  # type: ignore[no-any-return]
         return self.checked(key, value, allowed)
 
     def whole(self, key: str, allowed: AllowedNumber = COUNT, default: Any = _NOTHING) -> int:
-        """A whole number, or the default."""
+        """Return the whole number at a key, or the default."""
         value = self.number(key, allowed, default)
         return int(value) if key in self.values else value  # type: ignore[return-value]
 
     def checked(self, key: str, value: Any, allowed: AllowedNumber) -> float:
-        """A value that stands somewhere under `key`, as a number."""
+        """Return a value that stands somewhere under `key`, as a number."""
         if type(value) not in (int, float) or not isfinite(value) or not allowed.ok(value):
             raise self.wrong(key, value, allowed.words)
         return float(value)
@@ -86,14 +86,14 @@ class TomlTable:
         return value
 
     def flag(self, key: str, default: bool) -> bool:
-        """True or false."""
+        """Return true or false, as the key says, or the default."""
         value = self.get(key, default)
         if not isinstance(value, bool):
             raise self.wrong(key, value, "true or false")
         return value
 
     def file(self, key: str) -> Path:
-        """A file, named from the folder that this one is in."""
+        """Return the path of a file, named from the folder that this one is in."""
         value = self.get(key, _NOTHING)
         if not isinstance(value, str):
             raise self.wrong(key, value, "the name of a file, as seen from this one")
@@ -109,7 +109,7 @@ class TomlTable:
         return None if value is None else self.below(key, value)
 
     def below(self, key: str, values: dict[str, Any], place: int | None = None) -> Self:
-        """A table that stands under a key, or in the list there."""
+        """Return a table that stands under a key, or in the list there."""
         keys = (*self._keys, key) if place is None else (*self._keys, key, place)
         return type(self)(values, self.path, self.text, keys)
 
@@ -122,7 +122,7 @@ class TomlTable:
                 raise self.failure(f"{self.where(key)}: {sentence}")
 
     def wrong(self, key: str, value: Any, allowed: str) -> ValueError:
-        """The error for a value that is not allowed, or not there."""
+        """Return the error for a value that is not allowed, or not there."""
         if value is _NOTHING or value is None:
             return self.error(key, f"is missing: it must be {allowed}.")
         return self.error(key, f"is {value!r}: it must be {allowed}.")

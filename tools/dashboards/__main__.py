@@ -9,7 +9,7 @@ DASHBOARDS = {"serving": serving.made, "accelerator": accelerator.made, "fidelit
 
 
 def write(folder: Path) -> None:
-    """A file for each dashboard."""
+    """Write a file for each dashboard."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, made in DASHBOARDS.items():
         (folder / f"{name}.json").write_text(made(), encoding="utf-8")

@@ -68,7 +68,7 @@ TOKENS_OUT = "foreserve_released_tokens_total"
 
 
 def made() -> str:
-    """The dashboard as JSON."""
+    """Return the dashboard as JSON."""
     text = "Modes, steps, memory, speculation, energy and faults of the emulated devices. Seconds are emulated ones."
     rows = {
         "": figures(),
@@ -202,7 +202,7 @@ def memory() -> Panels:
 
 
 def occupied(names: tuple[str, ...], title: str, text: str) -> timeseries.Panel:
-    """The memory of tiers by kind, below what there is of it."""
+    """Return the panel of the memory of tiers by kind, below what there is of it."""
     those = f'tier=~"{any_of(names)}"'
     used = summed(select("foreserve_tier_used_bytes", those), "tier, kind")
     capacity = summed(select("foreserve_tier_capacity_bytes", those), "tier")
@@ -212,7 +212,7 @@ def occupied(names: tuple[str, ...], title: str, text: str) -> timeseries.Panel:
 
 
 def speculation() -> Panels:
-    """What becomes of drafts."""
+    """Return the panels of what becomes of drafts."""
     accepted, drafted = "vllm:spec_decode_num_accepted_tokens_total", "vllm:spec_decode_num_draft_tokens_total"
     position = ratio(
         summed(rate("vllm:spec_decode_num_accepted_tokens_per_pos_total"), "position"),
@@ -260,7 +260,7 @@ def energy() -> Panels:
 
 
 def faults() -> Panels:
-    """What is broken."""
+    """Return the panels of what is broken."""
     bandwidth = select("foreserve_tier_bandwidth_bytes_per_second")
     return [
         painted(areas(

@@ -44,7 +44,7 @@ TOKENS, CLOCK = "foreserve_released_tokens_total", "foreserve_emulated_seconds_t
 
 
 def made() -> str:
-    """The dashboard as JSON."""
+    """Return the dashboard as JSON."""
     text = "How well the host keeps the modelled pace. Lateness is in real seconds, what is modelled in emulated ones."
     rows = {"": figures(), "Lateness": lateness(), "Tokens that were not there": tokens(), "Host": host()}
     return dashboard("fidelity", "Fidelity", text, rows)
@@ -123,7 +123,7 @@ def quantiles(title: str, text: str, histogram: str) -> timeseries.Panel:
 
 
 def tokens() -> Panels:
-    """What vLLM or the news of an arrival was too late for."""
+    """Return the panels of what vLLM or the news of an arrival was too late for."""
     return [
         by_device(limit(lines(
             "Underruns", "Share of the tokens a device released that vLLM had not made in time. They leave when they "
@@ -143,7 +143,7 @@ def tokens() -> Panels:
 
 
 def host() -> Panels:
-    """What the emulator itself takes."""
+    """Return the panels of what the emulator itself takes."""
     return [
         painted(lines(
             "Clock", "Emulated seconds per real one, as they pass and as they should; busiest: those in which the "

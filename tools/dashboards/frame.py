@@ -37,7 +37,7 @@ class Mark(Builder[model.AnnotationQuery]):
 
 
 def dashboard(name: str, title: str, text: str, rows: Mapping[str, Panels]) -> str:
-    """A dashboard as JSON. `rows` are its panels by heading; what has none ("") comes first."""
+    """Return a dashboard as JSON. `rows` are its panels by heading; what has none ("") comes first."""
     made = make.Dashboard(f"foreserve / {title}").uid(f"foreserve-{name}").description(text).tags([TAG])
     made = made.refresh("5s").time("now-15m", "now").timezone("browser").tooltip(model.DashboardCursorSync.CROSSHAIR)
     made = made.variables(variables()).annotations(marks()).link(siblings())
@@ -53,7 +53,7 @@ def dashboard(name: str, title: str, text: str, rows: Mapping[str, Panels]) -> s
 
 
 def variables() -> list[Builder[model.VariableModel]]:
-    """What a user may choose; each offers what those before it leave."""
+    """Return the variables that a user may choose; each offers what those before it leave."""
     fleet = 'job=~"$job", instance=~"$instance"'
     return [
         make.DatasourceVariable("datasource")

@@ -59,7 +59,7 @@ def areas(title: str, text: str, unit: str, *queries: Query) -> timeseries.Panel
 
 
 def figure(title: str, text: str, unit: str, query: Query, steps: Mapping[float, str] | None = None) -> stat.Panel:
-    """A figure, an eighth of a row wide; `steps` are the colours from values on."""
+    """Return the panel of a figure, an eighth of a row wide; `steps` are the colours from values on."""
     panel = stat.Panel().title(title).description(text).unit(unit).datasource(DATASOURCE).targets(targets([query]))
     panel = panel.span(3).height(4).graph_mode(options.BigValueGraphMode.AREA).no_value("nothing yet")
     panel = panel.color_mode(options.BigValueColorMode.VALUE if steps else options.BigValueColorMode.NONE)
@@ -69,7 +69,7 @@ def figure(title: str, text: str, unit: str, query: Query, steps: Mapping[float,
 
 
 def cells(title: str, text: str, unit: str, query: Query) -> heatmap.Panel:
-    """A histogram's buckets over time."""
+    """Return the panel of a histogram's buckets over time."""
     found = asked(query, "A").format(PromQueryFormat.HEATMAP)
     panel = heatmap.Panel().title(title).description(text).unit(unit).datasource(DATASOURCE).with_target(found)
     color = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Cividis").steps(64).exponent(0.5)
@@ -79,7 +79,8 @@ def cells(title: str, text: str, unit: str, query: Query) -> heatmap.Panel:
 
 
 def states(title: str, text: str, query: Query, named: Mapping[str, str]) -> statetimeline.Panel:
-    """A row for each series, in the colour of its state; states by name are 1, 2, ..., and 0 is none of them."""
+    """Return a panel with a row for each series, in the colour of its state; states by name are 1, 2, ..., and 0 is
+    none of them."""
     results = {
         str(n): ValueMappingResult(text=name, color=color, index=n)
         for n, (name, color) in enumerate({"none": BLACK, **named}.items())
@@ -92,24 +93,24 @@ def states(title: str, text: str, query: Query, named: Mapping[str, str]) -> sta
 
 
 def targets(queries: Iterable[Query]) -> list[Builder[Dataquery]]:
-    """What Grafana asks for."""
+    """Return the queries that Grafana makes."""
     return [asked(query, ref) for ref, query in zip(ascii_uppercase, queries, strict=False)]
 
 
 def asked(query: Query, ref: str) -> prometheus.Dataquery:
-    """A query as Grafana takes it."""
+    """Return a query as Grafana takes it."""
     found = prometheus.Dataquery().expr(query.expr).legend_format(query.legend)
     return found.ref_id(ref).range().datasource(DATASOURCE)
 
 
 def from_values(base: str, steps: Mapping[float, str]) -> ThresholdsConfig:
-    """A colour, and others from some values on."""
+    """Return a colour, and others from some values on."""
     thresholds = [Threshold(value=None, color=base), *(Threshold(value, color) for value, color in steps.items())]
     return ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(thresholds)
 
 
 def limit(panel: timeseries.Panel, value: float) -> timeseries.Panel:
-    """A dashed line that should not be crossed."""
+    """Add a dashed line that should not be crossed."""
     style = common.GraphThresholdsStyleConfig().mode(options.GraphThresholdsStyleMode.DASHED)
     return panel.thresholds(from_values("transparent", {value: RED})).thresholds_style(style)
 
@@ -145,5 +146,5 @@ def dashed(panel: timeseries.Panel, pattern: str) -> timeseries.Panel:
 
 
 def fixed(color: str) -> DynamicConfigValue:
-    """The property that gives a series its colour."""
+    """Return the property that gives a series its colour."""
     return DynamicConfigValue("color", {"mode": "fixed", "fixedColor": color})

@@ -20,12 +20,12 @@ HERE = "on (job, instance) group_left ()"
 
 
 def select(metric: str, *more: str) -> str:
-    """A metric of what is selected; `more` are matchers."""
+    """Return a metric of what is selected; `more` are matchers."""
     return f"{metric}{{{', '.join([scope(metric), *more])}}}"
 
 
 def scope(metric: str) -> str:
-    """The matchers of the variables that a metric has labels for."""
+    """Return the matchers of the variables that a metric has labels for."""
     if metric.startswith("vllm:"):
         return MODEL if "admission_rejections" in metric else ENGINE
     if metric.startswith("foreserve_") and not metric.startswith(WHOLE):
@@ -39,7 +39,7 @@ def rate(metric: str, *more: str, window: str = WINDOW) -> str:
 
 
 def summed(what: str, by: str = "") -> str:
-    """The sum of a vector, by labels if there are any."""
+    """Return the sum of a vector, by labels if there are any."""
     return f"sum by ({by}) ({what})" if by else f"sum({what})"
 
 
@@ -69,18 +69,18 @@ def ratio(part: str, whole: str, matching: str = "") -> str:
 
 
 def share(metric: str, *more: str, by: str = "", window: str = WINDOW) -> str:
-    """What part of a counter's growth some of its series have."""
+    """Return the part of a counter's growth that some of its series have."""
     return ratio(grown(metric, *more, by=by, window=window), grown(metric, by=by, window=window))
 
 
 def split(metric: str, label: str, by: str = "") -> str:
-    """A counter's growth, divided by a label into shares."""
+    """Return a counter's growth, divided by a label into shares."""
     parts = ", ".join(filter(None, (by, label)))
     return ratio(summed(rate(metric), parts), summed(rate(metric), by), f"ignoring ({label}) group_left ()")
 
 
 def quotient(part: str, whole: str, by: str = "") -> str:
-    """The growth of one counter over that of another."""
+    """Return the growth of one counter over that of another."""
     return ratio(summed(rate(part), by), summed(rate(whole), by))
 
 

@@ -55,7 +55,7 @@ TOKENS, REQUESTS = "suffix: tok/s", "reqps"
 
 
 def made() -> str:
-    """The dashboard as JSON."""
+    """Return the dashboard as JSON."""
     text = "SLOs, latency, queues and throughput of an emulated service. Seconds are emulated ones."
     rows = {"": figures(), "SLOs": slos(), "Latency": latency(), "Queue": queue(), "Throughput": throughput()}
     return dashboard("serving", "Serving", text, rows)
@@ -173,7 +173,7 @@ def queue() -> Panels:
 
 
 def throughput() -> Panels:
-    """What comes out, and what the KV cache spares."""
+    """Return the panels of what comes out, and what the KV cache spares."""
     tokens: Mapping[str, str] = {"prompt": PURPLE, "generated": BLUE}
     hits, queries = "vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"
     return [

@@ -42,7 +42,7 @@ def figures(setting: Setting | None = None) -> list[Figure]:
 
 
 def _how(result: Result, setting: Setting) -> str:
-    """What is to be said of a figure: what its number means, or how it comes about."""
+    """Return what is to be said of a figure: what its number means, or how it comes about."""
     return energy.arithmetic(setting, result.model) if result.metric == ENERGY else result.note
 
 

@@ -48,7 +48,7 @@ class AdminServicer(admin_pb2_grpc.AdminServicer):
 
 
 def said(request: Message, field: str) -> Any:
-    """A field of a request. Raises `Malformed` if it is not there."""
+    """Return a field of a request. Raise `Malformed` if it is not there."""
     if not request.HasField(field):
         raise Malformed(f"`{field}` is missing.")
     return getattr(request, field)
@@ -63,7 +63,7 @@ async def answer(kind: type[M], call: Callable[[], Awaitable[dict[str, Any]]], c
 
 
 def refusal_of(refused: Refused) -> StatusRefusal:
-    """The status for what the admin has refused."""
+    """Return the status for what the admin has refused."""
     if isinstance(refused, Malformed):
         field = str(refused).split("`")[1]
         return BadRequest({field: str(refused)}, str(refused))

@@ -42,8 +42,8 @@ class CallBounds(grpc.aio.ServerInterceptor):
         self._bounds = bounds
 
     async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """Called by grpc for every call. One with one request is served as if it had several: only of those can be
-        said how long they may take."""
+        """Return the handler of a call, with its bounds; grpc asks for it at every call. One with one request is served
+        as if it had several: only of those can be said how long they may take."""
         handler = await continuation(handler_call_details)
         if handler is None or handler.request_streaming:
             return handler
@@ -76,7 +76,7 @@ class CallBounds(grpc.aio.ServerInterceptor):
         return answer
 
     async def _request(self, requests: AsyncIterator[Any], context: Any) -> Any:
-        """The one request of a call."""
+        """Return the one request of a call; end the call if it does not come."""
         wait_s = self._bounds.request_timeout_s
         try:
             async with asyncio.timeout(wait_s):

@@ -36,10 +36,10 @@ class TooMany(ValueError):
 
 
 def request_json(request: Message) -> dict[str, Any]:
-    """A request in OpenAI's JSON; absent fields stay absent.
+    """Return a request in OpenAI's JSON; absent fields stay absent.
 
     Protobuf's own mapping, but whole numbers are ints: `Value` knows only doubles, and token ids and JSON schemas need
-    ints. Raises `NotFinite` or `TooMany`.
+    ints. Raise `NotFinite` or `TooMany`.
     """
     fields, budget = {}, iter(range(MOST_VALUES))
     for field, value in request.ListFields():

@@ -16,7 +16,7 @@ class CoreServices(grpc.GenericRpcHandler):
         self._channel = grpc.aio.insecure_channel(f"unix:{core}")
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """Called by grpc for every call: the handler, or None for what is not of these services."""
+        """Return the handler of a call, or None for what is not of these services; grpc asks for it at every call."""
         method = handler_call_details.method
         if method.removeprefix("/").rpartition("/")[0] not in SERVICES:
             return None

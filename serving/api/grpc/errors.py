@@ -79,7 +79,7 @@ class QueueFull(StatusRefusal):
 
 
 def refusal_of(error: Exception) -> StatusRefusal:
-    """The status for whatever ended a call."""
+    """Return the status for whatever ended a call."""
     if isinstance(error, EngineGenerateError) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     if isinstance(error, StatusRefusal):
@@ -98,7 +98,7 @@ def refusal_of(error: Exception) -> StatusRefusal:
 
 
 def refusal_told(info: ErrorInfo) -> StatusRefusal:
-    """The status for an error that vLLM's server has put into OpenAI's words."""
+    """Return the status for an error that vLLM's server has put into OpenAI's words."""
     code = CODES.get(info.code, Code.INTERNAL)
     # vLLM's admission control says so by the name of HTTP's 503, which it gives to nothing else.
     if code is Code.RESOURCE_EXHAUSTED or info.type == "Service Unavailable":
@@ -109,7 +109,7 @@ def refusal_told(info: ErrorInfo) -> StatusRefusal:
 
 
 async def refuse(context: grpc.aio.ServicerContext[Any, Any], refusal: StatusRefusal) -> NoReturn:
-    """Ends the call."""
+    """End the call with the status of a refusal."""
     if call := current_call():
         call.status = refusal.code.name
     status = status_pb2.Status(code=refusal.code.value[0], message=refusal.text)

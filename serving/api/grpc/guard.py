@@ -42,7 +42,7 @@ class GrpcGuard(grpc.aio.ServerInterceptor):
         self._access = access
 
     async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """Called by grpc for every call."""
+        """Return the handler of a call, or one that refuses it; grpc asks for it at every call."""
         metadata = handler_call_details.invocation_metadata or ()
         shown = next((text(value) for name, value in metadata if name == "authorization"), "")
         denied = self._access.denied(need_of(handler_call_details.method), shown)
@@ -50,7 +50,7 @@ class GrpcGuard(grpc.aio.ServerInterceptor):
 
 
 def _refusing(denied: Denied) -> Any:
-    """A handler that refuses, whatever kind the call is of, and reads nothing of what it sends."""
+    """Return a handler that refuses, whatever kind the call is of, and reads nothing of what it sends."""
     code = grpc.StatusCode.UNAUTHENTICATED if denied.stranger else grpc.StatusCode.PERMISSION_DENIED
     sentence = denied.sentence.replace("`Authorization: Bearer <key>`", "the metadata `authorization: Bearer <key>`")
     return grpc.stream_stream_rpc_method_handler(_refuser(code, sentence))

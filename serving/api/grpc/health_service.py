@@ -23,7 +23,7 @@ class PartsHealth(health.aio.HealthServicer):  # type: ignore[misc]
         self._refreshing: asyncio.Task[None] | None = None
 
     async def Check(self, request: Any, context: Any) -> Any:
-        """The status now."""
+        """Answer with the status now."""
         await self._refresh()
         return await super().Check(request, context)
 
@@ -33,7 +33,7 @@ class PartsHealth(health.aio.HealthServicer):  # type: ignore[misc]
         return health_pb2.HealthListResponse(statuses=told)
 
     async def Watch(self, request: Any, context: Any) -> None:
-        """The status now, and each change of it."""
+        """Answer with the status now, and each change of it."""
         await self._refresh()
         if self._refreshing is None:
             self._refreshing = asyncio.create_task(self._refresh_often())

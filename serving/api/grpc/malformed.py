@@ -14,7 +14,7 @@ class MalformedRequests(grpc.aio.ServerInterceptor):
     """Parses requests leniently, and ends the call if that failed."""
 
     async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """Called by grpc for every call."""
+        """Return the handler of a call, made to refuse what is no message; grpc asks for it at every call."""
         handler = await continuation(handler_call_details)
         if handler is None or handler.request_streaming or handler.request_deserializer is None:
             return handler

@@ -180,7 +180,7 @@ def _put_text(choice: pb.CompletionChoice, text: str) -> None:
 
 
 def _http_request(context: Context) -> Request:
-    """The metadata as the headers that vLLM looks for: request id, session id, priority, trace parent."""
+    """Return the metadata as the headers that vLLM looks for: request id, session id, priority, trace parent."""
     metadata = context.invocation_metadata() or ()
     headers = [(name.encode(), value if isinstance(value, bytes) else value.encode()) for name, value in metadata]
     return Request({"type": "http", "headers": headers})

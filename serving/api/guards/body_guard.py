@@ -43,7 +43,7 @@ class BodyGuard:
         self._coming = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Called for each request."""
+        """Read the body of a request, and pass it on or refuse it."""
         if scope["type"] != "http" or scope["method"] not in READ_BY:
             await self._app(scope, receive, send)
             return
@@ -75,7 +75,7 @@ class BodyGuard:
             raise UnreadBody(413, f"The body of a request for {path} may have {most} bytes.")
 
     async def _read(self, headers: Any, receive: Any) -> bytes | None:
-        """A body, whole; None if its client has gone."""
+        """Read a body, whole; return None if its client has gone."""
         said = next((value for name, value in headers if name == b"content-length"), b"0")
         self._check_size(int(said) if said.isdigit() else 0)
         parts: list[bytes] = []
@@ -116,7 +116,7 @@ class BodyReplay:
         self._receive = receive
 
     async def __call__(self) -> Any:
-        """The next message."""
+        """Return the next message."""
         if self._body is None:
             return await self._receive()
         body, self._body = self._body, None

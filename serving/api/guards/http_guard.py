@@ -35,7 +35,7 @@ FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
 
 
 def need_of(scope: Any) -> Need:
-    """What it takes to be let in: the admin's key for all that isn't known to need less.
+    """Return what it takes to be let in: the admin's key for all that isn't known to need less.
 
     A path has to be that of a route, letter by letter: whatever is written in another way (//, .., a slash at the end)
     may need more than it had to, and never less. `path` has no percent signs any more, and routes are found by it.
@@ -92,14 +92,14 @@ def strange(scope: Any) -> str:
 
 
 def _name_in(authority: str) -> str:
-    """The host in HOST:PORT."""
+    """Return the host in HOST:PORT."""
     if authority.startswith("["):
         return authority[1:].partition("]")[0]
     return authority.partition(":")[0]
 
 
 def header(scope: Any, wanted: bytes) -> str:
-    """The first header of a name; empty if there is none."""
+    """Return the first header of a name; empty if there is none."""
     return next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == wanted), "")
 
 

@@ -28,7 +28,7 @@ class BadJson(ValueError):
 
 
 def parse(body: bytes, most_values: int) -> Any:
-    """The value that a body says, of at most so many values; raises `BadJson`."""
+    """Return the value that a body says, of at most so many values; raise `BadJson`."""
     # Counted before anything is made of them; those in strings as well, which are not worth the search.
     separators = sum(map(body.count, SEPARATORS))
     if separators > most_values:

@@ -26,7 +26,7 @@ class ApiServer:
     """One of a front end's API servers: its requests come on the running loop, its outputs are sent without waiting."""
 
     def __init__(self, requests: str, outputs: str, within_s: float | None = None) -> None:
-        """The addresses of its two sockets; if nobody is there `within_s` real seconds, it is gone."""
+        """Connect to the addresses of its two sockets; if nobody is there `within_s` real seconds, it is gone."""
         self._requests, self._outputs = _connect(zmq.DEALER, requests), _connect(zmq.PUSH, outputs)
         self._encoder = MsgpackEncoder()
         self._loop = asyncio.get_running_loop()

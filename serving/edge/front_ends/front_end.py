@@ -215,14 +215,14 @@ def check_fits(request: EngineCoreRequest, max_model_len: int) -> None:
 
 
 def answered(call_id: int, method: str) -> UtilityOutput:
-    """The answer to a utility call."""
+    """Return the answer to a utility call."""
     if method in SAID:
         return UtilityOutput(call_id, result=UtilityResult(SAID[method]))
     return UtilityOutput(call_id, failure_message=f"An emulated device does not know the call {method!r}.")
 
 
 def described(config: VllmConfig, kv_capacity_tokens: int) -> EngineCoreReadyResponse:
-    """What a front end is told of its engine: the devices together, of which it sees one."""
+    """Return what a front end is told of its engine: the devices together, of which it sees one."""
     cache, scheduler, parallel = config.cache_config, config.scheduler_config, config.parallel_config
     return EngineCoreReadyResponse(
         max_model_len=config.model_config.max_model_len,

@@ -37,7 +37,7 @@ FOLLOWED, SYSTEM, LOOSE, TYPO, POLITE = 0.2, 0.06, 0.1, 0.03, 0.12
 
 
 def dialogue(topic: str, seed: int) -> Document:
-    """The seed-th dialogue of a topic: for training if the seed is even, else held out."""
+    """Return the seed-th dialogue of a topic: for training if the seed is even, else held out."""
     draw = TextDraw(Random(f"{topic}/{seed}"))
     exchange = EXCHANGE[topic](draw)
     while topic != OTHER and _held_out(exchange.prompt) != (seed % 2 == 1):
@@ -56,7 +56,8 @@ def dialogue(topic: str, seed: int) -> Document:
 
 
 def documents(seed: int, split: str, machine: bool = True) -> Iterator[Document]:
-    """An endless mixed stream; without `machine` it is the same on every machine. Only training has its texts."""
+    """Yield an endless mixed stream of documents; without `machine` it is the same on every machine. Only training has
+    its texts."""
     rng = Random(f"{split}/{seed}")
     plain = texts() if machine and split == "train" else ()
     while True:
@@ -68,7 +69,7 @@ def documents(seed: int, split: str, machine: bool = True) -> Iterator[Document]
 
 
 def prompts(topic: str, count: int, seed: int) -> list[str]:
-    """What held-out users ask first in a topic, all different."""
+    """Return what held-out users ask first in a topic, all different."""
     rng = Random(f"prompts/{topic}/{seed}")
     found: dict[str, None] = {}
     while len(found) < count:
@@ -82,7 +83,7 @@ def _held_out(prompt: str) -> bool:
 
 
 def _followed(exchange: Exchange, draw: TextDraw) -> list[DialogueTurn]:
-    """What is asked next, and the answer; thanks if there is nothing to ask."""
+    """Return what is asked next, and the answer; thanks if there is nothing to ask."""
     kinds = [kind for kind in exchange.more if exchange.more[kind] != exchange.answer]
     if not kinds or draw.chance(0.15):
         return [DialogueTurn("user", _follow("thanks", draw)), DialogueTurn("assistant", _follow("welcome", draw))]
@@ -98,7 +99,7 @@ def _follow(kind: str, draw: TextDraw) -> str:
 
 
 def _typed(prompt: str, draw: TextDraw) -> str:
-    """The prompt as somebody types it: mostly as it is, at times polite, careless or mistyped."""
+    """Return the prompt as somebody types it: mostly as it is, at times polite, careless or mistyped."""
     if draw.chance(POLITE):
         return _polite(prompt, draw)
     if draw.chance(LOOSE):

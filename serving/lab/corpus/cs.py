@@ -16,7 +16,7 @@ COMMAND = KNOWN.words["command"]
 
 
 def status(draw: TextDraw) -> Exchange:
-    """An HTTP status."""
+    """Draw an exchange on an HTTP status."""
     code, name, meaning = draw.pick(HTTP)
     side = {"2": "It is a success.", "3": "It is a redirection.", "4": "The fault is on the side of the client."}
     said = draw.pick(
@@ -38,7 +38,7 @@ def status(draw: TextDraw) -> Exchange:
 
 
 def cost(draw: TextDraw) -> Exchange:
-    """The cost of an operation."""
+    """Draw an exchange on the cost of an operation."""
     operation, order, reason = draw.pick(COSTS)
     first = draw.pick([f"{capital(operation)} takes {order}.", f"The cost is {order}.", f"It takes {order} time."])
     rest = [f"The reason is that {reason}.", *([KNOWN.aside(draw)] if draw.chance(0.15) else [])]
@@ -47,7 +47,7 @@ def cost(draw: TextDraw) -> Exchange:
 
 
 def command(draw: TextDraw) -> Exchange:
-    """A command of the shell."""
+    """Draw an exchange on a command of the shell."""
     name, does = draw.pick(COMMANDS)
     prompt = KNOWN.ask(COMMAND, draw, x=name, y=does)
     first = draw.pick([f"The command {name} {does}.", f"You want {name}: it {does}.", f"It is {name}, which {does}."])

@@ -28,17 +28,17 @@ IRREGULAR = {
 
 
 def prose(text: str) -> str:
-    """The text with "an" before each vowel sound."""
+    """Return the text with "an" before each vowel sound."""
     return ARTICLE.sub(r"\1n ", text)
 
 
 def capital(text: str) -> str:
-    """The text with a capital first letter."""
+    """Return the text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def plural(noun: str) -> str:
-    """The noun, or noun phrase that ends in its noun, in the plural."""
+    """Return the noun, or noun phrase that ends in its noun, in the plural."""
     head, _, last = noun.rpartition(" ")
     return f"{head} {_plural_word(last)}".lstrip()
 
@@ -73,7 +73,7 @@ class Grammar:
         self.rules = rules
 
     def expand(self, text: str, draw: TextDraw, bound: Mapping[str, str] | None = None) -> str:
-        """The text with every slot filled. Raises KeyError at a slot that has neither rule nor binding."""
+        """Return the text with every slot filled. Raise KeyError at a slot that has neither rule nor binding."""
         parts = _parts(text)
         if len(parts) == 1:
             return text

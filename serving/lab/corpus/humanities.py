@@ -14,12 +14,12 @@ FIRST = KNOWN.words["first"]
 
 
 def year(number: int) -> str:
-    """The year as people write it."""
+    """Return the year as people write it."""
     return f"{-number} BC" if number < 0 else str(number)
 
 
 def when(draw: TextDraw) -> Exchange:
-    """The year of an event."""
+    """Draw an exchange on the year of an event."""
     event, at, told = draw.pick(EVENTS)
     said = draw.pick(["{x} was in {y}.", "The year was {y}.", "It was in {y}.", "{x} dates from {y}."])
     first = capital(said.replace("{x}", event).replace("{y}", year(at)))
@@ -29,7 +29,7 @@ def when(draw: TextDraw) -> Exchange:
 
 
 def book(draw: TextDraw) -> Exchange:
-    """What a book is, who wrote it and when."""
+    """Draw an exchange on what a book is, who wrote it and when."""
     title, author, at, kind, subject = draw.pick(WORKS)
     first = draw.pick(
         [

@@ -69,7 +69,7 @@ OPENERS = frozenset(
 
 
 def load(name: str) -> dict[str, Any]:
-    """The file of facts of this name."""
+    """Load the file of facts of this name."""
     return tomllib.loads(files("serving.lab.corpus").joinpath(f"facts/{name}.toml").read_text(encoding="utf-8"))
 
 
@@ -104,7 +104,7 @@ class Concept:
 
 
 def lower(sentence: str) -> str:
-    """The sentence as it stands after an introduction, if its first word is one that loses its capital there."""
+    """Return the sentence as it stands after an introduction, if its first word is one that loses its capital there."""
     first = sentence.split(" ", 1)[0].rstrip(",")
     return sentence[0].lower() + sentence[1:] if first in OPENERS else sentence
 
@@ -138,32 +138,32 @@ class Knowledge:
         self.comparable = [concepts for concepts in alike.values() if len(concepts) > 1]
 
     def say(self, text: str, draw: TextDraw, **bound: str) -> str:
-        """The text with its slots filled."""
+        """Return the text with its slots filled."""
         return prose(self.grammar.expand(text, draw, bound))
 
     def ask(self, wordings: Sequence[str], draw: TextDraw, **bound: str) -> str:
-        """A question in one of these wordings."""
+        """Return a question in one of these wordings."""
         return capital(self.say(draw.pick(wordings), draw, **bound))
 
     def aside(self, draw: TextDraw) -> str:
-        """A sentence or two of the topic's own grammar, as an example."""
+        """Return a sentence or two of the topic's own grammar, as an example."""
         return self.say("{case}", draw)
 
     def joined(self, sentences: Sequence[str], draw: TextDraw) -> str:
-        """The sentences after each other, some of them with a word that links them."""
+        """Return the sentences after each other, some of them with a word that links them."""
         return " ".join(
             self.say("{link}", draw) + lower(text) if i and draw.chance(0.2) and _links(text) else text
             for i, text in enumerate(sentences)
         )
 
     def lead(self, concept: Concept, draw: TextDraw) -> str:
-        """A first sentence: the definition, introduced in one way or another."""
+        """Return a first sentence: the definition, introduced in one way or another."""
         warm = self.say("{warm}", draw) if draw.chance(0.15) else ""
         start = f"In {concept.area}, " if concept.kind != "who" and draw.chance(0.2) else self.say("{lead}", draw)
         return warm + capital(f"{start}{concept.clause}.")
 
     def about(self, concept: Concept, draw: TextDraw, length: int) -> str:
-        """The definition and up to `length` sentences more."""
+        """Return the definition and up to `length` sentences more."""
         facts = draw.some(concept.facts, length)
         if concept.kind in ("one", "many") and "case" in self.grammar.rules and draw.chance(0.1):
             facts.append(self.aside(draw))
@@ -176,5 +176,5 @@ def _links(sentence: str) -> bool:
 
 @cache
 def knowledge(name: str) -> Knowledge:
-    """What is known in this topic; its file is read once."""
+    """Return what is known in this topic; its file is read once."""
     return Knowledge(name)

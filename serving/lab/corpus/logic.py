@@ -16,7 +16,7 @@ EVENTS = KNOWN.words["events"]
 
 
 def negated(event: str) -> str:
-    """The negation of one of `EVENTS`."""
+    """Return the negation of one of `EVENTS`."""
     return event.replace(" is ", " is not ") if " is " in event else f"it is not true that {event}"
 
 
@@ -80,7 +80,7 @@ def syllogism(draw: TextDraw) -> Exchange:
 
 
 def conditional(draw: TextDraw) -> Exchange:
-    """An implication and a second premise: the two valid rules and the two fallacies."""
+    """Draw an exchange on an implication and a second premise: the two valid rules and the two fallacies."""
     p, q = draw.some(EVENTS, 2)
     second, claim, valid, rule = draw.pick(
         [
@@ -102,7 +102,7 @@ def conditional(draw: TextDraw) -> Exchange:
 
 
 def chain(draw: TextDraw) -> Exchange:
-    """A chain of implications and where it leads."""
+    """Draw an exchange on a chain of implications and where it leads."""
     events = draw.some(EVENTS, draw.number(3, 5))
     links = [f"If {p}, then {q}." for p, q in pairwise(events)]
     shuffled = draw.some(links, len(links))
@@ -128,7 +128,7 @@ CONNECTIVES: dict[str, Callable[[bool, bool], bool]] = {
 
 
 def table(draw: TextDraw) -> Exchange:
-    """The value of a formula, or its whole truth table."""
+    """Draw an exchange on the value of a formula, or its whole truth table."""
     shape, value = draw.pick(list(CONNECTIVES.items()))
     letters = sorted(draw.some("pqrst", 2))
     formula = shape.format(*letters)
@@ -162,7 +162,7 @@ def table(draw: TextDraw) -> Exchange:
 
 
 def negation(draw: TextDraw) -> Exchange:
-    """The negation of a quantified sentence."""
+    """Draw an exchange on the negation of a quantified sentence."""
     kind, trait = draw.pick(KINDS), draw.pick(TRAITS)
     one, other = draw.pick(
         [

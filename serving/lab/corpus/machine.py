@@ -46,7 +46,7 @@ def _docstrings(library: Path) -> Iterator[Document]:
 
 
 def _documented(path: Path) -> Iterator[str]:
-    """The docstrings of a module, of its functions and classes, and of their methods."""
+    """Yield the docstrings of a module, of its functions and classes, and of their methods."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (SyntaxError, UnicodeDecodeError):

@@ -12,7 +12,7 @@ KNOWN = knowledge("maths")
 
 
 def linear(draw: TextDraw) -> Exchange:
-    """A linear equation with a whole solution."""
+    """Draw an exchange on a linear equation with a whole solution."""
     a, x, b = draw.number(2, 15), draw.number(-12, 20), draw.number(1, 60)
     c, unknown = a * x + b, draw.pick("xyzntk")
     first = f"Subtract {b} from both sides: {a}{unknown} = {c - b}."
@@ -33,7 +33,7 @@ def _signed(number: int) -> str:
 
 
 def area(draw: TextDraw) -> Exchange:
-    """The area or the perimeter of a figure."""
+    """Draw an exchange on the area or the perimeter of a figure."""
     a, b = draw.number(2, 50), 2 * draw.number(1, 30)
     figure, given, formula, sum_, result = draw.pick(
         [
@@ -64,7 +64,7 @@ def area(draw: TextDraw) -> Exchange:
 
 
 def following(draw: TextDraw) -> Exchange:
-    """The next number of a sequence."""
+    """Draw an exchange on the next number of a sequence."""
     start, step = draw.number(1, 40), draw.number(2, 15)
     ratio = draw.number(2, 4)
     if draw.chance(0.6):
@@ -93,7 +93,7 @@ def power(coefficient: int, exponent: int) -> str:
 
 
 def derivative(draw: TextDraw) -> Exchange:
-    """The derivative of a polynomial."""
+    """Draw an exchange on the derivative of a polynomial."""
     exponents = sorted(draw.some(range(5), draw.number(2, 3)), reverse=True)
     terms = [(draw.number(1, 12), exponent) for exponent in exponents]
     changed = [(coefficient * exponent, exponent - 1) for coefficient, exponent in terms if exponent]
@@ -116,7 +116,7 @@ def derivative(draw: TextDraw) -> Exchange:
 
 
 def dice(draw: TextDraw) -> Exchange:
-    """A probability with dice, coins or a bag of balls."""
+    """Draw an exchange on a probability with dice, coins or a bag of balls."""
     kind = draw.number(0, 2)
     if kind == 0:
         total = draw.number(2, 12)

@@ -22,7 +22,7 @@ def _more(known: Knowledge, concept: Concept, draw: TextDraw, told: str) -> dict
 
 
 def define(known: Knowledge, draw: TextDraw) -> Exchange:
-    """What something is, shortly or at length."""
+    """Draw an exchange on what something is, shortly or at length."""
     concept = draw.pick(known.concepts)
     wordings = PHRASING["define"]["who" if concept.kind == "who" else "thing"]
     prompt = known.ask(wordings, draw, **concept.bound)
@@ -54,7 +54,7 @@ def compare(known: Knowledge, draw: TextDraw) -> Exchange:
 
 
 def name(known: Knowledge, draw: TextDraw) -> Exchange:
-    """The word for a definition."""
+    """Draw an exchange on the word for a definition."""
     concept = draw.pick([concept for concept in known.concepts if concept.kind == "one"])
     prompt = known.ask(PHRASING["other_questions"]["name"], draw, **concept.bound)
     start = draw.pick(["That is {x}.", "That is called {x}.", "You mean {x}.", "The word is {x}.", "This is {x}."])
@@ -78,7 +78,7 @@ def confirm(known: Knowledge, draw: TextDraw) -> Exchange:
 
 
 def survey(known: Knowledge, draw: TextDraw) -> Exchange:
-    """A few things of one area."""
+    """Draw an exchange on a few things of one area."""
     area = draw.pick(list(known.areas))
     chosen = draw.some(known.areas[area], draw.number(2, 5))
     prompt = known.ask(PHRASING["other_questions"]["survey"], draw, area=area)
@@ -117,7 +117,7 @@ def steps(known: Knowledge, draw: TextDraw) -> Exchange:
 
 
 def why(known: Knowledge, draw: TextDraw) -> Exchange:
-    """The reason for something."""
+    """Draw an exchange on the reason for something."""
     clause, reasons = draw.pick(known.whys)
     prompt = known.ask(PHRASING["other_questions"]["why"], draw, x=clause)
     told = reasons[: draw.number(1, len(reasons))]
@@ -128,7 +128,7 @@ def why(known: Knowledge, draw: TextDraw) -> Exchange:
 
 
 def scene(known: Knowledge, draw: TextDraw) -> Exchange:
-    """A question from somebody's life, composed by the topic's grammar, and a reply on the same things."""
+    """Draw a question from somebody's life, composed by the topic's grammar, and a reply on the same things."""
     chosen = draw.pick(known.scenes)
     bound: dict[str, str] = {}
     for key, rule in chosen.get("bind", {}).items():
@@ -141,7 +141,7 @@ def scene(known: Knowledge, draw: TextDraw) -> Exchange:
 
 
 def _other(known: Knowledge, rule: str, bound: dict[str, str], draw: TextDraw) -> str:
-    """A text of the rule that is not bound yet, if a few tries find one."""
+    """Draw a text of the rule that is not bound yet, if a few tries find one."""
     for _ in range(5):
         text = known.grammar.expand(f"{{{rule}}}", draw, bound)
         if text not in bound.values():
@@ -163,7 +163,7 @@ MOVES: tuple[tuple[Move, int], ...] = (
 
 
 def shared(known: Knowledge) -> list[Move]:
-    """The moves that this topic's facts allow, each as often as it shall come."""
+    """Return the moves that this topic's facts allow, each as often as it shall come."""
     empty = [(steps, known.steps), (why, known.whys), (scene, known.scenes)]
     missing = {move for move, facts in empty if not facts}
     return [move for move, weight in MOVES if move not in missing for _ in range(weight)]

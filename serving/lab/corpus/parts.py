@@ -40,7 +40,7 @@ class TextDraw:
         self.rng = rng
 
     def chance(self, share: float) -> bool:
-        """True in this share of all cases."""
+        """Return True in this share of all cases."""
         return self.rng.random() < share
 
     def pick(self, choices: Sequence[T]) -> T:
@@ -52,5 +52,5 @@ class TextDraw:
         return self.rng.sample(choices, min(count, len(choices)))
 
     def number(self, low: int, high: int) -> int:
-        """A whole number from low to high, both included."""
+        """Draw a whole number from low to high, both included."""
         return low + int(self.rng.random() * (high - low + 1))

@@ -16,12 +16,12 @@ ORDERS = (
 
 
 def asked(text: str, draw: TextDraw) -> str:
-    """The puzzle, put in one way or another."""
+    """Return the puzzle, put in one way or another."""
     return draw.pick(WORDS["asked"]).replace("{p}", text)
 
 
 def says(speaker: str, about: str, knight: bool) -> str:
-    """What an islander states about another."""
+    """Return what an islander states about another."""
     return f'{speaker} says: "{about} is a {"knight" if knight else "knave"}."'
 
 
@@ -53,7 +53,7 @@ def knights(draw: TextDraw) -> Exchange:
 
 
 def ordering(draw: TextDraw) -> Exchange:
-    """A linear order from comparisons of neighbours."""
+    """Draw an exchange on a linear order from comparisons of neighbours."""
     names = draw.some(WORDS["people"], draw.number(3, 5))
     comparative, most, least = draw.pick(ORDERS)
     facts = [f"{one} is {comparative} than {two}." for one, two in pairwise(names)]
@@ -75,7 +75,7 @@ def ordering(draw: TextDraw) -> Exchange:
 
 
 def member(draw: TextDraw) -> Exchange:
-    """A union, an intersection or a difference of two small sets."""
+    """Draw an exchange on a union, an intersection or a difference of two small sets."""
     pool = [str(i) for i in range(1, 13)]
     one, two = (sorted(draw.some(pool, draw.number(3, 5)), key=int) for _ in range(2))
     name, rule, found = draw.pick(

@@ -31,7 +31,7 @@ PRODUCTS = (
 
 
 def element(draw: TextDraw) -> Exchange:
-    """A chemical element."""
+    """Draw an exchange on a chemical element."""
     name, symbol, number, kind, told = draw.pick(ELEMENTS)
     prompt = KNOWN.ask(ELEMENT, draw, x=name, s=symbol, n=str(number))
     first = _first(prompt, name, symbol, number, kind)
@@ -51,7 +51,7 @@ def _said(text: str, first: str, symbol: str, kind: str) -> bool:
 
 
 def _first(prompt: str, name: str, symbol: str, number: int, kind: str) -> str:
-    """The sentence that answers this question on an element."""
+    """Return the sentence that answers this question on an element."""
     if "a metal?" in prompt:
         return f"{'Yes' if kind == 'metal' else 'No'}, {name} is a {kind}."
     if "Which element" in prompt:
@@ -62,7 +62,7 @@ def _first(prompt: str, name: str, symbol: str, number: int, kind: str) -> str:
 
 
 def planet(draw: TextDraw) -> Exchange:
-    """A planet."""
+    """Draw an exchange on a planet."""
     name, place, kind, told = draw.pick(PLANETS)
     prompt = KNOWN.ask(PLANET, draw, x=name, n=place)
     sort = {"rocky": "a rocky planet", "gas": "a gas giant", "ice": "an ice giant"}[kind]
@@ -75,7 +75,7 @@ def planet(draw: TextDraw) -> Exchange:
 
 
 def product(draw: TextDraw) -> Exchange:
-    """A quantity that is the product of two others, or one of those from the product."""
+    """Draw an exchange on a quantity that is the product of two others, or one of those from the product."""
     wanted, formula, first, first_unit, second, second_unit, unit = draw.pick(PRODUCTS)
     a, b = draw.number(2, 40), draw.number(2, 30)
     if draw.chance(0.3):

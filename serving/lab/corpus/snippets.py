@@ -18,7 +18,7 @@ SAID: list[str] = DATA["said"]
 
 
 def snippet(draw: TextDraw) -> Exchange:
-    """A small task and the code for it."""
+    """Draw a small task and the code for it."""
     language, table = ("Python", PYTHON) if draw.chance(0.8) else ("SQL", SQL)
     chosen = draw.pick(table)
     remark = chosen["remark"]

@@ -11,7 +11,7 @@ THINGS, PEOPLE, SUM_ASKED, TASK_ASKED = (WORDS[name] for name in ("things", "peo
 
 
 def asked(text: str, draw: TextDraw, forms: Sequence[str] = TASK_ASKED) -> str:
-    """The problem, put in one way or another."""
+    """Return the problem, put in one way or another."""
     return draw.pick(forms).replace("{p}", text)
 
 
@@ -21,7 +21,7 @@ def more(shorter: str, why: str, check: str) -> dict[str, str]:
 
 
 def arithmetic(draw: TextDraw) -> Exchange:
-    """A sum, a difference, a product or a quotient."""
+    """Draw an exchange on a sum, a difference, a product or a quotient."""
     a, b = draw.number(2, 999), draw.number(2, 99)
     low, high = sorted((a, b))
     word, text, result, back = draw.pick(
@@ -42,7 +42,7 @@ def arithmetic(draw: TextDraw) -> Exchange:
 
 
 def percent(draw: TextDraw) -> Exchange:
-    """A share of a sum, or a price that rises or falls."""
+    """Draw an exchange on a share of a sum, or a price that rises or falls."""
     share, base = 5 * draw.number(1, 19), 20 * draw.number(2, 60)
     part = share * base // 100
     how = f"{share} percent of {base} is {share} / 100 * {base} = {part}."
@@ -60,7 +60,7 @@ def percent(draw: TextDraw) -> Exchange:
 
 
 def factors(number: int) -> list[int]:
-    """The prime factors, ascending."""
+    """Return the prime factors of a number, ascending."""
     found, divisor = [], 2
     while divisor * divisor <= number:
         if number % divisor:
@@ -94,7 +94,7 @@ def prime(draw: TextDraw) -> Exchange:
 
 
 def common(draw: TextDraw) -> Exchange:
-    """A greatest common divisor by Euclid, or a least common multiple."""
+    """Draw an exchange on a greatest common divisor by Euclid, or a least common multiple."""
     a, b = draw.number(12, 240), draw.number(8, 120)
     a, b = max(a, b), min(a, b)
     if draw.chance(0.4):
@@ -120,7 +120,7 @@ def common(draw: TextDraw) -> Exchange:
 
 
 def story(draw: TextDraw) -> Exchange:
-    """A word problem."""
+    """Draw a word problem, and its answer."""
     one, two = draw.some(PEOPLE, 2)
     things, a, b, c = draw.pick(THINGS), draw.number(2, 30), draw.number(2, 12), draw.number(1, 20)
     if draw.chance(0.5):

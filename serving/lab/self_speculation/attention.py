@@ -27,7 +27,7 @@ def rotation(shape: WeightsShape, at: Tensor, dtype: torch.dtype) -> tuple[Tenso
 
 
 def attention(x: Tensor, layer: LayerWeights, index: int, shape: WeightsShape, place: "AttentionPlace") -> Tensor:
-    """What the heads [sequences, n, heads * head dim] make of x [sequences, n, hidden], before the output matrix.
+    """Return what heads [sequences, n, heads * head dim] make of x [sequences, n, hidden], before the output matrix.
 
     The keys and values of x go into the cache first.
     """

@@ -91,12 +91,12 @@ def split(values: Int8Array, bits: int) -> Slices:
 
 
 def truncated(slices: Slices) -> Int16Array:
-    """The MSB slice alone on the 8-bit grid, with zeros below it: never above the weight (4.3)."""
+    """Return the MSB slice alone on the 8-bit grid, with zeros below it: never above the weight (4.3)."""
     return _left_aligned(slices, wired=0)
 
 
 def augmented(slices: Slices) -> Int16Array:
-    """The MSB slice alone on the 8-bit grid, with a 1 wired in below it: the middle of its weights (4.3).
+    """Return the MSB slice alone on the 8-bit grid, with a 1 wired in below it: the middle of its weights (4.3).
 
     At 8 bits there is no bit below, and the weight is itself.
     """
@@ -120,7 +120,8 @@ def rounded(values: Int8Array, bits: int) -> Int16Array:
 
 
 def _left_aligned(slices: Slices, wired: int) -> Int16Array:
-    """The field that the multiplier gets, a bit wider than the slice and ending in `wired`, shifted to its place."""
+    """Return the field that the multiplier gets, a bit wider than the slice, ending in `wired`, shifted to its
+    place."""
     if slices.bits == WEIGHT_BITS:
         return slices.msb.astype(np.int16)
     field: Int16Array = 2 * slices.msb.astype(np.int16) + np.int16(wired)

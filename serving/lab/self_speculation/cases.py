@@ -37,11 +37,11 @@ class Case:
     layers: int = 0  # first-layers
 
     def record(self) -> dict[str, Any]:
-        """What distinguishes the case."""
+        """Return what distinguishes the case."""
         return {name: value for name, value in asdict(self).items() if name in OF[self.family]}
 
     def __str__(self) -> str:
-        """What is not as by default."""
+        """Return what is not as by default, as text."""
         plain = asdict(Case(self.family))
         changed = [f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
                    for name, value in self.record().items() if value != plain[name]]  # fmt: skip
@@ -84,7 +84,7 @@ def _batches() -> Iterator[Case]:
 
 
 def _cassandra() -> Iterator[Case]:
-    """The paper's point (VI-A), at both depths; and its cache pruned as its weights are."""
+    """Yield the cases at the paper's point (VI-A), at both depths; and with its cache pruned as its weights are."""
     for family in ("cassandra-1", "cassandra-2"):
         for depth in (3, 5):
             yield Case(family, depth=depth, pruned=0.4, dropped=4, kv_dropped=4)
@@ -92,7 +92,8 @@ def _cassandra() -> Iterator[Case]:
 
 
 def _hotness() -> Iterator[Case]:
-    """What the paper leaves open of the pool: how long hotness lasts, and whether layers compete for room."""
+    """Yield cases for what the paper leaves open of the pool: how long hotness lasts, whether layers compete for
+    room."""
     for memory in (0.01, 0.5, 0.9, 1.0):
         yield Case("elastic", share=0.25, memory=memory)
     for share in (0.25, 0.5):
@@ -100,6 +101,6 @@ def _hotness() -> Iterator[Case]:
 
 
 def _is_quick(case: Case) -> bool:
-    """A coarse grid that still has the ends of each axis."""
+    """Tell whether a case is of a coarse grid that still has the ends of each axis."""
     coarse = case.share in (0.25, 0.5, 1.0) and case.bits in (3, 4, 8) and case.batch in (1, 16)
     return coarse and case.pruned in (0.0, 0.4) and case.dropped in (0, 4) and case.depth in (3, 5, 9)

@@ -66,7 +66,7 @@ def acceptance(options: Options) -> AcceptanceRecord:
 
 
 def print_tables(found: AcceptanceRecord) -> None:
-    """What the papers print beside ours, and what they say of shapes."""
+    """Print what the papers print beside ours, and what they say of shapes."""
     console = wide_console()
     heads = ["source", "figure", "published", "measured"]
     console.print(Table(heads, rows(found), "Acceptance, measured", words=(0, 1)))

@@ -71,7 +71,7 @@ class _Batch:
         self._take([[token] for token in self.pending.tolist()])
 
     def step(self) -> None:
-        """A draft phase and its verification."""
+        """Carry out a draft phase and its verification."""
         uniform = self._uniform(2 * self.plan.depth + 1)
         tokens, guessed = self._drafted(uniform[:, : self.plan.depth])
         asked = torch.cat([self.pending[:, None], tokens], dim=1)
@@ -109,7 +109,7 @@ class _Batch:
         return torch.cat(tokens, dim=1), torch.cat(guessed, dim=1)
 
     def _nothing(self) -> Tensor:
-        """The distributions of no draft tokens."""
+        """Return the distributions of no draft tokens."""
         dtype = torch.float64 if self.plan.temperature else self.target.head.dtype
         return torch.empty(len(self.rows), 0, self.target.head.shape[0], dtype=dtype)
 
@@ -158,6 +158,6 @@ def _pools(draft: DraftModel, sequences: int, seed: int) -> Pools | None:
 
 
 def plainly(target: ModelWeights, prompts: list[list[int]], plan: DecodePlan) -> list[list[int]]:
-    """The target's own answers, a token at a time: what speculation must give too."""
+    """Return the target's own answers, a token at a time: what speculation must give too."""
     own = DraftModel(target, Bits(BF16_BITS, BF16_BITS))
     return [answer.tokens for answer in speculate(target, own, prompts, plan._replace(depth=0)).answers]

@@ -29,7 +29,7 @@ class DraftModel:
     view: KvView | None = None
 
     def throttled(self, pool: PoolPlan) -> "DraftModel":
-        """The same with a pool of experts."""
+        """Return the draft with a pool of experts."""
         return replace(self, pool=pool)
 
     @property

@@ -56,13 +56,13 @@ def gather(x: Tensor, chosen: Tensor, experts: int) -> Buckets:
 
 
 def activated(inputs: Tensor, layer: LayerWeights) -> Tensor:
-    """What enters the down matrices: silu(gate) * up, [experts, slots, intermediate]."""
+    """Return what enters the down matrices: silu(gate) * up, [experts, slots, intermediate]."""
     gate, up = torch.bmm(inputs, layer.gate_up.transpose(1, 2)).chunk(2, dim=-1)
     return functional.silu(gate) * up
 
 
 def combined(hidden: Tensor, layer: LayerWeights, buckets: Buckets, routing: ExpertRouting) -> Tensor:
-    """The experts' outputs, weighted and summed by token: [tokens, hidden]."""
+    """Return the experts' outputs, weighted and summed by token: [tokens, hidden]."""
     outputs = torch.bmm(hidden, layer.down.transpose(1, 2)).flatten(0, 1)[buckets.place]
     tokens, top_k = routing.weights.shape
     return (outputs.view(tokens, top_k, -1) * routing.weights[..., None]).sum(1)

@@ -47,7 +47,7 @@ class Shared(NamedTuple):
     steps: Tensor  # [..., K], powers of two
 
     def cut(self, dropped: int) -> Tensor:
-        """The numbers [..., K] without the `dropped` lowest of their 8 magnitude bits, towards zero."""
+        """Return the numbers [..., K] without the `dropped` lowest of their 8 magnitude bits, towards zero."""
         coarse = 2.0**dropped
         return (self.values / coarse).trunc() * coarse * self.steps
 

@@ -60,7 +60,7 @@ class Checkpoint:
         return Cassandra(self.weights, calibrate(self.weights, self._calibration))
 
     def pair(self, case: Case) -> tuple[ModelWeights, DraftModel]:
-        """The target and the draft of a case."""
+        """Return the target and the draft of a case."""
         if case.family == "elastic":
             return self.elastic.target, self._elastic(case)
         if case.family == "first-layers":
@@ -91,7 +91,7 @@ def measure(
     plan: DecodePlan,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[Case, MeasuredPoint]:
-    """A point for each case, all on the same prompts."""
+    """Measure a point for each case, all on the same prompts."""
     points = {}
     for number, case in enumerate(wanted, 1):
         target, draft = checkpoint.pair(case)
@@ -124,7 +124,7 @@ def point(
 
 
 def rate(counts: Counts, depth: int) -> tuple[float, float]:
-    """Accepted over offered draft tokens, and the standard error of that ratio with sequences as clusters."""
+    """Return accepted over offered draft tokens, and the standard error of that ratio with sequences as clusters."""
     accepted, offered = sum(accepted for accepted, _ in counts), depth * sum(steps for _, steps in counts)
     if not offered:
         raise UsageError("no draft token was judged: all answers end at once; more prompts or tokens are needed")
@@ -139,6 +139,6 @@ def influence(counts: Counts, depth: int) -> list[float]:
 
 
 def clustered(influences: list[float]) -> float:
-    """The standard error of a rate, or of a difference of two, from what each sequence does to it."""
+    """Return the standard error of a rate, or of a difference of two, from what each sequence does to it."""
     count = len(influences)
     return math.sqrt(sum(value**2 for value in influences) * count / max(count - 1, 1))

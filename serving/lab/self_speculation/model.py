@@ -17,10 +17,10 @@ class Watch(Protocol):
     """Sees the inputs of every matrix: what Wanda calibrates on."""
 
     def dense(self, names: tuple[str, ...], layer: int, inputs: Tensor) -> None:
-        """Inputs [sequences, n, K] of one or more dense matrices."""
+        """See inputs [sequences, n, K] of one or more dense matrices."""
 
     def experts(self, name: str, layer: int, inputs: Tensor) -> None:
-        """Inputs [experts, slots, K] of the experts' matrices; zeros where a slot is empty."""
+        """See inputs [experts, slots, K] of the experts' matrices; zeros where a slot is empty."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Pass:
 
 
 def forward(weights: ModelWeights, tokens: Tensor, cache: LayerCache, run: Pass | None = None) -> Tensor:
-    """Final hidden states [sequences, n, hidden] of new `tokens` [sequences, n], which follow what the cache holds.
+    """Return final hidden states [sequences, n, hidden] of new `tokens` [sequences, n], which follow what is cached.
 
     The tokens' keys and values are written to the cache, but its lengths stay: whoever calls knows which tokens count.
     """
@@ -54,7 +54,7 @@ def logits(weights: ModelWeights, hidden: Tensor) -> Tensor:
 
 
 def new_cache(weights: ModelWeights, sequences: int, positions: int) -> LayerCache:
-    """An empty cache for `sequences` of at most `positions` tokens."""
+    """Return an empty cache for `sequences` of at most `positions` tokens."""
     width = (weights.shape.kv_heads, weights.shape.head_dim)
     return LayerCache(len(weights.layers), sequences, positions, width, weights.embedding.dtype)
 
@@ -62,7 +62,7 @@ def new_cache(weights: ModelWeights, sequences: int, positions: int) -> LayerCac
 def prefill(
     weights: ModelWeights, prompts: list[list[int]], positions: int, run: Pass | None = None
 ) -> tuple[LayerCache, Tensor]:
-    """A cache that holds `prompts`, of any lengths, and the logits [sequences, vocabulary] that follow each.
+    """Return a cache that holds `prompts`, of any lengths, and the logits [sequences, vocabulary] that follow each.
 
     Shorter prompts are padded behind their end. What the padding writes is overwritten before it is ever read.
     """

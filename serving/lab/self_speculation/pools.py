@@ -86,7 +86,7 @@ def _counts(wanted: Tensor, tokens: Tensor, experts: int) -> Tensor:
 
 
 def _best(scores: Tensor, share: float) -> Tensor:
-    """True at the `share` highest of the last axis, at least one; of equals, at the first."""
+    """Return True at the `share` highest of the last axis, at least one; of equals, at the first."""
     count = max(round(share * scores.shape[-1]), 1)
     order = scores.argsort(dim=-1, descending=True, stable=True)
     return torch.zeros_like(scores, dtype=torch.bool).scatter_(-1, order[..., :count], True)

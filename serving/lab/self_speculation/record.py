@@ -18,12 +18,12 @@ class AcceptanceRecord:
     figures: dict[str, list[MeasuredPoint]]
 
     def point(self, **values: Any) -> MeasuredPoint | None:
-        """The point of a case, which must say its family, or None if it was not measured."""
+        """Return the point of a case, which must say its family, or None if it was not measured."""
         case = Case(**values)
         return next((point for points in self.figures.values() for point in points if point.case == case), None)
 
     def curve(self, figure: str, **values: Any) -> list[MeasuredPoint]:
-        """The points of a figure whose cases have these values."""
+        """Return the points of a figure whose cases have these values."""
         found = self.figures.get(figure, [])
         return [p for p in found if all(getattr(p.case, name) == value for name, value in values.items())]
 
@@ -34,7 +34,7 @@ class AcceptanceRecord:
 
 
 def read(path: Path) -> AcceptanceRecord:
-    """What `write` wrote."""
+    """Read what `write` wrote."""
     found = json.loads(path.read_text())
     figures = {name: [_point(record) for record in records] for name, records in found["figures"].items()}
     return AcceptanceRecord(found["about"], figures)

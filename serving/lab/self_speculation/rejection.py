@@ -25,7 +25,7 @@ def distribution(logits: Tensor, temperature: float) -> Tensor:
 
 
 def sample(weights: Tensor, uniform: Tensor) -> Tensor:
-    """A token [...] for each row of weights [..., vocabulary], which need not sum to 1, by numbers [...] in [0, 1)."""
+    """Draw a token [...] for each row of weights [..., vocabulary], of any sum, by numbers [...] in [0, 1)."""
     heaped = weights.double().cumsum(-1)
     below = (heaped <= uniform[..., None] * heaped[..., -1:]).sum(-1)
     return below.clamp_max(weights.shape[-1] - 1)

@@ -46,7 +46,7 @@ def calibrate(weights: ModelWeights, texts: list[list[int]]) -> Norms:
 
 
 def kept(matrix: Tensor, norms: Tensor, ratio: float) -> Tensor:
-    """True where a weight [..., outputs, K] stays: all but the `ratio` least important of each output."""
+    """Return True where a weight [..., outputs, K] stays: all but the `ratio` least important of each output."""
     importance = matrix.abs() * norms
     least = importance.topk(round(ratio * matrix.shape[-1]), dim=-1, largest=False).indices
     return torch.ones_like(matrix, dtype=torch.bool).scatter(-1, least, False)

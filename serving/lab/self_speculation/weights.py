@@ -86,7 +86,7 @@ class ModelWeights:
         return replace(self, layers=layers, head=change("head", len(layers), self.head) if head else self.head)
 
     def to(self, dtype: torch.dtype) -> "ModelWeights":
-        """The same in another floating-point type."""
+        """Return the weights in another floating-point type."""
         layers = tuple(
             LayerWeights(**{name: tensor.to(dtype) for name, tensor in vars(layer).items()}) for layer in self.layers
         )
@@ -95,7 +95,7 @@ class ModelWeights:
 
 
 def load(folder: Path) -> ModelWeights:
-    """The checkpoint in `folder`, in float32; UsageError if it is no Qwen3-MoE's."""
+    """Load the checkpoint in `folder`, in float32; raise UsageError if it is no Qwen3-MoE's."""
     from safetensors.torch import load_file
 
     try:
@@ -111,7 +111,7 @@ def load(folder: Path) -> ModelWeights:
 
 
 def of_tensors(config: dict[str, Any], tensors: dict[str, Tensor]) -> ModelWeights:
-    """The weights out of a state dict whose names have lost their "model."."""
+    """Return the weights out of a state dict whose names have lost their "model."."""
     shape = WeightsShape.of(config)
     layers = tuple(_layer(tensors, f"layers.{i}.", shape.experts) for i in range(config["num_hidden_layers"]))
     embedding = tensors["embed_tokens.weight"]

@@ -37,12 +37,12 @@ def train_topics(out: Path | None, seed: int, held_out: str | None) -> int:
 
 
 def written() -> dict[str, list[Labelled]]:
-    """The prompts that people wrote, by the name of their file."""
+    """Return the prompts that people wrote, by the name of their file."""
     return {path.stem: read_labelled(path) for path in sorted(PROMPTS.glob("*.tsv"))}
 
 
 def prepared(prompts: Sequence[Labelled], seed: int) -> list[Labelled]:
-    """What is trained on: the prompts, some of them as hurried people would type them, and the generated ones."""
+    """Return what is trained on: the prompts, some of them as hurried people would type them, and generated ones."""
     rng = Random(f"typed/{seed}")
     typed = [Labelled(p.topic, mistyped(wrapped(p.prompt, rng), rng), p.line) for p in prompts]
     return [*typed, *(Labelled(topic, prompt, 0) for topic, prompt in generate(seed))]

@@ -38,13 +38,13 @@ class Layer:
     norms: tuple[Affine, Affine]
 
     def __call__(self, x: torch.Tensor, lengths: Sequence[int]) -> torch.Tensor:
-        """The states [tokens, width] after this layer; `lengths` are the prompts' tokens."""
+        """Return the states [tokens, width] after this layer; `lengths` are the prompts' tokens."""
         each = [_attention(part) for part in F.linear(x, *self.linear["qkv"]).split(lengths)]
         x = _norm(x + F.linear(torch.cat(each), *self.linear["attended"]), self.norms[0])
         return _norm(x + F.linear(F.gelu(F.linear(x, *self.linear["up"])), *self.linear["down"]), self.norms[1])
 
     def changed(self, by: Weights) -> "Layer":
-        """This layer, each matrix changed by a product of two thin ones (LoRA, https://arxiv.org/abs/2106.09685).
+        """Return the layer, each matrix changed by two thin ones' product (LoRA, https://arxiv.org/abs/2106.09685).
 
         `by` has `NAME.left` [out, rank] and `NAME.right` [rank, in] for each of `LINEAR`.
         """
@@ -78,7 +78,7 @@ class Encoder:
         self.layers = [_layer(weights, f"encoder.layer.{i}") for i in range(layers)]
 
     def states(self, prompts: Sequence[Sequence[int]], layers: int | None = None) -> torch.Tensor:
-        """The states [tokens of all prompts, width] after so many layers; after all of them if None."""
+        """Return the states [tokens of all prompts, width] after so many layers; after all of them if None."""
         lengths = [len(prompt) for prompt in prompts]
         tokens = torch.tensor([token for prompt in prompts for token in prompt])
         positions = torch.tensor([at for length in lengths for at in range(length)])

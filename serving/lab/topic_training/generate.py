@@ -38,12 +38,12 @@ def _asked_in_corpus(topic: str, rng: Random) -> str:
 
 
 def wrapped(prompt: str, rng: Random) -> str:
-    """The prompt, at times with what people say around it, whatever it is about."""
+    """Return the prompt, at times with what people say around it, whatever it is about."""
     return rng.choice(_load("asks")["around"]).format(p=prompt) if rng.random() < WRAPPED else prompt
 
 
 def mistyped(prompt: str, rng: Random) -> str:
-    """The prompt, at times with two neighbouring letters of a word exchanged, or one left out."""
+    """Return the prompt, at times with two neighbouring letters of a word exchanged, or one left out."""
     words = prompt.split(" ")
     long = [i for i, word in enumerate(words) if len(word) > 4]
     if not long or rng.random() > MISTYPED:

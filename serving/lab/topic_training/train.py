@@ -37,7 +37,7 @@ class Example:
 
 
 def examples(prompts: Sequence[Labelled], reader: PromptReader, encoder: Encoder) -> list[Example]:
-    """The prompts as the last layer meets them."""
+    """Return the prompts as the last layer meets them."""
     found = []
     with torch.no_grad():
         for prompt in prompts:
@@ -62,13 +62,13 @@ def train(prompts: Sequence[Labelled], seed: int) -> Tensors:
 
 
 def accuracy(tensors: Tensors, prompts: Sequence[Labelled]) -> float:
-    """The share of the prompts that get their own topic with these tensors."""
+    """Return the share of the prompts that get their own topic with these tensors."""
     found = Classifier(PromptReader(), tensors).classify([prompt.prompt for prompt in prompts])
     return sum(topic.name == prompt.topic for topic, prompt in zip(found, prompts, strict=True)) / len(prompts)
 
 
 def _start(layer: Layer) -> dict[str, torch.Tensor]:
-    """Changes that change nothing yet, and a head that prefers no topic."""
+    """Return changes that change nothing yet, and a head that prefers no topic."""
     learnt = {"head.weight": torch.zeros(len(NAMES), WIDTH), "head.bias": torch.zeros(len(NAMES))}
     for name in LINEAR:
         rows, columns = layer.linear[name][0].shape
@@ -92,7 +92,7 @@ class _Trainer:
         )
 
     def epoch(self) -> float:
-        """The mean loss of a pass in a new order."""
+        """Train for a pass in a new order; return its mean loss."""
         self._rng.shuffle(self._examples)
         cut = [self._examples[i : i + BATCH] for i in range(0, len(self._examples), BATCH)]
         return sum(self._step(batch) * len(batch) for batch in cut) / len(self._examples)

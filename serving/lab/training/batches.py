@@ -37,7 +37,7 @@ class TokenBatch:
 
 
 def encode(tokenizer: Tokenizer, document: Document) -> TokenStream:
-    """A document's tokens."""
+    """Return the tokens of a document."""
     ids: list[int] = []
     weights: list[float] = []
     for role, text in rendered(document):
@@ -48,7 +48,7 @@ def encode(tokenizer: Tokenizer, document: Document) -> TokenStream:
 
 
 def segments(stream: Iterable[TokenStream], limit: int, alone_share: float, rng: Random) -> Iterator[TokenStream]:
-    """Runs of at most `limit` tokens: one document in so large a share of them, in the others as many as fit."""
+    """Yield runs of at most `limit` tokens: one document in so large a share of them, in the others as many as fit."""
     ids: list[int] = []
     weights: list[float] = []
     alone = rng.random() < alone_share

@@ -71,7 +71,7 @@ def measure(folder: Path) -> Facts:
 
 
 def card(facts: Facts) -> str:
-    """The card's text."""
+    """Return the card's text."""
     return "\n".join([_model(facts), _data(facts), _losses(facts), _experts(facts), _answers(facts), MEASURED, REPEAT])
 
 

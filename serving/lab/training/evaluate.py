@@ -74,7 +74,7 @@ def entropy(used: torch.Tensor) -> torch.Tensor:
 
 
 def answer(hf: Qwen3MoeForCausalLM, tokenizer: PreTrainedTokenizerFast, topic: str, prompt: str) -> JudgedAnswer:
-    """The model's greedy answer."""
+    """Return the model's greedy answer, to be judged."""
     asked = tokenizer.apply_chat_template(
         [{"role": "user", "content": prompt}], add_generation_prompt=True, return_tensors="pt", return_dict=True
     )

@@ -62,14 +62,14 @@ class ExpertLayer(nn.Module):
         self.down = nn.Parameter(torch.empty(shape.experts, narrow, wide))
 
     def route(self, x: torch.Tensor) -> TrainedRouting:
-        """The best few experts of each token, their softmax shares scaled to sum to one."""
+        """Return the best few experts of each token, their softmax shares scaled to sum to one."""
         scores = x @ self.router.T
         shares = scores.softmax(-1)
         best, chosen = shares.topk(self.active, dim=-1)
         return TrainedRouting(scores, shares, chosen, best / best.sum(-1, keepdim=True))
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, TrainedRouting]:
-        """What the chosen experts add to each token; weighted before `down`, where rows are narrow."""
+        """Return what the chosen experts add to each token; weighted before `down`, where rows are narrow."""
         routing = self.route(x)
         order = routing.chosen.flatten().argsort(stable=True)
         counts = routing.chosen.flatten().bincount(minlength=len(self.router)).tolist()

@@ -23,7 +23,7 @@ LAYER = {
 
 
 def config_of(shape: ModelShape) -> Qwen3MoeConfig:
-    """The configuration of a model of this shape."""
+    """Return the configuration of a model of this shape."""
     return Qwen3MoeConfig(
         vocab_size=shape.vocabulary,
         hidden_size=shape.hidden,
@@ -47,7 +47,7 @@ def config_of(shape: ModelShape) -> Qwen3MoeConfig:
 
 
 def to_hf(model: TrainedModel) -> Qwen3MoeForCausalLM:
-    """The same model, as transformers has it; what it generates ends with a turn or a text."""
+    """Return the model as transformers has it; what it generates ends with a turn or a text."""
     made = Qwen3MoeForCausalLM(config_of(model.shape))
     ours = model.state_dict()
     theirs = {"model.embed_tokens.weight": ours["embedding"], "model.norm.weight": ours["norm.scale"]}
@@ -65,7 +65,7 @@ def to_hf(model: TrainedModel) -> Qwen3MoeForCausalLM:
 
 
 def from_hf(hf: Qwen3MoeForCausalLM, shape: ModelShape) -> TrainedModel:
-    """The same model, as we train it."""
+    """Return transformers' model as we train it."""
     theirs = hf.state_dict()
     ours = {"embedding": theirs["model.embed_tokens.weight"], "norm.scale": theirs["model.norm.weight"]}
     for layer in range(shape.layers):
@@ -85,5 +85,5 @@ def save_model(model: TrainedModel, folder: Path) -> None:
 
 
 def load_model(folder: Path) -> Qwen3MoeForCausalLM:
-    """What `save_model` wrote, as float32."""
+    """Load what `save_model` wrote, as float32."""
     return Qwen3MoeForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()

@@ -18,7 +18,7 @@ class CrossEntropy(torch.autograd.Function):
     def forward(
         context: Any, hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
     ) -> torch.Tensor:
-        """The weighted sum."""
+        """Return the weighted sum of the cross-entropies."""
         to_hidden, to_output = torch.empty_like(hidden), torch.zeros_like(output)
         total = hidden.new_zeros(())
         parts = (tensor.split(ROWS) for tensor in (hidden, targets, weights, to_hidden))
@@ -35,7 +35,7 @@ class CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None, None]:
-        """What `forward` made, scaled."""
+        """Return the gradients that `forward` made, scaled."""
         to_hidden, to_output = context.saved_tensors
         return to_hidden * grad, to_output * grad, None, None
 
@@ -43,7 +43,7 @@ class CrossEntropy(torch.autograd.Function):
 def cross_entropy(
     hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
 ) -> torch.Tensor:
-    """The weighted mean, in nats a token."""
+    """Return the weighted mean of the cross-entropies, in nats a token."""
     return CrossEntropy.apply(hidden, output, targets, weights) / weights.sum()
 
 
@@ -63,7 +63,7 @@ def batch_balance(routing: TrainedRouting, used: torch.Tensor) -> torch.Tensor:
 
 
 def segment_balance(routing: TrainedRouting, lengths: list[int]) -> torch.Tensor:
-    """The same within each segment, by its own use, and the mean over them."""
+    """Return the balance within each segment, by its own use, as the mean over them."""
     experts, active = routing.shares.shape[1], routing.chosen.shape[1]
     sizes = torch.tensor(lengths)
     segment = torch.arange(len(lengths)).repeat_interleave(sizes)
@@ -79,7 +79,7 @@ def router_z(routing: TrainedRouting) -> torch.Tensor:
 
 
 def router_loss(routings: list[TrainedRouting], lengths: list[int], used: torch.Tensor, balance: float) -> torch.Tensor:
-    """What all layers' routers are asked to keep small, weighted.
+    """Return what all layers' routers are asked to keep small, weighted.
 
     `used` [layers, experts] is the last step's use, and `balance` what evenness over the whole batch weighs.
     """

@@ -41,7 +41,7 @@ class Attention(nn.Module):
         self.k_norm = Norm(shape.head_size, shape.epsilon)
 
     def forward(self, x: torch.Tensor, turn: tuple[torch.Tensor, torch.Tensor], lengths: list[int]) -> torch.Tensor:
-        """What each token takes from those before it in its segment."""
+        """Return what each token takes from those before it in its segment."""
         rows = x @ torch.cat([self.q, self.k, self.v]).T
         rows = rows.unflatten(1, (self.heads + 2 * self.kv_heads, -1)).transpose(0, 1)
         q, k, v = rows.split([self.heads, self.kv_heads, self.kv_heads])
@@ -64,7 +64,7 @@ class TransformerLayer(nn.Module):
     def forward(
         self, x: torch.Tensor, turn: tuple[torch.Tensor, torch.Tensor], lengths: list[int]
     ) -> tuple[torch.Tensor, TrainedRouting]:
-        """The tokens after this layer, and where it sent them."""
+        """Return the tokens after this layer, and where it sent them."""
         x = x + self.attention(self.attention_norm(x), turn, lengths)
         added, routing = self.experts(self.experts_norm(x))
         return x + added, routing
@@ -81,7 +81,7 @@ class TrainedModel(nn.Module):
         self.norm = Norm(shape.hidden, shape.epsilon)
 
     def forward(self, ids: torch.Tensor, lengths: list[int]) -> tuple[torch.Tensor, list[TrainedRouting]]:
-        """The last hidden state of each token, and each layer's routing."""
+        """Return the last hidden state of each token, and each layer's routing."""
         x = functional.embedding(ids, self.embedding)
         turn = turns(lengths, self.shape)
         routings = []

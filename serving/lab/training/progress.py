@@ -47,7 +47,7 @@ class TrainingProgress:
         return True
 
     def end(self) -> None:
-        """A point of what came since the last one."""
+        """Add a point of what came since the last one."""
         if not self.losses:
             return
         now = time.monotonic()
@@ -60,7 +60,7 @@ class TrainingProgress:
         self.losses, self.said_s = [], now
 
     def say(self, share: float) -> None:
-        """The last point, and how long it will still take if it goes on like this."""
+        """Print the last point, and how long it will still take if it goes on like this."""
         point = self.points[-1]
         held_out = "" if point.held_out is None else f", held-out {point.held_out:.3f}"
         left_s = point.seconds * (1 / max(share, 1e-3) - 1)
@@ -74,7 +74,7 @@ class TrainingProgress:
         )
 
     def write(self, folder: Path, header: dict[str, Any]) -> None:
-        """The header and as many of the points as the log may have, evenly thinned, the last one always."""
+        """Write the header and as many of the points as the log may have, evenly thinned, the last one always."""
         stride = -(-len(self.points) // MOST_LINES)
         kept = self.points[:: -stride or None][::-1] if stride else []
         lines = [header, *map(asdict, kept[-(MOST_LINES - 1) :])]

@@ -50,7 +50,7 @@ class TrainingBudget:
 
 
 def rate_at(share: float, settings: Settings) -> float:
-    """The learning rate at this point of the run, as a share of the highest: up, level, and down to nothing."""
+    """Return the learning rate at this point of the run, as a share of the highest: up, level, and down to nothing."""
     if share < settings.warm_up:
         return max(share / settings.warm_up, 0.01)
     return min(1.0, max(0.0, 1 - share) / (1 - settings.hold))

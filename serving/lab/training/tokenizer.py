@@ -20,7 +20,7 @@ FREQUENT = 1000  # how often the words of random load are added, so that each of
 
 
 def train_tokenizer(seed: int, vocabulary: int, sample: int = SAMPLE) -> Tokenizer:
-    """A tokenizer made for the first documents of the training stream, and for the words of random load."""
+    """Train a tokenizer for the first documents of the training stream, and for the words of random load."""
     texts = (turn.content for document in islice(documents(seed, "train"), sample) for turn in document.turns)
     return bpe(_and_words(texts), vocabulary)
 

@@ -79,7 +79,7 @@ class TrainingRun:
             optimiser.step()
 
     def measure(self) -> float:
-        """The loss on held-out documents, in nats a token."""
+        """Measure the loss on held-out documents, in nats a token."""
         return sum(self.pool.map(self._measure_part, self.held_out)) / len(self.held_out)
 
     def _measure_part(self, batch: TokenBatch) -> float:
@@ -88,7 +88,7 @@ class TrainingRun:
             return float(cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights))
 
     def load(self) -> tuple[float, int]:
-        """The busiest expert's load in uniform shares, and how many experts had nothing in the last step."""
+        """Return the busiest expert's load in uniform shares, and how many experts had nothing in the last step."""
         return float(self.used.max()) * self.settings.shape.experts, int((self.used == 0).sum())
 
 

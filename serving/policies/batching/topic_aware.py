@@ -40,7 +40,7 @@ class Queue:
         return self._latest.due(at_s) or self._of_the_batch(running) or self._of_another(at_s, running)
 
     def _of_the_batch(self, running: Counter[str]) -> Request | None:
-        """The first of the running topic that has most requests, of those that anybody waits with."""
+        """Return the first request of the running topic that has most requests, of those that anybody waits with."""
         for topic, count in running.most_common():
             line = self._by_topic.get(topic)
             if count > 0 and line and (first := line.first()):

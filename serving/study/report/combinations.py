@@ -91,7 +91,7 @@ def combinations_of(findings: list[Finding]) -> list[Combination]:
 def shown_of(
     combinations: list[Combination], rank: Callable[[Combination], Any], most: int = MOST
 ) -> list[Combination]:
-    """The best of them, in the order of the study, each with a look of its own."""
+    """Return the best of the combinations, in the order of the study, each with a look of its own."""
     best = sorted(combinations, key=rank)[:most]
     kept = [each for each in combinations if any(each is one for one in best)]
     return [replace(each, look=look) for each, look in zip(kept, LOOKS, strict=False)]

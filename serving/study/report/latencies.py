@@ -68,7 +68,7 @@ def _cdf(panel: Axes, name: str, samples: list[tuple[Chosen, Any]]) -> None:
 
 
 def _limit(panel: Axes, limit_s: float) -> None:
-    """A line where the target is; where it is far off, a word at the edge that it lies beyond."""
+    """Draw a line where the target is; where it is far off, a word at the edge that it lies beyond."""
     limit, words = limit_s * (1e3 if panel.get_xlabel() == "ms" else 1.0), f"target {seconds(limit_s)}"
     left, right = panel.get_xlim()
     note: dict[str, Any] = {"textcoords": "offset points", "color": DIM, "ha": "right", "va": "bottom"}

@@ -61,7 +61,7 @@ def _draw(canvas: Figure, teller: AnswerView, shown: list[Combination], faint: l
 
 
 def _up_to_all(panel: Axes) -> None:
-    """A share axis that ends with 100 %."""
+    """Have a share axis end with 100 %."""
     low = max(0.0, panel.get_ylim()[0])
     panel.set_yticks([tick for tick in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(low, 1) if low <= tick <= 1])
     panel.set_ylim(low - 0.02 * (1 - low), 1 + 0.04 * (1 - low))

@@ -23,7 +23,7 @@ class Picture(NamedTuple):
 
 
 def figure(picture: Picture) -> str:
-    """A picture on the page."""
+    """Return a picture as the page has it."""
     return (
         f'<figure id="{escape(picture.name)}"><h2>{escape(picture.title)}</h2><div class="drawn">{picture.svg}</div>'
         f"<figcaption>{escape(picture.caption)}</figcaption>{picture.below}</figure>"
@@ -31,12 +31,12 @@ def figure(picture: Picture) -> str:
 
 
 def paragraph(text: str, kind: str = "") -> str:
-    """A sentence or some."""
+    """Return a paragraph of a sentence or some."""
     return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
 
 def verbatim(text: str) -> str:
-    """A file as it stands."""
+    """Return a file's text as it stands."""
     return f"<pre>{escape(text)}</pre>"
 
 
@@ -48,7 +48,7 @@ def points_table(rows: Sequence[Row], names: Iterable[str], kind: str = "") -> s
 
 
 def column(name: str, values: Sequence[Any]) -> tuple[str, list[str]]:
-    """The heading of a column and its cells, as HTML."""
+    """Return the heading of a column and its cells, as HTML."""
     if name not in COLUMNS:
         return escape(short(name)), [_cell(value) for value in values]
     of = scale(name, values)
@@ -57,7 +57,7 @@ def column(name: str, values: Sequence[Any]) -> tuple[str, list[str]]:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") -> str:
-    """A table of cells that are HTML."""
+    """Return a table of cells that are HTML."""
     lines = ["<tr>" + "".join(row) + "</tr>" for row in rows]
     top = "".join(f"<th>{head}</th>" for head in heads)
     body = "\n".join(lines)

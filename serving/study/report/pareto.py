@@ -84,7 +84,7 @@ def _draw(canvas: Figure, teller: AnswerView, places: list[PlotPlace], front: li
 
 
 def _number(panel: Axes, line: list[tuple[float, float]]) -> None:
-    """Number the points of the front; those that lie on each other together."""
+    """Write the numbers of the points beside the front, in one text where points lie on each other."""
     panel.autoscale_view()
     pixels = panel.transData.transform(line)
     groups: list[list[int]] = []

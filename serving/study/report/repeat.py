@@ -33,7 +33,7 @@ def repeat(results: Results) -> str:
 
 
 def without_keys(text: str, scenario: Mapping[str, Any]) -> str:
-    """A study's file, with what its scenario has of keys blotted out wherever it stands between quotes."""
+    """Return a study's file, with what its scenario has of keys blotted out wherever it stands between quotes."""
     for name in KEYS:
         said = scenario.get(name, ())
         for key in (said,) if isinstance(said, str) else said:

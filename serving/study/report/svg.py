@@ -53,7 +53,7 @@ def legend(
 
 
 def handle(look: Look, label: str, markers: bool = True, lines: bool = True) -> Line2D:
-    """A line of the legend."""
+    """Return a line of the legend."""
     marker: Any = look.marker if markers else ""
     dash: Any = look.dash if lines else ""
     return Line2D([], [], color=look.colour, linestyle=dash, marker=marker, label=label)
@@ -70,7 +70,7 @@ def wide(values: Sequence[float]) -> bool:
 
 
 def by_factors(panel: Axes, which: str, values: Sequence[float]) -> None:
-    """A logarithmic axis with plain numbers, `which` is "x" or "y"."""
+    """Make an axis logarithmic, with plain numbers; `which` is "x" or "y"."""
     panel.set(**{f"{which}scale": "log"})
     axis: Axis = getattr(panel, f"{which}axis")
     axis.set_major_locator(LogLocator(subs=(1.0,) if max(values) / min(values) > 1e3 else (1.0, 2.0, 5.0)))
@@ -79,7 +79,7 @@ def by_factors(panel: Axes, which: str, values: Sequence[float]) -> None:
 
 
 def _inline(svg: str, name: str, title: str) -> str:
-    """An SVG file as an element of a page: as wide as there is room, letters as those around it."""
+    """Return an SVG file as an element of a page: as wide as there is room, letters as those around it."""
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>|<!--.*?-->", "", body, flags=re.S)
     body = re.sub(r"<[^>]+>", lambda tag: _own(tag[0], name), body)
@@ -90,7 +90,7 @@ def _inline(svg: str, name: str, title: str) -> str:
 
 
 def _own(tag: str, name: str) -> str:
-    """A tag whose names no other drawing has."""
+    """Return a tag with names that no other drawing has."""
     tag = re.sub(r'\bid="', f'id="{name}-', tag)
     tag = tag.replace("url(#", f"url(#{name}-").replace('xlink:href="#', f'href="#{name}-')
     # The page's letters are narrower than those that the drawing was laid out for.

@@ -72,7 +72,7 @@ def scale(name: str, values: Iterable[float | None]) -> Scale:
 
 
 def setting(name: str, value: Any) -> str:
-    """A setting of a combination in few words: `elmoe3d-8gb`, but `tau 6`."""
+    """Return a setting of a combination in few words: `elmoe3d-8gb`, but `tau 6`."""
     text = shown(value)
     if isinstance(value, bool):
         text = text.lower()
@@ -82,12 +82,12 @@ def setting(name: str, value: Any) -> str:
 
 
 def short(name: str) -> str:
-    """A setting's name, without what is the same for all of the workload's."""
+    """Return a setting's name, without what is the same for all of the workload's."""
     return name.removeprefix("workload.")
 
 
 def seconds(value: float) -> str:
-    """A time in its own unit: 50 ms, 1.5 s."""
+    """Return a time in its own unit: 50 ms, 1.5 s."""
     return f"{value * 1000:g} ms" if value < 1 else f"{value:g} s"
 
 
@@ -102,7 +102,7 @@ def times(value: float) -> str:
 
 
 def bound(name: str, value: float) -> str:
-    """A figure that somebody has set, as they have: 50 ms."""
+    """Return a figure that somebody has set, as they have: 50 ms."""
     of = scale(name, [value])
     if of.unit in ("ms", "s"):
         return seconds(value)
@@ -110,7 +110,7 @@ def bound(name: str, value: float) -> str:
 
 
 def listed(texts: Iterable[str]) -> str:
-    """a, b and c."""
+    """Return texts as a list: a, b and c."""
     *most, last = list(texts) or [""]
     return f"{', '.join(most)} and {last}" if most else last
 

@@ -83,7 +83,7 @@ def _joules(panel: Axes, found: Sequence[HardwareFigures]) -> None:
 
 
 def _shares(panel: Axes, found: Sequence[HardwareFigures]) -> None:
-    """The same as shares of each one's own, also where others take many times as much."""
+    """Draw the energies as shares of each one's own sum, also where others take many times as much."""
     _stack(panel, [[joules / (sum(each.part_j) or 1.0) for joules in each.part_j] for each in found])
     percent(panel.xaxis)
     panel.set(title="Of it, by component", xlim=(0, 1))
@@ -99,7 +99,7 @@ def _stack(panel: Axes, lengths: Sequence[Sequence[float]]) -> None:
 
 
 def _key(panel: Axes, found: Sequence[HardwareFigures]) -> None:
-    """What marks and colours are, in a panel of its own."""
+    """Draw what marks and colours are, in a panel of its own."""
     panel.set_axis_off()
     marks: list[Any] = [Line2D([], [], linestyle="", label=name, **look) for name, look in MARKS.items()]
     parts = [Patch(color=COLOURS[part], label=_named(part, found)) for part in PARTS]
@@ -107,7 +107,7 @@ def _key(panel: Axes, found: Sequence[HardwareFigures]) -> None:
 
 
 def _named(part: str, found: Sequence[HardwareFigures]) -> str:
-    """A component, or what tiers are called where there are any."""
+    """Return a component, or what tiers are called where there are any."""
     names = {"fast": [each.tiers.fast for each in found], "slow": [each.tiers.slow for each in found]}.get(part)
     return ", ".join(dict.fromkeys(names)) if names else part
 

@@ -17,20 +17,20 @@ COMPRESSION = 5
 
 
 def span(track: tuple[int, int], name: str, start_ns: int, end_ns: int, args: Mapping[str, Any]) -> Event:
-    """A slice. Of those on one track, some may lie within others, but none overlap in part."""
+    """Return a slice. Of those on one track, some may lie within others, but none overlap in part."""
     pid, tid = track
     place = {"pid": pid, "tid": tid, "ts": start_ns / 1000, "dur": (end_ns - start_ns) / 1000}
     return {"ph": "X", "name": name, **place, "args": args}
 
 
 def instant(track: tuple[int, int], name: str, at_ns: int, args: Mapping[str, Any]) -> Event:
-    """A mark on a track."""
+    """Return a mark on a track."""
     pid, tid = track
     return {"ph": "i", "s": "t", "name": name, "pid": pid, "tid": tid, "ts": at_ns / 1000, "args": args}
 
 
 def counter(pid: int, name: str, at_ns: int, value: float) -> Event:
-    """A value that holds from an instant on."""
+    """Return a value that holds from an instant on."""
     return {"ph": "C", "name": name, "pid": pid, "ts": at_ns / 1000, "args": {"value": value}}
 
 

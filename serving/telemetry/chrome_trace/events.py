@@ -25,8 +25,8 @@ UNNAMED = TierNames("fast tier", "slow tier")
 
 
 def events_of(records: Iterable[StepRecord], tiers: TierNames = UNNAMED) -> Iterator[Event]:
-    """The events of all steps on devices whose memory `tiers` are called so; of each device, steps come in the order in
-    which they were made."""
+    """Yield the events of all steps on devices whose memory `tiers` are called so; of each device, steps come in the
+    order in which they were made."""
     devices: dict[int, DeviceTrack] = {}
     for record in records:
         if record.device not in devices:

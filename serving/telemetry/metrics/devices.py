@@ -136,7 +136,7 @@ class DeviceMetrics:
         self._last.pop(device, None)
 
     def on_fault(self, device: int, kind: str, begins: bool) -> None:
-        """A fault came over a device, or is over."""
+        """Record that a fault came over a device, or is over."""
         self.fault_active.values[(str(device), kind)] += 1 if begins else -1
         self.faults.values[(str(device), kind)] += begins
 
@@ -145,7 +145,7 @@ class DeviceMetrics:
         self.dropped.values[(receiver,)] += count
 
     def on_restart(self, actor: str) -> None:
-        """An actor died and came back."""
+        """Record that an actor died and came back."""
         self.restarts.values[(actor,)] += 1
 
     def idle_j(self, index: int) -> float:
@@ -183,7 +183,7 @@ class DeviceMetrics:
         return index in self._last or self._in_flight.on(index) > 0
 
     def _switch(self, index: int, on: bool) -> None:
-        """A device that is lost draws nothing, and holds nothing."""
+        """Switch a device on or off: one that is lost draws nothing, and holds nothing."""
         if on and index in self._off:
             self._idle_since_s[index] = self._now()
         elif not on and index not in self._off:
@@ -191,7 +191,7 @@ class DeviceMetrics:
         (self._off.discard if on else self._off.add)(index)
 
     def _idled(self, index: int, until_s: float) -> None:
-        """A device had nothing to do since its last step, or since this was asked last."""
+        """Record that a device had nothing to do since its last step, or since this was asked last."""
         since_s = max(self._idle_since_s[index], self._windows[index].ended_s)
         if until_s > since_s:
             self.idle.values[(str(index),)] += (until_s - since_s) * self.models[index].static_w

@@ -38,7 +38,7 @@ class Family(Metric):
 
     @samples.setter
     def samples(self, none_yet: list[Sample]) -> None:
-        """The library begins with an empty list."""
+        """Ignore the empty list with which the library begins."""
 
     def written(self) -> str:
         """In Prometheus's text format, 0.0.4."""
@@ -126,12 +126,12 @@ class Tally:
         self.sum = 0.0
 
     def observe(self, value: float, times: int = 1) -> None:
-        """A value, or as many equal ones."""
+        """Record a value, or as many equal ones."""
         self.counts[bisect_left(self._bounds, value)] += times
         self.sum += value * times
 
     def quantile(self, share: float) -> float:
-        """The bound below which that share of the values lies; the last bound if it lies beyond, 0 of no values."""
+        """Return the bound below which that share of the values lies; the last bound if it lies beyond, 0 of none."""
         total, left = sum(self.counts), 0
         for bound, count in zip(self._bounds, self.counts, strict=False):
             left += count
@@ -186,7 +186,7 @@ class Tallies(_Labelled):
 
 
 def escaped(value: str) -> str:
-    """A label's value, as the format wants it."""
+    """Return a label's value, as the format wants it."""
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 

@@ -133,11 +133,11 @@ class RequestMetrics:
         return loads
 
     def labels_of(self, device: int) -> Labels:
-        """The labels of a device."""
+        """Return the labels of a device."""
         return self._labels[device]
 
     def on_cache(self, device: int, block_tokens: int, blocks: int) -> None:
-        """A device's KV cache, as inference gateways look for it; it changes with the device's condition."""
+        """Record a device's KV cache, as inference gateways look for it; it changes with the device's condition."""
         found = self.cache_config.values
         for labels in [labels for labels in found if labels[1] == str(device)]:
             del found[labels]
@@ -154,7 +154,7 @@ class RequestMetrics:
             self.itl.of(labels).observe(gap_s)
 
     def on_finish(self, flight: Flight, reason: str, n: int) -> None:
-        """A request ended, for `reason`; it was one of `n` that its client asked for at once."""
+        """Record that a request ended, for `reason`; it was one of `n` that its client asked for at once."""
         labels = self._labels[flight.device]
         self.success.values[(*labels, reason)] += 1
         request, made = flight.request, len(flight.tokens)
@@ -175,7 +175,7 @@ class RequestMetrics:
             self.tpot.of(labels).observe(flight.tpot_s)
 
     def on_step(self, record: StepRecord, kv_capacity_tokens: int) -> None:
-        """A device made a step."""
+        """Record that a device made a step."""
         labels = self._labels[record.device]
         self._last[record.device] = DeviceLoad(record.batch, record.waiting)
         # A step that was under way when its device lost memory still held more than there is now.

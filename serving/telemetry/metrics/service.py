@@ -94,12 +94,12 @@ class ServiceMetrics:
             self.recent.append((flight.ttft_s, flight.tpot_s))
 
     def names(self) -> list[str]:
-        """The SLO classes with series: all but those that no request was ever in."""
+        """Return the SLO classes with series: all but those that no request was ever in."""
         used = {labels[0] for labels in (*self.requests.values, *self.rejections.values)}
         return [name for name in self._classes if name in used]
 
     def on_rejection(self, reason: Reason, slo: str) -> None:
-        """A request of a class ("" for none) was turned away."""
+        """Record that a request of a class ("" for none) was turned away."""
         self.rejections.values[(slo or NO_CLASS, reason)] += 1
 
     def _begin(self, name: str, slo: SloClass) -> None:
@@ -137,7 +137,7 @@ class ServiceMetrics:
 
 
 def class_of(flight: Flight) -> str:
-    """The class under which a request is counted."""
+    """Return the class under which a request is counted."""
     if flight.slo:
         return flight.slo
     request = flight.request
@@ -145,7 +145,7 @@ def class_of(flight: Flight) -> str:
 
 
 def missed_by(flight: Flight) -> list[str]:
-    """The targets that a request missed; without a first token it missed that one."""
+    """Return the targets that a request missed; without a first token it missed that one."""
     missed = []
     if flight.ttft_s > flight.request.ttft_s:
         missed.append("ttft")

@@ -11,7 +11,7 @@ from serving.types import NEVER
 
 
 def status_of(metrics: Metrics) -> Status:
-    """The status, from the metrics."""
+    """Return the status, from the metrics."""
     queue, loads = metrics.service.waiting_now(), metrics.requests.loads()
     by_topic: dict[str, int] = {}
     for (_, topic, _), count in queue.items():

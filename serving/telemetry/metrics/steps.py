@@ -90,7 +90,7 @@ class StepMetrics:
             self.mode.values[(*one, mode)] += 0
 
     def on_step(self, record: StepRecord) -> None:
-        """A device made a step."""
+        """Record that a device made a step."""
         device = str(record.device)
         one, step = (device,), (device, record.mode, record.phase)
         self.latency.of(step).observe(record.latency_s)

@@ -32,7 +32,7 @@ COMPLAINING = (
 
 
 class Otlp:
-    """Exports what `tracer` makes to an endpoint while its context lasts. Raises `ScenarioError` if it can't."""
+    """Exports what `tracer` makes to an endpoint while its context lasts. Raise `ScenarioError` if it can't."""
 
     tracer: "Tracer"
 

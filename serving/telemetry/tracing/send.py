@@ -13,19 +13,19 @@ from serving.telemetry.tracing.story import Story
 
 
 def send(story: Story, tracer: Tracer, model: str, clock: WallClock) -> None:
-    """The trace of a call; its story then knows the trace's id."""
+    """Send the trace of a call; its story then knows the trace's id."""
     root = span_of(story, model, clock.speed)
     story.trace_id = f"{_make(tracer, root, SpanKind.SERVER, clock, parent_of(story.call)):032x}"
 
 
 def parent_of(call: Call | None) -> Context:
-    """The trace context that a call brings in its headers, or metadata."""
+    """Return the trace context that a call brings in its headers, or metadata."""
     carrier: Mapping[str, str] = {} if call is None else {text(name): text(value) for name, value in call.headers}
     return extract(carrier)
 
 
 def _make(tracer: Tracer, span: Span, kind: SpanKind, clock: WallClock, parent: Context) -> int:
-    """A span with all below it; the id of its trace."""
+    """Make a span with all below it; return the id of its trace."""
     start_ns, end_ns = clock.unix_ns(span.start_s), clock.unix_ns(span.end_s)
     made = tracer.start_span(span.name, parent, kind, span.attributes, start_time=start_ns)
     if made.is_recording():

@@ -33,7 +33,7 @@ class Span:
 
 
 def span_of(story: Story, model: str, speed: float) -> Span:
-    """The root span of a call, with all below it; `model` is the name that is served."""
+    """Return the root span of a call, with all below it; `model` is the name that is served."""
     operation = operation_of(story.call.route if story.call else "")
     root = Span(f"{operation} {model}", _began(story), story.over_s)
     root.attributes = of_operation(operation, model, speed) | of_call(story.call)

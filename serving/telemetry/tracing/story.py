@@ -67,7 +67,7 @@ class Course:
     """Tell whether it is its prompt (again) that is computed, as far as we know."""
 
     def step(self, record: StepRecord, tokens: int) -> None:
-        """A step that it took part in."""
+        """Record a step that the sequence took part in."""
         if self.flight.first_s is None:
             if self.prefill is None:
                 self.prefill = Stretch(PREFILL, record.start_s, record.start_s)

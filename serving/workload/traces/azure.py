@@ -15,7 +15,7 @@ COLUMNS = {
 
 
 def read(path: Path) -> Iterator[TraceRow]:
-    """The rows of a trace."""
+    """Yield the rows of a trace."""
     for line, (timestamp, prompt, output) in csv_rows(path, COLUMNS, list(COLUMNS)):
         turn = tokens(prompt, "ContextTokens", path, line), tokens(output, "GeneratedTokens", path, line)
         yield TraceRow(line, _seconds(timestamp, path, line), (turn,))

@@ -11,5 +11,5 @@ BLOCK_TOKENS, UNIT_S = 16, 1.0
 
 
 def read(path: Path) -> Iterator[TraceRow]:
-    """The rows of a trace."""
+    """Return the rows of a trace."""
     return mooncake.read(path, BLOCK_TOKENS, UNIT_S)

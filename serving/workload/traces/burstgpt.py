@@ -14,7 +14,7 @@ COLUMNS = {
 
 
 def read(path: Path) -> Iterator[TraceRow]:
-    """The rows of a trace."""
+    """Yield the rows of a trace."""
     for line, (timestamp, prompt, output) in csv_rows(path, COLUMNS, list(COLUMNS)):
         at_s = seconds(timestamp, "Timestamp", path, line)
         turn = tokens(prompt, "Request tokens", path, line), tokens(output, "Response tokens", path, line)

@@ -10,7 +10,7 @@ BLOCK_TOKENS, UNIT_S = 512, 1e-3
 
 
 def read(path: Path, block_tokens: int = BLOCK_TOKENS, unit_s: float = UNIT_S) -> Iterator[TraceRow]:
-    """The rows of a trace."""
+    """Yield the rows of a trace."""
     for line, row in json_rows(path):
         at_s = seconds(row.get("timestamp"), "timestamp", path, line, unit_s)
         lengths = [tokens(row.get(name), name, path, line) for name in ("input_length", "output_length")]

@@ -13,20 +13,20 @@ BATCH = 1024
 
 
 def read_csv(path: Path) -> Iterator[TraceRow]:
-    """The rows of a CSV file."""
+    """Yield the rows of a CSV file."""
     names = (*NEEDED, *OPTIONAL)
     for line, fields in csv_rows(path, {name: (name,) for name in names}, NEEDED):
         yield _row(path, line, {name: field for name, field in zip(names, fields, strict=True) if field}, 0)
 
 
 def read_jsonl(path: Path, block_tokens: int) -> Iterator[TraceRow]:
-    """The rows of a JSONL file."""
+    """Yield the rows of a JSONL file."""
     for line, fields in json_rows(path):
         yield _row(path, line, fields, block_tokens)
 
 
 def read_parquet(path: Path, block_tokens: int) -> Iterator[TraceRow]:
-    """The rows of a table; a "line" is a row, from 1 on."""
+    """Yield the rows of a table; a "line" is a row, from 1 on."""
     for line, fields in enumerate(_table(path), 1):
         yield _row(path, line, fields, block_tokens)
 

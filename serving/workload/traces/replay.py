@@ -31,7 +31,7 @@ class Trace:
     max_output_tokens: int = 0
 
     def timed(self) -> Iterator[tuple[float, int, TraceRow]]:
-        """Each row, when it arrives, and in which round. Raises `WorkloadError`."""
+        """Each row, when it arrives, and in which round. Raise `WorkloadError`."""
         begun_s, round_ = 0.0, 0
         while True:
             last_s, gap_s = -1.0, 0.0
@@ -106,7 +106,7 @@ def trace(table: TomlTable) -> Trace:
 
 
 def in_order(rows: Iterable[TraceRow], source: TraceReader) -> Iterator[TraceRow]:
-    """The rows by time, as long as none is out of place by more than OUT_OF_PLACE."""
+    """Yield the rows by time, as long as none is out of place by more than OUT_OF_PLACE."""
     held: list[tuple[float, int, TraceRow]] = []
     last_s = -math.inf
     for row in rows:

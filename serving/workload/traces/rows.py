@@ -31,17 +31,17 @@ class TraceRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 def bad(path: Path, line: int, sentence: str) -> WorkloadError:
-    """The error for a row."""
+    """Return the error for a row."""
     return WorkloadError(f"{path}, line {line}: {sentence}")
 
 
 def unreadable(path: Path, error: Exception) -> WorkloadError:
-    """The error for a whole file."""
+    """Return the error for a whole file."""
     return WorkloadError(f"Cannot read the trace {path}: {error}.")
 
 
 def tokens(value: Any, name: str, path: Path, line: int) -> int:
-    """A length; none at all counts as 1."""
+    """Return a length in tokens; none at all counts as 1."""
     try:
         count = int(value)
         if count != float(value) or count < 0 or isinstance(value, bool):
@@ -90,12 +90,12 @@ def _places(header: list[str], wanted: Mapping[str, Sequence[str]], needed: Sequ
 
 
 def plain(name: str) -> str:
-    """A column's name without what differs between versions of a file."""
+    """Return a column's name without what differs between versions of a file."""
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a JSONL file, each with its line."""
+    """Yield the objects of a JSONL file, each with its line."""
     decode = msgspec.json.Decoder().decode
     try:
         with path.open("rb") as file:
@@ -114,7 +114,7 @@ def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def hash_ids(value: Any, path: Path, line: int) -> tuple[int, ...]:
-    """The ids of a prompt's blocks."""
+    """Return the ids of a prompt's blocks."""
     if not isinstance(value, list) or not all(type(each) is int for each in value):
         raise bad(path, line, f"`hash_ids` is {json.dumps(value)[:60]}: it must be a list of whole numbers.")
     return tuple(value)

@@ -16,7 +16,7 @@ Count = Callable[[str], int]
 
 
 def read(path: Path, tokenizer: Path | None = None) -> Iterator[TraceRow]:
-    """The conversations in which a user is answered at all; what is said before an answer is one prompt."""
+    """Yield the conversations in which a user is answered at all; what is said before an answer is one prompt."""
     count = _counter(tokenizer)
     for line, item in json_rows(path) if path.suffix == ".jsonl" else _items(path):
         if turns := tuple(_turns(_messages(item, path, line), count)):
@@ -64,7 +64,7 @@ def _messages(item: dict[str, Any], path: Path, line: int) -> list[tuple[str, st
 
 
 def _items(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON list, each with its line; the file is never held as a whole."""
+    """Yield the objects of a JSON list, each with its line; the file is never held as a whole."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             text = _Text(file)
@@ -103,7 +103,7 @@ class _Text:
                 self._go_to(self._at + 1)
 
     def value(self) -> Any:
-        """The JSON value that begins here; raises JSONDecodeError."""
+        """Return the JSON value that begins here; raise JSONDecodeError if there is none."""
         while True:
             try:
                 value, end = self._decode(self._held, self._at)

@@ -39,7 +39,7 @@ class Elastic:
         self.target = source.with_linears(self._quantised, head=True)
 
     def draft(self, treatment: Treatment, width: int) -> DraftModel:
-        """A draft of `width` bits (3 to 8) a weight, of all experts."""
+        """Return a draft of `width` bits (3 to 8) a weight, of all experts."""
         if treatment == "dedicated":
             weights = self._source.with_linears(lambda _name, _layer, matrix: _dedicated(matrix, width), head=True)
         else:

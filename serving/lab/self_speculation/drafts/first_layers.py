@@ -10,7 +10,7 @@ from serving.lab.self_speculation.weights import ModelWeights
 
 
 def first_layers(target: ModelWeights, layers: int) -> DraftModel:
-    """The draft of the first `layers` of a BF16 target."""
+    """Return the draft of the first `layers` of a BF16 target."""
     if not 1 <= layers <= len(target.layers):
         raise ValueError(f"layers is {layers}; allowed is 1 to {len(target.layers)}")
     return DraftModel(target, Bits(BF16_BITS, BF16_BITS), exit_after=layers)

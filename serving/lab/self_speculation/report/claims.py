@@ -45,7 +45,7 @@ def hot_over_random(found: AcceptanceRecord) -> Iterator[Claim]:
 
 
 def batches(found: AcceptanceRecord) -> Iterator[Claim]:
-    """What sharing a pool costs (Fig. 17b)."""
+    """Yield claims on what sharing a pool costs (Fig. 17b)."""
     for share in sorted({p.case.share for p in found.curve("fig17b", kind="random")}):
         hot, random = (found.curve("fig17b", kind=kind, share=share) for kind in ("hot", "random"))
         if not (hot and random and hot[0].case.batch == random[0].case.batch):
@@ -63,7 +63,7 @@ def batches(found: AcceptanceRecord) -> Iterator[Claim]:
 
 
 def treatments(found: AcceptanceRecord) -> Iterator[Claim]:
-    """What the MSB slice should stand for (Fig. 17c)."""
+    """Yield claims on what the MSB slice should stand for (Fig. 17c)."""
     source = "ELMoE-3D 7.3 C"
     by_name = {
         name: {p.case.bits: p for p in found.curve("fig17c", treatment=name)}
@@ -122,7 +122,7 @@ def cassandra(found: AcceptanceRecord) -> Iterator[Claim]:
 
 
 def early_exit(found: AcceptanceRecord) -> Iterator[Claim]:
-    """The first layers as a draft, without M2R2's adapters."""
+    """Yield claims on the first layers as a draft, without M2R2's adapters."""
     points = found.figures.get("first-layers", [])
     four = found.point(family="elastic", bits=4)
     if not points or not four:

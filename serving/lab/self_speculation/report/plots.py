@@ -51,7 +51,7 @@ def _heat(panel: Axes, points: list[MeasuredPoint], of: Of, title: str, form: st
 
 
 def equal_bytes(found: AcceptanceRecord) -> Figure:
-    """Acceptance over the bytes held: bits alone, experts alone, both."""
+    """Draw acceptance over the bytes held: bits alone, experts alone, both."""
     figure, [pair] = panels((11.5, 4.8), columns=2, sharey=True)
     points, cut = found.figures["fig5b"], found.figures["fig7a"]
     groups = {
@@ -149,7 +149,7 @@ def depth_and_exit(found: AcceptanceRecord) -> Figure:
 
 
 def _law(panel: Axes, points: list[MeasuredPoint]) -> None:
-    """What `device_model.speculation` makes of the point at the depth that all else is measured at."""
+    """Draw what `device_model.speculation` makes of the point at the depth that all else is measured at."""
     for base in [p for p in points if p.case.depth == DEPTH]:
         depths = range(min(p.case.depth for p in points), max(p.case.depth for p in points) + 1)
         law = [accepted_at(base.alpha, DEPTH, depth) for depth in depths]

@@ -38,7 +38,7 @@ class PublishedElastic(NamedTuple):
 
 @lru_cache(maxsize=1)
 def elastic_cells() -> tuple[PublishedElastic, ...]:
-    """The cells of Elastic-SD. GPT-OSS's experts are not sliced: its pool holds them whole."""
+    """Return the cells of Elastic-SD. GPT-OSS's experts are not sliced: its pool holds them whole."""
     cells = [cell for cell in read_cells() if cell.draft == "Elastic-SD"]
     return tuple(PublishedElastic(cell.target, cell.hb_gb, cell.batch, cell.alpha, _share(cell)) for cell in cells)
 

@@ -38,7 +38,7 @@ def at(points: Iterable[MeasuredPoint], x: float, of: Callable[[MeasuredPoint], 
 
 
 def within(points: Iterable[MeasuredPoint], budget_bytes: float) -> MeasuredPoint | None:
-    """The point of highest alpha that holds at most so many bytes."""
+    """Return the point of highest alpha that holds at most so many bytes."""
     affordable = [point for point in points if point.held_bytes <= budget_bytes * (1 + 1e-9)]
     return max(affordable, key=lambda point: point.alpha, default=None)
 

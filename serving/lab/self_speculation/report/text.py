@@ -27,7 +27,7 @@ def rows(found: AcceptanceRecord) -> list[TextRow]:
 
 
 def markdown(found: AcceptanceRecord) -> str:
-    """The report."""
+    """Return the report as Markdown."""
     about = found.about
     parts = [
         "# Acceptance of self-drafts, measured",
@@ -155,7 +155,7 @@ def _figures(found: AcceptanceRecord) -> Iterator[str]:
 
 
 def _varying(points: list[MeasuredPoint]) -> list[str]:
-    """What of a case differs within a figure."""
+    """Return the names of what differs between cases within a figure."""
     records = [point.case.record() for point in points]
     names = list(dict.fromkeys(name for record in records for name in record))
     return [name for name in names if len({record.get(name) for record in records}) > 1] or ["family"]

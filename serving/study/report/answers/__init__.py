@@ -83,7 +83,7 @@ class AnswerView:
         return [each for each in chosen if any(each is one for one in best)]
 
     def note(self, chosen: list[Chosen], *more: str) -> str:
-        """The end of a caption: which of them are shown, and at which load."""
+        """Return the end of a caption: which of the combinations are shown, and at which load."""
         best = [f"the best {len(chosen)}"] if len(chosen) < len(self.combinations) else []
         told = [each for each in (*best, self.why, *more) if each]
         return f" Shown: {', '.join(told)}." if told else ""
@@ -94,7 +94,7 @@ class AnswerView:
         return next((at for at in combination.ats if at.load == load), otherwise)
 
     def _common(self) -> list[Any]:
-        """The loads that all of them were tried at, from the lowest."""
+        """Return the loads that all combinations were tried at, from the lowest."""
         if not self.shown:
             return []
         first, *others = self.shown
