@@ -36,10 +36,6 @@ class Router:
         """Set the speed of a device that has become slower, or faster."""
         self._views[device].token_s = token_s
 
-    def is_open(self, device: int) -> bool:
-        """Tell whether a device takes requests."""
-        return device in self._open
-
     def others_open(self, device: int) -> bool:
         """Tell whether any device but this one takes requests."""
         return bool(self._open - {device})

@@ -30,17 +30,20 @@ def sentences(found: Sequence[HardwareFigures], asked: bool) -> Iterator[str]:
 
 
 def _least(found: Sequence[HardwareFigures], name: str, what: str, of_what: str, as_much: str) -> str:
-    """Return the sentence on the hardware with the least of a figure, and on the next."""
-    first, second, *_ = sorted(found, key=lambda each: (each["refused"], each[name]))
-    of = scale(name, [first[name], second[name]])
+    """Return the sentence on the hardware with the least of a figure, and on the next: both turn away equally many."""
+    fewest = min(each["refused"] for each in found)
+    first, *others = sorted((each for each in found if each["refused"] == fewest), key=lambda each: each[name])
+    of = scale(name, [each[name] for each in (first, *others[:1])])
+    least = f"{of.text(first[name])} ({of_what})"
+    if not others:
+        return f"{first.hardware} turns away the fewest requests: {least}; figures of the others are of fewer requests."
+    second = others[0]
     ratio = second[name] / first[name] if first[name] else 1.0
-    if 1 / ALIKE < ratio < ALIKE:
-        return (
-            f"{first.hardware} and {second.hardware} are alike in {_alike(name)}: {of.text(first[name])} ({of_what})."
-        )
+    if ratio < ALIKE:
+        return f"{first.hardware} and {second.hardware} are alike in {_alike(name)}: {least}."
     return (
-        f"{first.hardware} {what}: {of.text(first[name])} ({of_what}); {second.hardware}, the next, takes "
-        f"{_times(ratio)} times {as_much} ({of.text(second[name])})."
+        f"{first.hardware} {what}: {least}; {second.hardware}, the next, takes {_times(ratio)} times {as_much} "
+        f"({of.text(second[name])})."
     )
 
 
