@@ -74,7 +74,6 @@ async def serve(settings: EdgeSettings) -> None:
     engine = await build_engine(settings, flags)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(engine.shutdown)
-        await stack.enter_async_context(in_background(engine.engine_core.beat()))
         app = await make_app(engine, parse_flags(flags))
         await warm_up(app.state, scenario.model)
         await engine.engine_core.opened()
@@ -90,6 +89,7 @@ async def serve(settings: EdgeSettings) -> None:
         become_urgent()
         settle()
         engine.engine_core.tell_up()
+        await stack.enter_async_context(in_background(engine.engine_core.beat()))
         await told.wait()
 
 

@@ -93,10 +93,11 @@ class Watchdog:
     def states(self) -> dict[str, str]:
         """Return the state of each part by name: `up`, `starting`, `silent` or `down`."""
         now_s = time.monotonic()
-        return {each.part.name: self._state(each, now_s) for each in self._watched.values()}
+        return {each.part.name: self._state(key, each, now_s) for key, each in self._watched.items()}
 
-    def _state(self, each: Watched, now_s: float) -> str:
-        if each.heard_s is None:
+    def _state(self, key: Hashable, each: Watched, now_s: float) -> str:
+        # Since the last look another one may have taken its place.
+        if each.heard_s is None or key != each.part.key:
             return "starting"
         if each.down:
             return "down"

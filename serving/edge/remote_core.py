@@ -75,7 +75,7 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
         self._tell(UP, None)
 
     async def beat(self) -> None:
-        """Say that this edge lives, for as long as its loop runs."""
+        """Say that this edge serves, for as long as its loop runs."""
         while True:
             self._tell(PULSE, None)
             await asyncio.sleep(PULSE_S)

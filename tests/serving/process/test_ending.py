@@ -74,8 +74,8 @@ def starting(tmp_path: Path) -> Iterator[Callable[[str], "subprocess.Popen[str]"
     ("said", "number", "code"),
     [
         ("Starting Ray", signal.SIGTERM, 143),
-        ("Starting the token source", signal.SIGTERM, 143),
-        ("Starting the token source", signal.SIGINT, 130),
+        pytest.param("Starting the token source", signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param("Starting the token source", signal.SIGINT, 130, marks=pytest.mark.slow),
         ("Starting the token source", signal.SIGKILL, -9),
     ],
 )
