@@ -25,6 +25,8 @@ def main() -> None:
     logging.getLogger("foreserve").setLevel(logging.WARNING)
     given = sys.argv[1:]
     hide()
+    # Children of this process are other programs, which know nothing of its channels. gRPC asks when it is imported.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
     args = make_parser().parse_args(given)
     try:
         code: int = args.run(args)

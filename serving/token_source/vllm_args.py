@@ -39,9 +39,6 @@ def prepare_environment(token_model: str, threads: int = 1) -> None:
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "OMP_NUM_THREADS": str(threads),
         "TOKENIZERS_PARALLELISM": "false",
-        # Children of this process are other programs, which know nothing of its channels.
-        "GRPC_ENABLE_FORK_SUPPORT": "false",
-        "GRPC_VERBOSITY": "ERROR",
         # oneDNN keeps a kernel for each length of prompt it has seen, 1,024 of them by default: some 700 MB after 8,000
         # prompts, and no prompt sooner for it.
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
 PROTOCOLS = ("grpc", "http/protobuf")
-# What is left is sent when the server ends, if the collector takes it in so many seconds.
-FLUSH_S = 3.0
+# What is left is sent when the server ends, if the collector takes it in so many seconds; then sending is
+# broken off, which takes so many at most.
+FLUSH_S, ABORT_S = 3.0, 1.0
 # A collector that is down is complained of once in so many seconds, by whichever of these.
 SELDOM_S = 60.0
 COMPLAINING = (
@@ -72,6 +73,8 @@ class Otlp:
         flush.join(FLUSH_S)
         if flush.is_alive():
             self._exporter.shutdown()
+            # What it says of that is said by the thread.
+            flush.join(ABORT_S)
         for name in COMPLAINING:
             logging.getLogger(name).removeFilter(self._seldom)
 

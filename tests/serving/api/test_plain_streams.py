@@ -17,8 +17,9 @@ OWN = re.compile(r'(?<="id":)"[^"]+"|(?<="created":)\d+')
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
 TALK = {"messages": [{"role": "user", "content": "Tell me of a law, with “quotes”, a \\ and a \n."}]}
 TEXT = {"prompt": "The law of"}
-# Of a stream whose text is in one chunk: who speaks, the text, the usage, and the end.
-FEWEST = 4
+# Of a stream whose text is in a few chunks, not all kinds of chunks need be there: who speaks, the text, the last of
+# it, the usage, and the end.
+FEWEST = 8
 REQUESTS: list[tuple[str, dict[str, Any]]] = [
     (CHAT, TALK),
     (CHAT, TALK | {"temperature": 0.0, "max_tokens": 1}),

@@ -41,9 +41,12 @@ def edges() -> Iterator[Child]:
 
 def processes_of(child: Child) -> list[int]:
     """The edges of a server, as process ids."""
-    children = psutil.Process(child.process.pid).children()
-    alive = [each for each in children if each.status() != psutil.STATUS_ZOMBIE]
-    return sorted(each.pid for each in alive if "serving.cli.edge_process" in each.cmdline())
+    found = []
+    for each in psutil.Process(child.process.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if each.status() != psutil.STATUS_ZOMBIE and "serving.cli.edge_process" in each.cmdline():
+                found.append(each.pid)
+    return sorted(found)
 
 
 def counted(child: Child, name: str) -> float:
