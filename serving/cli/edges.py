@@ -32,6 +32,7 @@ class EdgeProcesses:
         self._stack = contextlib.AsyncExitStack()
         self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._kept: list[KeptProcess] = []
+        self._running: list[asyncio.Task[None]] = []
         self.http_core, self.grpc_core = str(folder / "core-http"), str(folder / "core-grpc")
 
     @property
@@ -47,7 +48,7 @@ class EdgeProcesses:
             # Of the scenario nothing is left in the environment but what `prepare_environment` has set.
             kept = KeptProcess(f"Edge {index}", COMMAND, os.environ, given, self._fail)
             self._kept.append(kept)
-            await self._stack.enter_async_context(in_background(kept.run()))
+            self._running.append(asyncio.create_task(kept.run()))
 
     async def join(self, core: "PacedCore", ready: "Ready") -> list[KeptPart]:
         """Meet them, and have them serve; then `core` is listened to. Return what is to be watched of them. Raise
@@ -72,7 +73,10 @@ class EdgeProcesses:
             raise RuntimeError(self._failed.result())
 
     async def stop(self) -> None:
-        """End them."""
+        """End them, all at once; until they have ended, the engine core answers what they still have."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
         await self._stack.aclose()
 
     def _fail(self, code: int) -> None:

@@ -26,7 +26,7 @@ from serving.edge.intake import Intake
 from serving.edge.judge import Follower
 from serving.edge.output_queue import OutputQueue
 from serving.edge.outputs import outputs_of
-from serving.edge.refusals import SOONEST_S, Invalid, Overflow, exception_of
+from serving.edge.refusals import SOONEST_S, GivenUp, Invalid, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
 from serving.edge.text_choice import TextChoice, rate_of
 from serving.flight import Flight
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from serving.edge.prompt_topics import PromptTopics
 
 Sink = Callable[[Release, list[EngineCoreOutput]], None]
+ENDED = "A part of the server that nothing can do without has ended."
 
 
 class PacedCore(EngineCoreClient):  # type: ignore[misc]
@@ -98,6 +99,8 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
             params.seed = random.getrandbits(63)
         admitted = self._admitted(request)
         topic, classified_s = await self._topic(request, admitted)
+        if self.resources.engine_dead:
+            raise GivenUp(ENDED)
         flight = self._flight(request, admitted, topic)
         flight.call, flight.classified_s, flight.sink = current_call(), classified_s, sink
         if recorded:
@@ -221,7 +224,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         """End every request with an error, now and from now on: there is nothing left that could serve it."""
         self.resources.engine_dead = True
         for flight in self._dispatcher.abort(list(self._dispatcher.flights)):
-            self._fail(flight, "A part of the server that nothing can do without has ended.")
+            self._fail(flight, ENDED)
 
     def cancel(self, request_ids: list[str]) -> None:
         """End requests whose clients have gone, or said so."""

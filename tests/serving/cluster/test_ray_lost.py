@@ -2,41 +2,55 @@
 
 import os
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 
-from serving.process.server_process import server
+from serving.process.server_process import Child, server
 from tests.conftest import MODEL
 
 pytestmark = pytest.mark.beside
 
+STREAMS = 8
 
+
+@pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("part", ["raylet", pytest.param("gcs_server", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("part", ["raylet", "gcs_server"])
 def test_a_server_that_loses_ray_ends_with_a_sentence(part: str, tmp_path: Path) -> None:
-    log, last = tmp_path / "log", list[str]()
-    with server("--speed", "0.5", quiet=True, log=log) as child:
+    with server("--speed", "0.5", quiet=True, log=tmp_path / "log") as child:
         metrics = httpx.get(f"{child.http_url}/metrics").text.splitlines()
         asked = [
             line for line in metrics if line.startswith(("vllm:num_requests_running", "vllm:num_requests_waiting{"))
         ]
         assert asked and all(line.endswith(" 0.0") for line in asked), "nobody has asked for anything yet"
+        end_without(part, child, tmp_path / "log")
 
-        def stream() -> None:
-            body = {"model": MODEL, "prompt": "Hello", "max_tokens": 4000, "stream": True, "ignore_eos": True}
-            with httpx.stream("POST", f"{child.http_url}/v1/completions", json=body, timeout=60) as answer:
-                last.extend(line for line in answer.iter_lines() if line)
 
-        client = threading.Thread(target=stream)
+def end_without(part: str, child: Child, log: Path) -> None:
+    """Kill a part of Ray's beside streams, which get an error, those that come later too; then the server ends."""
+    lasts = list[list[str]]()
+
+    def stream(after_s: float) -> None:
+        time.sleep(after_s)
+        body = {"model": MODEL, "prompt": "Hello", "max_tokens": 4000, "stream": True, "ignore_eos": True}
+        url = f"{child.http_url}/v1/completions"
+        with suppress(httpx.ConnectError), httpx.stream("POST", url, json=body, timeout=60) as answer:
+            lasts.append([line for line in answer.iter_lines() if line])
+
+    clients = [threading.Thread(target=stream, args=(0.2 * number,)) for number in range(STREAMS)]
+    for client in clients:
         client.start()
-        family = psutil.Process(child.process.pid).children(recursive=True)
-        next(process for process in family if process.name() == part).kill()
-        assert child.process.wait(timeout=40) == os.EX_TEMPFAIL
+    family = psutil.Process(child.process.pid).children(recursive=True)
+    next(process for process in family if process.name() == part).kill()
+    assert child.process.wait(timeout=40) == os.EX_TEMPFAIL
+    for client in clients:
         client.join(timeout=10)
         assert not client.is_alive()
-        assert any("error" in line for line in last[-2:])
+    assert lasts and all(any("error" in line for line in last[-2:]) for last in lasts)
     assert f"Ray's {part} (process" in log.read_text()
     assert "Start the server anew" in log.read_text()

@@ -273,7 +273,8 @@ def test_progress_is_told_while_it_runs():
     load(StandIn(0.05), said.append, output_len=16)
     assert said
     assert (said[0].in_flight, said[0].done, said[0].failed) == (3, 0, 0)
-    assert said[0].tokens_per_s > 0
+    # On a busy machine no token may have come by the first look.
+    assert any(each.tokens_per_s > 0 for each in said)
 
 
 @pytest.mark.parametrize("terminal", [False, True])

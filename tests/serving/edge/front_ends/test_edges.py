@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import grpc
 import httpx
@@ -17,6 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc
 from serving.process.server_process import Child, server
 from tests.conftest import MODEL
+from tests.serving.cluster.test_ray_lost import end_without
 from tests.soak.streams import HANG_S, SeededStreams
 
 CHAT = "/v1/chat/completions"
@@ -34,8 +36,13 @@ pytestmark = pytest.mark.beside
 
 
 @pytest.fixture(scope="module")
-def edges() -> Iterator[Child]:
-    with server("--devices", "2", "--edges", "2", "--speed", "4", "--max-queue", "64", quiet=True) as child:
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("edges") / "log"
+
+
+@pytest.fixture(scope="module")
+def edges(log: Path) -> Iterator[Child]:
+    with server("--devices", "2", "--edges", "2", "--speed", "4", "--max-queue", "64", quiet=True, log=log) as child:
         yield child
 
 
@@ -162,6 +169,14 @@ def test_one_that_dies_or_stops_costs_its_own_connections_and_nothing_else(edges
     after = counted(edges, "vllm:generation_tokens_total")
     assert after > before
     wait_until(lambda: counted(edges, "vllm:num_requests_running") == 0)
+
+
+@pytest.mark.timeout(300)
+def test_without_ray_all_of_them_end(edges: Child, log: Path) -> None:
+    wait_until(lambda: states(edges) == {"up"}, RESTART_S)
+    pids = processes_of(edges)
+    end_without("raylet", edges, log)
+    wait_until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
 @pytest.mark.slow
