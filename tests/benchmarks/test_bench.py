@@ -32,6 +32,7 @@ def test_the_benchmark_gives_its_figures() -> None:
     assert all(figures["stream"][name] > 0 for name in ("http_tokens_per_s", "grpc_tokens_per_s", "ready_s"))
 
 
+@pytest.mark.slow
 def test_one_part_alone_is_measured_and_parts_are_named_alike() -> None:
     foreserve = str(Path(sys.executable).parent / "foreserve")
     result = subprocess.run(

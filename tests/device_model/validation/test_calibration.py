@@ -51,6 +51,7 @@ def test_it_stays_between_the_bounds_of_each_figure(fit):
             assert not range_.whole or type(value) is int
 
 
+@pytest.mark.slow
 def test_cells_without_a_speedup_make_no_difference(fit):
     known = [cell for cell in CELLS if cell.phi_ar is not None]
     assert len(known) < len(CELLS)

@@ -189,6 +189,7 @@ def test_what_breaks_slows_the_steps_down_and_is_mended(served: Served, fault: s
     assert again == pytest.approx(before, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_stalled_device_stands_still_for_so_long(served: Served) -> None:
     _, _, steps = seen(served, "stall: for=3")

@@ -133,7 +133,10 @@ def test_a_window_that_nobody_arrives_in_is_no_answer(cores: int, tmp_path: Path
     assert any("No request arrives in the window of `judge`" in sentence for _, sentence in results.failed)
 
 
-@pytest.mark.parametrize("name", ["node-sizing", "choosing-tau", "topic-drift", "stratum-topics"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("choosing-tau", "stratum-topics")]
+
+
+@pytest.mark.parametrize("name", ["node-sizing", "topic-drift", *SLOW])
 def test_the_examples_answer_in_small(name: str, cores: int, tmp_path: Path) -> None:
     results = run_study(load_study(EXAMPLES / f"{name}.toml", requests=40), tmp_path)
     assert isinstance(results, Results) and not results.failed
