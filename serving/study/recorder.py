@@ -56,6 +56,8 @@ class Recorder(Listener):
         self.timeline = Timeline()
         self.sums: Counter[str] = Counter()
         self.energy_j = NO_ENERGY
+        # Step by step, not part by part: the last digits stay what they were.
+        self.joules = 0.0
         self.busy_s: defaultdict[int, float] = defaultdict(float)
         self.mode_s: defaultdict[str, float] = defaultdict(float)
         self.sequence_s = 0.0
@@ -64,11 +66,6 @@ class Recorder(Listener):
         self.last_s = 0.0
         # Sequences by how long a step was that gave them tokens: in grains of 1 %.
         self._itl: Counter[int] = Counter()
-
-    @property
-    def joules(self) -> float:
-        """Return the joules of all steps."""
-        return sum(self.energy_j)
 
     def on_finish(self, flight: Outcome) -> None:
         """Record a request that has all its tokens, or was refused."""
@@ -94,6 +91,7 @@ class Recorder(Listener):
         for name in STEP_SUMS:
             self.sums[name] += getattr(record, name)
         self.energy_j = tuple(map(add, self.energy_j, record.energy_j))
+        self.joules += sum(record.energy_j)
         self.busy_s[record.device] += record.latency_s
         self.sequence_s += record.batch * record.latency_s
         if record.phase != "prefill":
