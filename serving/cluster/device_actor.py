@@ -13,7 +13,7 @@ from serving.cluster.desks.answering import Answering
 from serving.cluster.desks.device import DeviceDesk
 from serving.cluster.streams.rpc import RpcClient
 from serving.cluster.streams.sockets import Address
-from serving.cluster.supervision.backoff import Forgotten
+from serving.cluster.supervision.deaths import Forgotten
 from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.device.device_spec import DeviceSpec
 from serving.device.engine import Engine

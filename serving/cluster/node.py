@@ -5,10 +5,10 @@ from enum import StrEnum
 from typing import Any
 
 from serving.cluster.device_calls import DeviceCalls
-from serving.cluster.supervision.backoff import Backoff
 from serving.cluster.supervision.connection_epoch import Link
 from serving.cluster.supervision.inquiry import Inquiry
 from serving.device.device_spec import DeviceLimits, DeviceSpec
+from serving.process.backoff import Backoff
 from serving.scenario.active_faults import tier_of
 
 

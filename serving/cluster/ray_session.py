@@ -13,7 +13,7 @@ from pathlib import Path
 import ray
 
 from serving.cluster.placement import wait_for_hosts
-from serving.cluster.supervision.backoff import summary
+from serving.cluster.supervision.deaths import summary
 from serving.process.run_folder import run_folder
 from serving.scenario.scenario import ScenarioError
 

@@ -14,7 +14,7 @@ from serving.cluster.node import Node, State
 from serving.cluster.observer import Traffic
 from serving.cluster.places import Places
 from serving.cluster.sources.token_sources import TokenSources
-from serving.cluster.supervision.backoff import RETRY_S, cause_of_deaths, from_outside, given_up, summary
+from serving.cluster.supervision.deaths import cause_of_deaths, from_outside, given_up, summary
 from serving.flight import Flight
 from serving.policies.router import Router
 from serving.process.logs import fields
@@ -27,6 +27,8 @@ PATIENCE_S = 8.0
 LONG_WAIT_S = 2.0
 # Real seconds that a device which has failed often must run before it has requests again.
 PROBATION_S = 5.0
+# Real seconds between two tries to connect a device.
+RETRY_S = 0.1
 WARM_UP_TOKENS = 16
 # Errors that show that a device, or an actor that it needs, went down meanwhile.
 GONE = (RayError, ConnectionError)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ray.exceptions import RayError
 
 from serving.cluster.actor_process import ActorProcess
-from serving.cluster.supervision.backoff import summary
+from serving.cluster.supervision.deaths import summary
 from serving.cluster.supervision.watched_part import WatchedPart
 from serving.process.logs import fields
 from serving.types import Dropped

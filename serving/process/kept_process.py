@@ -4,13 +4,15 @@ import asyncio
 import contextlib
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from serving.process.backoff import Backoff
 from serving.process.logs import fields
 
-# One that ends by itself is started again after so many real seconds, and has so many to end when it is told to.
-AGAIN_S, END_S = 1.0, 5.0
+# Real seconds to end when it is told to.
+END_S = 5.0
 
 log = logging.getLogger("foreserve")
 
@@ -18,7 +20,7 @@ log = logging.getLogger("foreserve")
 @dataclass(slots=True)
 class KeptProcess:
     """A command that runs for as long as `run` does; if it ends by itself, `tell_end` gets its exit code, and it starts
-    again.
+    again, later each time that it ends soon.
 
     `given` is written to its standard input, which stays open for as long as this process lives.
     """
@@ -29,6 +31,7 @@ class KeptProcess:
     given: bytes | None = None
     tell_end: Callable[[int], None] = lambda code: None
     starts: int = 0
+    _backoff: Backoff = field(default_factory=Backoff)
     _process: asyncio.subprocess.Process | None = None
 
     @property
@@ -46,9 +49,17 @@ class KeptProcess:
             except asyncio.CancelledError:
                 await _end(process)
                 raise
-            log.error("%s ended with exit code %d; it starts again.", self.name, code, extra=fields(process=self.name))
+            wait_s = self._backoff.failed(time.monotonic())
+            when = f"in {wait_s:g} s" if wait_s else "at once"
+            log.error(
+                "%s ended with exit code %d; it starts again %s.",
+                self.name,
+                code,
+                when,
+                extra=fields(process=self.name),
+            )
             self.tell_end(code)
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(wait_s)
 
     def kill(self) -> None:
         """Kill the process that runs now: another one takes its place."""

@@ -4,7 +4,7 @@ import threading
 
 from serving.cluster.streams.rpc import RpcTeller
 from serving.cluster.streams.sockets import Address
-from serving.cluster.supervision.backoff import Forgotten
+from serving.cluster.supervision.deaths import Forgotten
 from serving.scheduler.config import Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
 from serving.types import Batch, Done, Request

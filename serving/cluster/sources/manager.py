@@ -15,10 +15,11 @@ from serving.cluster.places import Places
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.async_rpc import AsyncRpcClient
 from serving.cluster.streams.sockets import Address
-from serving.cluster.supervision.backoff import Backoff, cause_of_deaths, from_outside, given_up, summary
 from serving.cluster.supervision.connection_epoch import Link
+from serving.cluster.supervision.deaths import cause_of_deaths, from_outside, given_up, summary
 from serving.cluster.supervision.inquiry import Inquiry
 from serving.flight import Flight
+from serving.process.backoff import Backoff
 from serving.process.logs import fields
 
 log = logging.getLogger("foreserve")

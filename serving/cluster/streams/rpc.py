@@ -17,7 +17,7 @@ import ray
 import zmq
 
 from serving.cluster.streams.sockets import Address, connect, decoder, encoder, listen
-from serving.cluster.supervision.backoff import Forgotten
+from serving.cluster.supervision.deaths import Forgotten
 from serving.types import Dropped
 
 # Milliseconds between two signs of life of a thread that waits for calls.

@@ -20,7 +20,7 @@ from serving.cluster.streams import rpc, sockets
 from serving.cluster.streams.async_rpc import AsyncRpcClient
 from serving.cluster.streams.rpc import RpcClient, RpcError, RpcServer
 from serving.cluster.streams.sockets import Address
-from serving.cluster.supervision.backoff import Forgotten
+from serving.cluster.supervision.deaths import Forgotten
 from serving.device.device_models import DeviceModels
 from serving.device.device_spec import DeviceSpec
 from serving.policies.step_options import PLAIN, StepOption

@@ -1,6 +1,5 @@
-"""A part that dies: who goes on at once, who apart, and who has to go; and how long a restart waits."""
+"""A part that dies: who goes on at once, who apart, and who has to go."""
 
-from serving.cluster.supervision.backoff import FREE_RESTARTS, GIVEN_UP, MOST_S, STEADY_S, Backoff
 from serving.cluster.supervision.inquiry import Inquiry
 
 REQUESTS = ["d", "c", "b", "a"]  # the youngest first
@@ -75,14 +74,3 @@ def test_a_death_without_requests_accuses_nobody() -> None:
     for _ in range(3):
         assert inquiry.death([], by_itself=True) is None
         assert allowed(inquiry) == REQUESTS
-
-
-def test_restarts_wait_longer_and_longer_and_begin_anew_after_a_steady_time() -> None:
-    backoff, now_s, waits = Backoff(), 1000.0, list[float]()
-    for _ in range(20):
-        waits.append(backoff.failed(now_s))
-        now_s += waits[-1] + 1.0
-    assert waits[:FREE_RESTARTS] == [0.0] * FREE_RESTARTS
-    assert waits == sorted(waits) and waits[FREE_RESTARTS] > 0 and waits[-1] == MOST_S
-    assert backoff.given_up and waits[GIVEN_UP - 1] < MOST_S
-    assert backoff.failed(now_s + STEADY_S + 1) == 0.0 and not backoff.given_up

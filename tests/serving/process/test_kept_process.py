@@ -1,0 +1,61 @@
+"""Processes that are kept: started again when they end, later and later if they end soon."""
+
+import asyncio
+import contextlib
+import sys
+import time
+
+import psutil
+import pytest
+
+from serving.process.backoff import FREE_RESTARTS, GIVEN_UP, MOST_S, STEADY_S, Backoff
+from serving.process.kept_process import KeptProcess
+
+
+def test_restarts_wait_longer_and_longer_and_begin_anew_after_a_steady_time() -> None:
+    backoff, now_s, waits = Backoff(), 1000.0, list[float]()
+    for _ in range(20):
+        waits.append(backoff.failed(now_s))
+        now_s += waits[-1] + 1.0
+    assert waits[:FREE_RESTARTS] == [0.0] * FREE_RESTARTS
+    assert waits == sorted(waits) and waits[FREE_RESTARTS] > 0 and waits[-1] == MOST_S
+    assert backoff.given_up and waits[GIVEN_UP - 1] < MOST_S
+    assert backoff.failed(now_s + STEADY_S + 1) == 0.0 and not backoff.given_up
+
+
+async def run_for(kept: KeptProcess, seconds: float) -> None:
+    """Keep a process for some real seconds."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(kept.run(), seconds)
+
+
+def test_what_ends_at_once_is_started_a_few_times_only(caplog: pytest.LogCaptureFixture) -> None:
+    codes: list[int] = []
+    kept = KeptProcess("It", [sys.executable, "-S", "-c", "raise SystemExit(3)"], tell_end=codes.append)
+    asyncio.run(run_for(kept, 5.0))
+    # Four starts without a wait, then 0.5, 1, 2 and 4 s later.
+    assert FREE_RESTARTS + 1 < kept.starts <= FREE_RESTARTS + 4
+    assert codes == [3] * len(codes) and len(codes) >= FREE_RESTARTS + 1
+    said = [record.getMessage() for record in caplog.records]
+    assert said[0] == "It ended with exit code 3; it starts again at once."
+    assert said[FREE_RESTARTS] == "It ended with exit code 3; it starts again in 0.5 s."
+
+
+def test_what_is_killed_is_replaced_at_once_and_ends_with_its_keeper() -> None:
+    async def killed() -> int:
+        kept = KeptProcess("It", [sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+        running = asyncio.create_task(kept.run())
+        while kept.pid is None:
+            await asyncio.sleep(0.01)
+        first, began = kept.pid, time.monotonic()
+        kept.kill()
+        while kept.pid in (None, first):
+            await asyncio.sleep(0.01)
+        assert time.monotonic() - began < 5.0
+        last = kept.pid
+        assert last is not None
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return last
+
+    assert not psutil.pid_exists(asyncio.run(killed()))
