@@ -34,7 +34,8 @@ logging.getLogger("foreserve").setLevel(logging.WARNING)
 
 # Of a file that starts a server, or asks one of those below: its tests keep real time.
 SERVERS = re.compile(
-    r"^def .*[(, ](small_)?emulator\b|^from serving\.process\.server_process import .*\bserver\b|pytest\.mark\.alone",
+    r"^def .*[(, ]((small|recorded)_)?emulator\b|^from serving\.process\.server_process import .*\bserver\b"
+    r"|pytest\.mark\.alone",
     re.MULTILINE,
 )
 
@@ -55,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_alone(item.path):
             item.add_marker("alone")
-        elif {"emulator", "small_emulator"} & set(getattr(item, "fixturenames", ())):
+        elif {"emulator", "small_emulator", "recorded_emulator"} & set(getattr(item, "fixturenames", ())):
             raise pytest.UsageError(f"{item.nodeid} wants a server that others share, and its file does not say so.")
     items.sort(key=lambda item: (not is_alone(item.path), item.get_closest_marker("beside") is None))
 
@@ -91,6 +92,20 @@ def emulator() -> Iterator[Child]:
 def small_emulator() -> Iterator[Child]:
     """One slow device behind a key, with two places in its queue."""
     with server("--speed", "0.2", "--max-queue", "2", "--api-key", SECRET, quiet=True) as child:
+        yield child
+
+
+@pytest.fixture(scope="session")
+def discovery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where `recorded_emulator` names itself to Prometheus."""
+    return tmp_path_factory.mktemp("recorded") / "found.json"
+
+
+@pytest.fixture(scope="session")
+def recorded_emulator(discovery: Path) -> Iterator[Child]:
+    """Two devices, with recorded text for whoever can have it; tests/serving/process/test_ending.py kills it."""
+    options = ("--devices", "2", "--text", "recorded", "--residency", "trace", "--discovery-file", str(discovery))
+    with server(*options, quiet=True) as child:
         yield child
 
 

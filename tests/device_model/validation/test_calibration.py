@@ -33,6 +33,7 @@ def written(fit, tmp_path):
     return tmp_path / "made" / "here"
 
 
+@pytest.mark.slow
 def test_the_same_cells_give_the_same_figures_to_the_last_digit(fit):
     assert calibrate(CELLS) == fit
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.alone
 
 # Turns of the loop after which a request is cancelled: the first are each a step of the way in, then come waits for
 # other processes, and at the end tokens.
-TURNS = [*range(40), *range(40, 400, 20), *range(400, 4000, 400)]
+TURNS = [*range(0, 40, 2), *range(40, 400, 30), *range(400, 4000, 600)]
 
 
 @contextlib.asynccontextmanager

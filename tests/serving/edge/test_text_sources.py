@@ -1,7 +1,6 @@
 """Recorded text, as clients meet it: told, within its limits, and no concern of whoever needs the model."""
 
 import threading
-from collections.abc import Iterator
 
 import grpc
 import httpx
@@ -11,7 +10,7 @@ from google.protobuf import json_format
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.process.server_process import Child, server
+from serving.process.server_process import Child
 from tests.conftest import MODEL
 
 PLAIN = {"model": MODEL, "prompt": "A law is", "max_tokens": 24}
@@ -26,13 +25,6 @@ OWN = [
 ]
 
 
-@pytest.fixture(scope="module")
-def recorded() -> Iterator[Child]:
-    """Two devices, with recorded text for whoever can have it."""
-    with server("--devices", "2", "--text", "recorded", "--residency", "trace", quiet=True) as child:
-        yield child
-
-
 def ask(child: Child, **fields: object) -> httpx.Response:
     answer = httpx.post(f"{child.http_url}/v1/completions", json=PLAIN | fields, timeout=60)
     assert answer.status_code == 200, answer.text
@@ -44,42 +36,45 @@ def metric(child: Child, name: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
 
 
-def test_it_is_told_that_text_is_recorded(recorded: Child) -> None:
-    tokens, before = metric(recorded, "foreserve_recorded_tokens_total"), metric(recorded, "foreserve_unrouted")
-    answer = ask(recorded, ignore_eos=True)
+def test_it_is_told_that_text_is_recorded(recorded_emulator: Child) -> None:
+    tokens, before = (
+        metric(recorded_emulator, "foreserve_recorded_tokens_total"),
+        metric(recorded_emulator, "foreserve_unrouted"),
+    )
+    answer = ask(recorded_emulator, ignore_eos=True)
     assert answer.headers["x-foreserve-text"] == "recorded"
     assert answer.json()["system_fingerprint"].endswith("-recorded")
     assert answer.json()["usage"]["completion_tokens"] == 24
-    assert metric(recorded, "foreserve_recorded_tokens_total") == tokens + 24
-    assert metric(recorded, 'foreserve_text_requests_total{text="recorded"}') >= 1
-    assert metric(recorded, "foreserve_unrouted") == before, "routes that were recorded are no guesses"
-    with httpx.stream("POST", f"{recorded.http_url}/v1/completions", json=PLAIN | {"stream": True}) as stream:
+    assert metric(recorded_emulator, "foreserve_recorded_tokens_total") == tokens + 24
+    assert metric(recorded_emulator, 'foreserve_text_requests_total{text="recorded"}') >= 1
+    assert metric(recorded_emulator, "foreserve_unrouted") == before, "routes that were recorded are no guesses"
+    with httpx.stream("POST", f"{recorded_emulator.http_url}/v1/completions", json=PLAIN | {"stream": True}) as stream:
         assert "-recorded" in "".join(stream.iter_text())
         assert stream.headers["x-foreserve-text"] == "recorded"
 
 
 @pytest.mark.parametrize("fields", OWN, ids=lambda fields: next(iter(fields)))
-def test_who_needs_the_model_gets_it(recorded: Child, fields: dict[str, object]) -> None:
-    answer = ask(recorded, **fields)
+def test_who_needs_the_model_gets_it(recorded_emulator: Child, fields: dict[str, object]) -> None:
+    answer = ask(recorded_emulator, **fields)
     assert answer.headers["x-foreserve-text"] == "vllm"
     assert not answer.json()["system_fingerprint"].endswith("-recorded")
 
 
-def test_limits_hold(recorded: Child) -> None:
-    stopped = ask(recorded, max_tokens=400, ignore_eos=True, stop=["e"]).json()["choices"][0]
+def test_limits_hold(recorded_emulator: Child) -> None:
+    stopped = ask(recorded_emulator, max_tokens=400, ignore_eos=True, stop=["e"]).json()["choices"][0]
     assert stopped["finish_reason"] == "stop" and "e" not in stopped["text"]
-    ended = ask(recorded, max_tokens=2000).json()
+    ended = ask(recorded_emulator, max_tokens=2000).json()
     assert ended["choices"][0]["finish_reason"] == "stop" and ended["usage"]["completion_tokens"] < 1000
-    long = ask(recorded, max_tokens=700, min_tokens=690).json()
+    long = ask(recorded_emulator, max_tokens=700, min_tokens=690).json()
     assert long["usage"]["completion_tokens"] > 690
     # Two of them may be the same answer, as chance has it.
-    several = ask(recorded, n=5).json()["choices"]
+    several = ask(recorded_emulator, n=5).json()["choices"]
     assert len({choice["text"] for choice in several}) > 2
 
 
-def test_grpc_has_it_too(recorded: Child) -> None:
+def test_grpc_has_it_too(recorded_emulator: Child) -> None:
     request = json_format.ParseDict(PLAIN | {"ignore_eos": True}, pb.CompletionRequest())
-    with grpc.insecure_channel(recorded.grpc_url.removeprefix("grpc://")) as channel:
+    with grpc.insecure_channel(recorded_emulator.grpc_url.removeprefix("grpc://")) as channel:
         stub = openai_pb2_grpc.OpenAIStub(channel)
         chunks = list(stub.StreamCompletion(request, timeout=60))
     assert "".join(choice.text for chunk in chunks for choice in chunk.choices)
@@ -89,18 +84,18 @@ def test_grpc_has_it_too(recorded: Child) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("actor", ["TokenSource", "HbXpu"])
-def test_a_recorded_answer_goes_on_when_an_actor_dies(recorded: Child, actor: str) -> None:
+def test_a_recorded_answer_goes_on_when_an_actor_dies(recorded_emulator: Child, actor: str) -> None:
     body = PLAIN | {"stream": True, "max_tokens": 1200, "ignore_eos": True}
     counts = []
 
     def stream() -> None:
-        with httpx.stream("POST", f"{recorded.http_url}/v1/completions", json=body, timeout=60) as answer:
+        with httpx.stream("POST", f"{recorded_emulator.http_url}/v1/completions", json=body, timeout=60) as answer:
             counts.append("".join(answer.iter_text()).count('"text"'))
 
     clients = [threading.Thread(target=stream) for _ in range(4)]
     for client in clients:
         client.start()
-    family = psutil.Process(recorded.process.pid).children(recursive=True)
+    family = psutil.Process(recorded_emulator.process.pid).children(recursive=True)
     next(process for process in family if f"ray::{actor}" in " ".join(process.cmdline())).kill()
     for client in clients:
         client.join(120)

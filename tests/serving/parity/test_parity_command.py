@@ -88,6 +88,7 @@ def check_steps(found: dict[str, Any]) -> None:
         assert schedule["as_arrived"]["agree"] == live["made"]
 
 
+@pytest.mark.slow
 def test_a_workload_live_and_in_virtual_time(files: tuple[Path, Path], tmp_path: Path) -> None:
     result = command(*files, "--requests", 40, "--json", "--csv", tmp_path / "requests.csv")
     found = json.loads(result.stdout)

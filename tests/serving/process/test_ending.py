@@ -15,11 +15,13 @@ import psutil
 import pytest
 
 from serving.process.run_folder import PREFIX, place
-from serving.process.server_process import Child, server
+from serving.process.server_process import Child
 from tests.conftest import MODEL
 from tests.serving.cluster.test_recovery import ask
 
 GONE_S = 10.0
+
+pytestmark = pytest.mark.alone
 
 
 def family(process: int) -> list[psutil.Process]:
@@ -94,37 +96,36 @@ def test_a_start_that_is_ended_leaves_nothing_and_says_nothing(
     assert httpx.get(f"{emulator.http_url}/health").status_code == 200
 
 
-@pytest.mark.timeout(300)
+# It is the last one that asks for this server.
 def test_an_edge_that_is_killed_under_load_takes_all_with_it_but_not_another_server(
-    emulator: Child, client: openai.OpenAI, tmp_path: Path
+    emulator: Child, client: openai.OpenAI, recorded_emulator: Child, discovery: Path
 ) -> None:
     """And so it does if its guard is killed before."""
     expected = ask(client, 3, [])
-    discovery = tmp_path / "found.json"
-    with server("--devices", "2", "--discovery-file", str(discovery), quiet=True) as child:
-        assert discovery.exists()
-        load = [threading.Thread(target=stream, args=[child.http_url]) for _ in range(4)]
-        for each in load:
-            each.start()
-        time.sleep(1)
-        members = family(child.process.pid)
-        assert len(members) > 8
-        folder = folder_of(members)
-        assert any(folder.glob("rendezvous-*")), "what vLLM's engine leaves goes with the run too"
-        guard_of(members).kill()
-        time.sleep(2)
-        child.process.kill()
-        child.process.wait()
-        assert_gone(members, folder)
-        assert not discovery.exists()
-        for each in load:
-            each.join(30)
+    child = recorded_emulator
+    assert discovery.exists()
+    load = [threading.Thread(target=stream, args=[child.http_url]) for _ in range(4)]
+    for each in load:
+        each.start()
+    time.sleep(1)
+    members = family(child.process.pid)
+    assert len(members) > 8
+    folder = folder_of(members)
+    assert any(folder.glob("rendezvous-*")), "what vLLM's engine leaves goes with the run too"
+    guard_of(members).kill()
+    time.sleep(2)
+    child.process.kill()
+    child.process.wait()
+    assert_gone(members, folder)
+    assert not discovery.exists()
+    for each in load:
+        each.join(30)
     assert ask(client, 3, []) == expected
 
 
 def stream(url: str) -> None:
     try:
-        body = {"model": MODEL, "prompt": "Hello", "max_tokens": 900, "ignore_eos": True, "stream": True}
+        body = {"model": MODEL, "prompt": "Hello", "max_tokens": 900, "seed": 1, "ignore_eos": True, "stream": True}
         with httpx.stream("POST", f"{url}/v1/completions", json=body, timeout=60) as answer:
             for _ in answer.iter_lines():
                 pass

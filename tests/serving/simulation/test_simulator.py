@@ -101,7 +101,7 @@ def test_it_is_the_same_each_time_and_whether_steps_are_made_at_once_or_not(
     changes: dict[str, object], mode: str
 ) -> None:
     scenario = Scenario(mode=mode, **changes)  # type: ignore[arg-type]
-    requests = mixed(40, seed=7, rate_per_s=4.0)
+    requests = mixed(24, seed=7, rate_per_s=4.0)
     runs = [Simulator(scenario, leaps).serve(requests) for leaps in (True, True, False)]
     instants = [[(outcome.device, outcome.tokens_s) for outcome in outcomes] for outcomes, _ in runs]
     assert instants[0] == instants[1] == instants[2]

@@ -44,6 +44,7 @@ def test_what_is_changed_is_changed_the_same_way_each_time(change):
     assert 0 < sum(a != b for a, b in zip(once, texts, strict=True)) < 60
 
 
+@pytest.mark.slow
 def test_training_repeats_itself_and_learns(monkeypatch):
     monkeypatch.setattr(training, "EPOCHS", 4)
     prompts = [Labelled(topic, prompt, 0) for topic, prompt in list(generate(0))[::12]]
