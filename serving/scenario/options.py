@@ -1,6 +1,8 @@
 """Options that several commands have."""
 
 import argparse
+import math
+from collections.abc import Callable
 
 from serving.scenario.key import keys_of
 from serving.scenario.scenario import Scenario
@@ -22,6 +24,29 @@ def file_name(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("it is empty; it must name a file")
     return text
+
+
+def natural(text: str) -> int:
+    """Return a whole number from 0 on, from the command line."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a whole number from 0 on")
+    return int(text)
+
+
+def amount(unit: str, least: float = 0.0, most: float = math.inf) -> Callable[[str], float]:
+    """Return the parser of a number of `unit` from the command line, from `least` to `most`, or else above 0."""
+    allowed = f"from {least:g} to {most:g}" if least else "above 0"
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not (0 < value < math.inf and least <= value <= most):
+            raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a number of {unit} {allowed}")
+        return value
+
+    return parse
 
 
 def positive(text: str) -> int:

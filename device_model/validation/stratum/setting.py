@@ -52,6 +52,13 @@ class Setting:
         self.near = lru_cache(self._near)
         self.gpu = lru_cache(self._gpu)
 
+    @property
+    def constants(self) -> Constants:
+        """The three figures that hold: the same for all models."""
+        model = next(iter(STRATUM))
+        near, gpu = self.near(model).setup.calibration, self.gpu(model).setup.calibration
+        return Constants(near.kv_share_of_free_rows, gpu.bandwidth_share, gpu.kernel_us)
+
     def _near(self, model: str, variant: str = "", hit_rate: float | None = None) -> Mono3dDevice:
         """Stratum for a model of Table 2, as its hardware, or a variant of it ("flat", "256")."""
         hardware = load_hardware(STRATUM[model] + (f"-{variant}" if variant else ""))

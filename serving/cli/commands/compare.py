@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from serving.cli.study_run import RESULTS, run_shown
-from serving.scenario.options import HELP, positive
+from serving.scenario.options import HELP, amount, natural, positive
 
 if TYPE_CHECKING:
     from serving.study.results import Results
@@ -25,8 +25,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     compare.add_argument("--devices", type=positive, default=1, metavar="N", help="of each hardware (default: 1)")
     for name, what in (("ttft", "to the first token"), ("tpot", "per token after it")):
         option = f"--slo-{name}-ms"
-        compare.add_argument(option, type=milliseconds, metavar="MS", help=f"most time {what} that is good enough")
-    compare.add_argument("--seeds", type=seed, nargs="+", default=(), metavar="N", help="with each of these (its own)")
+        compare.add_argument(
+            option, type=amount("milliseconds"), metavar="MS", help=f"most time {what} that is good enough"
+        )
+    compare.add_argument(
+        "--seeds", type=natural, nargs="+", default=(), metavar="N", help="with each of these (its own)"
+    )
     compare.add_argument("--requests", type=positive, metavar="N", help="at most so many in each run")
     compare.add_argument("--cores", type=positive, metavar="N", help="use so many (default: all; or RAY_ADDRESS's)")
     compare.add_argument(
@@ -46,24 +50,6 @@ def run(args: argparse.Namespace) -> int:
     results = run_shown(study, args.out, args.cores, fresh=False)
     _say(results, args.json)
     return 1 if results.failed else 0
-
-
-def milliseconds(text: str) -> float:
-    """Parse a number above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of milliseconds above 0")
-    return value
-
-
-def seed(text: str) -> int:
-    """Parse a whole number of at least 0."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 0")
-    return int(text)
 
 
 def _asked(args: argparse.Namespace) -> "SideBySide":

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from serving.scenario.options import HELP, positive
+from serving.scenario.options import HELP, amount, natural, positive
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scenario.scenario_file import load_scenario, located
 
@@ -45,8 +45,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     what = (
         f"stop sending after so many emulated seconds (if no --requests: the file's, or {DURATION_S:g} if that's less)"
     )
-    parity.add_argument("--duration", type=_seconds, metavar="S", help=what)
-    parity.add_argument("--seed", type=_seed, metavar="N", help="of the workload (default: the file's)")
+    parity.add_argument("--duration", type=amount("seconds"), metavar="S", help=what)
+    parity.add_argument("--seed", type=natural, metavar="N", help="of the workload (default: the file's)")
     parity.add_argument("--speed", type=float, metavar="FLOAT", help=f"{HELP['speed']} (default: the scenario's)")
     parity.add_argument("--token-model", metavar="STR", help=f"{HELP['token_model']} (default: the scenario's)")
     endpoint = {"choices": ("completions", "chat"), "default": "completions"}
@@ -128,19 +128,3 @@ def _told(args: argparse.Namespace, found: "Parity") -> int:
     else:
         show(found, Console())
     return 0 if found.agree else 1
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a number of seconds above 0")
-    return seconds
-
-
-def _seed(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a whole number from 0 on")
-    return int(text)

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 
+from serving.scenario.options import amount
 from serving.security.client_trust import add_arguments, trust_of
 
 INTERVAL_S = 1.0
@@ -16,7 +17,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     top.add_argument("url", nargs="?", default=URL, metavar="URL", help=f"of its HTTP port (default: {URL})")
     top.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
     add_arguments(top)
-    top.add_argument("--interval", type=_seconds, default=INTERVAL_S, metavar="S", help="seconds between two looks")
+    interval = amount("seconds", 0.1, 3600)
+    top.add_argument("--interval", type=interval, default=INTERVAL_S, metavar="S", help="seconds between two looks")
     top.add_argument("--once", action="store_true", help="print what goes on within one such interval, and end")
     top.set_defaults(run=run)
 
@@ -31,13 +33,3 @@ def run(args: argparse.Namespace) -> int:
         print(f"foreserve top: {sentence}", file=sys.stderr)
         return 2
     return 0
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0.1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a number of seconds from 0.1 to 3600")
-    return seconds

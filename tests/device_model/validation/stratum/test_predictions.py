@@ -60,9 +60,7 @@ def test_sixteen_closed_forms_and_five_orders_hold():
 
 
 def test_the_constants_that_ship_are_what_fitting_gives():
-    calibrated = Setting().near("mixtral-8x7b").setup.calibration, Setting().gpu("mixtral-8x7b").setup.calibration
-    shipped = Constants(calibrated[0].kv_share_of_free_rows, calibrated[1].bandwidth_share, calibrated[1].kernel_us)
-    assert fit(fitted_results()) == pytest.approx(shipped, rel=2e-3)
+    assert fit(fitted_results()) == pytest.approx(Setting().constants, rel=2e-3)
 
 
 @pytest.mark.slow
@@ -73,7 +71,7 @@ def test_figures_that_are_left_out_of_a_fit_are_predicted_nearly_as_well():
 
 
 def test_published_gains_of_tiers_lie_between_the_ends_of_the_share_of_rows():
-    shipped = Setting().gpu("mixtral-8x7b").setup.calibration
+    shipped = Setting().constants
     tight, full = (Setting(Constants(share, shipped.bandwidth_share, shipped.kernel_us)) for share in (0.0, 1.0))
     for model, published in (("olmoe-1b-7b", 1.45), ("mixtral-8x7b", 1.39), ("llama-4-scout", 1.34)):
         assert mean_over_flat(full, model) < published < mean_over_flat(tight, model)
@@ -81,9 +79,7 @@ def test_published_gains_of_tiers_lie_between_the_ends_of_the_share_of_rows():
 
 def test_no_constant_moves_what_it_was_not_fitted_to_but_by_the_layout():
     """Bandwidth and kernels of GPUs have no part in any figure of Stratum alone."""
-    slow = figures(
-        Setting(Constants(Setting().near("mixtral-8x7b").setup.calibration.kv_share_of_free_rows, 0.3, 20.0))
-    )
+    slow = figures(Setting(Constants(Setting().constants.kv_share_of_free_rows, 0.3, 20.0)))
     moved = {a.figure for a, b in zip(FIGURES, slow, strict=True) if a.predicted != b.predicted}
     assert moved and all("GPU" in figure for figure in moved)
 
