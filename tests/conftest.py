@@ -14,6 +14,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from serving.process.server_process import Child, server
+from tests.serving.observed_server import Observed, observed_server
 
 # How long an example takes is the machine's business, and no test's. `fixed`, of `make test`, tries the same examples
 # each time; `random`, of `make test-all`, others each time and more of them, and remembers those that failed.
@@ -34,11 +35,12 @@ logging.getLogger("foreserve").setLevel(logging.WARNING)
 
 # Of a file that starts a server, or asks one of those below: its tests keep real time.
 SERVERS = re.compile(
-    r"^def .*[(, ]((small|recorded)_)?emulator\b|^from serving\.process\.server_process import .*\bserver\b"
+    r"^def .*[(, ]((small|recorded|observed)_)?emulator\b|^from serving\.process\.server_process import .*\bserver\b"
     r"|pytest\.mark\.alone",
     re.MULTILINE,
 )
 
+SHARED = {"emulator", "small_emulator", "recorded_emulator", "observed_emulator"}
 
 # What such tests check may keep no time, and they may then share the machine.
 BESIDE = "pytest.mark.beside"
@@ -56,7 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_alone(item.path):
             item.add_marker("alone")
-        elif {"emulator", "small_emulator", "recorded_emulator"} & set(getattr(item, "fixturenames", ())):
+        elif SHARED & set(getattr(item, "fixturenames", ())):
             raise pytest.UsageError(f"{item.nodeid} wants a server that others share, and its file does not say so.")
     items.sort(key=lambda item: (not is_alone(item.path), item.get_closest_marker("beside") is None))
 
@@ -107,6 +109,13 @@ def recorded_emulator(discovery: Path) -> Iterator[Child]:
     options = ("--devices", "2", "--text", "recorded", "--residency", "trace", "--discovery-file", str(discovery))
     with server(*options, quiet=True) as child:
         yield child
+
+
+@pytest.fixture(scope="session")
+def observed_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
+    """Two devices with all logs and traces; tests/serving/telemetry/tracing/test_observed_server.py ends it."""
+    with observed_server(tmp_path_factory.mktemp("observed")) as found:
+        yield found
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from serving.process.server_process import server
+from serving.telemetry.step_log import read_step_log
 from serving.topics.names import NAMES
 from tests.deploy.prometheus import Prometheus, metrics_in, program, prometheus
 from tests.deploy.test_dashboards import panels, queries, rules, vllm_queries
@@ -115,13 +116,13 @@ class Load:
     def run(self) -> None:
         assert self.ask() == 200
         assert self.ask(slo="strict") == 429
-        first = self.burst(40)
+        first = self.burst(26)
         # So many tokens that device 0 has no room for them once it has lost HB.
         self.until(lambda: self.kv_tokens(0) > KV_LEFT_TOKENS + 200)
         degraded = self.fault("hb: left=0.6, device=0"), self.fault("lpddr: left=0.5, device=1")
         assert {each.result() for each in first} == {200}
         self.mend(*degraded)
-        second = self.burst(24)
+        second = self.burst(16)
         lost = self.fault("lost: device=1")
         assert {each.result() for each in second} == {200}
         self.mend(lost)
@@ -133,14 +134,15 @@ class Load:
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     program("prometheus")  # Before anything is started.
     folder = tmp_path_factory.mktemp("prometheus")
-    discovery = folder / "foreserve.json"
-    with server(*OPTIONS, "--discovery-file", str(discovery), quiet=True) as child:
+    discovery, steps = folder / "foreserve.json", folder / "steps.parquet"
+    with server(*OPTIONS, "--discovery-file", str(discovery), "--step-log", str(steps), quiet=True) as child:
         with prometheus(folder, discovery) as found, ThreadPoolExecutor(64) as pool:
             began = time.time()
             Load(child.http_url, pool).run()
             yield Observed(found, began)
         assert discovery.exists()
     assert not discovery.exists()
+    assert len(read_step_log(steps)) > 100
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)

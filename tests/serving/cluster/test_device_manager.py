@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,12 @@ import pytest
 
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc
 from serving.device.lpddr import LEASE_S
-from serving.process.server_process import Child, server
+from serving.process.server_process import Child
 from serving.telemetry.step_log import read_step_log
 from serving.types import StepRecord
 from tests.conftest import MODEL, SECRET
 from tests.serving.cluster.test_recovery import REQUESTS, TOKENS, ask, processes
-
-OPTIONS = ("--devices", "2", "--shared-ext", "2", "--mode", "fixed-ar", "--max-model-len", "1024")
+from tests.serving.observed_server import Observed
 
 
 class Served:
@@ -66,10 +65,8 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    log = tmp_path_factory.mktemp("devices") / "steps.jsonl"
-    with server(*OPTIONS, "--step-log", str(log), quiet=True) as child:
-        yield Served(child, log)
+def served(observed_emulator: Observed) -> Served:
+    return Served(observed_emulator.child, observed_emulator.steps)
 
 
 @pytest.fixture(scope="module")

@@ -146,7 +146,7 @@ def test_the_examples_answer_in_small(name: str, cores: int, tmp_path: Path) -> 
 
 
 def test_the_command_goes_on_after_it_was_ended(tmp_path: Path) -> None:
-    path, out = written(tmp_path, SWEEP.replace("requests = 60", "requests = 1500")), tmp_path / "out"
+    path, out = written(tmp_path, SWEEP.replace("requests = 60", "requests = 800")), tmp_path / "out"
     command = [FORESERVE, "study", str(path), "--out", str(out), "--cores", "1"]
     # Of what was started in the background, Ctrl-C would be ignored.
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
