@@ -16,7 +16,8 @@ from tests.deploy.prometheus import Prometheus, metrics_in, program, prometheus
 from tests.deploy.test_dashboards import panels, queries, rules, vllm_queries
 from tools.dashboards.__main__ import DASHBOARDS
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.beside]
+# Slow, as two bursts of long prompts are: that queries name metrics there are, test_dashboards checks.
+pytestmark = [pytest.mark.timeout(300), pytest.mark.beside, pytest.mark.slow]
 
 MODEL, SPEED = "glm-4.7-flash", 3.0
 OPTIONS = (

@@ -11,7 +11,7 @@ from tests.soak.soak import mixed
 
 
 def test_odd_requests_beside_seeded_streams_change_nothing(emulator: Child) -> None:
-    assert fuzz(emulator, http=150, grpc=100, seed=0) == []
+    assert fuzz(emulator, http=80, grpc=60, seed=0) == []
 
 
 def test_clients_beyond_the_queue_are_told_when_to_come_back_and_nothing_else(emulator: Child) -> None:

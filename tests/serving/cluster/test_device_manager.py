@@ -97,6 +97,7 @@ def test_requests_of_a_lost_device_go_on_elsewhere_and_it_comes_back(
     assert served.devices()[0]["faults"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_requests_of_a_device_that_does_not_come_back_go_on_elsewhere(
     served: Served, reference: list[list[int]]

@@ -78,7 +78,7 @@ def starting(tmp_path: Path) -> Iterator[Callable[[str], "subprocess.Popen[str]"
         ("Starting Ray", signal.SIGTERM, 143),
         pytest.param("Starting the token source", signal.SIGTERM, 143, marks=pytest.mark.slow),
         pytest.param("Starting the token source", signal.SIGINT, 130, marks=pytest.mark.slow),
-        ("Starting the token source", signal.SIGKILL, -9),
+        pytest.param("Starting the token source", signal.SIGKILL, -9, marks=pytest.mark.slow),
     ],
 )
 def test_a_start_that_is_ended_leaves_nothing_and_says_nothing(

@@ -145,6 +145,7 @@ def test_the_examples_answer_in_small(name: str, cores: int, tmp_path: Path) -> 
     assert len(results.answers) == answers[name]
 
 
+@pytest.mark.slow
 def test_the_command_goes_on_after_it_was_ended(tmp_path: Path) -> None:
     path, out = written(tmp_path, SWEEP.replace("requests = 60", "requests = 800")), tmp_path / "out"
     command = [FORESERVE, "study", str(path), "--out", str(out), "--cores", "1"]

@@ -58,6 +58,7 @@ def test_a_draft_that_is_the_target_has_all_accepted(temperature):
     assert run.experts_read == 3 * 4  # top-4 of three layers
 
 
+@pytest.mark.slow
 def test_greedy_text_of_the_bundled_model_is_its_own():
     plan = DecodePlan(depth=4, new_tokens=10)
     asked = prompts(3, vocabulary=4000)
