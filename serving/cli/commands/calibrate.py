@@ -3,12 +3,14 @@
 import argparse
 from pathlib import Path
 
+from serving.cli.commands.validate import SYSTEMS
+from serving.usage_error import UsageError
+
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
     calibrate = commands.add_parser("calibrate", help="fit what no paper gives to figures of one")
-    systems = ("elmoe3d", "stratum")
-    calibrate.add_argument("--system", choices=systems, default=systems[0], help=f"whose (default: {systems[0]})")
+    calibrate.add_argument("--system", choices=SYSTEMS, default=SYSTEMS[0], help=f"whose (default: {SYSTEMS[0]})")
     calibrate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of Table 3")
     calibrate.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: specs/calibration)")
     calibrate.add_argument("--date", metavar="YYYY-MM-DD", help="the date to write down (default: today)")
@@ -17,9 +19,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve calibrate`; return its exit code."""
-    from serving.usage_error import UsageError
-
-    if args.system == "elmoe3d":
+    if args.system == SYSTEMS[0]:
         from serving.reports.calibrate import run
 
         return run(args.reference, args.out, args.date)
