@@ -36,8 +36,17 @@ def main() -> None:
     while os.read(0, 4096):
         pass
     # Another process may need what is shared: then it has a guard too.
-    if "shared" not in sys.argv or is_stale(Path(folder)):
+    if "shared" not in sys.argv or is_left(Path(folder)):
         clean(Path(folder), starter)
+
+
+def is_left(folder: Path) -> bool:
+    """Tell whether nobody needs a shared folder any more, now that one of its holders has ended."""
+    # A process that is killed lets go of its pipes some time before its locks.
+    end_s = time.monotonic() + ENDED_S
+    while not (stale := is_stale(folder)) and time.monotonic() < end_s:
+        time.sleep(LOOK_S)
+    return stale
 
 
 def clean(folder: Path, starter: int) -> None:

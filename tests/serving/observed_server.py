@@ -74,15 +74,12 @@ def stdout_into(path: Path) -> Iterator[None]:
 def observed_server(folder: Path) -> Iterator[Observed]:
     """Two devices on one LPDDR tier."""
     printed, log, steps = folder / "printed", folder / "log", folder / "steps.jsonl"
-    with (
-        over_http() as collector,
-        pytest.MonkeyPatch.context() as environment,
-        contextlib.ExitStack() as stack,
-    ):
-        environment.setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf")
-        environment.setenv("OTEL_SERVICE_NAME", "under-test")
-        environment.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
+    with over_http() as collector, contextlib.ExitStack() as stack:
         options = (*OPTIONS, "--otlp-traces-endpoint", collector.url, "--step-log", str(steps))
-        with stdout_into(printed):
+        # What the server inherits is not for the tests that run meanwhile.
+        with pytest.MonkeyPatch.context() as environment, stdout_into(printed):
+            environment.setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf")
+            environment.setenv("OTEL_SERVICE_NAME", "under-test")
+            environment.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
             child = stack.enter_context(server(*options, log=log))
         yield Observed(child, collector, printed, log, steps)
