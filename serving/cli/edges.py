@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from serving.cli.edge_process import EdgeSettings
-from serving.edge.front_ends.kept_part import KeptPart
+from serving.cluster.supervision.kept_part import KeptPart
 from serving.edge.front_ends.own_edge import EdgeAddresses, OwnEdge
 from serving.edge.preflight import PreparedScenario
 from serving.process.background import in_background

@@ -16,20 +16,22 @@ from serving.cli.discovery import announced
 from serving.cli.front_ends import join_front_end, ready_response, start_edges
 from serving.clock import WallClock
 from serving.cluster import cluster
-from serving.cluster.ray_session import is_joined, ray_session
+from serving.cluster.ray_session import is_joined, ray_in
+from serving.cluster.sources.forks import Forks, forking
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost, on_loss, ray_processes, watch_ray
 from serving.edge.preflight import PreparedScenario
 from serving.process.ending import until_told
-from serving.process.process_priority import become_urgent, may_be_realtime, settle
+from serving.process.process_priority import become_urgent, begin, may_be_realtime, settle
+from serving.process.run_folder import run_folder
 from serving.scenario.faults import parse_fault
 from serving.scenario.fleet import described
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
 from serving.security.access import concerns
 from serving.token_source.engine_args import engine_args
-from serving.token_source.vllm_args import parse_flags, prepare_environment, vllm_flags
+from serving.token_source.vllm_args import on_cpu, parse_flags, prepare_environment, vllm_flags
 from serving.types import Release
 
 if TYPE_CHECKING:
@@ -63,17 +65,20 @@ class Serving:
 async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]:
     """Run an emulation for as long as the context lasts; `say` gets progress, a line each."""
     began = time.monotonic()
+    begin()
     scenario = bringup.scenario
     prepare_environment(scenario.token_model)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(bringup.close)
         say("Starting Ray ...")
-        folder = stack.enter_context(ray_session())
+        folder = stack.enter_context(run_folder())
+        forks = await start_forks(stack, folder)
+        stack.enter_context(ray_in(folder))
         flags = vllm_flags(scenario, bringup.max_model_len)
         say("Starting the token source (vLLM) and the devices ...")
         realtime = may_be_realtime()
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=is_joined())
-        sources = cluster.start_sources(scenario, flags, realtime, inbox.address)
+        sources = cluster.start_sources(scenario, flags, realtime, inbox.address, forks.options if forks else {})
         origin = (time.time(), scenario.speed)
         edges = await start_edges(stack, bringup, folder, origin)
         engine, core, metrics = await build_engine(bringup, flags, sources, inbox, origin)
@@ -81,7 +86,7 @@ async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]
         metrics.set_info(**info(scenario, realtime))
         app = await make_ready(bringup, engine, core, metrics, flags)
         grpc_port, http_port = await open_edge(stack, bringup, engine, app, edges)
-        for part in await join_front_end(stack, bringup, engine):
+        for part in [*await join_front_end(stack, bringup, engine), *([forks.server] if forks else [])]:
             app.state.readiness.watch(part)
         for fault in scenario.faults:
             await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
@@ -90,6 +95,12 @@ async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]
         settle()
         ready_s, keyed = time.monotonic() - began, bool(bringup.access.api)
         yield Serving(scenario, http_port, grpc_port, ready_s, realtime, keyed, lost)
+
+
+async def start_forks(stack: contextlib.AsyncExitStack, folder: Path) -> Forks | None:
+    """Start what token sources are forked from, until `stack` closes; not for GPUs, which no fork may inherit, or for a
+    Ray of somebody else's, which may start them on any node."""
+    return await stack.enter_async_context(forking(folder)) if on_cpu() and not is_joined() else None
 
 
 def watch(stack: contextlib.AsyncExitStack, core: "PacedCore", readiness: "Readiness") -> "asyncio.Future[str]":

@@ -10,9 +10,9 @@ from serving.scenario.scenario import RUST_FRONT_END
 
 if TYPE_CHECKING:
     from serving.cli.edges import EdgeProcesses
+    from serving.cluster.supervision.kept_part import KeptPart
     from serving.edge.async_llm import PacedEngine
     from serving.edge.front_ends.front_end import Ready
-    from serving.edge.front_ends.kept_part import KeptPart
 
 
 async def start_edges(
@@ -37,8 +37,8 @@ async def join_front_end(
     scenario, watched = bringup.scenario, list["KeptPart"]()
     if not scenario.front_end:
         return watched
+    from serving.cluster.supervision.kept_part import KeptPart, answers_http
     from serving.edge.front_ends.front_end import FrontEnd
-    from serving.edge.front_ends.kept_part import KeptPart, answers_http
     from serving.edge.front_ends.rust_front_end import RustFrontEnd, find_binary
     from serving.process.background import in_background
 

@@ -109,10 +109,13 @@ def placed(index: int) -> dict[str, Any]:
     return {"scheduling_strategy": strategy, "memory": 1, **confined()}
 
 
-def start_sources(scenario: Scenario, flags: list[str], realtime: bool, edge: Address) -> SourceActors:
+def start_sources(
+    scenario: Scenario, flags: list[str], realtime: bool, edge: Address, forked: dict[str, Any]
+) -> SourceActors:
     """Start the token sources: first of all, because they take longest to be ready.
 
-    Raise ScenarioError for more than there are GPUs, where there are any.
+    `forked`: Ray's options for them if they are to be forks of a process (`sources.forks`). Raise ScenarioError for
+    more than there are GPUs, where there are any.
     """
     resources = ray.cluster_resources()
     gpus = int(resources.get("GPU", 0))
@@ -131,7 +134,8 @@ def start_sources(scenario: Scenario, flags: list[str], realtime: bool, edge: Ad
 
     def start(index: int) -> Any:
         # A GPU, where there is one, belongs to the token model.
-        return TokenSource.options(num_gpus=min(gpus, 1), **placed(first + index)).remote(index, settings, edge)
+        options = {"num_gpus": min(gpus, 1), **placed(first + index), **forked}
+        return TokenSource.options(**options).remote(index, settings, edge)
 
     return SourceActors(start, count, scenario.standby_sources)
 

@@ -30,16 +30,22 @@ def is_joined() -> bool:
 
 @contextlib.contextmanager
 def ray_session(cores: int | None = None) -> Iterator[Path]:
+    """Provide Ray, as `ray_in` does, and a run's folder, while the context lasts. Raise ScenarioError."""
+    with run_folder() as folder, ray_in(folder, cores):
+        yield folder
+
+
+@contextlib.contextmanager
+def ray_in(folder: Path, cores: int | None = None) -> Iterator[None]:
     """Start a Ray of our own on loopback, or join the one that `RAY_ADDRESS` names, for as long as the context lasts.
 
-    `cores`: for a Ray of our own; None: all of this machine. Yield the run's folder, which its processes on this host
-    share. Raise ScenarioError.
+    `folder`: the run's, which its processes on this host share. `cores`: for a Ray of our own; None: all of this
+    machine. Raise ScenarioError.
     """
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(run_folder())
         stack.callback(ray.shutdown)
         _start(folder, cores)
-        yield folder
+        yield
 
 
 def _start(folder: Path, cores: int | None) -> None:

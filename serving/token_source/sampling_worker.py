@@ -6,11 +6,16 @@ from vllm.config.model import PROCESSED_LOGPROBS_MODES
 from vllm.v1.worker.cpu_worker import CPUWorker
 
 from serving.token_source.inverse_sampler import InverseSampler
+from serving.token_source.lazy_zeros import lazy_zeros
 from serving.token_source.logprob_rows import RowSampler
 
 
 class SamplingWorker(CPUWorker):  # type: ignore[misc]
     """A worker that samples all rows of a batch as one operation."""
+
+    def initialize_from_config(self, kv_cache_config: Any) -> None:
+        with lazy_zeros():
+            super().initialize_from_config(kv_cache_config)
 
     def load_model(self, **kwargs: Any) -> None:
         super().load_model(**kwargs)

@@ -49,7 +49,11 @@ def prepare_environment(token_model: str, threads: int = 1) -> None:
     }
     for name, value in settings.items():
         os.environ.setdefault(name, value)
-    # This logger warns that there is no Triton, which the CPU build does without.
+    hush()
+
+
+def hush() -> None:
+    """Silence the logger that warns that there is no Triton, which the CPU build does without."""
     logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
 
 

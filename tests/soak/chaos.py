@@ -26,6 +26,9 @@ from tests.soak.streams import HANG_S, SeededStreams
 ACTORS = ("HbXpu", "SchedulerActor", "LpddrActor", "DeviceModelActor", "TokenSource")
 # An edge in a process of its own, whose connections end with it; another one takes its place.
 EDGE = "serving.cli.edge_process"
+# What token sources are forks of; without it they start as other actors do.
+FORK_SERVER = "serving.process.fork_server"
+KEPT = (*ACTORS, EDGE, FORK_SERVER)
 # What Ray starts beside its raylet and GCS, and can do without.
 HELPERS = ("monitor.py", "log_monitor.py", "dashboard/dashboard.py")
 STREAMS = 16
@@ -54,11 +57,9 @@ def victims(child: Child, kind: str) -> list[psutil.Process]:
 def hit(child: Child, draw: random.Random, hits: Counter[str]) -> None:
     """Kill or stop one process, or two at once."""
     # Helpers of Ray's do not come back.
-    kinds = [kind for kind in (*ACTORS, *ACTORS, EDGE, *HELPERS) if victims(child, kind)]
+    kinds = [kind for kind in (*ACTORS, *KEPT, *HELPERS) if victims(child, kind)]
     for kind in draw.sample(kinds, min(len(kinds), draw.choice((1, 1, 2)))):
-        how = (
-            draw.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)) if kind in (*ACTORS, EDGE) else signal.SIGKILL
-        )
+        how = draw.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)) if kind in KEPT else signal.SIGKILL
         there = victims(child, kind)
         with contextlib.suppress(psutil.NoSuchProcess):
             if there:

@@ -16,6 +16,7 @@ from serving.process.server_process import Child
 from tests.conftest import MODEL
 
 REQUESTS, TOKENS = 4, 160
+FORK_SERVER = "serving.process.fork_server"
 
 
 def ask(client: openai.OpenAI, seed: int, arrived: list[int]) -> list[int]:
@@ -49,15 +50,23 @@ def ask_all(
         return [answer.result(timeout=120) for answer in answers]
 
 
-def processes(emulator: Child, actor: str) -> list[psutil.Process]:
-    """The processes of a kind of actor."""
+def processes(emulator: Child, kind: str) -> list[psutil.Process]:
+    """The processes of a kind of actor, or of the fork server."""
     family = psutil.Process(emulator.process.pid).children(recursive=True)
     found = []
     for process in family:
         with contextlib.suppress(psutil.NoSuchProcess):
-            if f"ray::{actor}" in " ".join(process.cmdline()):
+            if (FORK_SERVER if kind == FORK_SERVER else f"ray::{kind}") in " ".join(process.cmdline()):
                 found.append(process)
     return found
+
+
+def put_up(emulator: Child, part: str) -> None:
+    """Wait until a part is up."""
+    deadline = time.monotonic() + 60
+    while httpx.get(f"{emulator.http_url}/ready").json()["parts"].get(part) != "up":
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +87,26 @@ def test_requests_go_on_when_an_actor_dies(
     assert ask_all(client, kill=victim) == reference
     assert not psutil.wait_procs([victim], timeout=30)[1]
     assert ask_all(client) == reference
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)])
+def test_a_source_comes_back_without_a_fork_server_and_is_its_fork_again_afterwards(
+    emulator: Child, client: openai.OpenAI, reference: list[list[int]], how: signal.Signals
+) -> None:
+    put_up(emulator, "fork server")
+    (server,), (source,) = processes(emulator, FORK_SERVER), processes(emulator, "TokenSource")
+    assert source.ppid() == server.pid
+    server.send_signal(how)
+    assert ask_all(client, kill=source) == reference
+    (second,) = processes(emulator, "TokenSource")
+    assert second.ppid() != server.pid
+    assert not psutil.wait_procs([server], timeout=30)[1]
+    put_up(emulator, "fork server")
+    (another,) = processes(emulator, FORK_SERVER)
+    assert ask_all(client, kill=second) == reference
+    put_up(emulator, "token source")
+    assert processes(emulator, "TokenSource")[0].ppid() == another.pid
 
 
 OTHERS = ("TokenSource", "SchedulerActor", "LpddrActor", "DeviceModelActor")
@@ -113,7 +142,7 @@ def test_a_source_that_is_stopped_while_it_starts_is_replaced(
 
 
 def test_each_part_says_by_name_that_it_is_up(emulator: Child) -> None:
-    parts = {"ray", "token source", "device model"}
+    parts = {"ray", "token source", "fork server", "device model"}
     parts |= {f"{kind} {index}" for kind in ("device", "scheduler", "lpddr") for index in (0, 1)}
     deadline = time.monotonic() + 60
     while True:

@@ -38,7 +38,7 @@ async def emulation(scenario: Scenario) -> AsyncIterator[Any]:
     with bringup.sock, ray_session() as folder:
         flags = vllm_flags(scenario, bringup.max_model_len)
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=False)
-        sources = cluster.start_sources(scenario, flags, False, inbox.address)
+        sources = cluster.start_sources(scenario, flags, False, inbox.address, {})
         engine, core, metrics = await build_engine(bringup, flags, sources, inbox, (time.time(), scenario.speed))
         await make_ready(bringup, engine, core, metrics, flags)
         yield engine, core

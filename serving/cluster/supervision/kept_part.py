@@ -1,8 +1,9 @@
-"""A kept process that answers clients, as the watchdog sees it."""
+"""A kept process that answers at a socket, as the watchdog sees it."""
 
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
 from typing import NamedTuple
 
 from serving.cluster.actor_process import ActorProcess, this_node
@@ -12,6 +13,8 @@ from serving.process.kept_process import KeptProcess
 ASK_S = 0.5
 REQUEST = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 ALIVE = b"HTTP/1."
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class KeptPart(NamedTuple):
@@ -55,9 +58,14 @@ class KeptPart(NamedTuple):
 
 async def answers_http(host: str, port: int) -> None:
     """Return once a server answers a probe."""
+    await answers(partial(asyncio.open_connection, host, port), REQUEST, ALIVE)
+
+
+async def answers(connect: Callable[[], Awaitable[Streams]], request: bytes, answer: bytes) -> None:
+    """Return once whoever is behind `connect` answers a request so, at first."""
     while True:
         try:
-            if await _probed(host, port):
+            if await _answered(connect, request, answer):
                 return
         except OSError:
             # Nobody listens there yet, or no longer.
@@ -65,10 +73,10 @@ async def answers_http(host: str, port: int) -> None:
         await asyncio.sleep(ASK_S)
 
 
-async def _probed(host: str, port: int) -> bool:
-    reader, writer = await asyncio.open_connection(host, port)
+async def _answered(connect: Callable[[], Awaitable[Streams]], request: bytes, answer: bytes) -> bool:
+    reader, writer = await connect()
     try:
-        writer.write(REQUEST)
-        return await reader.read(len(ALIVE)) == ALIVE
+        writer.write(request)
+        return await reader.read(len(answer)) == answer
     finally:
         writer.close()

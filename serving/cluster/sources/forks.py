@@ -1,0 +1,42 @@
+"""The fork server: a process with vLLM imported, whose forks become token sources in a fraction of the time."""
+
+import asyncio
+import contextlib
+import shlex
+import sys
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from serving.cluster.supervision.kept_part import KeptPart, answers
+from serving.process import forked_python
+from serving.process.background import in_background
+from serving.process.fork_server import ALIVE, PROBE
+from serving.process.kept_process import KeptProcess
+
+NAME = "fork server"
+MODULE = "serving.token_source.preloaded"
+LOOK_S = 0.01
+
+
+class Forks(NamedTuple):
+    """Ray's `options` for an actor that is to be a fork, and the fork server as the watchdog sees it."""
+
+    options: dict[str, Any]
+    server: KeptPart
+
+
+@contextlib.asynccontextmanager
+async def forking(folder: Path) -> AsyncIterator[Forks]:
+    """Keep a fork server while the context lasts, for this host; its socket is in the run's `folder`."""
+    address = str(folder / "forks")
+    command = [sys.executable, "-m", "serving.process.fork_server", address, MODULE]
+    kept = KeptProcess(f"The {NAME}", command, given=b"")
+    async with in_background(kept.run()):
+        # What follows may keep everything else here from going on for a while.
+        while not kept.starts:
+            await asyncio.sleep(LOOK_S)
+        python = shlex.join([sys.executable, "-I", "-S", forked_python.__file__, address])
+        lives = partial(answers, partial(asyncio.open_unix_connection, address), PROBE, ALIVE)
+        yield Forks({"runtime_env": {"py_executable": python}}, KeptPart(NAME, kept, lives))
