@@ -20,7 +20,7 @@ from serving.edge.front_ends.own_edge import EdgeAddresses
 from serving.edge.preflight import PreparedScenario, sharing
 from serving.process.background import in_background
 from serving.process.logs import start_logging
-from serving.process.process_priority import become_urgent, begin, settle
+from serving.process.process_priority import become_urgent, defer_garbage, settle
 from serving.scenario.scenario import Scenario
 from serving.security.access import Access
 from serving.security.tls import Tls
@@ -50,7 +50,7 @@ class EdgeSettings(msgspec.Struct, frozen=True):
 
 def main() -> None:
     """Serve until told to end."""
-    begin()
+    defer_garbage()
     size = int.from_bytes(sys.stdin.buffer.read(8), "big")
     settings = msgspec.msgpack.decode(sys.stdin.buffer.read(size), type=EdgeSettings)
     threading.Thread(target=_outlive_nobody, daemon=True).start()

@@ -23,7 +23,7 @@ from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost, on_loss, ray_processes, watch_ray
 from serving.edge.preflight import PreparedScenario
 from serving.process.ending import until_told
-from serving.process.process_priority import become_urgent, begin, may_be_realtime, settle
+from serving.process.process_priority import become_urgent, defer_garbage, may_be_realtime, settle
 from serving.process.run_folder import run_folder
 from serving.scenario.faults import parse_fault
 from serving.scenario.fleet import described
@@ -65,7 +65,7 @@ class Serving:
 async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]:
     """Run an emulation for as long as the context lasts; `say` gets progress, a line each."""
     began = time.monotonic()
-    begin()
+    defer_garbage()
     scenario = bringup.scenario
     prepare_environment(scenario.token_model)
     async with contextlib.AsyncExitStack() as stack:

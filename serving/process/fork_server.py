@@ -1,7 +1,8 @@
 """A process that has imported what takes long, and whose forks run programs that need it at once.
 
-    python -m serving.process.fork_server SOCKET MODULE < nothing (`KeptProcess`), in a pipe that ends with its keeper
+    python -m serving.process.fork_server SOCKET MODULE NICENESS < nothing (`KeptProcess`), by a pipe
 
+It ends with whoever keeps it, and the pipe.
 `forked_python` asks it for forks, at its Unix socket, even before the module is imported.
 """
 
@@ -21,9 +22,9 @@ import msgspec
 
 # Real seconds for whoever asks to say what; all who may are this user's.
 HEARD_S = 2.0
-LONGEST_BYTES = 2**20
 LENGTH_BYTES = 8
-"""Of what a kept process is given: nothing here."""
+"""What says how long the rest is, of what a kept process is given (nothing here), and of a request."""
+LONGEST_BYTES = 2**22
 PROBE, ALIVE = b"?", b"!"
 STREAMS = 3
 """Standard input, output and error, which a fork takes over from whoever asks for it."""
@@ -39,7 +40,9 @@ class Program(msgspec.Struct, frozen=True):
 
 def main() -> None:
     """Fork on request until standard input ends."""
-    address, module = Path(sys.argv[1]), sys.argv[2]
+    address, module, niceness = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    # Whoever keeps it may have become more urgent than its forks should be.
+    os.setpriority(os.PRIO_PROCESS, 0, niceness)
     sys.stdin.buffer.read(LENGTH_BYTES)
     # Of a server that was killed.
     address.unlink(missing_ok=True)
@@ -68,12 +71,13 @@ def preload(module: str) -> None:
 def answer(connection: socket.socket, listener: socket.socket) -> None:
     """Answer a probe, or fork for who has connected. Raise OSError or ValueError if they ask for neither."""
     connection.settimeout(HEARD_S)
-    said, streams, _, _ = socket.recv_fds(connection, LONGEST_BYTES, STREAMS)
+    length, streams, _, _ = socket.recv_fds(connection, LENGTH_BYTES, STREAMS)
     try:
-        if said == PROBE:
+        if length == PROBE:
             connection.sendall(ALIVE)
             return
-        program = msgspec.json.decode(said, type=Program)
+        with connection.makefile("rb") as said:
+            program = msgspec.json.decode(said.read(min(int.from_bytes(length), LONGEST_BYTES)), type=Program)
         if len(streams) == STREAMS and os.fork() == 0:
             listener.close()
             run(program, connection, streams)
@@ -89,6 +93,7 @@ def run(program: Program, connection: socket.socket, streams: list[int]) -> NoRe
         # Whoever ends the group of one must not end the others.
         os.setsid()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        connection.settimeout(None)
         connection.sendall(ALIVE)
         if not connection.recv(1):
             sys.exit(code)

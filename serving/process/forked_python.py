@@ -32,8 +32,11 @@ def is_forked(address: str, arguments: list[str]) -> bool:
     """Tell whether a fork runs the program."""
     program = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as server:
+        server.settimeout(PATIENCE_S)
         server.connect(address)
-        socket.send_fds(server, [json.dumps(program).encode()], [0, 1, 2])
+        said = json.dumps(program).encode()
+        socket.send_fds(server, [len(said).to_bytes(8)], [0, 1, 2])
+        server.sendall(said)
         if is_answered(server) and server.recv(1):
             server.sendall(b"!")
             return True

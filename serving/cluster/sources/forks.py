@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import shlex
 import sys
 from collections.abc import AsyncIterator
@@ -31,7 +32,8 @@ class Forks(NamedTuple):
 async def forking(folder: Path) -> AsyncIterator[Forks]:
     """Keep a fork server while the context lasts, for this host; its socket is in the run's `folder`."""
     address = str(folder / "forks")
-    command = [sys.executable, "-m", "serving.process.fork_server", address, MODULE]
+    niceness = os.getpriority(os.PRIO_PROCESS, 0)
+    command = [sys.executable, "-m", "serving.process.fork_server", address, MODULE, str(niceness)]
     kept = KeptProcess(f"The {NAME}", command, given=b"")
     async with in_background(kept.run()):
         # What follows may keep everything else here from going on for a while.

@@ -25,12 +25,15 @@ told = {
     "arguments": sys.argv[1:], "name": __name__, "folder": os.getcwd(), "environment": dict(os.environ),
     "preloaded": "heavy" in sys.modules, "beside": sys.path[0], "pid": os.getpid(), "parent": os.getppid(),
     "group": os.getpgid(0), "given": sys.stdin.read(),
+    "niceness": os.getpriority(os.PRIO_PROCESS, 0),
 }
 print(json.dumps(told))
 sys.stdout.flush()
 print("to errors", file=sys.stderr)
 """
 WAIT_S = 20.0
+# More than a test has.
+NICENESS = 19
 
 
 @pytest.fixture
@@ -42,7 +45,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def forks(place: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-m", "serving.process.fork_server", str(place / "forks"), "heavy"]
+    command = [sys.executable, "-m", "serving.process.fork_server", str(place / "forks"), "heavy", str(NICENESS)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(place), os.getcwd()))}
     process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
     assert process.stdin is not None
@@ -61,7 +64,7 @@ def until(there: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def run(place: Path, program: str = "program.py", *arguments: str) -> str:
+def run(place: Path, program: str = "program.py", *arguments: str, **environment: str) -> str:
     """Have a program run in a folder and an environment of its own; its errors, once it has written one."""
     command = [sys.executable, "-I", "-S", forked_python.__file__, str(place / "forks"), str(place / program)]
     # No pipes: a server that is stopped may hold them.
@@ -72,8 +75,7 @@ def run(place: Path, program: str = "program.py", *arguments: str) -> str:
     ):
         given.write("for it")
         given.seek(0)
-        environment = {"ONLY": "this"}
-        command += arguments
+        environment["ONLY"], command = "this", [*command, *arguments]
         subprocess.run(
             command, stdin=given, stdout=out, stderr=errors, cwd="/", env=environment, timeout=60, check=True
         )
@@ -81,9 +83,9 @@ def run(place: Path, program: str = "program.py", *arguments: str) -> str:
     return (place / "errors").read_text()
 
 
-def told(place: Path, *arguments: str) -> dict[str, Any]:
+def told(place: Path, *arguments: str, **environment: str) -> dict[str, Any]:
     """What the program tells of itself."""
-    assert run(place, "program.py", *arguments) == "to errors\n"
+    assert run(place, "program.py", *arguments, **environment) == "to errors\n"
     found: dict[str, Any] = json.loads((place / "out").read_text())
     return found
 
@@ -92,12 +94,19 @@ def test_a_fork_runs_a_program_as_a_python_of_its_own_would(place: Path, forks: 
     found = told(place, "one", "and another")
     assert found["preloaded"] and found["parent"] == forks.pid
     assert found["arguments"] == ["one", "and another"] and found["name"] == "__main__"
+    assert found["niceness"] == NICENESS
     assert found["folder"] == "/" and found["beside"] == str(place) and found["given"] == "for it"
     assert found["environment"]["ONLY"] == "this" and "PYTHONPATH" not in found["environment"]
     # Whoever ends all of its group ends no other.
     assert found["group"] == found["pid"]
     # It has ended, and nobody had to wait for it.
     until(lambda: not psutil.Process(forks.pid).children())
+
+
+def test_an_environment_may_be_long(place: Path, forks: "subprocess.Popen[bytes]") -> None:
+    long = {f"LONG_{index}": "x" * 100_000 for index in range(8)}
+    found = told(place, **long)
+    assert found["parent"] == forks.pid and long.items() <= found["environment"].items()
 
 
 def test_whoever_gets_no_answer_runs_the_program_itself(place: Path) -> None:
@@ -125,7 +134,8 @@ def test_a_stopped_server_keeps_nobody_waiting_and_runs_nothing_twice(
 def test_nonsense_at_its_socket_hurts_nobody(place: Path, forks: "subprocess.Popen[bytes]") -> None:
     told(place)
     descriptors = psutil.Process(forks.pid).num_fds()
-    for said in (b"\xff" * 4096, b"null", b"{}", b'{"arguments": [], "folder": 1, "environment": {}}', b""):
+    wrong = (b"null", b"{}", b'{"arguments": [], "folder": 1, "environment": {}}')
+    for said in (b"\xff" * 4096, *(len(each).to_bytes(8) + each for each in wrong), bytes(8), b"\0", b""):
         for streams in ([], [0], [0, 1, 2]):
             with socket.socket(socket.AF_UNIX) as asking:
                 asking.connect(str(place / "forks"))
