@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +101,9 @@ async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]
 async def start_forks(stack: contextlib.AsyncExitStack, folder: Path) -> Forks | None:
     """Start what token sources are forked from, until `stack` closes; not for GPUs, which no fork may inherit, or for a
     Ray of somebody else's, which may start them on any node."""
-    return await stack.enter_async_context(forking(folder)) if on_cpu() and not is_joined() else None
+    if is_joined() or not on_cpu() or find_spec("vllm") is None:
+        return None
+    return await stack.enter_async_context(forking(folder))
 
 
 def watch(stack: contextlib.AsyncExitStack, core: "PacedCore", readiness: "Readiness") -> "asyncio.Future[str]":

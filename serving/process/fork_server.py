@@ -2,8 +2,8 @@
 
     python -m serving.process.fork_server SOCKET MODULE NICENESS < nothing (`KeptProcess`), by a pipe
 
-It ends with whoever keeps it, and the pipe.
-`forked_python` asks it for forks, at its Unix socket, even before the module is imported.
+It ends with whoever keeps it, and the pipe. `forked_python` asks it for forks, at its Unix socket, even before the
+module is imported.
 """
 
 import contextlib
@@ -43,6 +43,8 @@ def main() -> None:
     address, module, niceness = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     # Whoever keeps it may have become more urgent than its forks should be.
     os.setpriority(os.PRIO_PROCESS, 0, niceness)
+    # Its keeper ends it; Ctrl-C is for that one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdin.buffer.read(LENGTH_BYTES)
     # Of a server that was killed.
     address.unlink(missing_ok=True)
@@ -93,6 +95,7 @@ def run(program: Program, connection: socket.socket, streams: list[int]) -> NoRe
         # Whoever ends the group of one must not end the others.
         os.setsid()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         connection.settimeout(None)
         connection.sendall(ALIVE)
         if not connection.recv(1):

@@ -13,7 +13,7 @@ def engine_args(flags: list[str]) -> "AsyncEngineArgs":
     from vllm.engine.arg_utils import AsyncEngineArgs
 
     if on_cpu():
-        from serving.token_source.cpu_kernels import register
+        from serving.token_source.worker.cpu_kernels import register
 
         register()
     args = AsyncEngineArgs.from_cli_args(parse_flags(flags))

@@ -10,7 +10,7 @@ from serving.token_source.vllm_args import hush
 
 MODULES = (
     "vllm.entrypoints.launchers.cli_args",
-    "serving.token_source.sampling_worker",
+    "serving.token_source.worker.sampling_worker",
     "serving.token_source.rendezvous",
     "serving.token_source.vllm_source",
 )

@@ -68,8 +68,8 @@ def _routing() -> dict[str, Any]:
     """Return the options with which vLLM tells routes: on a CPU, by our worker. Cached prefixes would have none."""
     if not on_cpu():
         return {"enable_return_routed_experts": True, "enable_prefix_caching": False}
-    from serving.token_source.routed_worker import RoutedWorker
     from serving.token_source.scheduler import RunAheadScheduler
+    from serving.token_source.worker.routed_worker import RoutedWorker
 
     return {
         "enable_prefix_caching": False,

@@ -16,8 +16,8 @@ from serving.scenario.scenario import Scenario, ScenarioError
 
 CPU_KERNELS = "foreserve_cpu"
 """The name under which vLLM knows the kernels of `cpu_kernels`."""
-WORKER = "serving.token_source.sampling_worker.SamplingWorker"
-ROUTED_WORKER = "serving.token_source.routed_worker.RoutedWorker"
+WORKER = "serving.token_source.worker.sampling_worker.SamplingWorker"
+ROUTED_WORKER = "serving.token_source.worker.routed_worker.RoutedWorker"
 """The worker classes on a CPU, the second one with routes."""
 # How long the hub may take to accept a connection.
 HUB_S = 5.0

@@ -13,7 +13,7 @@ from vllm.model_executor.layers.fused_moe.layer import MoERunner
 from vllm.v1.core.sched.output import SchedulerOutput
 
 from serving.token_source.routes import ROUTES, UINT8_EXPERTS, Cut
-from serving.token_source.sampling_worker import SamplingWorker
+from serving.token_source.worker.sampling_worker import SamplingWorker
 
 
 class RoutedWorker(SamplingWorker):

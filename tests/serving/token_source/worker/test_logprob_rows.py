@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from serving.process.server_process import Child
-from serving.token_source.logprob_rows import RowSampler
+from serving.token_source.worker.logprob_rows import RowSampler
 from tests.conftest import MODEL
 
 

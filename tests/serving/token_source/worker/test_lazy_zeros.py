@@ -3,7 +3,7 @@
 import psutil
 import torch
 
-from serving.token_source.lazy_zeros import lazy_zeros
+from serving.token_source.worker.lazy_zeros import lazy_zeros
 
 MIB = 2**20
 

@@ -20,7 +20,7 @@ from transformers import AutoModelForCausalLM
 from vllm import LLM, SamplingParams
 
 llm = LLM(model, enforce_eager=True, dtype="float32", max_model_len=512, enable_prefix_caching=False,
-          worker_cls="serving.token_source.routed_worker.RoutedWorker",
+          worker_cls="serving.token_source.worker.routed_worker.RoutedWorker",
           scheduler_cls="serving.token_source.scheduler.RunAheadScheduler")
 draw = np.random.default_rng(0)
 prompts = [{"prompt_token_ids": draw.integers(3, 2000, n).tolist()} for n in (1, 5, 17, 40)]

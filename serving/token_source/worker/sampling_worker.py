@@ -5,9 +5,9 @@ from typing import Any
 from vllm.config.model import PROCESSED_LOGPROBS_MODES
 from vllm.v1.worker.cpu_worker import CPUWorker
 
-from serving.token_source.inverse_sampler import InverseSampler
-from serving.token_source.lazy_zeros import lazy_zeros
-from serving.token_source.logprob_rows import RowSampler
+from serving.token_source.worker.inverse_sampler import InverseSampler
+from serving.token_source.worker.lazy_zeros import lazy_zeros
+from serving.token_source.worker.logprob_rows import RowSampler
 
 
 class SamplingWorker(CPUWorker):  # type: ignore[misc]

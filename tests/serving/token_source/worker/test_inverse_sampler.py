@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p
 
-from serving.token_source.inverse_sampler import InverseSampler, sample, uniforms
+from serving.token_source.worker.inverse_sampler import InverseSampler, sample, uniforms
 
 DRAWS = 20_000
 SEEDS = st.integers(0, 2**63 - 1)
