@@ -11,7 +11,7 @@ EPSILON = 1e-6
 
 @pytest.fixture(scope="module")
 def kernels():
-    from serving.token_source import cpu_kernels
+    from serving.token_source.worker import cpu_kernels
 
     cpu_kernels.register()
     cpu_kernels.register()  # a second time is none
