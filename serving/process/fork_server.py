@@ -92,8 +92,8 @@ def run(program: Program, connection: socket.socket, streams: list[int]) -> NoRe
     """Run a program in this fork, unless whoever asked for it has gone to another by now; end with its exit code."""
     code = 1
     try:
-        # Whoever ends the group of one must not end the others.
-        os.setsid()
+        # Whoever ends the group of one must not end the others. No session of its own (`KeptProcess`).
+        os.setpgrp()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         connection.settimeout(None)

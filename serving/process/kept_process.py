@@ -72,7 +72,9 @@ class KeptProcess:
             *self.command,
             env=dict(self.environment),
             stdin=None if self.given is None else asyncio.subprocess.PIPE,
-            start_new_session=True,
+            # Out of the reach of Ctrl-C. No session of its own: Linux shares processors out among sessions first, and
+            # niceness counts only within one (sched(7), autogroup).
+            process_group=0,
         )
         self.starts += 1
         if process.stdin is not None and self.given is not None:

@@ -24,7 +24,7 @@ import json, os, sys
 told = {
     "arguments": sys.argv[1:], "name": __name__, "folder": os.getcwd(), "environment": dict(os.environ),
     "preloaded": "heavy" in sys.modules, "beside": sys.path[0], "pid": os.getpid(), "parent": os.getppid(),
-    "group": os.getpgid(0), "given": sys.stdin.read(),
+    "group": os.getpgid(0), "session": os.getsid(0), "given": sys.stdin.read(),
     "niceness": os.getpriority(os.PRIO_PROCESS, 0),
 }
 print(json.dumps(told))
@@ -99,6 +99,8 @@ def test_a_fork_runs_a_program_as_a_python_of_its_own_would(place: Path, forks: 
     assert found["environment"]["ONLY"] == "this" and "PYTHONPATH" not in found["environment"]
     # Whoever ends all of its group ends no other.
     assert found["group"] == found["pid"]
+    # Niceness counts only among those of a session.
+    assert found["session"] == os.getsid(forks.pid)
     # It has ended, and nobody had to wait for it.
     until(lambda: not psutil.Process(forks.pid).children())
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import sys
 import time
 
@@ -54,6 +55,8 @@ def test_what_is_killed_is_replaced_at_once_and_ends_with_its_keeper() -> None:
         assert time.monotonic() - began < 5.0
         last = kept.pid
         assert last is not None
+        # Out of the reach of Ctrl-C, and in the same session.
+        assert os.getpgid(last) == last and os.getsid(last) == os.getsid(0)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         return last
