@@ -7,11 +7,12 @@ from typing import Any
 
 
 @contextlib.asynccontextmanager
-async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run a coroutine for as long as the context lasts; it is cancelled, and waited for, at the context's end."""
+async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task[None]]:
+    """Run a coroutine for as long as the context lasts, as the task that is yielded; at the context's end it is
+    cancelled, and waited for."""
     task = asyncio.create_task(work)
     try:
-        yield
+        yield task
     finally:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -74,7 +74,7 @@ class KeptProcess:
             stdin=None if self.given is None else asyncio.subprocess.PIPE,
             # Out of the reach of Ctrl-C. No session of its own: Linux shares processors out among sessions first, and
             # niceness counts only within one (sched(7), autogroup).
-            process_group=0,
+            preexec_fn=os.setpgrp,
         )
         self.starts += 1
         if process.stdin is not None and self.given is not None:

@@ -35,10 +35,12 @@ async def forking(folder: Path) -> AsyncIterator[Forks]:
     niceness = os.getpriority(os.PRIO_PROCESS, 0)
     command = [sys.executable, "-m", "serving.process.fork_server", address, MODULE, str(niceness)]
     kept = KeptProcess(f"The {NAME}", command, given=b"")
-    async with in_background(kept.run()):
+    async with in_background(kept.run()) as running:
         # What follows may keep everything else here from going on for a while.
         while not kept.starts:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.wait({running}, timeout=LOOK_S)
+            if running.done():
+                running.result()
         python = shlex.join([sys.executable, "-I", "-S", forked_python.__file__, address])
         lives = partial(answers, partial(asyncio.open_unix_connection, address), PROBE, ALIVE)
         yield Forks({"runtime_env": {"py_executable": python}}, KeptPart(NAME, kept, lives))

@@ -8,6 +8,7 @@ import time
 
 import psutil
 import pytest
+import uvloop
 
 from serving.process.backoff import FREE_RESTARTS, GIVEN_UP, MOST_S, STEADY_S, Backoff
 from serving.process.kept_process import KeptProcess
@@ -61,4 +62,5 @@ def test_what_is_killed_is_replaced_at_once_and_ends_with_its_keeper() -> None:
         await asyncio.gather(running, return_exceptions=True)
         return last
 
-    assert not psutil.pid_exists(asyncio.run(killed()))
+    # The loop that a server runs on.
+    assert not psutil.pid_exists(uvloop.run(killed()))
