@@ -34,15 +34,16 @@ def levels(pid: int) -> dict[str, Level]:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all below it."""
+    """A process, all below it, and all of its session: a fork outlives the process that it is a fork of."""
     parents: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                _, parent, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
             except OSError:
                 continue
-            parents.setdefault(parent, []).append(int(folder.name))
+            orphan = session == str(pid) and parent == "1"
+            parents.setdefault(pid if orphan else int(parent), []).append(int(folder.name))
     found, pending = [], [pid]
     while pending:
         found.append(pending.pop())
