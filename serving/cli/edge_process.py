@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from serving.clock import WallClock
 from serving.edge.front_ends.own_edge import EdgeAddresses
 from serving.edge.preflight import PreparedScenario, sharing
 from serving.process.background import in_background
+from serving.process.kept_process import read_given
 from serving.process.logs import start_logging
 from serving.process.process_priority import become_urgent, defer_garbage, settle
 from serving.scenario.scenario import Scenario
@@ -51,8 +51,7 @@ class EdgeSettings(msgspec.Struct, frozen=True):
 def main() -> None:
     """Serve until told to end."""
     defer_garbage()
-    size = int.from_bytes(sys.stdin.buffer.read(8), "big")
-    settings = msgspec.msgpack.decode(sys.stdin.buffer.read(size), type=EdgeSettings)
+    settings = msgspec.msgpack.decode(read_given(), type=EdgeSettings)
     threading.Thread(target=_outlive_nobody, daemon=True).start()
     start_logging(settings.log_format, settings.log_level)
     prepare_environment(settings.scenario.token_model)

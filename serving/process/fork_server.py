@@ -20,14 +20,15 @@ from typing import NoReturn
 
 import msgspec
 
+from serving.process.forked_python import ASK
+from serving.process.kept_process import read_given
+
 # Real seconds for whoever asks to say what; all who may are this user's.
 HEARD_S = 2.0
-LENGTH_BYTES = 8
-"""What says how long the rest is, of what a kept process is given (nothing here), and of a request."""
 LONGEST_BYTES = 2**22
 PROBE, ALIVE = b"?", b"!"
 STREAMS = 3
-"""Standard input, output and error, which a fork takes over from whoever asks for it."""
+"""Standard input, output and error, which a fork takes over from whoever asks for it; a program's file follows."""
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -45,7 +46,7 @@ def main() -> None:
     os.setpriority(os.PRIO_PROCESS, 0, niceness)
     # Its keeper ends it; Ctrl-C is for that one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.stdin.buffer.read(LENGTH_BYTES)
+    read_given()
     # Of a server that was killed.
     address.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -73,18 +74,19 @@ def preload(module: str) -> None:
 def answer(connection: socket.socket, listener: socket.socket) -> None:
     """Answer a probe, or fork for who has connected. Raise OSError or ValueError if they ask for neither."""
     connection.settimeout(HEARD_S)
-    length, streams, _, _ = socket.recv_fds(connection, LENGTH_BYTES, STREAMS)
+    said, files, _, _ = socket.recv_fds(connection, 1, STREAMS + 1)
     try:
-        if length == PROBE:
+        if said == PROBE:
             connection.sendall(ALIVE)
-            return
-        with connection.makefile("rb") as said:
-            program = msgspec.json.decode(said.read(min(int.from_bytes(length), LONGEST_BYTES)), type=Program)
-        if len(streams) == STREAMS and os.fork() == 0:
-            listener.close()
-            run(program, connection, streams)
+        elif said == ASK and len(files) == STREAMS + 1:
+            *streams, file = files
+            program = msgspec.json.decode(os.pread(file, LONGEST_BYTES, 0), type=Program)
+            if os.fork() == 0:
+                listener.close()
+                os.close(file)
+                run(program, connection, streams)
     finally:
-        for each in streams:
+        for each in files:
             os.close(each)
 
 
@@ -102,6 +104,7 @@ def run(program: Program, connection: socket.socket, streams: list[int]) -> NoRe
             sys.exit(code)
         for number, each in enumerate(streams):
             os.dup2(each, number)
+            os.close(each)
         os.chdir(program.folder)
         os.environ.clear()
         os.environ.update(program.environment)

@@ -16,6 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+ASK = b"+"
+"""What asks for a fork; with it go standard input, output and error, and a file that holds the program as JSON."""
 # Real seconds for the server to answer: it may have to import vLLM first, on a busy machine.
 PATIENCE_S = 60.0
 LOOK_S = 0.2
@@ -34,9 +36,11 @@ def is_forked(address: str, arguments: list[str]) -> bool:
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as server:
         server.settimeout(PATIENCE_S)
         server.connect(address)
-        said = json.dumps(program).encode()
-        socket.send_fds(server, [len(said).to_bytes(8)], [0, 1, 2])
-        server.sendall(said)
+        # A file, not the socket: that one would hold only so much of it while the server is stopped.
+        with open(os.memfd_create("program"), "wb") as file:
+            file.write(json.dumps(program).encode())
+            file.flush()
+            socket.send_fds(server, [ASK], [0, 1, 2, file.fileno()])
         if is_answered(server) and server.recv(1):
             server.sendall(b"!")
             return True

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from serving.process.backoff import Backoff
 from serving.process.logs import fields
 
+LENGTH_BYTES = 8
+"""What says how long the rest is, of what a kept process is given."""
 # Real seconds to end when it is told to.
 END_S = 5.0
 
@@ -78,8 +81,13 @@ class KeptProcess:
         )
         self.starts += 1
         if process.stdin is not None and self.given is not None:
-            process.stdin.write(len(self.given).to_bytes(8, "big") + self.given)
+            process.stdin.write(len(self.given).to_bytes(LENGTH_BYTES) + self.given)
         return process
+
+
+def read_given() -> bytes:
+    """Return what this process, which is kept, is given."""
+    return sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(LENGTH_BYTES)))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

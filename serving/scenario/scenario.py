@@ -122,7 +122,9 @@ class Scenario(ListenOptions):
         most=64,
     )
     standby_sources: int = key(
-        0, "token sources that stand by to take over when one dies; each takes some 300 MB", least=0
+        0,
+        "token sources that stand by to take over when one dies; each takes some 300 MB (600 on a Ray of your own)",
+        least=0,
     )
     edges: int = key(
         1,

@@ -1,11 +1,13 @@
 """The fork server: does a fork run a program as a Python of its own would, and does whoever asks always get one?"""
 
+import itertools
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 
 from serving.process import forked_python
 from serving.process.fork_server import ALIVE, HEARD_S, PROBE
+from serving.process.forked_python import ASK
 
 # Slow to import, as vLLM is.
 MODULE = "import time; time.sleep(1.0)"
@@ -31,6 +34,7 @@ print(json.dumps(told))
 sys.stdout.flush()
 print("to errors", file=sys.stderr)
 """
+LONG = {f"LONG_{index}": "x" * 100_000 for index in range(8)}
 WAIT_S = 20.0
 # More than a test has.
 NICENESS = 19
@@ -106,9 +110,8 @@ def test_a_fork_runs_a_program_as_a_python_of_its_own_would(place: Path, forks: 
 
 
 def test_an_environment_may_be_long(place: Path, forks: "subprocess.Popen[bytes]") -> None:
-    long = {f"LONG_{index}": "x" * 100_000 for index in range(8)}
-    found = told(place, **long)
-    assert found["parent"] == forks.pid and long.items() <= found["environment"].items()
+    found = told(place, **LONG)
+    assert found["parent"] == forks.pid and LONG.items() <= found["environment"].items()
 
 
 def test_whoever_gets_no_answer_runs_the_program_itself(place: Path) -> None:
@@ -125,7 +128,8 @@ def test_a_stopped_server_keeps_nobody_waiting_and_runs_nothing_twice(
     told(place)
     forks.send_signal(signal.SIGSTOP)
     began = time.monotonic()
-    assert not told(place)["preloaded"]
+    # More than a socket holds.
+    assert not told(place, **LONG)["preloaded"]
     assert time.monotonic() - began < 5.0
     forks.send_signal(signal.SIGCONT)
     assert told(place)["preloaded"]
@@ -136,13 +140,18 @@ def test_a_stopped_server_keeps_nobody_waiting_and_runs_nothing_twice(
 def test_nonsense_at_its_socket_hurts_nobody(place: Path, forks: "subprocess.Popen[bytes]") -> None:
     told(place)
     descriptors = psutil.Process(forks.pid).num_fds()
-    wrong = (b"null", b"{}", b'{"arguments": [], "folder": 1, "environment": {}}')
-    for said in (b"\xff" * 4096, *(len(each).to_bytes(8) + each for each in wrong), bytes(8), b"\0", b""):
+    folder = os.open(place, os.O_RDONLY)
+    wrong = (b"null", b"{}", b'{"arguments": [], "folder": 1, "environment": {}}', b"")
+    for said, file in itertools.product((b"\xff" * 4096, ASK, b"\0", b""), (*wrong, None)):
         for streams in ([], [0], [0, 1, 2]):
-            with socket.socket(socket.AF_UNIX) as asking:
+            with socket.socket(socket.AF_UNIX) as asking, tempfile.TemporaryFile() as program:
                 asking.connect(str(place / "forks"))
+                program.write(file or b"")
+                program.flush()
                 if said:
-                    socket.send_fds(asking, [said], streams)
+                    # A file, or a directory, which can't be read.
+                    last = folder if file is None else program.fileno()
+                    socket.send_fds(asking, [said], [*streams, last])
     with socket.socket(socket.AF_UNIX) as silent:
         silent.connect(str(place / "forks"))
         assert told(place)["preloaded"]
@@ -151,6 +160,7 @@ def test_nonsense_at_its_socket_hurts_nobody(place: Path, forks: "subprocess.Pop
         probing.connect(str(place / "forks"))
         probing.sendall(PROBE)
         assert probing.recv(8) == ALIVE
+    os.close(folder)
     until(lambda: psutil.Process(forks.pid).num_fds() == descriptors)
     assert forks.poll() is None
 
