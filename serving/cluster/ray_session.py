@@ -57,6 +57,9 @@ def _start(folder: Path, cores: int | None) -> None:
     os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
     # Ray gives its workers the highest niceness; ours have deadlines.
     os.environ.setdefault("RAY_worker_niceness", "0")
+    # Of a worker that is killed before it has told that it is there, Ray knows only by this time (seconds; a minute by
+    # default). One that waits for the fork server meanwhile loses nothing: the next one waits in its place.
+    os.environ.setdefault("RAY_worker_register_timeout_seconds", "15")
     # Ray's records of each call, for a dashboard that we do not start, are memory that grows.
     os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}

@@ -25,6 +25,8 @@ from serving.process.kept_process import read_given
 
 # Real seconds for whoever asks to say what; all who may are this user's.
 HEARD_S = 2.0
+# The same to confirm, for who may have waited for it, and be slow to go on.
+CONFIRMED_S = 30.0
 LONGEST_BYTES = 2**22
 PROBE, ALIVE = b"?", b"!"
 STREAMS = 3
@@ -98,9 +100,7 @@ def run(program: Program, connection: socket.socket, streams: list[int]) -> NoRe
         os.setpgrp()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        connection.settimeout(None)
-        connection.sendall(ALIVE)
-        if not connection.recv(1):
+        if not is_confirmed(connection):
             sys.exit(code)
         for number, each in enumerate(streams):
             os.dup2(each, number)
@@ -120,6 +120,16 @@ def run(program: Program, connection: socket.socket, streams: list[int]) -> NoRe
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def is_confirmed(connection: socket.socket) -> bool:
+    """Tell whether whoever asked for a fork still wants it."""
+    connection.settimeout(CONFIRMED_S)
+    try:
+        connection.sendall(ALIVE)
+        return bool(connection.recv(1))
+    except OSError:
+        return False
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from serving.process.server_process import Child
 from tests.conftest import MODEL
 
 REQUESTS, TOKENS = 4, 160
+# Real seconds for which nobody may be kept waiting.
+LONGEST_S = 30.0
 FORK_SERVER = "serving.process.fork_server"
 
 
@@ -139,6 +141,36 @@ def test_a_source_that_is_stopped_while_it_starts_is_replaced(
     second[0].suspend()
     second[0].wait(timeout=30)
     assert ask_all(client) == reference
+
+
+@pytest.mark.timeout(240)
+def test_actors_that_are_killed_again_as_they_start_keep_nobody_waiting_for_long(
+    emulator: Child, client: openai.OpenAI, reference: list[list[int]]
+) -> None:
+    put_up(emulator, "fork server")
+    family = psutil.Process(emulator.process.pid)
+    with ThreadPoolExecutor(1) as pool:
+        answers = pool.submit(ask_all, client)
+        there = set(family.children(recursive=True))
+        for actor in ("HbXpu", "TokenSource"):
+            processes(emulator, actor)[0].kill()
+        killed = kill_next(family, there, 2)
+        began = time.monotonic()
+        assert answers.result(timeout=120) == reference
+    # None of them had told anybody that it was there.
+    assert killed and time.monotonic() - began < LONGEST_S
+
+
+def kill_next(family: psutil.Process, there: set[psutil.Process], count: int) -> list[psutil.Process]:
+    """Kill the first processes that join a family after those that are there."""
+    killed: list[psutil.Process] = []
+    deadline = time.monotonic() + 10
+    while len(killed) < count and time.monotonic() < deadline:
+        for each in set(family.children(recursive=True)) - there - set(killed):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+                killed.append(each)
+    return killed
 
 
 def test_each_part_says_by_name_that_it_is_up(emulator: Child) -> None:
