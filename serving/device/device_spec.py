@@ -18,7 +18,7 @@ from serving.device.traced_pricing import Choices, Traced, TracedDevice
 from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
 from serving.scenario.fleet import FleetError, Member
-from serving.scenario.scenario import Scenario
+from serving.scenario.scenario import ALL_TIERS, Scenario
 from serving.types import NEVER
 from serving.usage_error import UsageError
 
@@ -139,7 +139,7 @@ class DeviceSpec(NamedTuple):
         )
         base_s, token_s = prefill_pace_s(device)
         most, spill = device.kv_capacity_among(self.sharers), 0
-        if self.kv_tier == "hb":
+        if self.kv_tier != ALL_TIERS:
             most, spill = device.kv_capacity_in_hb_tokens, most - device.kv_capacity_in_hb_tokens
         if most <= 0:
             raise UsageError(f"`kv_tier` is {self.kv_tier!r}, and {self.hardware} has no room for a KV cache there.")

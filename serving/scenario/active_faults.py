@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from device_model.condition import Condition
-from serving.scenario.faults import LOST, LPDDR, STALL, Fault, FaultEvent, condition_of
+from serving.scenario.faults import LOST, STALL, Fault, FaultEvent, condition_of
 
 
 def tier_of(device: int, sharers: int) -> range:
-    """Return the devices that are, were, or may come to be on the LPDDR tier of a device, itself included."""
+    """Return the devices that are, were, or may come to be on the slow tier of a device, itself included."""
     first = device - device % sharers
     return range(first, first + sharers)
 
@@ -33,7 +33,7 @@ class ActiveFaults:
     """The occurrences that have begun and not ended. A fault is known by its id, an occurrence of it by its number."""
 
     def __init__(self, tier: Callable[[int], Collection[int]]) -> None:
-        """`tier(device)` are the devices that share its LPDDR, itself included."""
+        """`tier(device)` are the devices that share its slow tier, itself included."""
         self._tier = tier
         self._there: dict[tuple[int, int], Active] = {}
 
@@ -54,8 +54,8 @@ class ActiveFaults:
         return [active.fault for active in self._there.values() if active.device == device]
 
     def reached(self, fault: Fault, device: int) -> Collection[int]:
-        """Return the devices that a fault on one of them concerns: with an LPDDR tier all that share it."""
-        return self._tier(device) if fault.kind == LPDDR else (device,)
+        """Return the devices that a fault on one of them concerns: with a slow tier all that share it."""
+        return self._tier(device) if fault.is_of_slow_tier else (device,)
 
     def condition(self, device: int, also: Fault | None = None) -> Condition:
         """Return a device's condition under all active faults, and perhaps another one."""

@@ -1,10 +1,10 @@
 """Faults of emulated hardware: what a user writes, and when each begins and ends.
 
-lpddr: left=0.4, device=0, at=10, for=30    the external bandwidth is throttled to 40 %
-hb: left=0.75                               a quarter of HB's bank groups is lost, with their bandwidth
-clock: left=0.6, at=60                      too hot: the die runs at 60 % of its frequency
-stall: for=2, rate=1.5                      devices stand still for 2 s, each 1.5 times a minute on average
-lost: device=1, at=20                       the device is gone, and all that it held
+slow: left=0.4, device=0, at=10, for=30    the slow tier's bandwidth is throttled to 40 %; ELMoE-3D's is `lpddr` too
+fast: left=0.75                            a quarter of the fast tier's banks is lost; ELMoE-3D's is `hb` too
+clock: left=0.6, at=60                     too hot: the die runs at 60 % of its frequency
+stall: for=2, rate=1.5                     devices stand still for 2 s, each 1.5 times a minute on average
+lost: device=1, at=20                      the device is gone, and all that it held
 
 When a share comes or goes, what is left of the step at hand is made at the new pace (`serving.device.step_underway`).
 """
@@ -19,8 +19,12 @@ from device_model.condition import Condition
 from serving.key_values import TermError, parse_terms
 from serving.types import NEVER
 
-LPDDR, HB, CLOCK, STALL, LOST = KINDS = ("lpddr", "hb", "clock", "stall", "lost")
-DEGRADING = (LPDDR, HB, CLOCK)
+SLOW_SHARE = "ext_share"
+SHARES = {"slow": SLOW_SHARE, "lpddr": SLOW_SHARE, "fast": "hb_share", "hb": "hb_share", "clock": "clock_share"}
+"""What of a `Condition` a fault of a kind leaves a part of; of other kinds it leaves all, or nothing."""
+DEGRADING = tuple(SHARES)
+STALL, LOST = "stall", "lost"
+KINDS = (*DEGRADING, STALL, LOST)
 MINUTE_S = 60.0
 MOST_A_MINUTE = 600.0
 LEAST_LEFT = 0.01
@@ -49,8 +53,12 @@ class Fault(NamedTuple):
     @property
     def condition(self) -> Condition:
         """Return the condition in which the fault leaves a device."""
-        shares = {LPDDR: "ext_share", HB: "hb_share", CLOCK: "clock_share"}
-        return Condition(**{shares[self.kind]: self.left}) if self.kind in DEGRADING else Condition()
+        return Condition(**{SHARES[self.kind]: self.left}) if self.kind in DEGRADING else Condition()
+
+    @property
+    def is_of_slow_tier(self) -> bool:
+        """Tell whether it is one of the slow tier, which devices may share."""
+        return SHARES.get(self.kind) == SLOW_SHARE
 
 
 class FaultEvent(NamedTuple):

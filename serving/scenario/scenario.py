@@ -23,6 +23,7 @@ from serving.scheduler.config import BATCHING, FAIRNESS, PREEMPTION, PREFILL, SP
 BUNDLED = Path(__file__).parents[1] / "bundled"
 BUNDLED_MODEL = BUNDLED / "foreserve-moe"
 RUST_FRONT_END = "vllm-rs"
+ALL_TIERS = "all"
 TEXTS = AUTO_TEXT, VLLM_TEXT, RECORDED_TEXT = ("auto", "vllm", "recorded")
 
 
@@ -84,12 +85,14 @@ class Scenario(ListenOptions):
         "have weights ('score: load=1, topic=0.5, prefix=1')",
     )
     shared_ext: int = key(
-        1, "devices that share one LPDDR tier, its bandwidth and its capacity (1: each has its own)", least=1
+        1,
+        "devices that share one slow tier (ELMoE-3D's LPDDR), its bandwidth and its capacity (1: each has its own)",
+        least=1,
     )
     faults: tuple[str, ...] = key(
         (),
-        "what breaks, and when, for example 'lpddr: left=0.4, device=0, at=10, for=30' (kinds: lpddr, hb, clock, "
-        "stall, lost); may be given more than once",
+        "what breaks, and when, for example 'slow: left=0.4, device=0, at=10, for=30' (kinds: slow, fast: the memory "
+        "tiers, of ELMoE-3D also lpddr, hb; clock, stall, lost); may be given more than once",
         one="fault",
     )
     seed: int = key(0, "what is left to chance in faults follows from it")
@@ -159,9 +162,13 @@ class Scenario(ListenOptions):
     )
     prefill_chunk: int = key(0, "most prompt tokens in one step (0: as many as max_num_batched_tokens leaves)", least=0)
     preemption: str = key(
-        "recompute", "KV cache of what is preempted: recompute it, or spill it to LPDDR", choices=PREEMPTION
+        "recompute", "KV cache of what is preempted: recompute it, or spill it to the slow tier", choices=PREEMPTION
     )
-    kv_tier: str = key("all", "where the KV cache of what runs may lie: all tiers, or hb only", choices=("all", "hb"))
+    kv_tier: str = key(
+        ALL_TIERS,
+        "where the KV cache of what runs may lie: all tiers, or the fast one only (hb: the same, of ELMoE-3D)",
+        choices=(ALL_TIERS, "fast", "hb"),
+    )
     fairness: str = key(
         "none", "between API keys: none, or by tokens (who was served least goes first)", choices=FAIRNESS
     )
@@ -229,9 +236,9 @@ class Scenario(ListenOptions):
                 "`acceptance` is set, and nothing drafts (`draft`): only drafts are accepted.",
             ),
             (
-                self.preemption == SPILL and self.kv_tier == "all",
-                "`preemption` is 'spill' and `kv_tier` is 'all': there is nowhere to spill to; with `kv_tier` 'hb' "
-                "the KV cache of what runs lies in HB, and LPDDR has room.",
+                self.preemption == SPILL and self.kv_tier == ALL_TIERS,
+                "`preemption` is 'spill' and `kv_tier` is 'all': there is nowhere to spill to; with `kv_tier` 'fast' "
+                "the KV cache of what runs lies in the fast tier, and the slow one has room.",
             ),
         ]
 

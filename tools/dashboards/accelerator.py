@@ -63,7 +63,7 @@ REASONS = {
     **{"at least tau": ORANGE, "more tokens per second": RED, "more tokens per joule": YELLOW},
     **{"below tau": BLUE, "as good": SKY, "nothing decodes": BLACK, "no draft": PURPLE, "fixed": GREEN},
 }
-FAULTS = {"lpddr": ORANGE, "hb": GREEN, "clock": PURPLE, "stall": BLUE, "lost": RED}
+FAULTS = {"slow": ORANGE, "lpddr": ORANGE, "fast": GREEN, "hb": GREEN, "clock": PURPLE, "stall": BLUE, "lost": RED}
 TOKENS_OUT = "foreserve_released_tokens_total"
 
 

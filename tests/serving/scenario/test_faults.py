@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from device_model.condition import Condition
 from serving.clock import VirtualClock
 from serving.key_values import TermError
-from serving.scenario.faults import KINDS, STALL, Fault, condition_of, events, parse_fault
+from serving.scenario.faults import DEGRADING, KINDS, STALL, Fault, condition_of, events, parse_fault
 from serving.types import NEVER
 from tests.serving.device.test_engine import Bench, workload
 
@@ -26,6 +26,10 @@ faults = st.one_of(
 def test_a_fault_says_what_it_is() -> None:
     assert parse_fault("lpddr: left=0.4, device=0, at=10, for=30", "It") == Fault("lpddr", 0.4, 0, 10.0, 30.0)
     assert parse_fault("hb: left=0.75", "It").condition == Condition(hb_share=0.75)
+    for kind, like in (("slow", "lpddr"), ("fast", "hb")):
+        one, other = (parse_fault(f"{each}: left=0.75", "It") for each in (kind, like))
+        assert one.condition == other.condition and one.is_of_slow_tier == other.is_of_slow_tier
+    assert parse_fault("slow: left=0.4", "It").condition == Condition(ext_share=0.4)
     assert parse_fault("clock: left=0.6", "It").condition == Condition(clock_share=0.6)
     assert parse_fault("stall: for=2, rate=1.5", "It") == Fault("stall", for_s=2.0, rate_per_minute=1.5)
     assert parse_fault(" lost: device=1 ", "It") == Fault("lost", device=1)
@@ -33,7 +37,7 @@ def test_a_fault_says_what_it_is() -> None:
 
 @given(st.sampled_from(KINDS), st.integers(0, 9), times, lengths)
 def test_what_is_printed_is_read_back(kind: str, device: int, at_s: float, for_s: float) -> None:
-    fault = Fault(kind, 0.25 if kind in ("lpddr", "hb", "clock") else 1.0, device, at_s, for_s)
+    fault = Fault(kind, 0.25 if kind in DEGRADING else 1.0, device, at_s, for_s)
     again = parse_fault(str(fault), "It")
     assert again._replace(at_s=0, for_s=0) == fault._replace(at_s=0, for_s=0)
     assert (again.at_s, again.for_s) == pytest.approx((at_s, for_s), rel=1e-4)
@@ -42,7 +46,7 @@ def test_what_is_printed_is_read_back(kind: str, device: int, at_s: float, for_s
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("fire", ["lpddr", "lost"]),
+        ("fire", ["slow", "lpddr", "lost"]),
         ("hb", ["left="]),
         ("hb: left=0", ["at least 0.01"]),
         ("lpddr: left=1e-8", ["at least 0.01", "at most 1"]),
