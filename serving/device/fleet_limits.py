@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from device_model.specs.spec import DeviceError
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
 from serving.device.traced_pricing import check_trace
 from serving.scenario.faults import LOST, parse_fault
@@ -31,7 +32,7 @@ def load_fleet(scenario: Scenario) -> list[tuple[DeviceSpec, DeviceLimits]]:
 
 
 def check_faults(scenario: Scenario, fleet: list[DeviceSpec]) -> None:
-    """Raise TermError, DeviceError or FleetError for faults that could never happen."""
+    """Raise TermError or FleetError for faults that could never happen."""
     for text in scenario.faults:
         fault = parse_fault(text, "An entry of `faults`")
         if fault.device is not None and fault.device >= len(fleet):
@@ -39,4 +40,7 @@ def check_faults(scenario: Scenario, fleet: list[DeviceSpec]) -> None:
         if fault.kind == LOST and len(fleet) == 1:
             raise FleetError(f"An entry of `faults`, {text!r}, would leave no device: it needs at least 2.")
         for spec in set(fleet if fault.device is None else fleet[fault.device : fault.device + 1]):
-            spec.in_condition(fault.condition).load()
+            try:
+                spec.in_condition(fault.condition).load()
+            except DeviceError as error:
+                raise FleetError(f"An entry of `faults`, {text!r}, can't be on {spec.hardware}: {error}") from error

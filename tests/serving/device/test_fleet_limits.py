@@ -1,0 +1,46 @@
+"""Do faults and limits name memory tiers on any hardware, and is one that hardware can't have refused by name?"""
+
+import pytest
+
+from serving.device.fleet_limits import check_faults, load_fleet
+from serving.scenario.fleet import FleetError
+from serving.scenario.scenario import Scenario
+
+HARDWARE = {"elmoe3d-4gb": "qwen3-30b-a3b", "stratum-s": "olmoe-1b-7b", "a6000": "olmoe-1b-7b"}
+
+
+def checked(hardware: str, *faults: str, kv_tier: str = "all") -> tuple[int, int]:
+    """Tokens of KV cache, and room for spilled ones, of one device, after its faults are found possible."""
+    scenario = Scenario(hardware=hardware, model=HARDWARE[hardware], faults=faults, kv_tier=kv_tier)
+    fleet = load_fleet(scenario)
+    check_faults(scenario, [spec for spec, _ in fleet])
+    ((_, limits),) = fleet
+    return limits.kv_capacity_tokens, limits.spill_tokens
+
+
+@pytest.mark.parametrize("hardware", HARDWARE)
+def test_a_tier_is_called_by_its_place_on_any_hardware(hardware: str) -> None:
+    held, _ = checked(hardware, "slow: left=0.5")
+    within, spilled = checked(hardware, kv_tier="fast")
+    assert within + spilled == held
+    assert checked(hardware, kv_tier="hb") == (within, spilled)
+
+
+def test_half_of_the_fast_tier_may_fail_where_it_has_banks() -> None:
+    for hardware in ("elmoe3d-4gb", "stratum-s"):
+        checked(hardware, "fast: left=0.5")
+
+
+@pytest.mark.parametrize(
+    ("hardware", "fault", "said"),
+    [
+        ("a6000", "fast: left=0.5", ["can't be on a6000", "no banks"]),
+        ("elmoe3d-4gb", "hb: left=0.02", ["can't be on elmoe3d-4gb", "one bank"]),
+        ("elmoe3d-4gb", "lost: device=0", ["would leave no device"]),
+        ("elmoe3d-4gb", "slow: left=0.5, device=1", ["names device 1", "there are 1"]),
+    ],
+)
+def test_a_fault_that_the_hardware_cannot_have_is_refused_by_name(hardware: str, fault: str, said: list[str]) -> None:
+    with pytest.raises(FleetError) as refused:
+        checked(hardware, fault)
+    assert all(word in str(refused.value) for word in [fault, *said]), str(refused.value)
