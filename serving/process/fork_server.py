@@ -1,66 +1,76 @@
-"""A process that has imported what takes long, and whose forks run programs that need it at once.
+"""A process that has imported what takes long, and keeps a fork of itself, the forker, which forks for who asks.
 
-    python -m serving.process.fork_server SOCKET MODULE NICENESS < nothing (`KeptProcess`), by a pipe
+    python -m serving.process.fork_server SOCKET MODULE NICENESS
 
-It ends with whoever keeps it, and the pipe. `forked_python` asks it for forks, at its Unix socket, even before the
-module is imported.
+It ends with whoever has started it. `forked_python` asks for forks at the Unix socket, even before the module is
+imported. A forker that dies, or is stopped, is replaced at once; if this process dies, its forker goes on until another
+fork server has imported the module, and takes the socket over.
 """
 
-import contextlib
 import gc
 import importlib
 import os
-import runpy
-import select
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
-import msgspec
+from serving.process.forker import BACKLOG, STREAMS, forking
+from serving.process.peer import Peer
 
-from serving.process.forked_python import ASK
-from serving.process.kept_process import read_given
-
-# Real seconds for whoever asks to say what; all who may are this user's.
-HEARD_S = 2.0
-# The same to confirm, for who may have waited for it, and be slow to go on.
-CONFIRMED_S = 30.0
-LONGEST_BYTES = 2**22
-PROBE, ALIVE = b"?", b"!"
-STREAMS = 3
-"""Standard input, output and error, which a fork takes over from whoever asks for it; a program's file follows."""
-
-
-class Program(msgspec.Struct, frozen=True):
-    """A program in a file, the first of its `arguments`; the `folder` and the `environment` to run it in."""
-
-    arguments: list[str]
-    folder: str
-    environment: dict[str, str]
+LOOK_S = 0.2
+# Between two forkers: one that ends at once must not keep a processor busy.
+PAUSE_S = 0.05
 
 
 def main() -> None:
-    """Fork on request until standard input ends."""
+    """Keep a forker until whoever has started this process ends."""
+    have_standard_streams()
     address, module, niceness = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    # Whoever keeps it may have become more urgent than its forks should be.
-    os.setpriority(os.PRIO_PROCESS, 0, niceness)
+    signal.signal(signal.SIGTERM, end)
     # Its keeper ends it; Ctrl-C is for that one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    read_given()
-    # Of a server that was killed.
-    address.unlink(missing_ok=True)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(address))
-        listener.listen(64)
+    # Whoever keeps it may have become more urgent than its forks should be.
+    os.setpriority(os.PRIO_PROCESS, 0, niceness)
+    keeper = Peer(os.getppid())
+    predecessor = Peer.listening(str(address))
+    if predecessor is None:
+        # Who asks from now on waits for the module, rather than import it beside this process.
+        listener = listening(address)
         preload(module)
-        # Nobody waits for forks that have ended.
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        while listener in select.select([listener, sys.stdin.buffer], [], [])[0]:
-            connection, _ = listener.accept()
-            with connection, contextlib.suppress(OSError, ValueError):
-                answer(connection, listener)
+    else:
+        preload(module)
+        listener = listening(address)
+        predecessor.kill()
+        predecessor.close()
+    keep(listener, keeper)
+
+
+def end(number: int, frame: FrameType | None) -> NoReturn:
+    """End this process, and its forker with it."""
+    sys.exit()
+
+
+def have_standard_streams() -> None:
+    """Start anew with what was closed of standard input, output and error: other files would have their numbers, and
+    forks no `sys.stdout`."""
+    closed = [number for number in range(STREAMS) if not Path(f"/proc/self/fd/{number}").exists()]
+    for _ in closed:
+        os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    if closed:
+        os.execv(sys.executable, sys.orig_argv)
+
+
+def listening(address: Path) -> socket.socket:
+    """Return a socket that listens at an address in the place of any other."""
+    listener, own = socket.socket(socket.AF_UNIX), address.with_name(f"{address.name}-{os.getpid()}")
+    listener.bind(str(own))
+    listener.listen(BACKLOG)
+    own.rename(address)
+    return listener
 
 
 def preload(module: str) -> None:
@@ -73,63 +83,23 @@ def preload(module: str) -> None:
     gc.enable()
 
 
-def answer(connection: socket.socket, listener: socket.socket) -> None:
-    """Answer a probe, or fork for who has connected. Raise OSError or ValueError if they ask for neither."""
-    connection.settimeout(HEARD_S)
-    said, files, _, _ = socket.recv_fds(connection, 1, STREAMS + 1)
-    try:
-        if said == PROBE:
-            connection.sendall(ALIVE)
-        elif said == ASK and len(files) == STREAMS + 1:
-            *streams, file = files
-            program = msgspec.json.decode(os.pread(file, LONGEST_BYTES, 0), type=Program)
-            if os.fork() == 0:
-                listener.close()
-                os.close(file)
-                run(program, connection, streams)
-    finally:
-        for each in files:
-            os.close(each)
-
-
-def run(program: Program, connection: socket.socket, streams: list[int]) -> NoReturn:
-    """Run a program in this fork, unless whoever asked for it has gone to another by now; end with its exit code."""
-    code = 1
-    try:
-        # Whoever ends the group of one must not end the others. No session of its own (`KeptProcess`).
-        os.setpgrp()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        if not is_confirmed(connection):
-            sys.exit(code)
-        for number, each in enumerate(streams):
-            os.dup2(each, number)
-            os.close(each)
-        os.chdir(program.folder)
-        os.environ.clear()
-        os.environ.update(program.environment)
-        path = program.arguments[0]
-        sys.argv, sys.path[0] = program.arguments, str(Path(path).parent)
-        runpy.run_path(path, run_name="__main__")
-        code = 0
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def is_confirmed(connection: socket.socket) -> bool:
-    """Tell whether whoever asked for a fork still wants it."""
-    connection.settimeout(CONFIRMED_S)
-    try:
-        connection.sendall(ALIVE)
-        return bool(connection.recv(1))
-    except OSError:
-        return False
+def keep(listener: socket.socket, keeper: Peer) -> None:
+    """Keep a forker for as long as the keeper of this process lives."""
+    server = Peer(os.getpid())
+    while not keeper.ended():
+        pid = os.fork()
+        if pid == 0:
+            forking(listener, server, keeper)
+        forker = Peer(pid)
+        try:
+            while not (keeper.ended() or forker.ended(LOOK_S)):
+                if forker.is_stopped_for_long():
+                    forker.kill()
+        finally:
+            forker.kill()
+            os.waitpid(pid, 0)
+            forker.close()
+        time.sleep(PAUSE_S)
 
 
 if __name__ == "__main__":

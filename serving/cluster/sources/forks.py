@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from serving.cluster.supervision.kept_part import KeptPart, answers
 from serving.process import forked_python
 from serving.process.background import in_background
-from serving.process.fork_server import ALIVE, PROBE
+from serving.process.forker import ALIVE, PROBE
 from serving.process.kept_process import KeptProcess
 
 NAME = "fork server"
@@ -34,7 +34,7 @@ async def forking(folder: Path) -> AsyncIterator[Forks]:
     address = str(folder / "forks")
     niceness = os.getpriority(os.PRIO_PROCESS, 0)
     command = [sys.executable, "-m", "serving.process.fork_server", address, MODULE, str(niceness)]
-    kept = KeptProcess(f"The {NAME}", command, given=b"")
+    kept = KeptProcess(f"The {NAME}", command)
     async with in_background(kept.run()) as running:
         # What follows may keep everything else here from going on for a while.
         while not kept.starts:

@@ -14,6 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from serving.process.server_process import Child
 from tests.conftest import MODEL
+from tests.soak.levels import family
 
 REQUESTS, TOKENS = 4, 160
 # Real seconds for which nobody may be kept waiting.
@@ -21,9 +22,10 @@ LONGEST_S = 30.0
 FORK_SERVER = "serving.process.fork_server"
 
 
-def ask(client: openai.OpenAI, seed: int, arrived: list[int]) -> list[int]:
-    """The token ids of a seeded stream; `arrived` grows with them."""
+def ask(client: openai.OpenAI, seed: int, arrived: list[int], silences_s: list[float] | None = None) -> list[int]:
+    """The token ids of a seeded stream; `arrived` grows with them, and `silences_s` with the waits for each chunk."""
     ids: list[int] = []
+    heard_s = time.monotonic()
     stream = client.completions.create(
         model=MODEL,
         prompt=f"Request {seed}",
@@ -35,16 +37,23 @@ def ask(client: openai.OpenAI, seed: int, arrived: list[int]) -> list[int]:
     for chunk in stream:
         ids += chunk.choices[0].token_ids or []
         arrived += chunk.choices[0].token_ids or []
+        if silences_s is not None:
+            silences_s.append(time.monotonic() - heard_s)
+        heard_s = time.monotonic()
     return ids
 
 
 def ask_all(
-    client: openai.OpenAI, kill: psutil.Process | None = None, how: signal.Signals = signal.SIGKILL
+    client: openai.OpenAI,
+    kill: psutil.Process | None = None,
+    how: signal.Signals = signal.SIGKILL,
+    silences_s: list[float] | None = None,
 ) -> list[list[int]]:
-    """The answers to all requests at once; `kill` gets a signal when a third of the tokens is there."""
+    """The answers to all requests at once; `kill` gets a signal when a third of the tokens is there. `silences_s` grows
+    with the clients' waits."""
     arrived: list[int] = []
     with ThreadPoolExecutor(REQUESTS) as pool:
-        answers = [pool.submit(ask, client, seed, arrived) for seed in range(REQUESTS)]
+        answers = [pool.submit(ask, client, seed, arrived, silences_s) for seed in range(REQUESTS)]
         while kill and len(arrived) < REQUESTS * TOKENS // 3:
             time.sleep(0.01)
         if kill:
@@ -54,10 +63,10 @@ def ask_all(
 
 def processes(emulator: Child, kind: str) -> list[psutil.Process]:
     """The processes of a kind of actor, or of the fork server."""
-    family = psutil.Process(emulator.process.pid).children(recursive=True)
     found = []
-    for process in family:
+    for pid in family(emulator.process.pid):
         with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
             if (FORK_SERVER if kind == FORK_SERVER else f"ray::{kind}") in " ".join(process.cmdline()):
                 found.append(process)
     return found
@@ -93,22 +102,48 @@ def test_requests_go_on_when_an_actor_dies(
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)])
-def test_a_source_comes_back_without_a_fork_server_and_is_its_fork_again_afterwards(
+def test_a_source_comes_back_as_fast_without_the_fork_server_which_is_replaced(
     emulator: Child, client: openai.OpenAI, reference: list[list[int]], how: signal.Signals
 ) -> None:
     put_up(emulator, "fork server")
-    (server,), (source,) = processes(emulator, FORK_SERVER), processes(emulator, "TokenSource")
-    assert source.ppid() == server.pid
+    server, forker = fork_server(emulator)
+    (source,) = processes(emulator, "TokenSource")
+    assert source.ppid() == forker.pid
     server.send_signal(how)
     assert ask_all(client, kill=source) == reference
     (second,) = processes(emulator, "TokenSource")
-    assert second.ppid() != server.pid
-    assert not psutil.wait_procs([server], timeout=30)[1]
-    put_up(emulator, "fork server")
-    (another,) = processes(emulator, FORK_SERVER)
+    assert second.ppid() == forker.pid
+    # The forker as well, once there is another one.
+    assert not psutil.wait_procs([server, forker], timeout=60)[1]
+    another = fork_server(emulator)[1]
     assert ask_all(client, kill=second) == reference
     put_up(emulator, "token source")
     assert processes(emulator, "TokenSource")[0].ppid() == another.pid
+
+
+@pytest.mark.timeout(240)
+def test_a_source_comes_back_when_the_fork_server_and_its_forker_die_with_it(
+    emulator: Child, client: openai.OpenAI, reference: list[list[int]]
+) -> None:
+    put_up(emulator, "fork server")
+    (source,) = processes(emulator, "TokenSource")
+    for each in fork_server(emulator):
+        each.kill()
+    assert ask_all(client, kill=source) == reference
+    put_up(emulator, "fork server")
+
+
+def fork_server(emulator: Child) -> tuple[psutil.Process, psutil.Process]:
+    """The fork server, and its forker, which has the same command."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = processes(emulator, FORK_SERVER)
+        for server in found:
+            for forker in found:
+                if forker.ppid() == server.pid:
+                    return server, forker
+        time.sleep(0.2)
+    raise TimeoutError("There is no forker.")
 
 
 OTHERS = ("TokenSource", "SchedulerActor", "LpddrActor", "DeviceModelActor")
@@ -148,28 +183,28 @@ def test_actors_that_are_killed_again_as_they_start_keep_nobody_waiting_for_long
     emulator: Child, client: openai.OpenAI, reference: list[list[int]]
 ) -> None:
     put_up(emulator, "fork server")
-    family = psutil.Process(emulator.process.pid)
     with ThreadPoolExecutor(1) as pool:
-        answers = pool.submit(ask_all, client)
-        there = set(family.children(recursive=True))
+        answers = pool.submit(ask_all, client, silences_s=(silences_s := []))
+        there = set(family(emulator.process.pid))
         for actor in ("HbXpu", "TokenSource"):
             processes(emulator, actor)[0].kill()
-        killed = kill_next(family, there, 2)
-        began = time.monotonic()
+        # Before they have told anybody that they are there.
+        assert len(kill_next(emulator, there, 2)) == 2
         assert answers.result(timeout=120) == reference
-    # None of them had told anybody that it was there.
-    assert killed and time.monotonic() - began < LONGEST_S
+    assert max(silences_s) < LONGEST_S
 
 
-def kill_next(family: psutil.Process, there: set[psutil.Process], count: int) -> list[psutil.Process]:
-    """Kill the first processes that join a family after those that are there."""
+def kill_next(emulator: Child, there: set[int], count: int) -> list[psutil.Process]:
+    """Kill the first processes of an emulation that come after those that are there."""
     killed: list[psutil.Process] = []
     deadline = time.monotonic() + 10
     while len(killed) < count and time.monotonic() < deadline:
-        for each in set(family.children(recursive=True)) - there - set(killed):
+        for pid in set(family(emulator.process.pid)) - there:
+            there.add(pid)
             with contextlib.suppress(psutil.NoSuchProcess):
-                each.kill()
-                killed.append(each)
+                process = psutil.Process(pid)
+                process.kill()
+                killed.append(process)
     return killed
 
 

@@ -1,5 +1,6 @@
 """The fork server: does a fork run a program as a Python of its own would, and does whoever asks always get one?"""
 
+import concurrent.futures
 import itertools
 import json
 import os
@@ -17,8 +18,9 @@ import psutil
 import pytest
 
 from serving.process import forked_python
-from serving.process.fork_server import ALIVE, HEARD_S, PROBE
 from serving.process.forked_python import ASK
+from serving.process.forker import ALIVE, HEARD_S, PROBE
+from serving.process.peer import STOPPED_S
 
 # Slow to import, as vLLM is.
 MODULE = "import time; time.sleep(1.0)"
@@ -49,16 +51,33 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def forks(place: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-m", "serving.process.fork_server", str(place / "forks"), "heavy", str(NICENESS)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(place), os.getcwd()))}
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
-    assert process.stdin is not None
-    process.stdin.write(bytes(8))
-    process.stdin.flush()
-    until((place / "forks").exists)
+    process = started(place)
     yield process
-    process.kill()
+    process.terminate()
     process.wait()
+
+
+def started(place: Path) -> "subprocess.Popen[bytes]":
+    """Start a fork server, which listens."""
+    process = subprocess.Popen(server_command(place), env=environment(place))
+    until((place / "forks").exists)
+    return process
+
+
+def server_command(place: Path) -> list[str]:
+    """The command of a fork server."""
+    return [sys.executable, "-m", "serving.process.fork_server", str(place / "forks"), "heavy", str(NICENESS)]
+
+
+def environment(place: Path) -> dict[str, str]:
+    """The environment of a fork server, which finds what it is to import."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(place), os.getcwd()))}
+
+
+def forker(server: "subprocess.Popen[bytes]") -> int:
+    """The process of the server's forker, once there is one."""
+    until(psutil.Process(server.pid).children)
+    return int(psutil.Process(server.pid).children()[0].pid)
 
 
 def until(there: Callable[[], object]) -> None:
@@ -96,7 +115,7 @@ def told(place: Path, *arguments: str, **environment: str) -> dict[str, Any]:
 
 def test_a_fork_runs_a_program_as_a_python_of_its_own_would(place: Path, forks: "subprocess.Popen[bytes]") -> None:
     found = told(place, "one", "and another")
-    assert found["preloaded"] and found["parent"] == forks.pid
+    assert found["preloaded"] and found["parent"] == forker(forks)
     assert found["arguments"] == ["one", "and another"] and found["name"] == "__main__"
     assert found["niceness"] == NICENESS
     assert found["folder"] == "/" and found["beside"] == str(place) and found["given"] == "for it"
@@ -106,12 +125,12 @@ def test_a_fork_runs_a_program_as_a_python_of_its_own_would(place: Path, forks: 
     # Niceness counts only among those of a session.
     assert found["session"] == os.getsid(forks.pid)
     # It has ended, and nobody had to wait for it.
-    until(lambda: not psutil.Process(forks.pid).children())
+    until(lambda: not psutil.Process(forker(forks)).children())
 
 
 def test_an_environment_may_be_long(place: Path, forks: "subprocess.Popen[bytes]") -> None:
     found = told(place, **LONG)
-    assert found["parent"] == forks.pid and LONG.items() <= found["environment"].items()
+    assert found["parent"] == forker(forks) and LONG.items() <= found["environment"].items()
 
 
 def test_whoever_gets_no_answer_runs_the_program_itself(place: Path) -> None:
@@ -119,27 +138,59 @@ def test_whoever_gets_no_answer_runs_the_program_itself(place: Path) -> None:
     assert not found["preloaded"] and found["arguments"] == ["one"] and found["given"] == "for it"
 
 
-def test_a_stopped_server_keeps_nobody_waiting_and_runs_nothing_twice(
-    place: Path, forks: "subprocess.Popen[bytes]"
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_forker_that_dies_or_is_stopped_is_replaced_and_nothing_runs_twice(
+    place: Path, forks: "subprocess.Popen[bytes]", number: int
 ) -> None:
     (place / "program.py").write_text(
         f"import os\nwith open({str(place / 'runs')!r}, 'a') as file: print(os.getppid(), file=file)\n{PROGRAM}"
     )
     told(place)
-    forks.send_signal(signal.SIGSTOP)
+    first = forker(forks)
+    os.kill(first, number)
     began = time.monotonic()
     # More than a socket holds.
-    assert not told(place, **LONG)["preloaded"]
-    assert time.monotonic() - began < 5.0
-    forks.send_signal(signal.SIGCONT)
+    assert told(place, **LONG)["preloaded"]
+    assert time.monotonic() - began < STOPPED_S + 5.0
+    assert (place / "runs").read_text().split() == [str(first), str(forker(forks))]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_forker_goes_on_until_another_server_takes_its_place(
+    place: Path, forks: "subprocess.Popen[bytes]", number: int
+) -> None:
     assert told(place)["preloaded"]
-    ran = (place / "runs").read_text().split()
-    assert len(ran) == 3 and ran.count(str(forks.pid)) == 2
+    first = forker(forks)
+    os.kill(forks.pid, number)
+    assert told(place)["parent"] == first
+    # The forker has ended one that somebody stopped.
+    assert forks.wait(WAIT_S) == -signal.SIGKILL
+    second = started(place)
+    try:
+        began = time.monotonic()
+        while (found := told(place))["parent"] != forker(second):
+            assert found["preloaded"] and time.monotonic() - began < WAIT_S
+        until(lambda: not psutil.pid_exists(first))
+    finally:
+        second.terminate()
+        second.wait()
+
+
+def test_whoever_waits_for_a_server_that_ends_runs_the_program_itself(
+    place: Path, forks: "subprocess.Popen[bytes]"
+) -> None:
+    # It has not imported the module yet.
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        asked = pool.submit(told, place)
+        time.sleep(0.3)
+        forks.kill()
+        assert not asked.result()["preloaded"]
 
 
 def test_nonsense_at_its_socket_hurts_nobody(place: Path, forks: "subprocess.Popen[bytes]") -> None:
     told(place)
-    descriptors = psutil.Process(forks.pid).num_fds()
+    server = psutil.Process(forker(forks))
+    descriptors = server.num_fds()
     folder = os.open(place, os.O_RDONLY)
     wrong = (b"null", b"{}", b'{"arguments": [], "folder": 1, "environment": {}}', b"")
     for said, file in itertools.product((b"\xff" * 4096, ASK, b"\0", b""), (*wrong, None)):
@@ -161,8 +212,8 @@ def test_nonsense_at_its_socket_hurts_nobody(place: Path, forks: "subprocess.Pop
         probing.sendall(PROBE)
         assert probing.recv(8) == ALIVE
     os.close(folder)
-    until(lambda: psutil.Process(forks.pid).num_fds() == descriptors)
-    assert forks.poll() is None
+    until(lambda: server.num_fds() == descriptors)
+    assert forker(forks) == server.pid
 
 
 def test_a_program_that_fails_is_its_own_affair(place: Path, forks: "subprocess.Popen[bytes]") -> None:
@@ -171,7 +222,42 @@ def test_a_program_that_fails_is_its_own_affair(place: Path, forks: "subprocess.
     assert told(place)["preloaded"]
 
 
-def test_it_ends_with_whoever_keeps_it(forks: "subprocess.Popen[bytes]") -> None:
-    assert forks.stdin is not None
-    forks.stdin.close()
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_it_ends_with_whoever_keeps_it(place: Path, number: int) -> None:
+    keeper = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"import pathlib, time, {__name__} as it\nit.started(pathlib.Path({str(place)!r})); time.sleep(600)",
+        ],
+    )
+    until(psutil.Process(keeper.pid).children)
+    server = psutil.Process(keeper.pid).children()[0]
+    until(server.children)
+    family = [server, *server.children()]
+    keeper.send_signal(number)
+    keeper.wait()
+    assert not psutil.wait_procs(family, WAIT_S)[1]
+
+
+def test_its_forker_ends_with_it(forks: "subprocess.Popen[bytes]") -> None:
+    last = psutil.Process(forker(forks))
+    forks.terminate()
     assert forks.wait(WAIT_S) == 0
+    assert not last.is_running()
+
+
+def test_a_server_without_standard_streams_gives_forks_those_of_who_asks(place: Path) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        f"import os\nfor number in 0, 1, 2: os.close(number)\nos.execv({sys.executable!r}, {server_command(place)!r})",
+    ]
+    process = subprocess.Popen(command, env=environment(place))
+    until((place / "forks").exists)
+    try:
+        found = told(place)
+        assert found["preloaded"] and found["given"] == "for it"
+    finally:
+        process.terminate()
+        process.wait()
