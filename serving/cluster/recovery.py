@@ -191,6 +191,7 @@ class Recovery:
         # Sent before the requests: calls come to one actor in order.
         self._sources.wire()
         node.link.up = True
+        node.backoff.came_up(time.monotonic())
         await self._resume(node, self._of(node))
 
     async def _resume(self, node: Node, flights: list[Flight]) -> None:

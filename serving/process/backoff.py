@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 FREE_RESTARTS = 3
 LEAST_S, MOST_S = 0.5, 16.0
-STEADY_S = 20.0
 GIVEN_UP = 8
+STEADY_S = 2.0
 
 
 @dataclass(slots=True)
@@ -13,22 +13,26 @@ class Backoff:
     """The waits before a part that has failed is started again, in real seconds.
 
     The first `FREE_RESTARTS` come at once: somebody may have killed it. After them, each wait is twice the last one, up
-    to `MOST_S`. A part that has lived for `STEADY_S` begins anew. After `GIVEN_UP` failures in a row nobody need wait
-    for it any longer, though it is still tried.
+    to `MOST_S`. After `GIVEN_UP` failures in a row nobody need wait for the part any longer, though it is still tried.
+    The row ends with a life of `steady_s`: who kills what works can do so for ever, and it is back at once each time.
     """
 
+    steady_s: float = STEADY_S
     failures: int = 0
-    _failed_at_s: float = 0.0
+    _up_since_s: float | None = None
+
+    def came_up(self, now_s: float) -> None:
+        """Record that the part works, at an instant of the monotonic clock."""
+        self._up_since_s = now_s
 
     def failed(self, now_s: float) -> float:
-        """Record a failure at an instant of the monotonic clock; return the seconds to wait before the restart."""
-        if now_s - self._failed_at_s > STEADY_S:
+        """Record that the part has failed, or did not come up; return the seconds to wait before the restart."""
+        if self._up_since_s is not None and now_s - self._up_since_s >= self.steady_s:
             self.failures = 0
+        self._up_since_s = None
         self.failures += 1
         beyond = self.failures - FREE_RESTARTS
-        wait_s = 0.0 if beyond <= 0 else min(MOST_S, LEAST_S * 2.0 ** (beyond - 1))
-        self._failed_at_s = now_s + wait_s
-        return wait_s
+        return 0.0 if beyond <= 0 else min(MOST_S, LEAST_S * 2.0 ** (beyond - 1))
 
     @property
     def given_up(self) -> bool:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from serving.process.backoff import Backoff
 from serving.process.logs import fields
@@ -16,6 +17,8 @@ LENGTH_BYTES = 8
 """What says how long the rest is, of what a kept process is given."""
 # Real seconds to end when it is told to.
 END_S = 5.0
+# Real seconds after which a process that ends has worked before: it may need some to come up, or to fail to.
+STEADY_S = 20.0
 
 log = logging.getLogger("foreserve")
 
@@ -34,7 +37,7 @@ class KeptProcess:
     given: bytes | None = None
     tell_end: Callable[[int], None] = lambda code: None
     starts: int = 0
-    _backoff: Backoff = field(default_factory=Backoff)
+    _backoff: Backoff = field(default_factory=partial(Backoff, STEADY_S))
     _process: asyncio.subprocess.Process | None = None
 
     @property
@@ -80,6 +83,7 @@ class KeptProcess:
             preexec_fn=os.setpgrp,
         )
         self.starts += 1
+        self._backoff.came_up(time.monotonic())
         if process.stdin is not None and self.given is not None:
             process.stdin.write(len(self.given).to_bytes(LENGTH_BYTES) + self.given)
         return process

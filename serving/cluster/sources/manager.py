@@ -195,6 +195,7 @@ class SourceManager:
             return False
         self._siblings.follow()
         self.link.up = True
+        self.backoff.came_up(time.monotonic())
         await self.add_missing()
         self._siblings.relieve()
         self._actors.stand_by()

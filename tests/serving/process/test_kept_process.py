@@ -22,7 +22,18 @@ def test_restarts_wait_longer_and_longer_and_begin_anew_after_a_steady_time() ->
     assert waits[:FREE_RESTARTS] == [0.0] * FREE_RESTARTS
     assert waits == sorted(waits) and waits[FREE_RESTARTS] > 0 and waits[-1] == MOST_S
     assert backoff.given_up and waits[GIVEN_UP - 1] < MOST_S
-    assert backoff.failed(now_s + STEADY_S + 1) == 0.0 and not backoff.given_up
+    backoff.came_up(now_s)
+    assert backoff.failed(now_s + STEADY_S / 2) == MOST_S
+    backoff.came_up(now_s)
+    assert backoff.failed(now_s + STEADY_S) == 0.0 and not backoff.given_up
+
+
+def test_who_kills_a_part_that_works_again_and_again_never_has_anybody_wait() -> None:
+    backoff = Backoff()
+    for now_s in range(0, 10 * GIVEN_UP, 3):
+        assert backoff.failed(now_s) == 0.0
+        backoff.came_up(now_s + 1)
+    assert not backoff.given_up
 
 
 async def run_for(kept: KeptProcess, seconds: float) -> None:
