@@ -38,6 +38,8 @@ PROBE_S = 10.0
 ENDED_S = 40.0
 # So large a share of hits waits until all parts are up again; the rest hits what is just being mended.
 SETTLING = 0.75
+LONGEST = 8
+"""So many of the longest waits for all parts are told."""
 
 
 def victims(child: Child, kind: str) -> list[psutil.Process]:
@@ -54,8 +56,9 @@ def victims(child: Child, kind: str) -> list[psutil.Process]:
     return found
 
 
-def hit(child: Child, draw: random.Random, hits: Counter[str]) -> None:
-    """Kill or stop one process, or two at once."""
+def hit(child: Child, draw: random.Random) -> list[str]:
+    """Kill or stop one process, or two at once; what was done to which kind."""
+    hits = []
     # Helpers of Ray's do not come back.
     kinds = [kind for kind in (*ACTORS, *KEPT, *HELPERS) if victims(child, kind)]
     for kind in draw.sample(kinds, min(len(kinds), draw.choice((1, 1, 2)))):
@@ -64,7 +67,8 @@ def hit(child: Child, draw: random.Random, hits: Counter[str]) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             if there:
                 draw.choice(there).send_signal(how)
-                hits[f"{kind} {how.name}"] += 1
+                hits.append(f"{kind} {how.name}")
+    return hits
 
 
 def probed(child: Child, path: str) -> httpx.Response:
@@ -101,20 +105,25 @@ def fallen(before: Mapping[str, float], after: Mapping[str, float]) -> list[str]
 def chaos(child: Child, hits: int, seed: int, seconds: float) -> list[str]:
     """Hit so often, or for so long; what was found, each in a line."""
     draw, done, end_s = random.Random(seed), Counter[str](), time.monotonic() + seconds
+    away, recent = list[tuple[float, str]](), list[str]()
     streams, found = SeededStreams(child, STREAMS, max_tokens=200), list[str]()
     known = counters(child)
     with streams:
         while done.total() < hits and time.monotonic() < end_s:
             time.sleep(draw.uniform(*PAUSE_S))
             if draw.random() < SETTLING:
-                settle(child)
-            hit(child, draw, done)
+                away.append((settle(child), ", ".join(recent)))
+                recent = []
+            recent += (hits := hit(child, draw))
+            done.update(hits)
             now = counters(child)
             found += fallen(known, now)
             known = now
         settle(child)
     print(f"{sum(done.values())} hits: {dict(done)}")
     print(streams.report())
+    for waited_s, after in sorted(away, reverse=True)[:LONGEST]:
+        print(f"{waited_s:.0f} s until all parts were up after: {after}")
     found += streams.seen.wrong
     if not any(kind.startswith(EDGE) for kind in done):
         found += streams.seen.broken
@@ -122,13 +131,13 @@ def chaos(child: Child, hits: int, seed: int, seconds: float) -> list[str]:
     return found + [f"a stream was silent for {gap:.0f} s" for gap in silent]
 
 
-def settle(child: Child) -> None:
-    """Wait until all parts are up again."""
-    end_s = time.monotonic() + SETTLED_S
-    while time.monotonic() < end_s:
+def settle(child: Child) -> float:
+    """Wait until all parts are up again; for how many seconds."""
+    began_s = time.monotonic()
+    while time.monotonic() < began_s + SETTLED_S:
         told = probed(child, "/ready").json()["parts"]
         if set(told.values()) == {"up"}:
-            return
+            return time.monotonic() - began_s
         time.sleep(1.0)
     raise TimeoutError(f"After {SETTLED_S:.0f} s not all parts are up: {told}")
 

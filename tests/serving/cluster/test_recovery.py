@@ -106,11 +106,14 @@ def test_a_source_comes_back_as_fast_without_the_fork_server_which_is_replaced(
     emulator: Child, client: openai.OpenAI, reference: list[list[int]], how: signal.Signals
 ) -> None:
     put_up(emulator, "fork server")
+    put_up(emulator, "token source")
     server, forker = fork_server(emulator)
     (source,) = processes(emulator, "TokenSource")
     assert source.ppid() == forker.pid
     server.send_signal(how)
     assert ask_all(client, kill=source) == reference
+    # Nobody had to wait for it, if all tokens were made before.
+    put_up(emulator, "token source")
     (second,) = processes(emulator, "TokenSource")
     assert second.ppid() == forker.pid
     # The forker as well, once there is another one.
@@ -126,6 +129,7 @@ def test_a_source_comes_back_when_the_fork_server_and_its_forker_die_with_it(
     emulator: Child, client: openai.OpenAI, reference: list[list[int]]
 ) -> None:
     put_up(emulator, "fork server")
+    put_up(emulator, "token source")
     (source,) = processes(emulator, "TokenSource")
     for each in fork_server(emulator):
         each.kill()
@@ -134,7 +138,7 @@ def test_a_source_comes_back_when_the_fork_server_and_its_forker_die_with_it(
 
 
 def fork_server(emulator: Child) -> tuple[psutil.Process, psutil.Process]:
-    """The fork server, and its forker, which has the same command."""
+    """The fork server and its forker, which has the same command."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         found = processes(emulator, FORK_SERVER)
