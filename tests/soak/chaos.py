@@ -114,8 +114,8 @@ def chaos(child: Child, hits: int, seed: int, seconds: float) -> list[str]:
             if draw.random() < SETTLING:
                 away.append((settle(child), ", ".join(recent)))
                 recent = []
-            recent += (hits := hit(child, draw))
-            done.update(hits)
+            recent += (new := hit(child, draw))
+            done.update(new)
             now = counters(child)
             found += fallen(known, now)
             known = now
