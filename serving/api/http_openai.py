@@ -24,6 +24,7 @@ from serving.api.http_protocol import WIRE, BoundedProtocol
 from serving.api.large_answers import make_apart
 from serving.api.listening import Listening
 from serving.api.plain_streams import stream_chat_plainly, stream_completions_plainly
+from serving.api.quiet_failures import be_quiet_about_failures
 from serving.api.text_fingerprint import tell_source
 from serving.call import Call
 from serving.edge.async_llm import PacedEngine
@@ -98,6 +99,7 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
     stream_chat_plainly(state.openai_serving_chat, engine.output_processor)
     stream_completions_plainly(state.openai_serving_completion, engine.output_processor)
     make_apart(state)
+    be_quiet_about_failures()
     for name in ("openai_serving_chat", "openai_serving_chat_batch", "openai_serving_completion"):
         serving = getattr(state, name)
         tell_source(serving)

@@ -84,7 +84,7 @@ async def serve(settings: EdgeSettings) -> None:
         stack.push_async_callback(grpc_server.stop, 0.5)
         http = HttpServer(app, engine, bringup, core=settings.http_core)
         stack.push_async_callback(http.stop)
-        stack.push_async_callback(engine.abort_all)
+        stack.push_async_callback(engine.fail_all)
         await http.start()
         become_urgent()
         settle()

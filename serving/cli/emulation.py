@@ -232,7 +232,7 @@ async def open_edge(
     stack.push_async_callback(grpc_server.stop, 0.5)
     http = HttpServer(app, engine, bringup, private=http_private)
     stack.push_async_callback(http.stop)
-    stack.push_async_callback(engine.abort_all)
+    stack.push_async_callback(engine.fail_all)
     await http.start()
     if edges:
         for part in await edges.join(engine.engine_core, ready_response(engine)):

@@ -99,7 +99,8 @@ class Watchdog:
         # Since the last look another one may have taken its place.
         if each.heard_s is None or key != each.part.key:
             return "starting"
-        if each.down:
+        # Its death is seen before the next look finds it.
+        if each.down or (each.process is not None and not each.process.may_be_there()):
             return "down"
         silent = each.silent_s(now_s) > SILENT_S or each.overdue_s > each.part.patience_s
         return "silent" if silent else "up"

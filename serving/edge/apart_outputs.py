@@ -57,6 +57,10 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
                 to_abort += self._fail(output.request_id, error)
         return OutputProcessorOutput(request_outputs=[], reqs_to_abort=to_abort)
 
+    def fail_all(self, why: str) -> list[str]:
+        """Give every request up; return their ids."""
+        return [id for request_id in list(self.request_states) for id in self._fail(request_id, GivenUp(why))]
+
     def _passed(self, output: EngineCoreOutput, stream: PlainStream) -> bool:
         """Put what an output has into its stream, if that is text alone and not the last of it."""
         state = self.request_states.get(output.request_id)

@@ -23,8 +23,11 @@ from serving.call import Call, Headers, current_call, stamp
 from serving.edge import structured_outputs
 from serving.edge.apart_outputs import ApartOutputs
 from serving.edge.engine_core import PacedCore
+from serving.edge.refusals import GivenUp
 from serving.edge.request_bounds import check_prompt_logprobs, check_request
 from serving.edge.turnstile import Turnstile
+
+ENDING = "The server is being stopped, and ends this request with it."
 
 
 class PacedEngine(AsyncLLM):  # type: ignore[misc]
@@ -48,7 +51,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self._client_count = 1
         self.output_handler: asyncio.Task[None] | None = None
         self._no_profiler()
-        self._turnstile = Turnstile()
+        self._turnstile, self._ended = Turnstile(), False
 
     async def abort(self, request_id: str | Iterable[str], internal: bool = False) -> None:
         """Abort requests as `AsyncLLM` does, and count them as aborted; the output handler's own aborts are stop
@@ -56,9 +59,11 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         ids = (request_id,) if isinstance(request_id, str) else as_list(request_id)
         self.engine_core.cancel(self.output_processor.abort_requests(ids, internal))
 
-    async def abort_all(self) -> None:
-        """End every request while there is still a connection to tell its client."""
-        await self.abort(list(self.output_processor.request_states), internal=True)
+    async def fail_all(self) -> None:
+        """End every request with an error while there is still a connection to tell its client, and those that come
+        from now on. An abort would look like a whole answer to some, and say nothing to who has no token yet."""
+        self._ended = True
+        self.engine_core.cancel(self.output_processor.fail_all(ENDING))
 
     async def add_request(self, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
         """Add a request as `AsyncLLM` does, for text generation only."""
@@ -67,6 +72,8 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         check_request(request_id, params, cache_salt_of(prompt))
         check_prompt_logprobs(most_tokens_of(prompt), params)
         await self._turnstile.enter()
+        if self._ended:
+            raise GivenUp(ENDING)
         if params.structured_outputs is not None and isinstance(prompt, dict) and "type" in prompt:
             kwargs["prompt_text"] = prompt.get("prompt")
             prompt = await structured_outputs.process(self, request_id, prompt, params, kwargs)

@@ -87,11 +87,14 @@ def keep(listener: socket.socket, keeper: Peer) -> None:
     """Keep a forker for as long as the keeper of this process lives."""
     server = Peer(os.getpid())
     while not keeper.ended():
+        # Whoever ends this process ends the forker too, however young it is.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         pid = os.fork()
         if pid == 0:
             forking(listener, server, keeper)
         forker = Peer(pid)
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
             while not (keeper.ended() or forker.ended(LOOK_S)):
                 if forker.is_stopped_for_long():
                     forker.kill()

@@ -43,6 +43,7 @@ def forking(listener: socket.socket, server: Peer, keeper: Peer) -> NoReturn:
     """Be the forker in this process, a fork, until the keeper of its server ends."""
     with exiting():
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         # Nobody waits for forks that have ended.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         # Whoever connects learns by whom this was called.

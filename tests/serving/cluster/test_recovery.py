@@ -72,10 +72,16 @@ def processes(emulator: Child, kind: str) -> list[psutil.Process]:
     return found
 
 
-def put_up(emulator: Child, part: str) -> None:
-    """Wait until a part is up."""
+def states_of(emulator: Child) -> dict[str, str]:
+    """The state of each part by name."""
+    told: dict[str, str] = httpx.get(f"{emulator.http_url}/ready").json()["parts"]
+    return told
+
+
+def put_up(emulator: Child, part: str = "") -> None:
+    """Wait until a part is up, or all are."""
     deadline = time.monotonic() + 60
-    while httpx.get(f"{emulator.http_url}/ready").json()["parts"].get(part) != "up":
+    while (states := states_of(emulator)).get(part) != "up" and (part or set(states.values()) != {"up"}):
         assert time.monotonic() < deadline
         time.sleep(0.2)
 
@@ -98,6 +104,16 @@ def test_requests_go_on_when_an_actor_dies(
     assert ask_all(client, kill=victim) == reference
     assert not psutil.wait_procs([victim], timeout=30)[1]
     assert ask_all(client) == reference
+
+
+@pytest.mark.parametrize("part", ["SchedulerActor", "LpddrActor", "DeviceModelActor", FORK_SERVER])
+def test_a_part_that_has_died_is_not_said_to_be_up_until_somebody_looks_after_it(emulator: Child, part: str) -> None:
+    put_up(emulator)
+    victim = processes(emulator, part)[0]
+    victim.kill()
+    assert not psutil.wait_procs([victim], timeout=5)[1]
+    assert set(states_of(emulator).values()) != {"up"}
+    put_up(emulator)
 
 
 @pytest.mark.timeout(240)

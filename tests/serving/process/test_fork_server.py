@@ -247,6 +247,27 @@ def test_its_forker_ends_with_it(forks: "subprocess.Popen[bytes]") -> None:
     assert not last.is_running()
 
 
+def test_nor_does_one_stay_that_was_forked_when_its_server_was_ended(place: Path) -> None:
+    # It hears of its end before it knows of the fork.
+    code = f"""
+import os, signal, sys
+fork = os.fork
+def fork_and_be_ended():
+    pid = fork()
+    if pid:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return pid
+os.fork = fork_and_be_ended
+from serving.process import fork_server
+sys.argv = {server_command(place)[2:]!r}
+fork_server.main()
+"""
+    before = set(psutil.pids())
+    assert subprocess.run([sys.executable, "-c", code], env=environment(place), timeout=WAIT_S).returncode == 0
+    left = [psutil.Process(pid) for pid in set(psutil.pids()) - before]
+    assert not [each for each in left if str(place) in " ".join(each.cmdline())]
+
+
 def test_a_server_without_standard_streams_gives_forks_those_of_who_asks(place: Path) -> None:
     command = [
         sys.executable,

@@ -1,5 +1,6 @@
 """A real server, observed: traces, log lines and a step log of the same requests. At the end it is told to stop."""
 
+import concurrent.futures
 import contextlib
 import re
 import signal
@@ -16,11 +17,14 @@ import psutil
 import pytest
 
 from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
+from serving.edge.async_llm import ENDING
 from serving.process.server_process import Child
 from serving.telemetry.step_log import read_step_log
 from tests.serving.observed_server import MODEL, PARENT, SPEED, Observed
 
 TOKENS = 60
+STREAMS = 8
+LONG = {"model": MODEL, "prompt": "Hello", "max_tokens": 1000, "ignore_eos": True}
 QUESTION = [{"role": "user", "content": "What is a contract?"}]
 
 
@@ -178,6 +182,13 @@ def ports(child: Child) -> tuple[int, int]:
     return http, grpc
 
 
+def lines_of_a_stream(url: str, after_s: float) -> list[str]:
+    """The lines of a stream that begins after some real seconds."""
+    time.sleep(after_s)
+    with httpx.stream("POST", f"{url}/v1/completions", json={**LONG, "stream": True}, timeout=60) as answer:
+        return [line for line in answer.iter_lines() if line]
+
+
 def test_ctrl_c_leaves_nothing_but_lines_of_logs_that_are_objects(observed: Observed) -> None:
     process = observed.child.process
     family = psutil.Process(process.pid).children(recursive=True)
@@ -185,10 +196,18 @@ def test_ctrl_c_leaves_nothing_but_lines_of_logs_that_are_objects(observed: Obse
     # Those too that other tests have added.
     listed = httpx.get(f"{observed.child.http_url}/foreserve/v1/devices").json()["devices"]
     devices = sorted(device["index"] for device in listed)
-    # As a terminal does it: to every process of the group.
-    for member in (process, *family):
-        member.send_signal(signal.SIGINT)
-    assert process.wait(60) == 0
+    with concurrent.futures.ThreadPoolExecutor(STREAMS + 1) as pool:
+        # Each has come further than the next one, of which there may be no token yet.
+        streams = [pool.submit(lines_of_a_stream, observed.child.http_url, 0.05 * number) for number in range(STREAMS)]
+        whole = pool.submit(httpx.post, f"{observed.child.http_url}/v1/completions", json=LONG, timeout=60)
+        time.sleep(0.05 * STREAMS)
+        # As a terminal does it: to every process of the group.
+        for member in (process, *family):
+            member.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    # None is taken for a whole answer.
+    assert all(any(ENDING in line for line in stream.result()[-3:]) for stream in streams)
+    assert whole.result().status_code == 500 and ENDING in whole.result().text
     _, alive = psutil.wait_procs(family, timeout=10)
     assert not alive
     for port in ports(observed.child):
