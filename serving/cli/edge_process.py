@@ -24,7 +24,7 @@ from serving.process.process_priority import become_urgent, defer_garbage, settl
 from serving.scenario.scenario import Scenario
 from serving.security.access import Access
 from serving.security.tls import Tls
-from serving.token_source.engine_args import engine_args
+from serving.token_source.engine_args import engine_config
 from serving.token_source.vllm_args import parse_flags, prepare_environment, vllm_flags
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ async def build_engine(settings: EdgeSettings, flags: list[str]) -> "PacedEngine
     from serving.edge.remote_core import RemoteCore
 
     sockets = CoreSockets(settings.addresses)
-    config = engine_args(flags).create_engine_config()
+    config = engine_config(flags)
     renderer = renderer_of(config)
     await sockets.ready()
     return PacedEngine(config, RemoteCore(sockets, WallClock(*settings.origin)), renderer)

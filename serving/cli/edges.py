@@ -4,17 +4,19 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from serving.cli.edge_process import EdgeSettings
+from serving.cli.watching import StartError
 from serving.cluster.supervision.kept_part import KeptPart
 from serving.edge.front_ends.own_edge import EdgeAddresses, OwnEdge
 from serving.edge.preflight import PreparedScenario
 from serving.process.background import in_background
+from serving.process.backoff import FREE_RESTARTS
 from serving.process.kept_process import KeptProcess
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ class EdgeProcesses:
         self._bringup, self._folder, self._origin = bringup, folder, origin
         self._stack = contextlib.AsyncExitStack()
         self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._killed = 0
         self._kept: list[KeptProcess] = []
         self._running: list[asyncio.Task[None]] = []
         self.http_core, self.grpc_core = str(folder / "core-http"), str(folder / "core-grpc")
@@ -50,27 +53,33 @@ class EdgeProcesses:
             self._kept.append(kept)
             self._running.append(asyncio.create_task(kept.run()))
 
-    async def join(self, core: "PacedCore", ready: "Ready") -> list[KeptPart]:
-        """Meet them, and have them serve; then `core` is listened to. Return what is to be watched of them. Raise
-        RuntimeError if one ends before."""
+    async def join(self, core: "PacedCore", ready: "Ready", watch: Callable[[KeptPart], None]) -> None:
+        """Meet them, and have them serve; then `core` is listened to. `watch` gets each, to be watched from now on.
+
+        Raise StartError if one fails before it serves.
+        """
         joining = [OwnEdge(self._addresses(index), core, ready) for index in range(self._bringup.scenario.edges)]
         for edge in joining:
             await self._stack.enter_async_context(in_background(edge.run()))
+        for index, (kept, edge) in enumerate(zip(self._kept, joining, strict=True)):
+            watch(KeptPart(f"edge {index}", kept, edge.lives))
         await self._all(edge.warm for edge in joining)
         core.listen()
         for edge in joining:
             edge.open()
         await self._all(edge.up for edge in joining)
-        pairs = zip(self._kept, joining, strict=True)
-        return [KeptPart(f"edge {index}", kept, edge.lives) for index, (kept, edge) in enumerate(pairs)]
 
     async def _all(self, events: Iterable[asyncio.Event]) -> None:
-        """Wait for all events. Raise RuntimeError if an edge ends before."""
+        """Wait for all events. Raise StartError if an edge fails before."""
         waiting = asyncio.gather(*(event.wait() for event in events))
-        await asyncio.wait((waiting, self._failed), return_when=asyncio.FIRST_COMPLETED)
+        either: list[asyncio.Future[Any]] = [waiting, self._failed, *self._running]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not waiting.done():
             waiting.cancel()
-            raise RuntimeError(self._failed.result())
+            for running in self._running:
+                if running.done():
+                    running.result()
+            raise StartError(self._failed.result())
 
     async def stop(self) -> None:
         """End them, all at once; until they have ended, the engine core answers what they still have."""
@@ -80,7 +89,9 @@ class EdgeProcesses:
         await self._stack.aclose()
 
     def _fail(self, code: int) -> None:
-        if not self._failed.done():
+        # One that a signal ended has another in its place, which comes up unless that happens again and again.
+        self._killed += code < 0
+        if not self._failed.done() and (code >= 0 or self._killed > FREE_RESTARTS):
             self._failed.set_result(f"An edge ended with exit code {code} before it served.")
 
     def _addresses(self, index: int) -> EdgeAddresses:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from serving.cli.announcements import ready_file, tell
 from serving.cli.discovery import announced
 from serving.cli.front_ends import join_front_end, ready_response, start_edges
+from serving.cli.watching import loss_of_ray, unless, watch
 from serving.clock import WallClock
 from serving.cluster import cluster
 from serving.cluster.ray_session import is_joined, ray_in
 from serving.cluster.sources.forks import Forks, forking
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.stream import Inbox
-from serving.cluster.supervision.ray_watch import RayLost, on_loss, ray_processes, watch_ray
+from serving.cluster.supervision.ray_watch import RayLost
 from serving.edge.preflight import PreparedScenario
 from serving.process.ending import until_told
 from serving.process.process_priority import become_urgent, defer_garbage, may_be_realtime, settle
@@ -31,8 +32,8 @@ from serving.scenario.fleet import described
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
 from serving.security.access import concerns
-from serving.token_source.engine_args import engine_args
-from serving.token_source.vllm_args import on_cpu, parse_flags, prepare_environment, vllm_flags
+from serving.token_source.engine_args import engine_config
+from serving.token_source.vllm_args import on_cpu, parse_flags, prepare_environment, provide_cache, vllm_flags
 from serving.types import Release
 
 if TYPE_CHECKING:
@@ -68,13 +69,13 @@ async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]
     began = time.monotonic()
     defer_garbage()
     scenario = bringup.scenario
-    prepare_environment(scenario.token_model)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(bringup.close)
         say("Starting Ray ...")
-        folder = stack.enter_context(run_folder())
+        folder = prepared_folder(stack, scenario)
         forks = await start_forks(stack, folder)
         stack.enter_context(ray_in(folder))
+        lost = loss_of_ray(stack)
         flags = vllm_flags(scenario, bringup.max_model_len)
         say("Starting the token source (vLLM) and the devices ...")
         realtime = may_be_realtime()
@@ -85,17 +86,23 @@ async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]
         engine, core, metrics = await build_engine(bringup, flags, sources, inbox, origin)
         stack.callback(engine.shutdown)
         metrics.set_info(**info(scenario, realtime))
-        app = await make_ready(bringup, engine, core, metrics, flags)
-        grpc_port, http_port = await open_edge(stack, bringup, engine, app, edges)
-        for part in [*await join_front_end(stack, bringup, engine), *([forks.server] if forks else [])]:
-            app.state.readiness.watch(part)
-        for fault in scenario.faults:
-            await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
-        lost = watch(stack, core, app.state.readiness)
+        readiness = watch(stack, core, forks, lost)
+        app = await unless(lost, make_ready(bringup, engine, core, metrics, flags, readiness))
+        grpc_port, http_port = await unless(lost, open_edge(stack, bringup, engine, app, edges))
+        await join_front_end(stack, bringup, engine, readiness.watch)
+        await inject_faults(core, scenario)
         become_urgent()
         settle()
-        ready_s, keyed = time.monotonic() - began, bool(bringup.access.api)
-        yield Serving(scenario, http_port, grpc_port, ready_s, realtime, keyed, lost)
+        ready_s = time.monotonic() - began
+        yield Serving(scenario, http_port, grpc_port, ready_s, realtime, bool(bringup.access.api), lost)
+
+
+def prepared_folder(stack: contextlib.AsyncExitStack, scenario: Scenario) -> Path:
+    """Return a folder for a run, until `stack` closes, with the environment set for what starts in it."""
+    prepare_environment(scenario.token_model)
+    folder = stack.enter_context(run_folder())
+    provide_cache(folder)
+    return folder
 
 
 async def start_forks(stack: contextlib.AsyncExitStack, folder: Path) -> Forks | None:
@@ -106,23 +113,10 @@ async def start_forks(stack: contextlib.AsyncExitStack, folder: Path) -> Forks |
     return await stack.enter_async_context(forking(folder))
 
 
-def watch(stack: contextlib.AsyncExitStack, core: "PacedCore", readiness: "Readiness") -> "asyncio.Future[str]":
-    """Watch the parts of an emulation, and Ray, until `stack` closes; return a future of why Ray is lost."""
-    lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-    def lose(why: str) -> None:
-        # Said at once: without Ray, what follows may never end by itself.
-        log.error("%s, and with it all that served. Start the server anew, as a supervisor does.", why)
-        readiness.lose(why)
-        core.fail_all()
-        lost.set_result(why)
-
-    readiness.watchdog.start()
-    stack.callback(readiness.watchdog.stop)
-    ray_watch = asyncio.create_task(watch_ray(ray_processes()))
-    ray_watch.add_done_callback(lambda task: on_loss(task, lose))
-    stack.callback(ray_watch.cancel)
-    return lost
+async def inject_faults(core: "PacedCore", scenario: Scenario) -> None:
+    """Inject the faults of a scenario, each now or at its time."""
+    for fault in scenario.faults:
+        await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
 
 
 async def build_engine(
@@ -140,7 +134,7 @@ async def build_engine(
     model = cluster.start_model(scenario, [spec for spec, _ in bringup.fleet], inbox.address)
     actors = cluster.Cluster(scenario, bringup.max_model_len, origin, inbox.address, model, sources)
     nodes = [actors.start_node(index, *member) for index, member in enumerate(bringup.fleet)]
-    config = engine_args(flags).create_engine_config()
+    config = engine_config(flags)
 
     from serving.edge.async_llm import PacedEngine, renderer_of
     from serving.edge.engine_core import PacedCore
@@ -157,7 +151,12 @@ async def build_engine(
 
 
 async def make_ready(
-    bringup: PreparedScenario, engine: "PacedEngine", core: "PacedCore", metrics: "Metrics", flags: list[str]
+    bringup: PreparedScenario,
+    engine: "PacedEngine",
+    core: "PacedCore",
+    metrics: "Metrics",
+    flags: list[str],
+    readiness: "Readiness",
 ) -> "FastAPI":
     """Return vLLM's application, with everything below it connected and warm; the metrics count nothing of that."""
     from prometheus_client import REGISTRY
@@ -168,14 +167,13 @@ async def make_ready(
     from serving.api.http_openai import make_app
     from serving.api.http_status import status_routes
     from serving.api.warm_up import warm_up
-    from serving.cluster.readiness import Readiness
     from serving.edge.device_admin import Admin
     from serving.telemetry.metrics.snapshot import status_of
 
     app = await make_app(engine, parse_flags(flags))
     app.state.admin = Admin(core.devices, core.injector)
-    app.state.readiness = Readiness(core.devices)
-    app.include_router(health_routes(app.state.readiness))
+    app.state.readiness = readiness
+    app.include_router(health_routes(readiness))
     app.include_router(admin_routes(app.state.admin))
     await core.start()
     await warm_up(app.state, bringup.scenario.model)
@@ -235,8 +233,7 @@ async def open_edge(
     stack.push_async_callback(engine.fail_all)
     await http.start()
     if edges:
-        for part in await edges.join(engine.engine_core, ready_response(engine)):
-            app.state.readiness.watch(part)
+        await edges.join(engine.engine_core, ready_response(engine), app.state.readiness.watch)
         grpc_port = edges.grpc_port
     return grpc_port, bringup.sock.getsockname()[1]
 

@@ -1,6 +1,7 @@
 """What answers clients in other processes: edges of ours, and front ends of vLLM's."""
 
 import contextlib
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,13 +31,18 @@ async def start_edges(
 
 
 async def join_front_end(
-    stack: contextlib.AsyncExitStack, bringup: PreparedScenario, engine: "PacedEngine"
-) -> "list[KeptPart]":
-    """Serve the vLLM front end that a scenario names, if it names one; start it first if it is vLLM's in Rust. Return
-    what is to be watched of it."""
-    scenario, watched = bringup.scenario, list["KeptPart"]()
+    stack: contextlib.AsyncExitStack,
+    bringup: PreparedScenario,
+    engine: "PacedEngine",
+    watch: "Callable[[KeptPart], None]",
+) -> None:
+    """Serve the vLLM front end that a scenario names, if it names one.
+
+    If it is vLLM's in Rust, it is started first, and `watch` gets it.
+    """
+    scenario = bringup.scenario
     if not scenario.front_end:
-        return watched
+        return
     from serving.cluster.supervision.kept_part import KeptPart, answers_http
     from serving.edge.front_ends.front_end import FrontEnd
     from serving.edge.front_ends.rust_front_end import RustFrontEnd, find_binary
@@ -57,10 +63,9 @@ async def join_front_end(
         )
         kept, address = rust.kept(), rust.address
         await stack.enter_async_context(in_background(kept.run()))
-        watched.append(KeptPart(RUST_FRONT_END, kept, partial(answers_http, rust.host, rust.port)))
+        watch(KeptPart(RUST_FRONT_END, kept, partial(answers_http, rust.host, rust.port)))
     joining = FrontEnd(address, engine.engine_core, ready_response(engine))
     await stack.enter_async_context(in_background(joining.run()))
-    return watched
 
 
 def ready_response(engine: "PacedEngine") -> "Ready":

@@ -43,7 +43,7 @@ class Devices:
 
     async def start(self) -> None:
         """Connect the actors, and run the devices."""
-        await asyncio.gather(*map(self.recovery.wire, self.nodes.values()))
+        await asyncio.gather(*map(self.recovery.connect, self.nodes.values()))
         await self.sources.connect()
         self.sources.follow()
         for node in self.nodes.values():
@@ -155,6 +155,11 @@ class Devices:
         """Devices that are run, and mended if they die."""
         return [self.nodes[index] for index in self._loops]
 
+    @property
+    def watched(self) -> list[Node]:
+        """Devices whose actors must live: those that are kept, and those that start."""
+        return [*self.kept, *(node for node in self.nodes.values() if node.state is State.STARTING)]
+
     def at(self, index: int) -> Node:
         """Return the device with an index. Raise Unknown if there is none, or it is gone."""
         node = self.nodes.get(index)
@@ -190,7 +195,7 @@ class Devices:
             raise Refused(f"Device {index} is the last one that serves: add another before it is {done}.")
 
     async def _join(self, node: Node) -> None:
-        await self.recovery.wire(node)
+        await self.recovery.connect(node)
         self.sources.wire()
         await self.recovery.warm_up(node)
         self._serve(node)

@@ -78,7 +78,7 @@ class Readiness:
             lose = partial(actors.lose_standby, standby)
             yield ActorPart(f"standby token source {number}", standby, SOURCE_S, on_dead=lose)
         yield ActorPart("device model", cluster.model, NEVER_S)
-        for node in self._devices.kept:
+        for node in self._devices.watched:
             yield ActorPart(f"device {node.index}", node.device, DEVICE_S, node.inquiry.excuse)
             yield ActorPart(f"scheduler {node.index}", node.scheduler, NEVER_S)
         for index, tier in cluster.tiers.items():

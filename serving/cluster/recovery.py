@@ -14,7 +14,7 @@ from serving.cluster.node import Node, State
 from serving.cluster.observer import Traffic
 from serving.cluster.places import Places
 from serving.cluster.sources.token_sources import TokenSources
-from serving.cluster.supervision.deaths import cause_of_deaths, from_outside, given_up, summary
+from serving.cluster.supervision.deaths import cause_of_deaths, ended_from_outside, from_outside, given_up, summary
 from serving.flight import Flight
 from serving.policies.router import Router
 from serving.process.logs import fields
@@ -32,6 +32,8 @@ RETRY_S = 0.1
 WARM_UP_TOKENS = 16
 # Errors that show that a device, or an actor that it needs, went down meanwhile.
 GONE = (RayError, ConnectionError)
+# Real seconds within which the actors of a device that starts must be up.
+START_S = 120.0
 # Real seconds of a warm-up at most: a source that died meanwhile makes no tokens for it.
 WARM_UP_S = 20.0
 
@@ -51,6 +53,21 @@ class Recovery:
         self._flights, self._observer, self._refuse = traffic
         self._tasks: set[asyncio.Task[None]] = set()
 
+    async def connect(self, node: Node) -> None:
+        """Connect the actors of a device that starts, once all of them are up, though something end them meanwhile.
+
+        Raise RayError if one fails by itself, or they are not up within `START_S`.
+        """
+        deadline_s = time.monotonic() + START_S
+        while True:
+            try:
+                return await self.wire(node)
+            except GONE as error:
+                lasting = isinstance(error, RayError) and not ended_from_outside(error)
+                if lasting or time.monotonic() > deadline_s:
+                    raise
+                await asyncio.sleep(RETRY_S)
+
     async def wire(self, node: Node) -> None:
         """Connect a device's actors with each other, as if they had never had a request."""
         await node.device.emulate.remote(node.spec)
@@ -65,11 +82,12 @@ class Recovery:
     async def warm_up(self, node: Node) -> None:
         """Have tokens made that the device never releases: first calls and first steps are slow."""
         id = f"warm-up-{node.index}"
-        await node.calls.open(id, 0)
-        self._sources.warm_up(id, node.index, WARM_UP_TOKENS)
-        with contextlib.suppress(TimeoutError):
+        # A device that goes down meanwhile is mended without it.
+        with contextlib.suppress(TimeoutError, *GONE):
             async with asyncio.timeout(WARM_UP_S):
-                while len((await node.device.held.remote())[id][1]) < WARM_UP_TOKENS:
+                await node.calls.open(id, 0)
+                self._sources.warm_up(id, node.index, WARM_UP_TOKENS)
+                while (held := (await node.device.held.remote()).get(id)) and len(held[1]) < WARM_UP_TOKENS:
                     await asyncio.sleep(0.01)
         node.calls.drop([id])
         self._sources.drop([id])

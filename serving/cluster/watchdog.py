@@ -26,9 +26,11 @@ LOOK_S = 2.0
 STOPPED_S = 3.0
 # Real seconds of silence after which a process that has not had the processor meanwhile will never answer.
 SILENT_S = 8.0
-# The same of a process that computes, or cannot be looked at; and of one that has never answered yet.
+# The same of a process that computes, or cannot be looked at.
 BUSY_S = 45.0
+# Both of a part that has never answered yet: a token source may load a large model from far away.
 STARTING_S = 300.0
+LOADING_S = 3600.0
 
 
 @dataclass(slots=True)
@@ -143,15 +145,14 @@ class Watchdog:
 
     def _limit_s(self, each: Watched, process: ActorProcess, now_s: float) -> float:
         """Return the real seconds for which a part may be silent, by the work of its process."""
-        if each.heard_s is None:
-            return STARTING_S
+        idle_limit_s, busy_limit_s = (STARTING_S, LOADING_S) if each.heard_s is None else (SILENT_S, BUSY_S)
         busy_s = process.busy_s()
         if busy_s is None:
-            return BUSY_S
+            return busy_limit_s
         if each.busy_s is None or busy_s > each.busy_s:
             each.busy_s, each.busy_since_s = busy_s, now_s
-            return BUSY_S
-        return BUSY_S if now_s - each.busy_since_s < SILENT_S else SILENT_S
+            return busy_limit_s
+        return busy_limit_s if now_s - each.busy_since_s < idle_limit_s else idle_limit_s
 
     async def _end(self, each: Watched) -> None:
         part, process = each.part, await each.found()

@@ -39,10 +39,15 @@ async def until_told(lost: "asyncio.Future[str]") -> str:
         loop.remove_signal_handler(number)
         signal.signal(number, _end)
     why = lost.result() if lost.done() else ""
-    timer = threading.Timer(STOP_S, abandon, [LOST if why else STUCK])
+    end_soon(LOST if why else STUCK)
+    return why
+
+
+def end_soon(code: int) -> None:
+    """End this process with an exit code in `STOP_S`, unless it has ended by then."""
+    timer = threading.Timer(STOP_S, abandon, [code])
     timer.daemon = True
     timer.start()
-    return why
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -84,7 +84,8 @@ class KeptProcess:
         )
         self.starts += 1
         self._backoff.came_up(time.monotonic())
-        if process.stdin is not None and self.given is not None:
+        # It may have ended since, and uvloop refuses to write to it then.
+        if process.stdin is not None and self.given is not None and not process.stdin.is_closing():
             process.stdin.write(len(self.given).to_bytes(LENGTH_BYTES) + self.given)
         return process
 

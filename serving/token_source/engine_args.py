@@ -2,9 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from serving.scenario.scenario import ScenarioError
 from serving.token_source.vllm_args import on_cpu, parse_flags
 
 if TYPE_CHECKING:
+    from vllm.config import VllmConfig
     from vllm.engine.arg_utils import AsyncEngineArgs
 
 
@@ -19,3 +21,15 @@ def engine_args(flags: list[str]) -> "AsyncEngineArgs":
     args = AsyncEngineArgs.from_cli_args(parse_flags(flags))
     args.async_scheduling = False
     return args
+
+
+def engine_config(flags: list[str]) -> "VllmConfig":
+    """Return the flags as vLLM's configuration. Raise ScenarioError if vLLM cannot read the token model."""
+    from pydantic import ValidationError
+
+    args = engine_args(flags)
+    try:
+        return args.create_engine_config()
+    except (OSError, ValueError) as error:
+        why = "; ".join(each["msg"] for each in error.errors()) if isinstance(error, ValidationError) else str(error)
+        raise ScenarioError(f"`token_model` is {args.model!r}, with which vLLM cannot start: {why}") from error

@@ -52,6 +52,16 @@ def prepare_environment(token_model: str, threads: int = 1) -> None:
     hush()
 
 
+def provide_cache(folder: Path) -> None:
+    """Have vLLM keep its cache in a folder, where it could not in the home folder: it prints its stack otherwise."""
+    try:
+        Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "vllm").mkdir(
+            parents=True, exist_ok=True
+        )
+    except OSError:
+        os.environ.setdefault("VLLM_CACHE_ROOT", str(folder / "vllm"))
+
+
 def hush() -> None:
     """Silence the logger that warns that there is no Triton, which the CPU build does without."""
     logging.getLogger("torch._library.triton").setLevel(logging.ERROR)

@@ -16,7 +16,7 @@ from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.async_rpc import AsyncRpcClient
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.connection_epoch import Link
-from serving.cluster.supervision.deaths import cause_of_deaths, from_outside, given_up, summary
+from serving.cluster.supervision.deaths import cause_of_deaths, ended_from_outside, from_outside, given_up, summary
 from serving.cluster.supervision.inquiry import Inquiry
 from serving.flight import Flight
 from serving.process.backoff import Backoff
@@ -68,7 +68,7 @@ class SourceManager:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Run the source from now on; call `connect` first."""
+        """Run the source from now on; call `come_up` first."""
         watching = (self._run(), self._watch_progress(), self._watch_cost())
         self._tasks = [asyncio.create_task(each) for each in watching]
 
@@ -97,6 +97,19 @@ class SourceManager:
     def own(self) -> list[Flight]:
         """Return the requests whose tokens this source makes."""
         return [flight for flight in self._flights.values() if flight.source == self.index]
+
+    async def come_up(self) -> None:
+        """Connect the source as the emulation starts; another one, if something ends it meanwhile. Raise RayError if it
+        fails by itself, or is ended each time."""
+        while True:
+            try:
+                return await self.connect()
+            except RayError as error:
+                if not ended_from_outside(error) or self.backoff.failed(time.monotonic()):
+                    raise
+                sentence = "The token source was ended as it started (%s); another one starts."
+                log.error(sentence, summary(error), extra=fields(actor=ACTOR, source=self.index))
+            self._actors.replace(self.index)
 
     async def connect(self) -> None:
         """Wait until the source is up, and tell it the devices' addresses. Raise RayError if it does not start."""

@@ -25,7 +25,7 @@ class TokenSources:
 
     async def connect(self) -> None:
         """Wait until all sources are up, and tell them the devices' addresses. Raise RayError if one does not start."""
-        await asyncio.gather(*(source.connect() for source in self.all))
+        await asyncio.gather(*(source.come_up() for source in self.all))
 
     def start(self) -> None:
         """Run the sources from now on; call `connect` first."""

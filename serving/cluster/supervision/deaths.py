@@ -19,6 +19,12 @@ def from_outside(error: BaseException | None) -> bool:
     return False
 
 
+def ended_from_outside(error: BaseException) -> bool:
+    """Tell whether an error of a call to an actor that starts says that something ended its process: another one may
+    start. An actor that fails to start by itself would do so again."""
+    return from_outside(error) and not getattr(error, "actor_init_failed", False)
+
+
 def cause_of_deaths(part: str) -> str:
     """Return the sentence for a client whose request ends a part of the server again and again."""
     return f"The {part} failed each time that it worked on this request, and not without it: it was given up."

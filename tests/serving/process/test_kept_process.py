@@ -75,3 +75,24 @@ def test_what_is_killed_is_replaced_at_once_and_ends_with_its_keeper() -> None:
 
     # The loop that a server runs on.
     assert not psutil.pid_exists(uvloop.run(killed()))
+
+
+def test_what_is_killed_before_it_is_given_anything_is_replaced() -> None:
+    async def killed() -> None:
+        command = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
+        kept = KeptProcess("It", command, given=b"a scenario")
+        before = set(psutil.Process().children())
+        running = asyncio.create_task(kept.run())
+        # The process is there, and this loop, as one that imports, has not got on.
+        while not (started := set(psutil.Process().children()) - before):
+            await asyncio.sleep(0)
+        for process in started:
+            process.kill()
+            process.wait(5.0)
+        while kept.starts < 2:
+            assert not running.done()
+            await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    uvloop.run(killed())
