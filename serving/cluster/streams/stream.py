@@ -47,16 +47,19 @@ class Inbox(Generic[Message]):
         """Listen on a socket of that name in a folder, made if need be; open to `others`: nodes of Ray's."""
         self._socket, self.address = listen(zmq.PULL, folder, name, others)
         self._decoder = decoder(kind)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._descriptor = int(self._socket.get(zmq.FD))
 
     def start(self, take: Callable[[Message], object], drop: Drop) -> None:
         """Hand each message to `take` from now on, on the running loop, and report each dropped one to `drop`."""
-        self._loop, self._descriptor = asyncio.get_running_loop(), int(self._socket.get(zmq.FD))
+        self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._descriptor, self._drain, take, drop)
         self._drain(take, drop)
 
     def close(self) -> None:
-        """Take no more messages, and close the socket."""
-        self._loop.remove_reader(self._descriptor)
+        """Take no more messages, and close the socket, though nothing was ever taken from it."""
+        if self._loop is not None:
+            self._loop.remove_reader(self._descriptor)
         self._socket.close(linger=0)
 
     def _drain(self, take: Callable[[Message], object], drop: Drop) -> None:
@@ -69,7 +72,8 @@ class Inbox(Generic[Message]):
                 self._receive(take, drop)
             except zmq.Again:
                 return
-        self._loop.call_soon(self._drain, take, drop)
+        if self._loop is not None:
+            self._loop.call_soon(self._drain, take, drop)
 
     def _receive(self, take: Callable[[Message], object], drop: Drop) -> None:
         """Hand over the next message. Whatever is wrong with it, or with its handling, others come after it."""

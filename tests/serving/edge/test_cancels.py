@@ -16,6 +16,7 @@ from vllm.v1.engine import EngineCoreRequest
 from serving.cli.emulation import build_engine, make_ready
 from serving.cluster import cluster
 from serving.cluster.ray_session import ray_session
+from serving.cluster.readiness import Readiness
 from serving.cluster.streams.stream import Inbox
 from serving.edge.preflight import prepare
 from serving.scenario.scenario import Scenario
@@ -40,7 +41,7 @@ async def emulation(scenario: Scenario) -> AsyncIterator[Any]:
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=False)
         sources = cluster.start_sources(scenario, flags, False, inbox.address, {})
         engine, core, metrics = await build_engine(bringup, flags, sources, inbox, (time.time(), scenario.speed))
-        await make_ready(bringup, engine, core, metrics, flags)
+        await make_ready(bringup, engine, core, metrics, flags, Readiness(core.devices))
         yield engine, core
         engine.shutdown()
 

@@ -310,3 +310,11 @@ def test_nothing_that_comes_is_unpickled(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_comes_with_a_token_and_cannot_be_read_does_not_take_the_token_with_it(extra: bytes) -> None:
     (output,) = outputs_of([Chunk("a", 0, [5], 1, extra=extra)])
     assert (output.request_id, output.new_token_ids, output.finish_reason) == ("a", [5], FinishReason.LENGTH)
+
+
+def test_an_inbox_that_never_took_anything_is_closed_all_the_same(tmp_path: Path) -> None:
+    inbox: Inbox[list[int]] = Inbox(list[int], tmp_path, "edge", others=False)
+    inbox.close()
+    another: Inbox[list[int]] = Inbox(list[int], tmp_path, "edge", others=False)
+    assert another.address == inbox.address
+    another.close()
