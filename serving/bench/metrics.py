@@ -14,7 +14,7 @@ from serving.reports.policy_comparison import mixed, run
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
 from serving.telemetry.metrics import Metrics, Served
-from serving.types import Request, StepRecord
+from serving.types import Chunk, Request, StepRecord
 
 BATCH, DEVICES, CALLS = 16, 8, 2000
 
@@ -31,7 +31,8 @@ def metrics_cost() -> dict[str, Any]:
     full = [record for record in records if record.batch == BATCH and record.phase == "decode"]
     flights = [Flight(None, Request(str(i), 0.0, 100, 99), 0, first_s=1.0, last_s=1.0) for i in range(BATCH)]
     step_us = best_us(lambda: metrics.on_step(full[0]), CALLS)
-    tokens_us = best_us(lambda: _release(metrics, flights), CALLS)
+    news = [(flight, Chunk(flight.request.id, 0, [1])) for flight in flights]
+    tokens_us = best_us(lambda: metrics.on_tokens(0, news, [0.015] * BATCH), CALLS)
     return {
         "batch": BATCH,
         "step_us": step_us,
@@ -40,11 +41,6 @@ def metrics_cost() -> dict[str, Any]:
         "scrape_ms": round(best_us(lambda: written(registry), 10) / 1e3, 1),
         "scrape_devices": DEVICES,
     }
-
-
-def _release(metrics: Metrics, flights: list[Flight]) -> None:
-    for flight in flights:
-        metrics.on_tokens(flight, 1, 0.015)
 
 
 def _metrics(scenario: Scenario) -> tuple[Metrics, CollectorRegistry]:

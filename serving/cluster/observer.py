@@ -34,8 +34,9 @@ class EdgeObserver(Observer[Flight]):
     def on_release(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         """Hear of a device's release, before flights record `news`: the chunks that clients have not seen."""
 
-    def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
-        """Hear that a request has got tokens, `gap_s` emulated seconds after its last ones (None: its first)."""
+    def on_tokens(self, device: int, news: list[tuple[Flight, Chunk]], gaps_s: list[float | None]) -> None:
+        """Hear that requests have got tokens of a device, each chunk `gaps_s` emulated seconds after the last one of
+        its request (None: the first)."""
 
     def on_delivery(self, device: int, late_real_s: float) -> None:
         """Hear that a device's tokens have gone to their clients, `late_real_s` real seconds after their instant."""
@@ -85,8 +86,8 @@ class Broadcast(EdgeObserver):
     def on_step(self, record: StepRecord) -> None:
         self._tell("on_step", record)
 
-    def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
-        self._tell("on_tokens", flight, tokens, gap_s)
+    def on_tokens(self, device: int, news: list[tuple[Flight, Chunk]], gaps_s: list[float | None]) -> None:
+        self._tell("on_tokens", device, news, gaps_s)
 
     def on_delivery(self, device: int, late_real_s: float) -> None:
         self._tell("on_delivery", device, late_real_s)

@@ -32,7 +32,7 @@ from serving.edge.text_choice import TextChoice, rate_of
 from serving.flight import Flight
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
-from serving.types import Chunk, Release
+from serving.types import FAILED, Chunk, Release
 
 if TYPE_CHECKING:
     from serving.edge.prompt_topics import PromptTopics
@@ -67,7 +67,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self.injector = Injector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
         self.intake, self._topics = Intake(), topics
-        self._outputs = OutputQueue(self.note_delay)
+        self.outputs = OutputQueue(self.note_delay)
         self._kv_tokens: Counter[int] = Counter()
 
     async def start(self) -> None:
@@ -231,7 +231,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._end(request_ids, FinishReason.ABORT)
 
     async def get_output_async(self) -> EngineCoreOutputs:
-        return await self._outputs.get()
+        return await self.outputs.get()
 
     async def profile_async(self, *args: Any, **kwargs: Any) -> None:
         raise VLLMClientError("An emulated device has no profiler; its steps are in /metrics.")
@@ -245,23 +245,24 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._dispatcher.stop()
 
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
+        # First what clients wait for.
+        for sink, those in groupby(news, key=_sink_of):
+            self._hand_over(sink, release, [chunk for _, chunk in those])
         self._observer.on_release(release, news)
+        gaps_s = [flight.take(chunk.tokens, release.at_s) for flight, chunk in news]
+        self._observer.on_tokens(release.device, news, gaps_s)
         for flight, chunk in news:
-            gap_s = flight.take(chunk.tokens, release.at_s)
-            self._observer.on_tokens(flight, len(chunk.tokens), gap_s)
             if chunk.finish is not None:
                 self._finish(flight, FinishReason(chunk.finish))
         if release.record is not None:
             self._observer.on_step(release.record)
             self._kv_tokens[release.device] = release.record.kv_tokens
-        for sink, those in groupby(news, key=lambda each: each[0].sink):
-            self._hand_over(sink, release, outputs_of(chunk for _, chunk in those))
 
-    def _hand_over(self, sink: Sink | None, release: Release, outputs: list[EngineCoreOutput]) -> None:
+    def _hand_over(self, sink: Sink | None, release: Release, chunks: list[Chunk]) -> None:
         if sink is not None:
-            sink(release, outputs)
+            sink(release, outputs_of(chunks))
         else:
-            self._outputs.put(EngineCoreOutputs(release.device, outputs), release.at_s)
+            self.outputs.put_chunks(release.device, release.at_s, chunks)
 
     @property
     def kv_usage(self) -> float:
@@ -286,9 +287,13 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def _fail(self, flight: Flight, why: str) -> None:
         """End a request that cannot be served; its client is told why."""
         self._finish(flight, FinishReason.ERROR)
-        output = EngineCoreOutput(flight.request.id, [], finish_reason=FinishReason.ERROR, stop_reason=why)
-        self._hand_over(flight.sink, Release(flight.device, self.clock.now(), []), [output])
+        failed = Chunk(flight.request.id, len(flight.tokens), [], FAILED, why)
+        self._hand_over(flight.sink, Release(flight.device, self.clock.now(), []), [failed])
 
     def _finish(self, flight: Flight, reason: FinishReason) -> None:
         flight.finish = str(reason)
         self._observer.on_finish(flight)
+
+
+def _sink_of(news: tuple[Flight, Chunk]) -> Sink | None:
+    return news[0].sink
