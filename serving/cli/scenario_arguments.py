@@ -1,10 +1,10 @@
 """The arguments of commands that take a scenario: its file, and an option for each of its keys."""
 
 import argparse
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from serving.scenario.key import key_fields
 from serving.scenario.options import KEYS, file_name, option_of
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scenario.scenario_file import load_scenario, located
@@ -18,7 +18,7 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "scenario", nargs="?", type=Path, metavar="SCENARIO.toml", help="a TOML file with the keys below"
     )
-    for field in dataclasses.fields(Scenario):
+    for field in key_fields(Scenario):
         kind, key = type(field.default), KEYS[field.name]
         option = option_of(field.name)
         quiet = kind is tuple or key.is_file or field.name == "token_model"
@@ -36,7 +36,7 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
 def scenario_of(args: argparse.Namespace) -> Scenario:
     """Return the scenario that the command line asks for. Raise ScenarioError."""
     scenario = load_scenario(args.scenario) if args.scenario else Scenario()
-    options = {field.name: getattr(args, field.name) for field in dataclasses.fields(Scenario)}
+    options = {field.name: getattr(args, field.name) for field in key_fields(Scenario)}
     return scenario.with_options({key: tuple(v) if type(v) is list else v for key, v in options.items()})
 
 

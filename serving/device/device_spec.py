@@ -77,7 +77,7 @@ class DeviceSpec(NamedTuple):
             *names,
             draft=member.draft,
             acceptance=scenario.acceptance,
-            switching=Switching(scenario.mode, scenario.tau, scenario.depth, scenario.objective),
+            switching=Switching(scenario.mode, scenario.tau, scenario.draft_depth, scenario.objective),
             placement=scenario.placement,
             swap=scenario.swap,
             token_model=scenario.token_model,

@@ -3,11 +3,12 @@
 The option of the command line, the key of a file, the README's table and the error come of that.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from serving.scenario.scenario_error import ScenarioError
+from serving.usage_error import UsageError
 
 DECLARED = "key"
 
@@ -57,9 +58,22 @@ def key_of(declared: "Field[Any]") -> Key:
     return found
 
 
+def key_fields(kind: Any) -> "list[Field[Any]]":
+    """Return the fields of a scenario that are keys; others are parsed from them."""
+    return [each for each in fields(kind) if DECLARED in each.metadata]
+
+
 def keys_of(kind: type) -> dict[str, Key]:
     """Return all keys of a scenario, by name."""
-    return {each.name: key_of(each) for each in fields(kind)}
+    return {each.name: key_of(each) for each in key_fields(kind)}
+
+
+def parse_key(scenario: Any, name: str, into: str, parse: Callable[[], Any]) -> None:
+    """Set the field `into` of a scenario to what the text of the key `name` stands for. Raise `ScenarioError`."""
+    try:
+        object.__setattr__(scenario, into, parse())
+    except UsageError as error:
+        raise ScenarioError(str(error)) from error
 
 
 def check_keys(scenario: Any) -> None:

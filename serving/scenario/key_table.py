@@ -1,12 +1,12 @@
 """All keys of a scenario as the README has them: python -m serving.scenario.key_table"""
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from serving.presentation.table import Table
-from serving.scenario.key import key_of
+from serving.scenario.key import key_fields, key_of
+from serving.scenario.listen_options import ListenOptions
 from serving.scenario.options import option_of
 from serving.scenario.scenario import BUNDLED, Scenario
 
@@ -21,7 +21,8 @@ def key_table() -> str:
 
 def _rows() -> Iterator[list[str]]:
     # What is emulated, before where it listens.
-    for field in sorted(dataclasses.fields(Scenario), key=lambda field: field.name not in Scenario.__annotations__):
+    listening = {field.name for field in key_fields(ListenOptions)}
+    for field in sorted(key_fields(Scenario), key=lambda field: field.name in listening):
         option = option_of(field.name)
         plain = option == "--" + field.name.replace("_", "-")
         name = f"`{field.name}`" if plain else f"`{field.name}`, `{option}`"

@@ -1,18 +1,18 @@
 """Scenarios as TOML files have them."""
 
-import dataclasses
 import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
+from serving.scenario.key import key_fields
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_error import ScenarioError
 
 
 def values_of(scenario: Scenario) -> dict[str, Any]:
     """Each key with its value."""
-    return {each.name: getattr(scenario, each.name) for each in dataclasses.fields(scenario)}
+    return {each.name: getattr(scenario, each.name) for each in key_fields(scenario)}
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -36,7 +36,7 @@ def load_scenario(path: Path) -> Scenario:
 
 def scenario_value(key: str, value: Any, where: str) -> Any:
     """Return a key's value, of its kind. Raise `ScenarioError`, which begins with `where`."""
-    kinds = {f.name: type(f.default) for f in dataclasses.fields(Scenario)}
+    kinds = {f.name: type(f.default) for f in key_fields(Scenario)}
     if key not in kinds:
         raise ScenarioError(f"{where}: there is no key `{key}`; allowed are {', '.join(kinds)}.")
     # Of what may be a number or a word, a number is as good as its digits.

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from serving.cli.main import make_parser
-from serving.scenario.key import key_of, keys_of
+from serving.scenario.key import key_fields, key_of, keys_of
 from serving.scenario.key_table import README, with_table
 from serving.scenario.options import option_of
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_error import ScenarioError
 from serving.scenario.scenario_file import load_scenario
 
-FIELDS = dataclasses.fields(Scenario)
+FIELDS = key_fields(Scenario)
 BOUND = [field for field in FIELDS if key_of(field).least is not None or key_of(field).above is not None]
 CHOSEN = [field for field in FIELDS if key_of(field).choices]
 
