@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from serving.scenario.key import key_fields
 from serving.scenario.options import KEYS, file_name, option_of
-from serving.scenario.scenario import Scenario, ScenarioError
-from serving.scenario.scenario_file import load_scenario, located
+from serving.scenario.scenario import Scenario
+from serving.scenario.scenario_file import load_scenario, located_in
 
 if TYPE_CHECKING:
     from serving.edge.preflight import PreparedScenario
@@ -45,7 +45,5 @@ def prepare_of(args: argparse.Namespace) -> "PreparedScenario":
     from serving.edge.preflight import prepare
 
     scenario = scenario_of(args)
-    try:
+    with located_in(args.scenario):
         return prepare(scenario)
-    except ScenarioError as error:
-        raise (located(error, args.scenario) if args.scenario else error) from error

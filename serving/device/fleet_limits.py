@@ -34,12 +34,13 @@ def load_fleet(scenario: Scenario) -> list[tuple[DeviceSpec, DeviceLimits]]:
 def check_faults(scenario: Scenario, fleet: list[DeviceSpec]) -> None:
     """Raise FleetError for faults that could never happen."""
     for text, fault in zip(scenario.faults, scenario.fault_specs, strict=True):
+        what = f"An entry of `faults`, {text!r},"
         if fault.device is not None and fault.device >= len(fleet):
-            raise FleetError(f"An entry of `faults`, {text!r}, names device {fault.device}; there are {len(fleet)}.")
+            raise FleetError(f"{what} names device {fault.device}; there are {len(fleet)}.", "faults")
         if fault.kind == LOST and len(fleet) == 1:
-            raise FleetError(f"An entry of `faults`, {text!r}, would leave no device: it needs at least 2.")
+            raise FleetError(f"{what} would leave no device: it needs at least 2.", "faults")
         for spec in set(fleet if fault.device is None else fleet[fault.device : fault.device + 1]):
             try:
                 spec.in_condition(fault.condition).load()
             except DeviceError as error:
-                raise FleetError(f"An entry of `faults`, {text!r}, can't be on {spec.hardware}: {error}") from error
+                raise FleetError(f"{what} can't be on {spec.hardware}: {error}", "faults") from error

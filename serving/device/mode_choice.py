@@ -28,7 +28,8 @@ class Switching(NamedTuple):
         draft."""
         if not step_options.calibrated:
             if self.mode == "fixed-sd":
-                raise UsageError("`mode` is 'fixed-sd', and there is no draft: name one that the system has (`draft`).")
+                sentence = "`mode` is 'fixed-sd', and there is no draft: name one that the system has (`draft`)."
+                raise UsageError(sentence, "mode", "draft")
             return Modes.of("fixed-ar", ())
         depths = self._depths(step_options)
         return Modes.of(self.mode, depths, self.tau or faster_from(step_options, depths), self.objective)
@@ -40,7 +41,8 @@ class Switching(NamedTuple):
             return tuple(sorted({max(1, round(share * step_options.calibrated)) for share in SHARES}))
         if not 1 <= self.depth <= step_options.deepest:
             raise UsageError(
-                f"`depth` is {self.depth}: it must be a whole number from 1 to {step_options.deepest}, or auto."
+                f"`depth` is {self.depth}: it must be a whole number from 1 to {step_options.deepest}, or auto.",
+                "depth",
             )
         return (self.depth,)
 

@@ -56,7 +56,9 @@ def resolved(member: Member, traced: bool, what: str) -> Member:
     if traced and member.draft not in PLAIN_OR_AUTO:
         raise FleetError(
             f"{what} drafts with {member.draft!r}, and `residency` is 'trace': a traced cache follows plain decoding "
-            "only."
+            "only.",
+            "residency",
+            "draft",
         )
     member = member._replace(system=system_of(member.system, member.hardware))
     return member._replace(draft=draft_of(member, traced))

@@ -105,9 +105,9 @@ class FleetOptions(ListenOptions):
 
     def check_fleet(self) -> None:
         """Raise `ScenarioError` for devices that contradict each other."""
-        for wrong, sentence in self._fleet_contradictions():
+        for wrong, keys, sentence in self._fleet_contradictions():
             if wrong:
-                raise ScenarioError(sentence)
+                raise ScenarioError(sentence, *keys)
 
     def _members(self) -> tuple[Member, ...]:
         if not self.fleet:
@@ -125,26 +125,30 @@ class FleetOptions(ListenOptions):
     def _is_traced(self) -> bool:
         return self.residency == "trace"
 
-    def _fleet_contradictions(self) -> list[tuple[bool, str]]:
-        """Return a sentence for each contradiction between keys, and whether it holds here."""
+    def _fleet_contradictions(self) -> list[tuple[bool, tuple[str, ...], str]]:
+        """Return whether each contradiction between keys holds here, the keys, and a sentence."""
         mixes = self.placement != LRU
         return [
             (
                 self._is_traced and mixes and not all(places_experts(member.system) for member in self.members),
+                ("residency", "placement"),
                 f"`residency` is 'trace' and `placement` is {self.placement!r}: a trace is cached by LRU, except on "
                 "Stratum, whose experts have places of their own.",
             ),
             (
                 self.swap != OWN_SWAP and self.placement != TOPIC,
+                ("swap", "placement"),
                 f"`swap` is {self.swap!r} and `placement` is {self.placement!r}: only experts that follow topics "
                 "(`placement` 'topic') are placed anew.",
             ),
             (
                 self.acceptance != "published" and not any(member.draft for member in self.members),
+                ("acceptance", "draft"),
                 "`acceptance` is set, and nothing drafts (`draft`): only drafts are accepted.",
             ),
             (
                 bool(self.fleet) and self.devices not in (1, len(self.members)),
+                ("devices", "fleet"),
                 f"`devices` is {self.devices}, and `fleet` has {len(self.members)} devices: leave it out, or let them "
                 "agree.",
             ),

@@ -3,7 +3,7 @@
 The option of the command line, the key of a file, the README's table and the error come of that.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
@@ -73,17 +73,12 @@ def parse_key(scenario: Any, name: str, into: str, parse: Callable[[], Any]) -> 
     try:
         object.__setattr__(scenario, into, parse())
     except UsageError as error:
-        raise ScenarioError(str(error)) from error
+        raise ScenarioError(str(error), *error.keys, name) from error
 
 
 def check_keys(scenario: Any) -> None:
     """Raise `ScenarioError` for the first value that is not what its key allows."""
-    for sentence in _wrong(scenario):
-        raise ScenarioError(sentence)
-
-
-def _wrong(scenario: Any) -> Iterator[str]:
     for name, declared in keys_of(type(scenario)).items():
         value = getattr(scenario, name)
         if must := declared.wrong(value):
-            yield f"`{name}` is {value!r}: it must be {must}."
+            raise ScenarioError(f"`{name}` is {value!r}: it must be {must}.", name)

@@ -60,6 +60,8 @@ class ListenOptions(BoundOptions):
         """Raise `ScenarioError` for what cannot be listened on."""
         for name, needed in (("tls_cert", "tls_key"), ("tls_key", "tls_cert"), ("tls_client_ca", "tls_cert")):
             if getattr(self, name) and not getattr(self, needed):
-                raise ScenarioError(f"`{name}` is set, and `{needed}` is not: it takes both.")
+                raise ScenarioError(f"`{name}` is set, and `{needed}` is not: it takes both.", name, needed)
         if self.http_port == self.grpc_port != 0:
-            raise ScenarioError(f"`grpc_port` is {self.grpc_port}, as `http_port` is: they must differ.")
+            raise ScenarioError(
+                f"`grpc_port` is {self.grpc_port}, as `http_port` is: they must differ.", "grpc_port", "http_port"
+            )

@@ -144,12 +144,15 @@ class Scenario(FleetOptions):
         if self.preemption == SPILL and self.kv_tier == ALL_TIERS:
             raise ScenarioError(
                 "`preemption` is 'spill' and `kv_tier` is 'all': there is nowhere to spill to; with `kv_tier` 'fast' "
-                "the KV cache of what runs lies in the fast tier, and the slow one has room."
+                "the KV cache of what runs lies in the fast tier, and the slow one has room.",
+                "preemption",
+                "kv_tier",
             )
         if self.default_slo not in ("", *self.slo):
             raise ScenarioError(
                 f"`default_slo` is {self.default_slo!r}: it must be one of {', '.join(self.slo)}, or empty (no "
-                "targets)."
+                "targets).",
+                "default_slo",
             )
 
     @property

@@ -1,13 +1,25 @@
 """Scenarios as TOML files have them."""
 
-import re
-import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from serving.scenario.key import key_fields
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_error import ScenarioError
+from serving.toml_table import TomlTable
+
+
+class ScenarioTable(TomlTable):
+    """A scenario's file."""
+
+    what = "scenario"
+    failure = ScenarioError
+
+
+class UnknownKey(ScenarioError):
+    """A key that no scenario has."""
 
 
 def values_of(scenario: Scenario) -> dict[str, Any]:
@@ -20,38 +32,31 @@ def load_scenario(path: Path) -> Scenario:
 
     Raise `ScenarioError`, naming file, line and key, for what is not TOML, unknown, or not of the right kind.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-        table = tomllib.loads(text)
-    except OSError as error:
-        raise ScenarioError(f"Cannot read the scenario {path}: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path} is not TOML: {error}.") from error
-    values = {key: scenario_value(key, value, f"{path}, line {_line_of(key, text)}") for key, value in table.items()}
-    try:
+    table = ScenarioTable.load(path)
+    values = {key: scenario_value(key, value, table.where(key)) for key, value in table.values.items()}
+    with located_in(path):
         return Scenario(**values)
+
+
+@contextmanager
+def located_in(path: Path | None) -> Iterator[None]:
+    """Name a scenario's file, and the line of the key at fault, in a `ScenarioError`; None: it has no file."""
+    try:
+        yield
     except ScenarioError as error:
-        raise located(error, path) from error
+        if path is None:
+            raise
+        raise ScenarioTable.load(path).located(error) from error
 
 
 def scenario_value(key: str, value: Any, where: str) -> Any:
     """Return a key's value, of its kind. Raise `ScenarioError`, which begins with `where`."""
     kinds = {f.name: type(f.default) for f in key_fields(Scenario)}
     if key not in kinds:
-        raise ScenarioError(f"{where}: there is no key `{key}`; allowed are {', '.join(kinds)}.")
+        raise UnknownKey(f"{where}: there is no key `{key}`; allowed are {', '.join(kinds)}.")
     # Of what may be a number or a word, a number is as good as its digits.
     known = str(value) if key == "depth" and type(value) is int else value
     return _checked(known, kinds[key], f"{where}: `{key}`")
-
-
-def located(error: ScenarioError, path: Path) -> ScenarioError:
-    """Return an error with the file and line of the key it is about: the first that it names, if the file has it."""
-    text = path.read_text(encoding="utf-8")
-    # Of what has no file of that name, the kind is the key.
-    named = re.findall(r"`(\w+)`|There is no (\w+)", str(error))
-    keys = [key for pair in named for key in pair if key in tomllib.loads(text)]
-    where = f"{path}, line {_line_of(keys[0], text)}" if keys else str(path)
-    return ScenarioError(f"{where}: {error}")
 
 
 def _checked(value: Any, kind: type, what: str) -> Any:
@@ -69,9 +74,3 @@ def _checked(value: Any, kind: type, what: str) -> Any:
     if type(value) is not kind:
         raise ScenarioError(f"{what} is {value!r}: it must be {names[kind]}.")
     return value
-
-
-def _line_of(key: str, text: str) -> int:
-    """Return the line on which a top-level key is set; the first, where it is written in a way that hides it."""
-    starts = (f"{key} ", f"{key}=", f"[{key}", f'"{key}"')
-    return next((n for n, line in enumerate(text.splitlines(), 1) if line.lstrip().startswith(starts)), 1)

@@ -16,7 +16,7 @@ from serving.study.code_digest import code_digest
 from serving.study.run import Run, simulate
 from serving.study.targets import Targets
 from serving.workload.spec import Workload, workload_of
-from serving.workload.table import TomlTable, WorkloadError
+from serving.workload.table import WorkloadError, WorkloadTable
 
 VARIANT, SEED = "variant", "seed"
 # Keys of a workload that name another file.
@@ -67,7 +67,7 @@ class Point(msgspec.Struct, frozen=True):
         """Return the workload of its tables, at its load. Raise `WorkloadError`."""
         path = Path(self.workload_path)
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        workload = workload_of(TomlTable(self.workload, path, text, self.workload_at))
+        workload = workload_of(WorkloadTable(self.workload, path, text, self.workload_at))
         if self.requests is not None:
             workload = replace(workload, requests=min(self.requests, workload.requests or self.requests))
         if self.seed is not None:

@@ -14,9 +14,10 @@ from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
 from serving.study.study import Question, Study
 from serving.study.targets import PRESETS, SHARE, Targets
+from serving.toml_table import AT_LEAST_0, POSITIVE, WHOLE, TomlTable
 from serving.types import NEVER
 from serving.usage_error import UsageError
-from serving.workload.table import AT_LEAST_0, POSITIVE, WHOLE, TomlTable
+from serving.workload.table import WorkloadTable
 
 QUESTIONS: dict[str, type[Question]] = {"sweep": Sweep, "capacity": Capacity, "search": Search, "compare": Compare}
 
@@ -108,7 +109,7 @@ def _workload(table: TomlTable) -> tuple[dict[str, Any], Path, tuple[str, ...]]:
     value = table.get("workload")
     if isinstance(value, str):
         path = table.file("workload")
-        return TomlTable.load(path).values, path, ()
+        return WorkloadTable.load(path).values, path, ()
     if not isinstance(value, dict):
         raise table.wrong("workload", value, "a table, or the name of a file as seen from this one")
     return value, table.path, (WORKLOAD,)

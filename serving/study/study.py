@@ -9,8 +9,8 @@ from serving.study.axes import Axes, Settings
 from serving.study.point import Point
 from serving.study.summary import Row
 from serving.study.targets import Targets
+from serving.toml_table import TomlTable
 from serving.types import NEVER
-from serving.workload.table import TomlTable
 
 
 class Finding(NamedTuple):

@@ -82,7 +82,8 @@ def context_of(token_model: str) -> int:
     except (OSError, ValueError) as error:
         raise ScenarioError(
             f"`token_model` is {token_model!r}: it must be a folder with a model in Hugging Face format, "
-            f"or the name of one that the hub or its cache has ({error})."
+            f"or the name of one that the hub or its cache has ({error}).",
+            "token_model",
         ) from error
     return int((config.get("text_config") or config).get("max_position_embeddings", 2**31))
 
