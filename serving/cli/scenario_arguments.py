@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from serving.scenario.key import key_fields
-from serving.scenario.options import KEYS, file_name, option_of
+from serving.scenario.kind import Kind
+from serving.scenario.options import KEYS, option_of, parser_of
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_file import load_scenario, located_in
 
@@ -19,18 +20,15 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         "scenario", nargs="?", type=Path, metavar="SCENARIO.toml", help="a TOML file with the keys below"
     )
     for field in key_fields(Scenario):
-        kind, key = type(field.default), KEYS[field.name]
-        option = option_of(field.name)
-        quiet = kind is tuple or key.is_file or field.name == "token_model"
-        shown = key.help if quiet else f"{key.help} (default: {field.default})"
-        if kind is tuple:
-            metavar = key.one.rpartition("_")[2].upper()
-            parser.add_argument(option, dest=field.name, action="append", metavar=metavar, help=shown)
-        elif kind is bool:
+        key, option = KEYS[field.name], option_of(field.name)
+        default = key.default(field.default)
+        shown = f"{key.help} (default: {default})" if default else key.help
+        if key.kind is Kind.FLAG:
             parser.add_argument(option, dest=field.name, action=argparse.BooleanOptionalAction, help=shown)
         else:
-            parse, metavar = (file_name, "FILE") if key.is_file else (kind, kind.__name__.upper())
-            parser.add_argument(option, dest=field.name, type=parse, metavar=metavar, help=shown)
+            parse, metavar = parser_of(key)
+            action = "append" if key.kind is Kind.WORDS else "store"
+            parser.add_argument(option, dest=field.name, action=action, type=parse, metavar=metavar, help=shown)
 
 
 def scenario_of(args: argparse.Namespace) -> Scenario:

@@ -13,6 +13,7 @@ from serving.scenario.draft_depth import DraftDepth, parse_depth
 from serving.scenario.faults import Fault, parse_fault
 from serving.scenario.fleet import MOST_DEVICES, Member, members_of, resolved
 from serving.scenario.key import key, parse_key
+from serving.scenario.kind import Kind
 from serving.scenario.listen_options import ListenOptions
 from serving.scenario.scenario_error import ScenarioError
 
@@ -34,8 +35,18 @@ class FleetOptions(ListenOptions):
         "AR or SD: fixed-ar, fixed-sd, tau (SD from a batch of tau on), cost (what the device model finds better)",
         choices=MODES,
     )
-    tau: int = key(0, "smallest batch that speculates (0: from which on it is faster, by the device model)", least=0)
-    depth: str = key("", "tokens that a draft looks ahead: a number, or auto, by cost (not set: as calibrated)")
+    tau: int = key(
+        0,
+        "smallest batch that speculates (0: from which on it is faster, by the device model)",
+        least=0,
+        unit="sequences",
+    )
+    depth: str = key(
+        "",
+        "tokens that a draft looks ahead: a number, or auto, by cost (not set: as calibrated)",
+        unit="tokens",
+        kind=Kind.WORD_OR_WHOLE,
+    )
     objective: str = key(
         "speed", "what is chosen by cost: speed (tokens per second) or energy (tokens per joule)", choices=OBJECTIVES
     )
@@ -62,7 +73,7 @@ class FleetOptions(ListenOptions):
         "than it takes), or auto (as the system does: always on Stratum, else pays)",
         choices=SWAPS,
     )
-    devices: int = key(1, "emulated devices", least=1, most=MOST_DEVICES)
+    devices: int = key(1, "emulated devices", least=1, most=MOST_DEVICES, unit="devices")
     fleet: tuple[str, ...] = key(
         (),
         "devices that differ, each entry as [COUNT x ][SYSTEM/]HARDWARE[+DRAFT], for example '2 x elmoe3d-4gb'; "
@@ -78,6 +89,7 @@ class FleetOptions(ListenOptions):
         1,
         "devices that share one slow tier (ELMoE-3D's LPDDR), its bandwidth and its capacity (1: each has its own)",
         least=1,
+        unit="devices",
     )
     faults: tuple[str, ...] = key(
         (),

@@ -1,4 +1,4 @@
-"""A key of a scenario, declared once: its default, what it says, what is allowed.
+"""A key of a scenario, declared once: its kind, unit and default, what it says, what is allowed.
 
 The option of the command line, the key of a file, the README's table and the error come of that.
 """
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
+from serving.scenario.kind import Kind, kind_of
 from serving.scenario.scenario_error import ScenarioError
 from serving.usage_error import UsageError
 
@@ -15,19 +16,35 @@ DECLARED = "key"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The declaration of a key. Numbers are from `least` to `most`, or above `above`; `why` explains a bound. `one` is
-    the option that adds an entry to a list. A value that `is_file` names one, and one that `is_secret` is never
-    shown."""
+    """The declaration of a key. Numbers are of `unit`, from `least` to `most`, or above `above`; `why` explains a
+    bound. `one` is the option that adds an entry to a list. A value that `is_secret` is never shown; `shown` stands for
+    a default that is not written as it is."""
 
     help: str
+    kind: Kind
+    unit: str = ""
     choices: tuple[str, ...] = ()
     least: float | None = None
     most: float | None = None
     above: float | None = None
     why: str = ""
     one: str = ""
-    is_file: bool = False
     is_secret: bool = False
+    shown: str = ""
+
+    def read(self, value: Any, what: str) -> Any:
+        """Return a value of a TOML file as a scenario has it. Raise `ScenarioError`, which begins with `what`, if it is
+        of another kind."""
+        found = self.kind.value_of(value)
+        if found is None:
+            raise ScenarioError(f"{what} is {value!r}: it must be {self.kind.words(self.unit)}.")
+        return found
+
+    def default(self, default: Any) -> str:
+        """Return its default, with its unit, for people; "" if that says nothing."""
+        if default == "" or self.kind in (Kind.WORDS, Kind.FILE):
+            return ""
+        return f"{self.shown or default} {self.unit}".rstrip()
 
     def wrong(self, value: Any) -> str:
         """Return what a value must be, if it is not; "" if it is valid."""
@@ -48,7 +65,7 @@ class Key:
 
 def key(default: Any, help: str, **more: Any) -> Any:
     """Return a field of a scenario; `more` is as of `Key`."""
-    declared = Key(help, **more)
+    declared = Key(help, **{"kind": kind_of(default)} | more)
     return field(default=default, metadata={DECLARED: declared}, repr=not declared.is_secret)
 
 

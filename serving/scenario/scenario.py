@@ -30,13 +30,15 @@ class Scenario(FleetOptions):
         "emulated seconds per real second: 1 is real time, 0.1 ten times slower",
         above=0,
         why="1 is real time, 0.1 ten times slower",
+        unit="emulated seconds per real second",
     )
     token_model: str = key(
         str(BUNDLED_MODEL),
         "model that makes the text: foreserve-moe or foreserve-tiny, which are bundled, or one in Hugging Face "
         "format, a folder or a repository's name",
+        shown=BUNDLED_MODEL.name,
     )
-    token_ahead: int = key(128, "tokens that vLLM may be ahead of a device, per request", least=1)
+    token_ahead: int = key(128, "tokens that vLLM may be ahead of a device, per request", least=1, unit="tokens")
     text: str = key(
         AUTO_TEXT,
         "where text comes from: vllm (each token is made now), recorded (real answers that it made before), or auto "
@@ -52,11 +54,13 @@ class Scenario(FleetOptions):
         "least; one a GPU where there are GPUs)",
         least=0,
         most=64,
+        unit="sources",
     )
     standby_sources: int = key(
         0,
         "token sources that stand by to take over when one dies; each takes some 300 MB (600 on a Ray of your own)",
         least=0,
+        unit="sources",
     )
     edges: int = key(
         1,
@@ -64,6 +68,7 @@ class Scenario(FleetOptions):
         "own, and this one keeps to admission, devices and metrics",
         least=1,
         most=64,
+        unit="processes",
     )
     front_end: str = key(
         "",
@@ -71,25 +76,39 @@ class Scenario(FleetOptions):
         "waits for an engine, as tcp://HOST:PORT (empty: none); it takes the emulated devices for one",
     )
     front_end_port: int = key(8100, "HTTP port of vllm-rs, if that is the front end", least=1, most=65535)
-    max_model_len: int = key(32768, "longest context in tokens, if the models and the device can hold it", least=1)
-    max_num_seqs: int = key(64, "most sequences in a device's batch", least=1)
-    max_num_batched_tokens: int = key(8192, "most tokens in one step of a device", least=1)
-    max_queue: int = key(1024, "most unfinished requests before clients are told to come back later", least=1)
+    max_model_len: int = key(
+        32768, "longest context in tokens, if the models and the device can hold it", least=1, unit="tokens"
+    )
+    max_num_seqs: int = key(64, "most sequences in a device's batch", least=1, unit="sequences")
+    max_num_batched_tokens: int = key(8192, "most tokens in one step of a device", least=1, unit="tokens")
+    max_queue: int = key(
+        1024, "most unfinished requests before clients are told to come back later", least=1, unit="requests"
+    )
     batching: str = key(
         "fcfs",
         "who begins next: fcfs, priority, slo-aware (earliest deadline), topic-aware (one topic at a time)",
         choices=BATCHING,
     )
-    patience_s: float = key(10.0, "emulated seconds for which a request without a deadline may be passed over", least=0)
+    patience_s: float = key(
+        10.0,
+        "emulated seconds for which a request without a deadline may be passed over",
+        least=0,
+        unit="emulated seconds",
+    )
     topic_hold_s: float = key(
-        0.0, "emulated seconds for which topic-aware batching may hold back another topic though there is room", least=0
+        0.0,
+        "emulated seconds for which topic-aware batching may hold back another topic though there is room",
+        least=0,
+        unit="emulated seconds",
     )
     prefill: str = key(
         "mixed",
         "prompts: mixed with decoding in chunks, prefill-first, or decode-first (when nothing decodes)",
         choices=PREFILL,
     )
-    prefill_chunk: int = key(0, "most prompt tokens in one step (0: as many as max_num_batched_tokens leaves)", least=0)
+    prefill_chunk: int = key(
+        0, "most prompt tokens in one step (0: as many as max_num_batched_tokens leaves)", least=0, unit="tokens"
+    )
     preemption: str = key(
         "recompute", "KV cache of what is preempted: recompute it, or spill it to the slow tier", choices=PREEMPTION
     )
@@ -117,6 +136,7 @@ class Scenario(FleetOptions):
         "limit); without API keys, of all clients together",
         least=0,
         why="0: no limit",
+        unit="requests per emulated minute",
     )
     key_tokens_per_min: int = key(
         0,
@@ -124,9 +144,12 @@ class Scenario(FleetOptions):
         "say max_tokens, which is the rest of the context otherwise",
         least=0,
         why="0: no limit",
+        unit="tokens per emulated minute",
     )
     prefix_caching: bool = key(True, "let requests share the KV cache of what their prompts begin with")
-    block_tokens: int = key(16, "tokens in a block of the KV cache, whole ones of which prompts share", least=1)
+    block_tokens: int = key(
+        16, "tokens in a block of the KV cache, whole ones of which prompts share", least=1, unit="tokens"
+    )
     slo: Mapping[str, SloClass] = field(init=False, repr=False, compare=False)
     """The SLO classes by name."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from serving.scenario.key import key_fields
+from serving.scenario.options import KEYS
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_error import ScenarioError
 from serving.toml_table import TomlTable
@@ -51,26 +52,6 @@ def located_in(path: Path | None) -> Iterator[None]:
 
 def scenario_value(key: str, value: Any, where: str) -> Any:
     """Return a key's value, of its kind. Raise `ScenarioError`, which begins with `where`."""
-    kinds = {f.name: type(f.default) for f in key_fields(Scenario)}
-    if key not in kinds:
-        raise UnknownKey(f"{where}: there is no key `{key}`; allowed are {', '.join(kinds)}.")
-    # Of what may be a number or a word, a number is as good as its digits.
-    known = str(value) if key == "depth" and type(value) is int else value
-    return _checked(known, kinds[key], f"{where}: `{key}`")
-
-
-def _checked(value: Any, kind: type, what: str) -> Any:
-    names = {
-        str: "a string",
-        int: "a whole number",
-        float: "a number",
-        tuple: "a list of strings",
-        bool: "true or false",
-    }
-    if kind is float and type(value) is int:
-        value = float(value)
-    if kind is tuple and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(value)
-    if type(value) is not kind:
-        raise ScenarioError(f"{what} is {value!r}: it must be {names[kind]}.")
-    return value
+    if key not in KEYS:
+        raise UnknownKey(f"{where}: there is no key `{key}`; allowed are {', '.join(KEYS)}.")
+    return KEYS[key].read(value, f"{where}: `{key}`")
