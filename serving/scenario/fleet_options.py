@@ -10,9 +10,9 @@ from serving.policies.placement import LRU, OWN_SWAP, PLACEMENTS, SWAPS, TOPIC
 from serving.policies.routing import LEAST_LOADED, RouterSpec, parse_router
 from serving.policies.step_options import ACCEPTANCES
 from serving.scenario.draft_depth import DraftDepth, parse_depth
-from serving.scenario.faults import Fault, parse_fault
-from serving.scenario.fleet import MOST_DEVICES, Member, members_of, resolved
-from serving.scenario.key import key, parse_key
+from serving.scenario.faults import Fault, parse_faults
+from serving.scenario.fleet import MOST_DEVICES, FleetError, Member, members_of, resolved
+from serving.scenario.key import key
 from serving.scenario.kind import Kind
 from serving.scenario.listen_options import ListenOptions
 from serving.scenario.scenario_error import ScenarioError
@@ -46,6 +46,8 @@ class FleetOptions(ListenOptions):
         "tokens that a draft looks ahead: a number, or auto, by cost (not set: as calibrated)",
         unit="tokens",
         kind=Kind.WORD_OR_WHOLE,
+        parse=parse_depth,
+        into="draft_depth",
     )
     objective: str = key(
         "speed", "what is chosen by cost: speed (tokens per second) or energy (tokens per joule)", choices=OBJECTIVES
@@ -84,6 +86,8 @@ class FleetOptions(ListenOptions):
         LEAST_LOADED,
         "how requests find a device: round-robin, least-loaded, topic-affine, prefix-affine, or score, which may "
         "have weights ('score: load=1, topic=0.5, prefix=1')",
+        parse=parse_router,
+        into="router_spec",
     )
     shared_ext: int = key(
         1,
@@ -96,6 +100,8 @@ class FleetOptions(ListenOptions):
         "what breaks, and when, for example 'slow: left=0.4, device=0, at=10, for=30' (kinds: slow, fast: the memory "
         "tiers, of ELMoE-3D also lpddr, hb; clock, stall, lost); may be given more than once",
         one="fault",
+        parse=parse_faults,
+        into="fault_specs",
     )
     seed: int = key(0, "what is left to chance in faults follows from it")
     members: tuple[Member, ...] = field(init=False, repr=False, compare=False)
@@ -105,11 +111,11 @@ class FleetOptions(ListenOptions):
     draft_depth: DraftDepth = field(init=False, repr=False, compare=False)
 
     def parse_fleet(self) -> None:
-        """Set the fields that `fleet`, `faults`, `router` and `depth` stand for. Raise `ScenarioError`."""
-        parse_key(self, "fleet", "members", self._members)
-        parse_key(self, "faults", "fault_specs", self._faults)
-        parse_key(self, "router", "router_spec", lambda: parse_router(self.router))
-        parse_key(self, "depth", "draft_depth", lambda: parse_depth(self.depth))
+        """Set the members that `fleet` stands for, beside other keys. Raise `ScenarioError`."""
+        try:
+            object.__setattr__(self, "members", self._members())
+        except FleetError as error:
+            raise ScenarioError(str(error), *error.keys, "fleet") from error
 
     def members_of(self, entry: str, what: str) -> list[Member]:
         """Return the devices that a fleet entry stands for. Raise `FleetError`, which begins with `what`."""
@@ -125,9 +131,6 @@ class FleetOptions(ListenOptions):
         if not self.fleet:
             return (resolved(self._default, self._is_traced, "The device"),) * self.devices
         return tuple(member for entry in self.fleet for member in self.members_of(entry, "An entry of `fleet`"))
-
-    def _faults(self) -> tuple[Fault, ...]:
-        return tuple(parse_fault(text, "An entry of `faults`") for text in self.faults)
 
     @property
     def _default(self) -> Member:

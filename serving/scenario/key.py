@@ -18,7 +18,7 @@ DECLARED = "key"
 class Key:
     """The declaration of a key. Numbers are of `unit`, from `least` to `most`, or above `above`; `why` explains a
     bound. `one` is the option that adds an entry to a list. A value that `is_secret` is never shown; `shown` stands for
-    a default that is not written as it is."""
+    a default that is not written as it is. What `parse` makes of a text is kept in the field `into`."""
 
     help: str
     kind: Kind
@@ -31,6 +31,8 @@ class Key:
     one: str = ""
     is_secret: bool = False
     shown: str = ""
+    parse: Callable[[Any], Any] | None = None
+    into: str = ""
 
     def read(self, value: Any, what: str) -> Any:
         """Return a value of a TOML file as a scenario has it. Raise `ScenarioError`, which begins with `what`, if it is
@@ -39,6 +41,17 @@ class Key:
         if found is None:
             raise ScenarioError(f"{what} is {value!r}: it must be {self.kind.words(self.unit)}.")
         return found
+
+    def parsed(self, name: str, value: Any) -> Any:
+        """Return what a value of the key called `name` stands for. Raise `ScenarioError` if it is not allowed."""
+        if must := self.wrong(value):
+            raise ScenarioError(f"`{name}` is {value!r}: it must be {must}.", name)
+        if self.parse is None:
+            return value
+        try:
+            return self.parse(value)
+        except UsageError as error:
+            raise ScenarioError(str(error), *error.keys, name) from error
 
     def default(self, default: Any) -> str:
         """Return its default, with its unit, for people; "" if that says nothing."""
@@ -85,17 +98,9 @@ def keys_of(kind: type) -> dict[str, Key]:
     return {each.name: key_of(each) for each in key_fields(kind)}
 
 
-def parse_key(scenario: Any, name: str, into: str, parse: Callable[[], Any]) -> None:
-    """Set the field `into` of a scenario to what the text of the key `name` stands for. Raise `ScenarioError`."""
-    try:
-        object.__setattr__(scenario, into, parse())
-    except UsageError as error:
-        raise ScenarioError(str(error), *error.keys, name) from error
-
-
-def check_keys(scenario: Any) -> None:
-    """Raise `ScenarioError` for the first value that is not what its key allows."""
+def parse_keys(scenario: Any) -> None:
+    """Set the fields that keys stand for. Raise `ScenarioError` for the first value that its key does not allow."""
     for name, declared in keys_of(type(scenario)).items():
-        value = getattr(scenario, name)
-        if must := declared.wrong(value):
-            raise ScenarioError(f"`{name}` is {value!r}: it must be {must}.", name)
+        found = declared.parsed(name, getattr(scenario, name))
+        if declared.into:
+            object.__setattr__(scenario, declared.into, found)

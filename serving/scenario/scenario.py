@@ -3,12 +3,13 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from serving.policies.placement import TOPIC
 from serving.scenario.fleet_options import FleetOptions
-from serving.scenario.key import check_keys, key, parse_key
+from serving.scenario.key import key, parse_keys
 from serving.scenario.scenario_error import ScenarioError as ScenarioError
 from serving.scenario.slo import DEFAULT_CLASSES, SloClass, parse_classes
 from serving.scheduler.config import BATCHING, FAIRNESS, PREEMPTION, PREFILL, SPILL
@@ -18,6 +19,11 @@ BUNDLED_MODEL = BUNDLED / "foreserve-moe"
 RUST_FRONT_END = "vllm-rs"
 ALL_TIERS = "all"
 TEXTS = AUTO_TEXT, VLLM_TEXT, RECORDED_TEXT = ("auto", "vllm", "recorded")
+
+
+def token_model_of(name: str) -> str:
+    """Return the folder of a token model that is bundled, by its name; any other as it is named."""
+    return str(BUNDLED / name) if name and (BUNDLED / name).is_dir() else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,8 @@ class Scenario(FleetOptions):
         "SLO class that requests may name, as in 'chat: ttft_ms=500, tpot_ms=50, priority=0', of which each term "
         "may be left out; may be given more than once, and replaces the default classes",
         one="slo_class",
+        parse=partial(parse_classes, what="`slo_classes`"),
+        into="slo",
     )
     default_slo: str = key("", "SLO class of requests that name none (empty: no targets)")
     early_rejection: bool = key(
@@ -154,14 +162,12 @@ class Scenario(FleetOptions):
     """The SLO classes by name."""
 
     def __post_init__(self) -> None:
-        check_keys(self)
+        parse_keys(self)
         self.parse_fleet()
-        parse_key(self, "slo_classes", "slo", lambda: parse_classes(self.slo_classes, "`slo_classes`"))
         self.check_fleet()
         self._check_admission()
         self.check_listening()
-        if self.token_model and (BUNDLED / self.token_model).is_dir():
-            object.__setattr__(self, "token_model", str(BUNDLED / self.token_model))
+        object.__setattr__(self, "token_model", token_model_of(self.token_model))
 
     def _check_admission(self) -> None:
         if self.preemption == SPILL and self.kv_tier == ALL_TIERS:

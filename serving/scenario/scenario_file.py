@@ -1,6 +1,6 @@
 """Scenarios as TOML files have them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from serving.scenario.options import KEYS
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_error import ScenarioError
 from serving.toml_table import TomlTable
+
+FIELDS = key_fields(Scenario)
 
 
 class ScenarioTable(TomlTable):
@@ -25,7 +27,12 @@ class UnknownKey(ScenarioError):
 
 def values_of(scenario: Scenario) -> dict[str, Any]:
     """Each key with its value."""
-    return {each.name: getattr(scenario, each.name) for each in key_fields(scenario)}
+    return {each.name: getattr(scenario, each.name) for each in FIELDS}
+
+
+def changed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of a scenario's keys that are not as they stand by default."""
+    return {each.name: values[each.name] for each in FIELDS if values.get(each.name, each.default) != each.default}
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -51,7 +58,12 @@ def located_in(path: Path | None) -> Iterator[None]:
 
 
 def scenario_value(key: str, value: Any, where: str) -> Any:
-    """Return a key's value, of its kind. Raise `ScenarioError`, which begins with `where`."""
+    """Return a key's value, which is allowed by itself. Raise `ScenarioError`, which begins with `where`."""
     if key not in KEYS:
         raise UnknownKey(f"{where}: there is no key `{key}`; allowed are {', '.join(KEYS)}.")
-    return KEYS[key].read(value, f"{where}: `{key}`")
+    found = KEYS[key].read(value, f"{where}: `{key}`")
+    try:
+        KEYS[key].parsed(key, found)
+    except ScenarioError as error:
+        raise ScenarioError(f"{where}: {error}", *error.keys) from error
+    return found
