@@ -49,6 +49,14 @@ class TomlTable:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise cls.failure(f"{path} is not TOML: {error}.") from error
 
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another table says the same at the same place, however it is laid out."""
+        return isinstance(other, TomlTable) and self._said == other._said
+
+    @property
+    def _said(self) -> tuple[dict[str, Any], Path, Keys]:
+        return self.values, self.path, self._keys
+
     def __contains__(self, key: str) -> bool:
         return key in self.values
 
@@ -109,6 +117,10 @@ class TomlTable:
         """Return a table that stands under a key, or in the list there."""
         keys = (*self._keys, key) if place is None else (*self._keys, key, place)
         return type(self)(values, self.path, self.text, keys)
+
+    def with_values(self, values: dict[str, Any]) -> Self:
+        """Return the table at the same place with other values."""
+        return type(self)(values, self.path, self.text, self._keys)
 
     def end(self) -> None:
         """Raise an error for keys that were never asked for."""
