@@ -17,7 +17,7 @@ from serving.scenario.scenario import AUTO_TEXT, RUST_FRONT_END, VLLM_TEXT, Scen
 from serving.security.access import Access
 from serving.security.api_keys import forget
 from serving.security.tls import Tls
-from serving.token_source.vllm_args import config_file, context_of
+from serving.token_model.config_file import config_file, context_of
 from serving.usage_error import UsageError
 
 
