@@ -13,7 +13,6 @@ from serving.cluster.node import Node, State
 from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
 from serving.scenario.scenario import Scenario
-from serving.scenario.slo import parse_classes
 from serving.topics.names import NAMES
 from serving.types import Chunk, Release
 
@@ -21,7 +20,7 @@ from serving.types import Chunk, Release
 def admission_of(scenario: Scenario, keys: Sequence[bytes]) -> Admission:
     """Return a scenario's admission; `keys` are the digests of the API keys that limits apply to."""
     return Admission(
-        OptionReader(parse_classes(scenario.slo_classes, "`slo_classes`"), scenario.default_slo, NAMES),
+        OptionReader(scenario.slo, scenario.default_slo, NAMES),
         KeyNames(keys),
         # Of the context vLLM takes care.
         AdmissionRules.of(scenario, None, scenario.early_rejection),

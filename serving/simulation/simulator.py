@@ -17,7 +17,6 @@ from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.device.lpddr import Lpddr
 from serving.device.scheduler_config import limits_of, rules_of
 from serving.policies.router import Router
-from serving.policies.routing import make_policy
 from serving.policies.step_options import StepOptions
 from serving.scenario.active_faults import ActiveFaults, can_begin, tier_of
 from serving.scenario.faults import LOST, STALL, Fault, FaultEvent
@@ -63,7 +62,7 @@ class Simulator:
         """
         self._scenario, self._listener, self._leaps = scenario, listener, leaps and not forecasts
         fleet = load_fleet(scenario)
-        self._router = Router(make_policy(scenario.router))
+        self._router = Router(scenario.router_spec.policy())
         self._edge = VirtualEdge(scenario, context_held(scenario, fleet), forecasts)
         check_faults(scenario, [spec for spec, _ in fleet])
         self._specs = [spec for spec, _ in fleet]

@@ -5,7 +5,6 @@ from serving.admission.refusals import Reason
 from serving.admission.rules import AdmissionRequest, AdmissionRules
 from serving.device.device_spec import DeviceSpec
 from serving.scenario.scenario import Scenario
-from serving.scenario.slo import SloClass
 from serving.scheduler.config import Limits
 from serving.types import NEVER, Release, Request
 
@@ -57,7 +56,7 @@ class VirtualEdge:
         self._rules.forecast.close(device)
 
 
-def forecasts(scenario: Scenario, classes: dict[str, SloClass], asked: set[str]) -> bool:
+def forecasts(scenario: Scenario, asked: set[str]) -> bool:
     """Tell whether any request of the `asked` classes could be turned away because it would be late."""
     named = asked | {scenario.default_slo}
-    return scenario.early_rejection and any(each.ttft_s < NEVER for name, each in classes.items() if name in named)
+    return scenario.early_rejection and any(each.ttft_s < NEVER for name, each in scenario.slo.items() if name in named)
