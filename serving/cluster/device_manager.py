@@ -113,8 +113,9 @@ class Devices:
             node = self.nodes[index] = self.cluster.start_node(index, old.spec, old.device_limits)
             await self._join(node)
 
-    async def degrade(self, index: int, condition: Condition) -> None:
-        """Put a device into another condition. Raise Refused, and change nothing, if it cannot be in it."""
+    async def degrade(self, index: int, condition: Condition, at_s: float) -> None:
+        """Put a device into another condition, from emulated instant `at_s` on. Raise Refused, and change nothing, if
+        it cannot be in it."""
         spec = self.at(index).spec.in_condition(condition)
         device_limits = await self._checked(spec)
         # By now another node may stand in its place.
@@ -123,12 +124,12 @@ class Devices:
         self._router.set_speed(index, node.device_limits.token_s)
         if index in self._loops:
             # This includes a device that is being mended.
-            self._tell(node)
+            self._tell(node, at_s)
         self.observer.on_change(node)
 
-    def _tell(self, node: Node) -> None:
-        """Tell a device and its scheduler the device's condition."""
-        node.device.emulate.remote(node.spec)
+    def _tell(self, node: Node, at_s: float = 0.0) -> None:
+        """Tell a device and its scheduler the device's condition from emulated instant `at_s` on."""
+        node.device.emulate.remote(node.spec, at_s)
         node.calls.limit(self.cluster.limits(node.device_limits))
 
     async def check(self, index: int, condition: Condition) -> None:

@@ -75,10 +75,10 @@ class Injector:
             await self._check(fault, device)
         injected = self.faults[self._told] = Injected(self._told, fault, self._clock.now())
         self._told += 1
-        coming = events(fault, targets, self._seed + injected.id)
+        coming = events(fault, targets, self._seed + injected.id, injected.told_at_s)
         event = next(coming, None)
         try:
-            while event is not None and event.at_s <= 0:
+            while event is not None and event.at_s <= injected.told_at_s:
                 await self._happen(injected, event)
                 event = next(coming, None)
         except Refused:
@@ -96,7 +96,7 @@ class Injector:
             if injected.task is not None:
                 injected.task.cancel()
             for number in self.active.of(injected.id):
-                await self._end(injected, number)
+                await self._end(injected, number, self._clock.now())
         return injected
 
     def _is_told(self, injected: Injected) -> bool:
@@ -123,7 +123,7 @@ class Injector:
 
     async def _drive(self, injected: Injected, coming: Iterable[FaultEvent]) -> None:
         for event in coming:
-            await self._until(injected.told_at_s + event.at_s)
+            await self._until(event.at_s)
             try:
                 await self._happen(injected, event)
             except Refused as error:
@@ -140,7 +140,7 @@ class Injector:
     async def _happen(self, injected: Injected, event: FaultEvent) -> None:
         async with injected.lock:
             if not event.begins:
-                await self._end(injected, event.number)
+                await self._end(injected, event.number, event.at_s)
             elif self._is_told(injected) and self._can_begin(injected.fault, event.device):
                 await self._come(injected, event)
 
@@ -150,24 +150,25 @@ class Injector:
         return state is not State.GONE and (fault.kind == LOST or can_begin(fault, state is State.LOST, last=False))
 
     async def _come(self, injected: Injected, event: FaultEvent) -> None:
-        self.active.begin(injected.id, injected.fault, event, self._clock.now())
+        self.active.begin(injected.id, injected.fault, event)
         try:
-            await self._begin(injected.fault, event.device)
+            await self._begin(injected.fault, event)
         except Refused:
             self.active.end(injected.id, event.number)
             raise
         self._devices.observer.on_fault(event.device, injected.fault.kind, True)
 
-    async def _begin(self, fault: Fault, device: int) -> None:
+    async def _begin(self, fault: Fault, event: FaultEvent) -> None:
+        device = event.device
         if fault.kind == STALL:
             self._devices.stall(device, self.active.stalled_until_s(device))
         elif fault.kind == LOST:
             await self._devices.lose(device)
         else:
-            await self._degrade(fault, device)
+            await self._degrade(fault, device, event.at_s)
 
-    async def _end(self, injected: Injected, number: int) -> None:
-        """End an occurrence of a fault, if it had begun."""
+    async def _end(self, injected: Injected, number: int, at_s: float) -> None:
+        """End an occurrence of a fault at emulated instant `at_s`, if it had begun."""
         ended = self.active.end(injected.id, number)
         if ended is None:
             return
@@ -177,15 +178,15 @@ class Injector:
             self._devices.observer.on_fault(device, fault.kind, False)
         if fault.kind in DEGRADING:
             # There may be others on the tier of a device that is gone.
-            await self._degrade(fault, device)
+            await self._degrade(fault, device, at_s)
         elif there and fault.kind == LOST:
             await self._devices.revive(device)
-        elif there and fault.kind == STALL and self._clock.now() < ended.ends_s:
+        elif there and fault.kind == STALL and at_s < ended.ends_s:
             self._devices.stall(device, self.active.stalled_until_s(device))
 
-    async def _degrade(self, fault: Fault, device: int) -> None:
-        """Put the device, and the others whose LPDDR tier the fault concerns, into their present conditions."""
+    async def _degrade(self, fault: Fault, device: int, at_s: float) -> None:
+        """Put the device, and the others whose LPDDR tier the fault concerns, into their conditions from `at_s` on."""
         async with self._lock:
             reached = self.active.reached(fault, device)
             for index in [node.index for node in self._devices.present if node.index in reached]:
-                await self._devices.degrade(index, self.active.condition(index))
+                await self._devices.degrade(index, self.active.condition(index), at_s)

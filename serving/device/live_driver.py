@@ -30,10 +30,10 @@ class LiveDriver:
         self.engine.stalled_until_s = until_s
         self.poke()
 
-    def change(self) -> None:
-        """Take up a new condition, which the pricer and the tier know already: the rest of the current step is
-        repriced."""
-        self._changed_s = self._clock.now()
+    def change(self, at_s: float) -> None:
+        """Take up a new condition, which the pricer and the tier know already: what the current step has left at
+        emulated instant `at_s`, however late the news of it, is repriced."""
+        self._changed_s = at_s
         self._clock.interrupt()
         self.poke()
 

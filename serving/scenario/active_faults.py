@@ -37,9 +37,9 @@ class ActiveFaults:
         self._tier = tier
         self._there: dict[tuple[int, int], Active] = {}
 
-    def begin(self, id: int, fault: Fault, event: FaultEvent, at_s: float) -> None:
-        """Begin an occurrence, at an instant of the clock."""
-        self._there[id, event.number] = Active(fault, event.device, at_s + fault.for_s)
+    def begin(self, id: int, fault: Fault, event: FaultEvent) -> None:
+        """Begin an occurrence at the event's instant."""
+        self._there[id, event.number] = Active(fault, event.device, event.at_s + fault.for_s)
 
     def end(self, id: int, number: int) -> Active | None:
         """End an occurrence; return None if it had not begun, or was ended before."""

@@ -171,7 +171,7 @@ class Simulator:
         """Begin a fault, if it can begin, or end one that has begun."""
         index, at_s = event.device, event.at_s
         if event.begins and can_begin(fault, index in self._lost, not self._router.others_open(index)):
-            self._active.begin(id, fault, event, at_s)
+            self._active.begin(id, fault, event)
         elif event.begins or self._active.end(id, event.number) is None:
             return
         if fault.kind == LOST:
