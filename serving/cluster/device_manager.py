@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from device_model.condition import Condition
 from device_model.specs.spec import DeviceError
@@ -58,8 +58,9 @@ class Devices:
         for loop in self._loops.values():
             loop.cancel()
 
-    async def add(self, spec: DeviceSpec) -> Node:
-        """Add a device, and return it once it takes requests. Raise Refused."""
+    async def add(self, spec: DeviceSpec, starts: Callable[[int], Awaitable[None]]) -> Node:
+        """Add a device, and return it once it takes requests; `starts(index)` is awaited before it is connected. Raise
+        Refused."""
         device_limits = await self._checked(spec)
         index = max(self.nodes) + 1
         rates = [node.device_limits.ext_bytes_per_s for node in self.nodes.values()]
@@ -69,6 +70,11 @@ class Devices:
             raise Refused(str(error)) from error
         node = self.cluster.start_node(index, spec, device_limits)
         self.nodes[node.index] = node
+        try:
+            await starts(index)
+        except Refused:
+            self._end(node, State.GONE)
+            raise
         await self._join(node)
         return node
 
@@ -121,9 +127,9 @@ class Devices:
         # By now another node may stand in its place.
         node = self.at(index)
         node.spec, node.device_limits = spec, device_limits
-        self._router.set_speed(index, node.device_limits.token_s)
         if index in self._loops:
-            # This includes a device that is being mended.
+            # This includes a device that is being mended. One that starts is told, as the router is, once it serves.
+            self._router.set_speed(index, node.device_limits.token_s)
             self._tell(node, at_s)
         self.observer.on_change(node)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
 
+from device_model.condition import HEALTHY
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import State
 from serving.scenario.active_faults import ActiveFaults, can_begin
@@ -61,6 +62,13 @@ class Injector:
             there = ", ".join(map(str, self.faults)) or "none"
             raise Unknown(f"There is no fault {id}; those that there are: {there}.")
         return await self._whole(self._clear(self.faults.pop(id)))
+
+    async def reach(self, device: int) -> None:
+        """Put a device that starts into the condition in which active faults leave it: those of a slow tier that it
+        shares were there before it. Raise Refused if it cannot be in it."""
+        async with self._lock:
+            if (condition := self.active.condition(device)) != HEALTHY:
+                await self._devices.degrade(device, condition, self._clock.now())
 
     async def _whole(self, change: Coroutine[None, None, Injected]) -> Injected:
         """Carry out a change as a whole, also if its caller goes away meanwhile."""

@@ -282,3 +282,17 @@ def test_a_fault_that_is_cleared_ends_at_that_instant() -> None:
         assert devices.since_s[0] == [5.1, 7.5] and devices.stalled_until[2] == 0.0
 
     late(check)
+
+
+def test_a_device_that_joins_a_throttled_tier_starts_throttled() -> None:
+    async def check(devices: Devices, injector: Injector) -> None:
+        devices.nodes[1].state = State.GONE
+        told = await injector.inject(Fault("lpddr", 0.5, device=0))
+        await injector.inject(Fault("clock", 0.5))
+        devices.nodes[1].state = State.STARTING
+        await injector.reach(1)
+        assert devices.conditions[1] == Condition(ext_share=0.5)
+        await injector.clear(told.id)
+        assert devices.conditions[1] == HEALTHY
+
+    at_once(check)
