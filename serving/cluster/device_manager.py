@@ -112,6 +112,10 @@ class Devices:
             raise Refused(f"Device {index} is {node.state}: only one that is up can be lost.")
         self._need_another(index, "lost")
 
+    def is_last(self, index: int) -> bool:
+        """Tell whether no other device takes requests."""
+        return not self._router.others_open(index)
+
     async def revive(self, index: int) -> None:
         """Start a lost device again, with nothing in it."""
         old = self.at(index)
@@ -198,7 +202,7 @@ class Devices:
         return device_limits
 
     def _need_another(self, index: int, done: str) -> None:
-        if not self._router.others_open(index):
+        if self.is_last(index):
             raise Refused(f"Device {index} is the last one that serves: add another before it is {done}.")
 
     async def _join(self, node: Node) -> None:

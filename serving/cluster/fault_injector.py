@@ -10,8 +10,8 @@ from typing import Protocol
 from device_model.condition import HEALTHY
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import State
-from serving.scenario.active_faults import ActiveFaults, can_begin
-from serving.scenario.faults import DEGRADING, LOST, STALL, Fault, FaultEvent, events
+from serving.scenario.active_faults import Act, ActiveFaults, Effect
+from serving.scenario.faults import LOST, STALL, Fault, FaultEvent, events
 from serving.scenario.refused import Refused, Unknown
 
 log = logging.getLogger("foreserve")
@@ -103,8 +103,10 @@ class Injector:
         async with injected.lock:  # An occurrence that is beginning is ended once it has begun.
             if injected.task is not None:
                 injected.task.cancel()
-            for number in self.active.of(injected.id):
-                await self._end(injected, number, self._clock.now())
+            for number, device in self.active.of(injected.id).items():
+                at_s = self._clock.now()
+                if effect := self.active.end(injected.id, number, at_s):
+                    await self._end(injected.fault, device, effect, at_s)
         return injected
 
     def _is_told(self, injected: Injected) -> bool:
@@ -147,54 +149,46 @@ class Injector:
 
     async def _happen(self, injected: Injected, event: FaultEvent) -> None:
         async with injected.lock:
-            if not event.begins:
-                await self._end(injected, event.number, event.at_s)
-            elif self._is_told(injected) and self._can_begin(injected.fault, event.device):
-                await self._come(injected, event)
+            state = self._devices.nodes[event.device].state
+            if event.begins and (state is State.GONE or not self._is_told(injected)):
+                return
+            lost, last = state is State.LOST, self._devices.is_last(event.device)
+            effect = self.active.happen(injected.id, injected.fault, event, lost, last)
+            if effect is None and event.begins:
+                sentence = "The fault %r passes device %d by: it is lost, or the last one that serves."
+                log.warning(sentence, str(injected.fault), event.device)
+            elif effect is not None and event.begins:
+                await self._begin(injected, event, effect)
+            elif effect is not None:
+                await self._end(injected.fault, event.device, effect, event.at_s)
 
-    def _can_begin(self, fault: Fault, device: int) -> bool:
-        """Tell whether a fault can come now; the loss of a device that must not be lost raises Refused by itself."""
-        state = self._devices.nodes[device].state
-        return state is not State.GONE and (fault.kind == LOST or can_begin(fault, state is State.LOST, last=False))
-
-    async def _come(self, injected: Injected, event: FaultEvent) -> None:
-        self.active.begin(injected.id, injected.fault, event)
+    async def _begin(self, injected: Injected, event: FaultEvent, effect: Effect) -> None:
+        """Carry out what the begin of an occurrence does, and tell of it. Raise Refused, and have it not begun."""
         try:
-            await self._begin(injected.fault, event)
+            await self._carry_out(effect, event.at_s)
         except Refused:
             self.active.end(injected.id, event.number)
             raise
         self._devices.observer.on_fault(event.device, injected.fault.kind, True)
 
-    async def _begin(self, fault: Fault, event: FaultEvent) -> None:
-        device = event.device
-        if fault.kind == STALL:
-            self._devices.stall(device, self.active.stalled_until_s(device))
-        elif fault.kind == LOST:
-            await self._devices.lose(device)
-        else:
-            await self._degrade(fault, device, event.at_s)
-
-    async def _end(self, injected: Injected, number: int, at_s: float) -> None:
-        """End an occurrence of a fault at emulated instant `at_s`, if it had begun."""
-        ended = self.active.end(injected.id, number)
-        if ended is None:
-            return
-        fault, device = injected.fault, ended.device
-        there = self._devices.nodes[device].state is not State.GONE
-        if there:
+    async def _end(self, fault: Fault, device: int, effect: Effect, at_s: float) -> None:
+        """Tell of an occurrence that has ended, and carry out what its end does."""
+        if self._devices.nodes[device].state is not State.GONE:
             self._devices.observer.on_fault(device, fault.kind, False)
-        if fault.kind in DEGRADING:
-            # There may be others on the tier of a device that is gone.
-            await self._degrade(fault, device, at_s)
-        elif there and fault.kind == LOST:
-            await self._devices.revive(device)
-        elif there and fault.kind == STALL and at_s < ended.ends_s:
-            self._devices.stall(device, self.active.stalled_until_s(device))
+        await self._carry_out(effect, at_s)
 
-    async def _degrade(self, fault: Fault, device: int, at_s: float) -> None:
-        """Put the device, and the others whose LPDDR tier the fault concerns, into their conditions from `at_s` on."""
-        async with self._lock:
-            reached = self.active.reached(fault, device)
-            for index in [node.index for node in self._devices.present if node.index in reached]:
-                await self._devices.degrade(index, self.active.condition(index), at_s)
+    async def _carry_out(self, effect: Effect, at_s: float) -> None:
+        """Do what an event does, from `at_s` on, to those of its devices that are not gone."""
+        if effect.act is Act.CHANGE:
+            async with self._lock:
+                for index in self._present(effect):
+                    await self._devices.degrade(index, self.active.condition(index), at_s)
+            return
+        for index in self._present(effect):
+            if effect.act is Act.STALL:
+                self._devices.stall(index, self.active.stalled_until_s(index))
+            else:
+                await (self._devices.lose if effect.act is Act.LOSE else self._devices.revive)(index)
+
+    def _present(self, effect: Effect) -> list[int]:
+        return [node.index for node in self._devices.present if node.index in effect.devices]

@@ -71,6 +71,9 @@ class Devices:
         if sum(node.state is State.SERVING for node in self.present) < 2:
             raise Refused("It is the last one.")
 
+    def is_last(self, index: int) -> bool:
+        return not any(node.state is State.SERVING for node in self.present if node.index != index)
+
     async def lose(self, index: int) -> None:
         self.check_loss(index)
         self.nodes[index].state = State.LOST
@@ -218,7 +221,7 @@ def test_a_fault_that_is_cleared_while_it_begins_does_not_begin_on_more_devices(
 
 
 def test_a_device_that_is_lost_does_not_stand_still_and_is_back_without_a_stall() -> None:
-    """As in virtual time (`can_begin`): a stall that came while it was gone would hold it up once it is back."""
+    """As in virtual time (`ActiveFaults`): a stall that came while it was gone would hold it up once it is back."""
 
     async def check(devices: Devices, injector: Injector) -> None:
         lost = await injector.inject(Fault(LOST, device=2))
@@ -296,3 +299,18 @@ def test_a_device_that_joins_a_throttled_tier_starts_throttled() -> None:
         assert devices.conditions[1] == HEALTHY
 
     at_once(check)
+
+
+def test_the_loss_of_a_device_already_lost_passes_as_in_virtual_time(caplog: pytest.LogCaptureFixture) -> None:
+    async def check(devices: Devices, injector: Injector, clock: list[float]) -> None:
+        first = await injector.inject(Fault(LOST, device=0, at_s=0.1))
+        second = await injector.inject(Fault(LOST, device=0, at_s=0.2))
+        await settled(clock, 6.0)
+        assert devices.nodes[0].state is State.LOST
+        assert injector.active.of(first.id) == {0: 0} and not injector.active.of(second.id)
+        await injector.clear(first.id)
+        assert devices.nodes[0].state is State.SERVING and not +devices.active
+
+    late(check)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "passes device 0 by: it is lost" in caplog.text
