@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import msgspec
@@ -17,6 +17,7 @@ from serving.device.live_driver import LiveDriver
 from serving.device.lpddr import LEASE_S, Lpddr
 from serving.device.scheduler_config import limits_of, rules_of
 from serving.device.token_buffer import TokenBuffer
+from serving.policies.step_options import StepOptions
 from serving.scenario.scenario import Scenario
 from serving.scheduler.scheduler import Scheduler
 from serving.simulation.node import VirtualNode
@@ -41,13 +42,19 @@ class Result:
     records: list[StepRecord] = field(default_factory=list)
 
 
+@cache
+def loaded(spec: DeviceSpec) -> StepOptions:
+    """A device's step options: they cache prices and keep no other state."""
+    return spec.load()
+
+
 class Device:
     """The parts of a device that live and virtual time have alike; each run has its own."""
 
     def __init__(self, scenario: Scenario, lease_s: float) -> None:
         self._scenario, self.lease_s = scenario, lease_s
         self.spec = DeviceSpec.of(scenario, scenario.members[0])
-        self.options = self.spec.load()
+        self.options = loaded(self.spec)
         self.device_limits = self.spec.device_limits(self.options)
         self.limits, self.rules = limits_of(scenario, self.device_limits), rules_of(scenario, self.device_limits)
         self.tier = Throttled(Lpddr(self.device_limits.ext_bytes_per_s))
@@ -57,7 +64,7 @@ class Device:
     def change(self, condition: Condition) -> None:
         """Bring pricer, tier and limits into another condition."""
         self.spec = self.spec.in_condition(condition)
-        self.options = self.spec.load()
+        self.options = loaded(self.spec)
         self.limits = limits_of(self._scenario, self.spec.device_limits(self.options))
         self.tier.left = condition.ext_share
         self.pricer = self.spec.repriced(self.pricer, self.options, RecordedRoutes)
@@ -219,7 +226,7 @@ IN_A_LEAP = [Happening(0.1, Request("", 0.0, 40, 90, seed=3)), Happening(0.5, 0.
 """A stall that comes while the steps to the request's end are under way as one."""
 
 
-@examples(40)
+@examples(30)
 @example(drawn=IN_A_LEAP, scenario=Scenario(mode="fixed-ar"), lease_s=NEVER, leaps=True)
 @example(drawn=IN_A_STALL, scenario=Scenario(residency="trace"), lease_s=LEASE_S, leaps=False)
 @given(
