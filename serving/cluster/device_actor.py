@@ -19,8 +19,8 @@ from serving.device.device_spec import DeviceSpec
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.live_routes import LiveRoutes
+from serving.device.routed_pricing import TracedDevice
 from serving.device.token_buffer import TokenBuffer
-from serving.device.traced_pricing import TracedDevice
 from serving.policies.step_options import PLAIN
 from serving.process.process_priority import become_realtime, become_urgent, settle
 
@@ -85,8 +85,9 @@ class HbXpu:
         settle()
 
     @ray.method(concurrency_group="feed")
-    def emulate(self, spec: DeviceSpec) -> None:
-        """Emulate another spec from now on: the same device in another condition."""
+    def emulate(self, spec: DeviceSpec, at_s: float = 0.0) -> None:
+        """Emulate another spec from emulated instant `at_s` on: the same device in another condition. By default, all
+        of the step at hand is in it."""
         self._spec = spec
         if self._driver is None:
             return
@@ -94,7 +95,7 @@ class HbXpu:
         self._model.spec = spec
         self._leasing.left = spec.condition.ext_share
         engine.pricer = spec.repriced(engine.pricer, self._model, self._routes)
-        self._driver.change()
+        self._driver.change(at_s)
 
     @ray.method(concurrency_group="feed")
     def stall(self, until_s: float) -> None:

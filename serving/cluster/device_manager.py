@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from device_model.condition import Condition
 from device_model.specs.spec import DeviceError
@@ -58,8 +58,9 @@ class Devices:
         for loop in self._loops.values():
             loop.cancel()
 
-    async def add(self, spec: DeviceSpec) -> Node:
-        """Add a device, and return it once it takes requests. Raise Refused."""
+    async def add(self, spec: DeviceSpec, starts: Callable[[int], Awaitable[None]]) -> Node:
+        """Add a device, and return it once it takes requests; `starts(index)` is awaited before it is connected. Raise
+        Refused."""
         device_limits = await self._checked(spec)
         index = max(self.nodes) + 1
         rates = [node.device_limits.ext_bytes_per_s for node in self.nodes.values()]
@@ -69,6 +70,11 @@ class Devices:
             raise Refused(str(error)) from error
         node = self.cluster.start_node(index, spec, device_limits)
         self.nodes[node.index] = node
+        try:
+            await starts(index)
+        except Refused:
+            self._end(node, State.GONE)
+            raise
         await self._join(node)
         return node
 
@@ -106,6 +112,10 @@ class Devices:
             raise Refused(f"Device {index} is {node.state}: only one that is up can be lost.")
         self._need_another(index, "lost")
 
+    def is_last(self, index: int) -> bool:
+        """Tell whether no other device takes requests."""
+        return not self._router.others_open(index)
+
     async def revive(self, index: int) -> None:
         """Start a lost device again, with nothing in it."""
         old = self.at(index)
@@ -113,22 +123,23 @@ class Devices:
             node = self.nodes[index] = self.cluster.start_node(index, old.spec, old.device_limits)
             await self._join(node)
 
-    async def degrade(self, index: int, condition: Condition) -> None:
-        """Put a device into another condition. Raise Refused, and change nothing, if it cannot be in it."""
+    async def degrade(self, index: int, condition: Condition, at_s: float) -> None:
+        """Put a device into another condition, from emulated instant `at_s` on. Raise Refused, and change nothing, if
+        it cannot be in it."""
         spec = self.at(index).spec.in_condition(condition)
         device_limits = await self._checked(spec)
         # By now another node may stand in its place.
         node = self.at(index)
         node.spec, node.device_limits = spec, device_limits
-        self._router.set_speed(index, node.device_limits.token_s)
         if index in self._loops:
-            # This includes a device that is being mended.
-            self._tell(node)
+            # This includes a device that is being mended. One that starts is told, as the router is, once it serves.
+            self._router.set_speed(index, node.device_limits.token_s)
+            self._tell(node, at_s)
         self.observer.on_change(node)
 
-    def _tell(self, node: Node) -> None:
-        """Tell a device and its scheduler the device's condition."""
-        node.device.emulate.remote(node.spec)
+    def _tell(self, node: Node, at_s: float = 0.0) -> None:
+        """Tell a device and its scheduler the device's condition from emulated instant `at_s` on."""
+        node.device.emulate.remote(node.spec, at_s)
         node.calls.limit(self.cluster.limits(node.device_limits))
 
     async def check(self, index: int, condition: Condition) -> None:
@@ -191,7 +202,7 @@ class Devices:
         return device_limits
 
     def _need_another(self, index: int, done: str) -> None:
-        if not self._router.others_open(index):
+        if self.is_last(index):
             raise Refused(f"Device {index} is the last one that serves: add another before it is {done}.")
 
     async def _join(self, node: Node) -> None:

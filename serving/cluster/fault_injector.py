@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
 
+from device_model.condition import HEALTHY
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import State
-from serving.scenario.active_faults import ActiveFaults, can_begin
-from serving.scenario.faults import DEGRADING, LOST, STALL, Fault, FaultEvent, events
+from serving.scenario.active_faults import Act, ActiveFaults, Effect
+from serving.scenario.faults import LOST, STALL, Fault, FaultEvent, events
 from serving.scenario.refused import Refused, Unknown
 
 log = logging.getLogger("foreserve")
@@ -62,6 +63,13 @@ class Injector:
             raise Unknown(f"There is no fault {id}; those that there are: {there}.")
         return await self._whole(self._clear(self.faults.pop(id)))
 
+    async def reach(self, device: int) -> None:
+        """Put a device that starts into the condition in which active faults leave it: those of a slow tier that it
+        shares were there before it. Raise Refused if it cannot be in it."""
+        async with self._lock:
+            if (condition := self.active.condition(device)) != HEALTHY:
+                await self._devices.degrade(device, condition, self._clock.now())
+
     async def _whole(self, change: Coroutine[None, None, Injected]) -> Injected:
         """Carry out a change as a whole, also if its caller goes away meanwhile."""
         task = asyncio.ensure_future(change)
@@ -75,10 +83,10 @@ class Injector:
             await self._check(fault, device)
         injected = self.faults[self._told] = Injected(self._told, fault, self._clock.now())
         self._told += 1
-        coming = events(fault, targets, self._seed + injected.id)
+        coming = events(fault, targets, self._seed + injected.id, injected.told_at_s)
         event = next(coming, None)
         try:
-            while event is not None and event.at_s <= 0:
+            while event is not None and event.at_s <= injected.told_at_s:
                 await self._happen(injected, event)
                 event = next(coming, None)
         except Refused:
@@ -95,8 +103,10 @@ class Injector:
         async with injected.lock:  # An occurrence that is beginning is ended once it has begun.
             if injected.task is not None:
                 injected.task.cancel()
-            for number in self.active.of(injected.id):
-                await self._end(injected, number)
+            for number, device in self.active.of(injected.id).items():
+                at_s = self._clock.now()
+                if effect := self.active.end(injected.id, number, at_s):
+                    await self._end(injected.fault, device, effect, at_s)
         return injected
 
     def _is_told(self, injected: Injected) -> bool:
@@ -123,7 +133,7 @@ class Injector:
 
     async def _drive(self, injected: Injected, coming: Iterable[FaultEvent]) -> None:
         for event in coming:
-            await self._until(injected.told_at_s + event.at_s)
+            await self._until(event.at_s)
             try:
                 await self._happen(injected, event)
             except Refused as error:
@@ -139,53 +149,46 @@ class Injector:
 
     async def _happen(self, injected: Injected, event: FaultEvent) -> None:
         async with injected.lock:
-            if not event.begins:
-                await self._end(injected, event.number)
-            elif self._is_told(injected) and self._can_begin(injected.fault, event.device):
-                await self._come(injected, event)
+            state = self._devices.nodes[event.device].state
+            if event.begins and (state is State.GONE or not self._is_told(injected)):
+                return
+            lost, last = state is State.LOST, self._devices.is_last(event.device)
+            effect = self.active.happen(injected.id, injected.fault, event, lost, last)
+            if effect is None and event.begins:
+                sentence = "The fault %r passes device %d by: it is lost, or the last one that serves."
+                log.warning(sentence, str(injected.fault), event.device)
+            elif effect is not None and event.begins:
+                await self._begin(injected, event, effect)
+            elif effect is not None:
+                await self._end(injected.fault, event.device, effect, event.at_s)
 
-    def _can_begin(self, fault: Fault, device: int) -> bool:
-        """Tell whether a fault can come now; the loss of a device that must not be lost raises Refused by itself."""
-        state = self._devices.nodes[device].state
-        return state is not State.GONE and (fault.kind == LOST or can_begin(fault, state is State.LOST, last=False))
-
-    async def _come(self, injected: Injected, event: FaultEvent) -> None:
-        self.active.begin(injected.id, injected.fault, event, self._clock.now())
+    async def _begin(self, injected: Injected, event: FaultEvent, effect: Effect) -> None:
+        """Carry out what the begin of an occurrence does, and tell of it. Raise Refused, and have it not begun."""
         try:
-            await self._begin(injected.fault, event.device)
+            await self._carry_out(effect, event.at_s)
         except Refused:
             self.active.end(injected.id, event.number)
             raise
         self._devices.observer.on_fault(event.device, injected.fault.kind, True)
 
-    async def _begin(self, fault: Fault, device: int) -> None:
-        if fault.kind == STALL:
-            self._devices.stall(device, self.active.stalled_until_s(device))
-        elif fault.kind == LOST:
-            await self._devices.lose(device)
-        else:
-            await self._degrade(fault, device)
-
-    async def _end(self, injected: Injected, number: int) -> None:
-        """End an occurrence of a fault, if it had begun."""
-        ended = self.active.end(injected.id, number)
-        if ended is None:
-            return
-        fault, device = injected.fault, ended.device
-        there = self._devices.nodes[device].state is not State.GONE
-        if there:
+    async def _end(self, fault: Fault, device: int, effect: Effect, at_s: float) -> None:
+        """Tell of an occurrence that has ended, and carry out what its end does."""
+        if self._devices.nodes[device].state is not State.GONE:
             self._devices.observer.on_fault(device, fault.kind, False)
-        if fault.kind in DEGRADING:
-            # There may be others on the tier of a device that is gone.
-            await self._degrade(fault, device)
-        elif there and fault.kind == LOST:
-            await self._devices.revive(device)
-        elif there and fault.kind == STALL and self._clock.now() < ended.ends_s:
-            self._devices.stall(device, self.active.stalled_until_s(device))
+        await self._carry_out(effect, at_s)
 
-    async def _degrade(self, fault: Fault, device: int) -> None:
-        """Put the device, and the others whose LPDDR tier the fault concerns, into their present conditions."""
-        async with self._lock:
-            reached = self.active.reached(fault, device)
-            for index in [node.index for node in self._devices.present if node.index in reached]:
-                await self._devices.degrade(index, self.active.condition(index))
+    async def _carry_out(self, effect: Effect, at_s: float) -> None:
+        """Do what an event does, from `at_s` on, to those of its devices that are not gone."""
+        if effect.act is Act.CHANGE:
+            async with self._lock:
+                for index in self._present(effect):
+                    await self._devices.degrade(index, self.active.condition(index), at_s)
+            return
+        for index in self._present(effect):
+            if effect.act is Act.STALL:
+                self._devices.stall(index, self.active.stalled_until_s(index))
+            else:
+                await (self._devices.lose if effect.act is Act.LOSE else self._devices.revive)(index)
+
+    def _present(self, effect: Effect) -> list[int]:
+        return [node.index for node in self._devices.present if node.index in effect.devices]

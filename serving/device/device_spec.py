@@ -13,8 +13,8 @@ from device_model.step import StepPlan
 from serving.device.lpddr import LEASE_S
 from serving.device.mode_choice import Switching
 from serving.device.pricing import ModelPricer, Pricer
-from serving.device.routed_pricing import Routed
-from serving.device.traced_pricing import Choices, Traced, TracedDevice
+from serving.device.routed_pricing import Choices, Routed, TracedDevice
+from serving.device.traced_pricing import Traced
 from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
 from serving.scenario.fleet import FleetError, Member
@@ -111,7 +111,7 @@ class DeviceSpec(NamedTuple):
         options = self.load()
         placing = self._expert_placement(model, options.device)
         if self.trace is not None:
-            return Routed(options.device, choices(self.trace), placing)
+            return Routed(options, choices(self.trace), placing)
         return ModelPricer(model, self.switching.modes(options), placing)
 
     def repriced(self, pricer: Pricer, model: StepModel, choices: Callable[[TracedDevice], Choices]) -> Pricer:

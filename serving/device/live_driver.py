@@ -30,10 +30,10 @@ class LiveDriver:
         self.engine.stalled_until_s = until_s
         self.poke()
 
-    def change(self) -> None:
-        """Take up a new condition, which the pricer and the tier know already: the rest of the current step is
-        repriced."""
-        self._changed_s = self._clock.now()
+    def change(self, at_s: float) -> None:
+        """Take up a new condition, which the pricer and the tier know already: what the current step has left at
+        emulated instant `at_s`, however late the news of it, is repriced."""
+        self._changed_s = at_s
         self._clock.interrupt()
         self.poke()
 
@@ -44,9 +44,10 @@ class LiveDriver:
 
     def cycle(self) -> None:
         """Plan once, and make the steps of that plan until something changes."""
-        # Cleared before the question: news that come while it is answered lead to another.
-        self._news, self._changed_s = False, None
-        self._stand_still()
+        self._hear()
+        while self.engine.stalled_until_s > self.engine.at_s:
+            self._stand_still()
+            self._hear()
         batch = self.engine.plan(self._clock.now())
         if not batch.ids:
             self._clock.wait(batch.until_s)
@@ -55,6 +56,11 @@ class LiveDriver:
         self._make(steps)
         while not self._news and steps.go_on():
             self._make(steps)
+
+    def _hear(self) -> None:
+        """Forget the news that the next plan takes up. Called before it is asked for: news that come meanwhile lead to
+        another."""
+        self._news, self._changed_s = False, None
 
     def _make(self, steps: PendingSteps) -> None:
         """Wait for the end of a step, at whatever pace it goes on meanwhile, and make it."""
@@ -68,13 +74,12 @@ class LiveDriver:
     def _stand_still(self) -> None:
         """Let a stall pass. A clock's wait may end sooner than it is asked to."""
         engine = self.engine
-        if engine.stalled_until_s > engine.at_s:
-            engine.rest()
-            while self._clock.now() < engine.stalled_until_s:
-                self._clock.wait(engine.stalled_until_s)
-            # If it was ended before its time, it is now.
-            ended_s = engine.stalled_until_s if engine.stalled_until_s > engine.at_s else self._clock.now()
-            engine.at_s = max(engine.at_s, ended_s)
+        engine.rest()
+        while self._clock.now() < engine.stalled_until_s:
+            self._clock.wait(engine.stalled_until_s)
+        # If it was ended before its time, it is now.
+        ended_s = engine.stalled_until_s if engine.stalled_until_s > engine.at_s else self._clock.now()
+        engine.at_s = max(engine.at_s, ended_s)
 
     def _catch_up(self) -> None:
         """Wait for tokens that are long overdue. Arrivals go on meanwhile, so emulated time does too."""

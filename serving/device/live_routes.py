@@ -5,8 +5,8 @@ import numpy as np
 from device_model.experts.route_map import RouteMap, Routers
 from device_model.load import load_device
 from device_model.step import IntArray, StepPlan
+from serving.device.routed_pricing import TracedDevice
 from serving.device.token_buffer import TokenBuffer
-from serving.device.traced_pricing import TracedDevice
 from serving.token_model.route_format import format_of
 from serving.types import Batch, Chunk
 

@@ -1,5 +1,6 @@
 """Prices the steps of a batch by the device model, and chooses the mode of each."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -66,12 +67,15 @@ class Pricer(Protocol):
         ...
 
 
-class ModelPricer:
-    """Prices steps by the device model, each in the mode that `modes` chooses."""
+class BatchPricer(ABC):
+    """Prices a batch's steps, the first one after what is moved for it: experts that are placed anew, keys and values
+    that are fetched or spilled."""
 
-    def __init__(self, model: StepModel, modes: Modes, placing: ExpertPlacement | None = None) -> None:
-        """With `placing`, HB holds the experts that it chooses; otherwise those used last."""
-        self._model, self._modes, self._placing = model, modes, placing
+    def __init__(self, model: StepModel, placing: ExpertPlacement | None) -> None:
+        """`model` prices what is moved. With `placing`, the fast tier holds the experts that it chooses; otherwise
+        those used last."""
+        self._model, self._placing = model, placing
+        # To which the last batch drafted.
         self._depth = PLAIN
 
     def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
@@ -85,6 +89,21 @@ class ModelPricer:
             first = first.after(moved)
         yield first
         yield from steps
+
+    @abstractmethod
+    def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[Priced]:
+        """Yield the price of each step of a batch, of which `plan` is the first, without what is moved."""
+
+    @abstractmethod
+    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost: ...
+
+
+class ModelPricer(BatchPricer):
+    """Prices steps by the device model, each in the mode that `modes` chooses."""
+
+    def __init__(self, model: StepModel, modes: Modes, placing: ExpertPlacement | None = None) -> None:
+        super().__init__(model, placing)
+        self._modes = modes
 
     def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[Priced]:
         depths, verdict = self._modes.candidates(batch.decoding)

@@ -1,38 +1,63 @@
-"""Steps on a device whose experts have places of their own, priced by what routers chose of them, hot or cold."""
+"""Steps priced by what routers chose of a model's experts, each of which has a place of its own, hot or cold."""
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple, Protocol
 
-from device_model.device import RooflineDevice
-from device_model.step import StepCost
-from serving.device.pricing import Priced
-from serving.device.traced_pricing import Choices
-from serving.policies.placement import ExpertPlacement, PlacedPlan
-from serving.policies.step_options import PLAIN
+from device_model.condition import HEALTHY, Condition
+from device_model.step import IntArray, StepCost, StepPlan
+from serving.device.pricing import BatchPricer, Priced
+from serving.policies.placement import ExpertPlacement
+from serving.policies.step_options import StepOptions
 from serving.types import Batch
 
 
-class Routed:
-    """Prices steps by the token model's routes, on a `device` that knows topics and where `placing` puts its experts
+class TracedDevice(NamedTuple):
+    """A device to trace: its system, hardware and model by name, the token model whose routers it follows, and its
+    condition."""
+
+    system: str
+    hardware: str
+    model: str
+    token_model: str
+    condition: Condition = HEALTHY
+
+
+class Choices(Protocol):
+    """Knows what the emulated model's routers choose: `live_routes.LiveRoutes` of a server's token model, or
+    `serving.simulation.recorded_routes.RecordedRoutes` in virtual time."""
+
+    def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
+        """Expert ids [tokens, layers, top_k] of a step of `batch`, sequence by sequence: of each the `new` [n] tokens
+        after the first `context` [n]; and of how many tokens they are guesses."""
+        ...
+
+    def emulate(self, trace: TracedDevice) -> None:
+        """Follow a device whose condition has changed."""
+        ...
+
+
+class Routed(BatchPricer):
+    """Prices steps by the token model's routes, on a device that knows topics and where `placing` puts its experts
     (None: where all topics want them)."""
 
-    def __init__(self, device: RooflineDevice, choices: Choices, placing: ExpertPlacement | None) -> None:
-        self._device, self._choices, self._placing = device, choices, placing
+    def __init__(self, options: StepOptions, choices: Choices, placing: ExpertPlacement | None = None) -> None:
+        super().__init__(options, placing)
+        self._device, self._choices = options.device, choices
 
-    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
-        """Yield the price of each step by the actual routes of its tokens; the first one's after a swap, if there was
-        any."""
-        placed = self._placing.place(batch, PLAIN, ext_bytes_per_s) if self._placing else PlacedPlan(batch.plan)
-        plan = placed.plan
-        for step in range(batch.horizon):
+    def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[Priced]:
+        for _ in range(batch.horizon):
             routes, unrouted = self._choices.rows(batch, plan.new_tokens, plan.context)
             routed = replace(plan, routes=routes)
-            priced = Priced(self._device.probe(routed, 1, ext_bytes_per_s).first, unrouted, plan=routed)
-            yield priced.after_swap(placed.swap) if placed.swap and not step else priced
+            yield Priced(self._cost(routed, ext_bytes_per_s), unrouted, plan=routed)
             plan = replace(plan, context=plan.context + plan.new_tokens)
 
+    def _cost(self, plan: StepPlan, ext_bytes_per_s: float) -> StepCost:
+        """Return the cost of a step by itself."""
+        return self._device.probe(plan, 1, ext_bytes_per_s).first
+
     def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
-        """Return the present cost of a step priced earlier, without the swap before it: its routes and its experts'
-        places are those of its plan."""
+        """Return the present cost of a step priced earlier, without what was moved before it: its routes and its
+        experts' places are those of its plan."""
         assert priced.plan is not None
-        return self._device.probe(priced.plan, 1, ext_bytes_per_s).first
+        return self._cost(priced.plan, ext_bytes_per_s)

@@ -1,89 +1,55 @@
 """Steps on a device whose expert cache is real: it holds what was used, and hits or misses what a router chose."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple, Protocol
 
-import numpy as np
-
-from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
 from device_model.load import load_device, places_experts, trace_experts
-from device_model.step import IntArray, Seconds, StepCost, StepPlan
+from device_model.step import Seconds, StepCost, StepPlan
 from device_model.tiered import TieredDevice
 from serving.device.pricing import Priced
+from serving.device.routed_pricing import Choices, Routed, TracedDevice
+from serving.policies.step_options import StepOptions
 from serving.token_model.route_format import format_of
-from serving.types import Batch
 
 
-class TracedDevice(NamedTuple):
-    """A device to trace: its system, hardware and model by name, the token model whose routers it follows, and its
-    condition."""
-
-    system: str
-    hardware: str
-    model: str
-    token_model: str
-    condition: Condition = HEALTHY
-
-
-class Choices(Protocol):
-    """Knows what the emulated model's routers choose: `live_routes.LiveRoutes` of a server's token model, or
-    `serving.simulation.recorded_routes.RecordedRoutes` in virtual time."""
-
-    def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
-        """Expert ids [tokens, layers, top_k] of a step of `batch`, sequence by sequence: of each the `new` [n] tokens
-        after the first `context` [n]; and of how many tokens they are guesses."""
-        ...
-
-    def emulate(self, trace: TracedDevice) -> None:
-        """Follow a device whose condition has changed."""
-        ...
-
-
-class Traced:
-    """Prices steps of a device whose cache holds actual experts, hit or missed by the token model's routes.
+class Traced(Routed):
+    """Prices steps of a device whose cache holds actual experts, hit or missed by the token model's routes: those that
+    are not in HB are read from EXT.
 
     Its state is the content of HB. So it lives with the device, and a device that is started anew finds HB cold.
     """
 
+    _device: TieredDevice
+
     def __init__(self, trace: TracedDevice, choices: Choices) -> None:
         """Raise as `check_trace` does."""
-        self._device = _cached(trace)
-        self._choices = choices
+        super().__init__(StepOptions(_cached(trace)), choices)
         self._trace = trace
-        # As it was when a step was priced last, and how fast its external memory.
-        self._then: tuple[TracedDevice, float] | None = None
+        # As it was when a step was priced last, how fast its external memory, and what that step costs by itself.
+        self._then: tuple[TracedDevice, float, StepCost] | None = None
 
     def emulate(self, trace: TracedDevice) -> None:
         """Change to another condition; HB keeps what it holds, as far as there is room."""
         device = _cached(trace)
         device.cache = self._device.cache
         self._trace = trace
-        self._device = device
+        self._device, self._model = device, StepOptions(device)
         self._choices.emulate(trace)
 
-    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
-        """Yield the price of each step by the actual routes of its tokens: experts not in HB are read from EXT."""
-        new = np.array(batch.new_tokens, dtype=np.int64)
-        context = np.array(batch.context, dtype=np.int64)
-        for _ in range(batch.horizon):
-            routes, unrouted = self._choices.rows(batch, new, context)
-            plan = StepPlan(new, context, routes=routes)
-            cost = next(iter(self._device.probe(plan, 1, ext_bytes_per_s)))
-            self._device.commit(plan)
-            self._then = self._trace, ext_bytes_per_s
-            yield Priced(cost, unrouted, plan=plan)
-            context = context + new
+    def _cost(self, plan: StepPlan, ext_bytes_per_s: float) -> StepCost:
+        """Return the cost of a step, which is carried out: the experts that it misses are in HB then."""
+        cost = super()._cost(plan, ext_bytes_per_s)
+        self._device.commit(plan)
+        self._then = self._trace, ext_bytes_per_s, cost
+        return cost
 
     def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
-        """Return the present cost of a step priced earlier, scaled as a step with unknown routes would be: the experts
-        that it missed are in HB by now."""
+        """Return the present cost of a step priced earlier, without what was moved before it, scaled as a step with
+        unknown routes would be: the experts that it missed are in HB by now."""
         assert priced.plan is not None and self._then is not None
-        plan = replace(priced.plan, routes=None)
-        then_s, now_s = _expected_s(plan, *self._then), _expected_s(plan, self._trace, ext_bytes_per_s)
-        cost, slower = priced.cost, now_s / then_s
+        plan, (trace, rate, cost) = replace(priced.plan, routes=None), self._then
+        slower = _expected_s(plan, self._trace, ext_bytes_per_s) / _expected_s(plan, trace, rate)
         static_j = cost.energy.static_j * (slower - 1.0)
         return cost._replace(
             latency_s=cost.latency_s * slower,

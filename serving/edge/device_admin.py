@@ -35,7 +35,7 @@ class Admin:
             raise Malformed(str(error)) from error
         wanted = [DeviceSpec.of(scenario, member) for member in members]
         check_names(wanted, text)
-        added = [await self._devices.add(spec) for spec in wanted]
+        added = [await self._devices.add(spec, self._injector.reach) for spec in wanted]
         return {"devices": [self._device(node) for node in added]}
 
     async def drain_device(self, index: int) -> dict[str, Any]:

@@ -1,10 +1,12 @@
-"""Active faults, and what they leave of each device: decided here for live and virtual time."""
+"""Active faults: what their events do, and what they leave of each device, decided here for live and virtual time."""
 
 from collections.abc import Callable, Collection
+from enum import Enum, auto
 from typing import NamedTuple
 
 from device_model.condition import Condition
 from serving.scenario.faults import LOST, STALL, Fault, FaultEvent, condition_of
+from serving.types import NEVER
 
 
 def tier_of(device: int, sharers: int) -> range:
@@ -13,12 +15,21 @@ def tier_of(device: int, sharers: int) -> range:
     return range(first, first + sharers)
 
 
-def can_begin(fault: Fault, lost: bool, last: bool) -> bool:
-    """Tell whether a fault can come to a device. One that is `lost` can't be lost again, nor stand still; the `last`
-    that serves is never lost."""
-    if fault.kind == LOST:
-        return not lost and not last
-    return fault.kind != STALL or not lost
+class Act(Enum):
+    """What an event of a fault does to a device: it is lost, or back with nothing in it; it stands still until its last
+    stall ends (`stalled_until_s`); or it takes up the condition that its faults leave it in (`condition`)."""
+
+    LOSE = auto()
+    REVIVE = auto()
+    STALL = auto()
+    CHANGE = auto()
+
+
+class Effect(NamedTuple):
+    """An act, and the devices it is done to: none where a stall ends in its time, as the device goes on by itself."""
+
+    act: Act
+    devices: Collection[int]
 
 
 class Active(NamedTuple):
@@ -37,13 +48,22 @@ class ActiveFaults:
         self._tier = tier
         self._there: dict[tuple[int, int], Active] = {}
 
-    def begin(self, id: int, fault: Fault, event: FaultEvent, at_s: float) -> None:
-        """Begin an occurrence, at an instant of the clock."""
-        self._there[id, event.number] = Active(fault, event.device, at_s + fault.for_s)
+    def happen(self, id: int, fault: Fault, event: FaultEvent, lost: bool, last: bool) -> Effect | None:
+        """Begin an occurrence of a fault at the event's instant, or end it; return what that does. Return None if it
+        cannot begin (a device that is `lost` cannot be lost again, nor stand still; the `last` that serves is never
+        lost), or has ended before."""
+        if not event.begins:
+            return self.end(id, event.number)
+        if (lost and fault.kind in (LOST, STALL)) or (last and fault.kind == LOST):
+            return None
+        active = self._there[id, event.number] = Active(fault, event.device, event.at_s + fault.for_s)
+        return self._effect(active, begins=True)
 
-    def end(self, id: int, number: int) -> Active | None:
-        """End an occurrence; return None if it had not begun, or was ended before."""
-        return self._there.pop((id, number), None)
+    def end(self, id: int, number: int, at_s: float = NEVER) -> Effect | None:
+        """End an occurrence, in its time or at `at_s` before; return what that does. Return None if it had not begun,
+        or has ended before."""
+        active = self._there.pop((id, number), None)
+        return self._effect(active, begins=False, early=at_s < active.ends_s) if active is not None else None
 
     def of(self, id: int) -> dict[int, int]:
         """On which device each occurrence of a fault is, by its number."""
@@ -53,14 +73,22 @@ class ActiveFaults:
         """Return the faults that were told of a device."""
         return [active.fault for active in self._there.values() if active.device == device]
 
-    def reached(self, fault: Fault, device: int) -> Collection[int]:
+    def _effect(self, active: Active, begins: bool, early: bool = False) -> Effect:
+        fault, device = active.fault, active.device
+        if fault.kind == LOST:
+            return Effect(Act.LOSE if begins else Act.REVIVE, (device,))
+        if fault.kind == STALL:
+            return Effect(Act.STALL, (device,) if begins or early else ())
+        return Effect(Act.CHANGE, self._reached(fault, device))
+
+    def _reached(self, fault: Fault, device: int) -> Collection[int]:
         """Return the devices that a fault on one of them concerns: with a slow tier all that share it."""
         return self._tier(device) if fault.is_of_slow_tier else (device,)
 
     def condition(self, device: int, also: Fault | None = None) -> Condition:
         """Return a device's condition under all active faults, and perhaps another one."""
         # Of one fault, however often it is there at once, only one occurrence counts.
-        there = {id: active.fault for (id, _), active in self._there.items() if device in self.reached(*active[:2])}
+        there = {id: active.fault for (id, _), active in self._there.items() if device in self._reached(*active[:2])}
         faults = [there[id] for id in sorted(there)]
         return condition_of([*faults, also] if also is not None else faults)
 

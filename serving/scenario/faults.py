@@ -62,8 +62,8 @@ class Fault(NamedTuple):
 
 
 class FaultEvent(NamedTuple):
-    """A fault begins or ends on a device, `at_s` emulated seconds after it was told; the end of an occurrence has the
-    `number` of its begin."""
+    """A fault begins or ends on a device at emulated instant `at_s`; the end of an occurrence has the `number` of its
+    begin."""
 
     at_s: float
     number: int
@@ -116,19 +116,21 @@ def _rules(kind: str, terms: dict[str, Any]) -> list[tuple[bool, str]]:
     ]
 
 
-def events(fault: Fault, devices: Iterable[int], seed: int) -> Iterator[FaultEvent]:
-    """Yield a fault's events in order, without end if it is random; "each" means all of `devices`. Equal seeds give
-    equal events."""
+def events(fault: Fault, devices: Iterable[int], seed: int, told_at_s: float = 0.0) -> Iterator[FaultEvent]:
+    """Yield the events of a fault that was told at emulated instant `told_at_s`: in order, without end if it is random;
+    "each" means all of `devices`. Equal seeds give equal events."""
     number = iter(range(2**62))
     streams = [
-        _of_device(fault, device, lambda: next(number), random.Random(f"{seed} {device} {fault}"))
+        _of_device(fault, device, told_at_s, lambda: next(number), random.Random(f"{seed} {device} {fault}"))
         for device in (devices if fault.device is None else [fault.device])
     ]
     return heapq.merge(*streams, key=lambda event: (event.at_s, event.begins))
 
 
-def _of_device(fault: Fault, device: int, number: Callable[[], int], rng: random.Random) -> Iterator[FaultEvent]:
-    at_s = fault.at_s
+def _of_device(
+    fault: Fault, device: int, told_at_s: float, number: Callable[[], int], rng: random.Random
+) -> Iterator[FaultEvent]:
+    at_s = told_at_s + fault.at_s
     while True:
         if fault.rate_per_minute:
             at_s += rng.expovariate(fault.rate_per_minute / MINUTE_S)

@@ -18,8 +18,8 @@ from serving.device.lpddr import Lpddr
 from serving.device.scheduler_config import limits_of, rules_of
 from serving.policies.router import Router
 from serving.policies.step_options import StepOptions
-from serving.scenario.active_faults import ActiveFaults, can_begin, tier_of
-from serving.scenario.faults import LOST, STALL, Fault, FaultEvent
+from serving.scenario.active_faults import Act, ActiveFaults, tier_of
+from serving.scenario.faults import Fault, FaultEvent
 from serving.scenario.scenario import Scenario
 from serving.simulation.fault_timeline import FaultTimeline
 from serving.simulation.node import ARRIVES, NOWHERE, Listener, Outcome, VirtualNode
@@ -167,20 +167,23 @@ class Simulator:
         self._ended.append((at_s, request))
 
     def _happen(self, id: int, fault: Fault, event: FaultEvent) -> None:
-        """Begin a fault, if it can begin, or end one that has begun."""
-        index, at_s = event.device, event.at_s
-        if event.begins and can_begin(fault, index in self._lost, not self._router.others_open(index)):
-            self._active.begin(id, fault, event, at_s)
-        elif event.begins or self._active.end(id, event.number) is None:
-            return
-        if fault.kind == LOST:
-            (self._lose if event.begins else self._revive)(index, at_s)
-        elif fault.kind != STALL:
-            for reached in self._active.reached(fault, index):
-                self._degrade(reached, at_s)
-        elif event.begins:
-            self.nodes[index].stall(at_s, self._active.stalled_until_s(index))
-            self._await(self.nodes[index])
+        """Carry out what an event of a fault does."""
+        lost, last = event.device in self._lost, not self._router.others_open(event.device)
+        if effect := self._active.happen(id, fault, event, lost, last):
+            for index in effect.devices:
+                self._carry_out(effect.act, index, event.at_s)
+
+    def _carry_out(self, act: Act, index: int, at_s: float) -> None:
+        match act:
+            case Act.LOSE:
+                self._lose(index, at_s)
+            case Act.REVIVE:
+                self._revive(index, at_s)
+            case Act.STALL:
+                self.nodes[index].stall(at_s, self._active.stalled_until_s(index))
+                self._await(self.nodes[index])
+            case Act.CHANGE:
+                self._degrade(index, at_s)
 
     def _degrade(self, index: int, at_s: float) -> None:
         """Put a device that is present into the condition that its faults leave it in."""

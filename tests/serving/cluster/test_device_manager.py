@@ -152,6 +152,38 @@ def test_a_device_joins_takes_requests_drains_and_is_gone(served: Served, refere
     assert "elmoe3d/elmoe3d-4gb" in line and float(line.split()[-1]) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_device_that_joins_a_throttled_tier_starts_throttled(served: Served, reference: list[list[int]]) -> None:
+    def added() -> int:
+        answer = served.http.post("/devices", json={"device": "elmoe3d-8gb"})
+        assert answer.status_code == 200, answer.text
+        return int(answer.json()["devices"][0]["index"])
+
+    def decode_s(index: int) -> float:
+        """Median latency of the device's steps, while each device has one request, the least loaded the next."""
+        before = len(read_step_log(served.log))
+        assert sorted(served.ask_all()) == sorted(reference)
+        time.sleep(0.5)
+        return float(np.median([step.latency_s for step in served.decode_steps(before) if step.device == index]))
+
+    def leave(index: int) -> None:
+        served.http.delete(f"/devices/{index}")
+        served.until(index, "gone")
+
+    if (first := added()) % 2:  # It would be the last one on its tier.
+        leave(first)
+        first = added()
+    throttled = served.inject(f"lpddr: left=0.55, device={first}")
+    second = added()
+    assert second == first + 1 and served.devices()[second]["faults"] == []
+    with_it = decode_s(second)
+    served.clear(throttled)
+    assert 1.2 < with_it / decode_s(second) < 1.85
+    leave(first)
+    leave(second)
+
+
 def seen(served: Served, fault: str) -> tuple[float, float, list[StepRecord]]:
     """Mean latency of a lone request's steps before a fault, and with it, and all of its steps."""
     time.sleep(0.5)

@@ -27,6 +27,7 @@ class Devices:
         self._rng = random.Random(seed)
         self.nodes = {index: SimpleNamespace(index=index, state=State.SERVING) for index in range(DEVICES)}
         self.conditions = dict.fromkeys(self.nodes, HEALTHY)
+        self.since_s: dict[int, list[float]] = {index: [] for index in self.nodes}
         self.stalled_until = dict.fromkeys(self.nodes, 0.0)
         self.active: Counter[tuple[int, str]] = Counter()
         self.observer = self
@@ -54,11 +55,12 @@ class Devices:
     async def check(self, index: int, condition: Condition) -> None:
         await self._takes()
 
-    async def degrade(self, index: int, condition: Condition) -> None:
+    async def degrade(self, index: int, condition: Condition, at_s: float) -> None:
         await self._takes()
         if condition.hb_share < 0.02:
             raise Refused("There would be no bank left.")
         self.conditions[self.at(index).index] = condition
+        self.since_s[index].append(at_s)
 
     def stall(self, index: int, until_s: float) -> None:
         self.stalled_until[index] = until_s
@@ -68,6 +70,9 @@ class Devices:
             raise Refused(f"Device {index} is lost.")
         if sum(node.state is State.SERVING for node in self.present) < 2:
             raise Refused("It is the last one.")
+
+    def is_last(self, index: int) -> bool:
+        return not any(node.state is State.SERVING for node in self.present if node.index != index)
 
     async def lose(self, index: int) -> None:
         self.check_loss(index)
@@ -216,7 +221,7 @@ def test_a_fault_that_is_cleared_while_it_begins_does_not_begin_on_more_devices(
 
 
 def test_a_device_that_is_lost_does_not_stand_still_and_is_back_without_a_stall() -> None:
-    """As in virtual time (`can_begin`): a stall that came while it was gone would hold it up once it is back."""
+    """As in virtual time (`ActiveFaults`): a stall that came while it was gone would hold it up once it is back."""
 
     async def check(devices: Devices, injector: Injector) -> None:
         lost = await injector.inject(Fault(LOST, device=2))
@@ -227,3 +232,85 @@ def test_a_device_that_is_lost_does_not_stand_still_and_is_back_without_a_stall(
         assert not injector.active.stalled_until_s(2)
 
     at_once(check)
+
+
+async def settled(clock: list[float], at_s: float) -> None:
+    """Let the clock jump to an instant, and the injector see it."""
+    clock[0] = at_s
+    await asyncio.sleep(0.02)
+
+
+def late(check: Callable[[Devices, Injector, list[float]], Any]) -> None:
+    """Run with a clock that jumps: the injector wakes long after what it was to do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("serving.cluster.fault_injector.LOOK_S", 0.001)
+
+        async def run() -> None:
+            devices, clock = Devices(1), [5.1]
+            await check(devices, Injector(devices, SimpleNamespace(now=lambda: clock[0]), 0), clock)  # type: ignore[arg-type]
+
+        asyncio.run(run())
+
+
+def test_a_fault_takes_effect_at_its_own_instant_however_late_the_injector_wakes() -> None:
+    async def check(devices: Devices, injector: Injector, clock: list[float]) -> None:
+        await injector.inject(Fault("lpddr", 0.5, device=0, at_s=0.3, for_s=0.7))
+        await settled(clock, 6.0)
+        assert devices.since_s == {0: [5.1 + 0.3], 1: [5.1 + 0.3], 2: [], 3: []}
+        await settled(clock, 9.0)
+        assert devices.since_s[0] == devices.since_s[1] == [5.1 + 0.3, 5.1 + 0.3 + 0.7]
+        assert not injector.faults and set(devices.conditions.values()) == {HEALTHY}
+
+    late(check)
+
+
+def test_a_stall_lasts_to_its_own_end_however_late_the_injector_wakes() -> None:
+    async def check(devices: Devices, injector: Injector, clock: list[float]) -> None:
+        await injector.inject(Fault(STALL, device=0, at_s=0.3, for_s=0.7))
+        await settled(clock, 5.9)
+        assert devices.stalled_until[0] == 5.1 + 0.3 + 0.7
+        await settled(clock, 6.2)
+        assert not injector.faults and devices.stalled_until[0] == 5.1 + 0.3 + 0.7
+
+    late(check)
+
+
+def test_a_fault_that_is_cleared_ends_at_that_instant() -> None:
+    async def check(devices: Devices, injector: Injector, clock: list[float]) -> None:
+        throttled = await injector.inject(Fault("lpddr", 0.5, device=0))
+        stalled = await injector.inject(Fault(STALL, device=2, for_s=9.0))
+        clock[0] = 7.5
+        for told in (throttled, stalled):
+            await injector.clear(told.id)
+        assert devices.since_s[0] == [5.1, 7.5] and devices.stalled_until[2] == 0.0
+
+    late(check)
+
+
+def test_a_device_that_joins_a_throttled_tier_starts_throttled() -> None:
+    async def check(devices: Devices, injector: Injector) -> None:
+        devices.nodes[1].state = State.GONE
+        told = await injector.inject(Fault("lpddr", 0.5, device=0))
+        await injector.inject(Fault("clock", 0.5))
+        devices.nodes[1].state = State.STARTING
+        await injector.reach(1)
+        assert devices.conditions[1] == Condition(ext_share=0.5)
+        await injector.clear(told.id)
+        assert devices.conditions[1] == HEALTHY
+
+    at_once(check)
+
+
+def test_the_loss_of_a_device_already_lost_passes_as_in_virtual_time(caplog: pytest.LogCaptureFixture) -> None:
+    async def check(devices: Devices, injector: Injector, clock: list[float]) -> None:
+        first = await injector.inject(Fault(LOST, device=0, at_s=0.1))
+        second = await injector.inject(Fault(LOST, device=0, at_s=0.2))
+        await settled(clock, 6.0)
+        assert devices.nodes[0].state is State.LOST
+        assert injector.active.of(first.id) == {0: 0} and not injector.active.of(second.id)
+        await injector.clear(first.id)
+        assert devices.nodes[0].state is State.SERVING and not +devices.active
+
+    late(check)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "passes device 0 by: it is lost" in caplog.text

@@ -18,8 +18,9 @@ from serving.device.live_driver import LiveDriver
 from serving.device.live_routes import LiveRoutes
 from serving.device.lpddr import Lpddr
 from serving.device.pricing import ModelPricer
+from serving.device.routed_pricing import TracedDevice
 from serving.device.token_buffer import TokenBuffer
-from serving.device.traced_pricing import Traced, TracedDevice, check_trace
+from serving.device.traced_pricing import Traced, check_trace
 from serving.policies.modes import Modes
 from serving.policies.step_options import PLAIN, StepOptions
 from serving.scenario.scenario import BUNDLED_MODEL
@@ -174,6 +175,20 @@ def test_expected_and_traced_steps_agree_on_what_has_nothing_to_do_with_experts(
     moved = [sum(cost.traffic) for cost in (traced, expected)]
     assert moved[0] == pytest.approx(moved[1], rel=0.5)
     assert traced.energy.compute_j == pytest.approx(expected.energy.compute_j)
+
+
+def test_what_is_moved_before_a_traced_step_is_paid_for_once():
+    tokens = source(a=[rows(0), rows(0)])
+    still = batch(["a"], [1], [3000], horizon=2)
+    of = msgspec.structs.replace(still, fetched_tokens=500, spilled_tokens=200)
+    plain, _ = run(traced_by(TRACE, tokens, 1.0), tokens, still)
+    traced = traced_by(TRACE, source(a=[rows(0), rows(0)]), 1.0)
+    first = next(traced.price(of, FULL_SPEED))
+    moved = StepOptions(DEVICE).move(500, 200, FULL_SPEED)
+    assert first.moved_s == moved.latency_s > 0
+    assert first.cost == moved.plus(plain.cost)
+    assert traced.again(first, 0, FULL_SPEED).latency_s == pytest.approx(plain.cost.latency_s)
+    assert sum(traced.again(first, 0, FULL_SPEED).energy) == pytest.approx(sum(plain.cost.energy))
 
 
 def test_only_a_system_whose_experts_lie_in_tiers_can_be_traced():

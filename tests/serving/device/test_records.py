@@ -16,14 +16,15 @@ from tests.examples import examples
 SPECULATING = Scenario(mode="tau", tau=4, max_num_seqs=8, max_num_batched_tokens=8192)
 SWAPPING = dataclasses.replace(SPECULATING, placement="topic", batching="topic-aware", mode="fixed-ar")
 SPILLING = dataclasses.replace(SPECULATING, hardware="elmoe3d-4gb", kv_tier="hb", preemption="spill", max_num_seqs=256)
+TRACED = dataclasses.replace(SPILLING, residency="trace", mode="fixed-ar", draft="")
 
 
 def records_of(scenario: Scenario) -> list[StepRecord]:
-    requests = 200 if scenario is SPILLING else 40
+    requests = 200 if scenario in (SPILLING, TRACED) else 40
     return run(scenario, mixed(requests, seed=1, rate_per_s=requests))[1]
 
 
-@pytest.mark.parametrize("scenario", [SPECULATING, SWAPPING, SPILLING], ids=["sd", "swap", "spill"])
+@pytest.mark.parametrize("scenario", [SPECULATING, SWAPPING, SPILLING, TRACED], ids=["sd", "swap", "spill", "traced"])
 def test_the_parts_of_a_step_add_up_to_its_latency(scenario: Scenario) -> None:
     for record in records_of(scenario):
         parts = (record.draft_s, record.target_s, record.update_s, record.moved_s)
@@ -37,7 +38,8 @@ def test_the_parts_of_a_step_add_up_to_its_latency(scenario: Scenario) -> None:
 
 def test_experts_and_keys_are_moved_in_these_runs() -> None:
     assert any(record.swaps for record in records_of(SWAPPING))
-    assert any(record.spilled_tokens for record in records_of(SPILLING))
+    for scenario in (SPILLING, TRACED):
+        assert any(record.spilled_tokens for record in records_of(scenario))
 
 
 def test_sequences_are_counted_by_what_they_had_accepted() -> None:

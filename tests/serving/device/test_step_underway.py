@@ -96,7 +96,7 @@ def test_in_real_time_a_step_of_many_years_ends_soon_after_its_reason() -> None:
         time.sleep(0.1)
         driver.poke()
     assert not releases
-    driver.change()
+    driver.change(clock.now())
     thread.join(5.0)
     (release,) = releases
     assert release.record is not None

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.experts.route_map import RouteMap, Routers
-from serving.device.traced_pricing import Traced, TracedDevice
+from serving.device.routed_pricing import TracedDevice
+from serving.device.traced_pricing import Traced
 from serving.scenario.scenario import BUNDLED_MODEL
 from serving.simulation.recorded_routes import FILE, RecordedRoutes, read, record
 from serving.token_model.route_format import format_of

@@ -1,0 +1,56 @@
+"""Does a change of a device's condition take effect at its own instant, though the news of it comes later?"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from device_model.step import StepCost
+from serving.clock import VirtualClock
+from serving.device.engine import Engine
+from serving.device.live_driver import LiveDriver
+from serving.device.lpddr import Lpddr
+from serving.device.pricing import Priced
+from serving.device.token_buffer import TokenBuffer
+from serving.types import Batch, Done, Release
+from tests.serving.device.test_step_underway import HEALTHY
+
+STEP_S, SLOWER = 10.0, 4.0
+
+
+class Steps:
+    """Plans steps of `STEP_S`, which take `SLOWER` times as long in the device's new condition."""
+
+    def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
+        return Batch(["a"], [1], [9], [True], at_s, horizon=1)
+
+    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
+        yield Priced(HEALTHY._replace(latency_s=STEP_S), plan=batch.plan)
+
+    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+        return HEALTHY._replace(latency_s=SLOWER * STEP_S)
+
+
+class Late(VirtualClock):
+    """Interrupts the first wait at `told_s`, to say that the condition changed at `changed_s`."""
+
+    def __init__(self, told_s: float, changed_s: float) -> None:
+        super().__init__()
+        self._told_s, self._changed_s, self._told = told_s, changed_s, False
+        self.driver: LiveDriver | None = None
+
+    def until(self, at_s: float) -> float:
+        if self._told:
+            return super().until(at_s)
+        self._told = True
+        super().until(self._told_s)
+        assert self.driver is not None
+        self.driver.change(self._changed_s)
+        return self._told_s - at_s
+
+
+@pytest.mark.parametrize("told_s", [2.0, 3.0, 9.5])
+def test_news_of_a_change_that_come_late_reprice_the_step_from_the_change_on(told_s: float) -> None:
+    releases, clock = list[Release](), Late(told_s, 2.0)
+    clock.driver = LiveDriver(Engine(0, Steps(), Steps(), Lpddr(1e9), TokenBuffer(), releases.append), clock)
+    clock.driver.cycle()
+    assert [release.at_s for release in releases] == [2.0 + 0.8 * SLOWER * STEP_S]
