@@ -1,6 +1,10 @@
-"""The error of a wrong request by a user."""
+"""Errors that are one sentence for a user. `cli.main` alone turns them into exit codes."""
 
 
 class UsageError(ValueError):
     """One sentence for whoever asked: what is wrong, where (file, line, field, option), and what is allowed. A command
     ends with exit code 2; what the device model says can't be is a `DeviceError` of its own instead."""
+
+
+class CommandFailed(RuntimeError):
+    """One sentence for whoever asked rightly, and got nothing: what did not work. A command ends with exit code 1."""

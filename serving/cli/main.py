@@ -13,7 +13,7 @@ from device_model.specs.spec import DeviceError
 from serving.cli import commands
 from serving.cli.needs import need_of
 from serving.process.hidden_arguments import hide
-from serving.usage_error import UsageError
+from serving.usage_error import CommandFailed, UsageError
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -31,9 +31,9 @@ def main() -> None:
     try:
         code: int = args.run(args)
         sys.stdout.flush()
-    except (UsageError, DeviceError) as error:
+    except (UsageError, DeviceError, CommandFailed) as error:
         print(f"foreserve {args.command}: {error}", file=sys.stderr)
-        code = 2
+        code = 1 if isinstance(error, CommandFailed) else 2
     except ModuleNotFoundError as error:
         need = need_of(args.command, error)
         if need is None:

@@ -11,7 +11,7 @@ from typing import Any
 from serving.load.address import EndpointAddress
 from serving.security.client_trust import SYSTEMS, Trust, trust_of
 from serving.security.client_trust import add_arguments as trust_arguments
-from serving.usage_error import UsageError
+from serving.usage_error import CommandFailed, UsageError
 
 DEFAULT_REQUESTS = 100
 # Arrival processes that options can name, each with the standard deviation of its gaps over their mean.
@@ -28,11 +28,11 @@ _IN_WORKLOAD = ("rate", "arrivals", "input_len", "output_len", "range_ratio", "p
 
 
 class OptionError(UsageError):
-    """An invalid option; the message is one sentence that names it and the values allowed. Exit code 2."""
+    """An invalid option; the message names it and the values allowed."""
 
 
-class LoadError(RuntimeError):
-    """A run that cannot go on; the message is one sentence. Exit code 1."""
+class LoadError(CommandFailed):
+    """A run that cannot go on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """`foreserve load`: send a load to any OpenAI endpoint and measure it."""
 
 import argparse
+import json
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -13,7 +14,24 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `foreserve load`; return its exit code."""
-    from serving.load.run import main as load
+    """Run `foreserve load`; return 0. Raise CommandFailed if no request completed, KeyboardInterrupt after Ctrl-C, both
+    with the report printed."""
+    from rich.console import Console
 
-    return int(load(args))
+    from serving.load.options import options_from
+    from serving.load.run import run_interruptible
+    from serving.process.progress_line import ProgressLine
+    from serving.usage_error import CommandFailed
+
+    options = options_from(args)
+    with ProgressLine() as line:
+        report = run_interruptible(options, line)
+    if args.json:
+        print(json.dumps(report.to_json(), indent=2))
+    elif not (report.failure and report.unreachable):
+        report.print(Console())
+    if report.failure:
+        raise CommandFailed(report.failure)
+    if report.interrupted:
+        raise KeyboardInterrupt
+    return 0

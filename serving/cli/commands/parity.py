@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from serving.scenario.options import HELP, amount, natural, positive
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scenario.scenario_file import load_scenario, located
+from serving.usage_error import UsageError
 
 if TYPE_CHECKING:
     from serving.parity.run import Parity
@@ -58,20 +59,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `foreserve parity`; return its exit code. Raise ScenarioError and WorkloadError."""
+    """Run `foreserve parity`; return its exit code. Raise UsageError and CommandFailed."""
     from serving.cli.discovery import check_folder
-    from serving.load.options import LoadError
-    from serving.process.server_process import ServerFailed
 
     check_folder(args.csv, "--csv")
     if args.csv and args.csv.is_dir():
-        raise ScenarioError(f"--csv {args.csv} cannot be written: it is a folder.")
-    try:
-        found = _parity(args, scenario_of(args))
-    except (ServerFailed, LoadError) as error:
-        print(f"foreserve parity: {error}", file=sys.stderr)
-        return 1
-    return _told(args, found)
+        raise UsageError(f"--csv {args.csv} cannot be written: it is a folder.")
+    return _told(args, _parity(args, scenario_of(args)))
 
 
 def scenario_of(args: argparse.Namespace) -> Scenario:
@@ -122,7 +116,7 @@ def _told(args: argparse.Namespace, found: "Parity") -> int:
         try:
             write_csv(found, args.csv)
         except OSError as error:
-            raise ScenarioError(f"--csv {args.csv} cannot be written: {error.strerror}.") from error
+            raise UsageError(f"--csv {args.csv} cannot be written: {error.strerror}.") from error
     if args.json:
         print(json.dumps(to_json(found), indent=2))
     else:
