@@ -5,9 +5,11 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from device_model.specs.spec import DeviceError
 from serving.scenario.options import KEYS, file_name, option_of
-from serving.scenario.scenario import Scenario, ScenarioError
+from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_file import load_scenario, located
+from serving.usage_error import UsageError
 
 if TYPE_CHECKING:
     from serving.edge.preflight import PreparedScenario
@@ -41,11 +43,14 @@ def scenario_of(args: argparse.Namespace) -> Scenario:
 
 
 def prepare_of(args: argparse.Namespace) -> "PreparedScenario":
-    """Return the prepared scenario of the command line. Raise ScenarioError, which names the file if there is one."""
+    """Return the prepared scenario of the command line. Raise UsageError, which names the file if there is one, and
+    DeviceError."""
     from serving.edge.preflight import prepare
 
     scenario = scenario_of(args)
     try:
         return prepare(scenario)
-    except ScenarioError as error:
-        raise (located(error, args.scenario) if args.scenario else error) from error
+    except (UsageError, DeviceError) as error:
+        if args.scenario is None:
+            raise
+        raise located(error, args.scenario) from error

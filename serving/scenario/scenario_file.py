@@ -44,7 +44,7 @@ def scenario_value(key: str, value: Any, where: str) -> Any:
     return _checked(known, kinds[key], f"{where}: `{key}`")
 
 
-def located(error: ScenarioError, path: Path) -> ScenarioError:
+def located(error: Exception, path: Path) -> ScenarioError:
     """Return an error with the file and line of the key it is about: the first that it names, if the file has it."""
     text = path.read_text(encoding="utf-8")
     # Of what has no file of that name, the kind is the key.

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from serving.scenario.scenario import ScenarioError
+from serving.scenario.options import KEYS
 from serving.scenario.scenario_file import scenario_value
+from serving.usage_error import UsageError
 from serving.workload.table import COUNT, POSITIVE, TomlTable
 
 LOAD, WORKLOAD = "load", "workload"
@@ -76,9 +77,11 @@ def _setting(name: str, table: TomlTable, key: str, value: Any = None) -> Any:
         return value
     try:
         return scenario_value(name, value, table.where(key))
-    except ScenarioError as error:
-        beside = f" Beside these: `{LOAD}`, and `{WORKLOAD}.` with a key of the workload."
-        raise table.failure(str(error) + (beside if "no key" in str(error) else "")) from error
+    except UsageError as error:
+        if name in KEYS:
+            raise
+        beside = f"Beside these: `{LOAD}`, and `{WORKLOAD}.` with a key of the workload."
+        raise table.failure(f"{error} {beside}") from error
 
 
 def _range(table: TomlTable) -> list[Any]:
