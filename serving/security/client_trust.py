@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from serving.scenario.options import file_name
-from serving.scenario.scenario_error import ScenarioError
+from serving.usage_error import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Trust:
     pinned: bool = False
 
     def context(self) -> ssl.SSLContext:
-        """For HTTP. Raise `ScenarioError`."""
+        """For HTTP. Raise `UsageError`."""
         try:
             context = ssl.create_default_context(cafile=self.ca_file or None)
             # A server's own certificate will do as well as that of who signed it.
@@ -33,11 +33,11 @@ class Trust:
                 context.load_cert_chain(self.client_cert, self.client_key or None, password="")
         except OSError as error:
             named = " ".join(filter(None, (self.ca_file, self.client_cert, self.client_key)))
-            raise ScenarioError(f"TLS cannot be had with {named} ({error.strerror or error}).") from error
+            raise UsageError(f"TLS cannot be had with {named} ({error.strerror or error}).") from error
         return context
 
     def grpc_credentials(self) -> Any:
-        """For gRPC. Raise `ScenarioError`."""
+        """For gRPC. Raise `UsageError`."""
         import grpc
 
         self.context()
