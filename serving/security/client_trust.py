@@ -1,12 +1,10 @@
 """Our clients' side of TLS: whom they trust, and what they show of themselves."""
 
-import argparse
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from serving.scenario.options import file_name
 from serving.usage_error import UsageError
 
 
@@ -47,16 +45,3 @@ class Trust:
 
 SYSTEMS = Trust()
 """What the system trusts, and nothing to show."""
-
-
-def add_arguments(parser: Any) -> None:
-    """Add the options of a command that calls a server."""
-    add = parser.add_argument
-    add("--ca-file", type=file_name, metavar="FILE", help="trust servers with TLS by this (PEM)")
-    add("--client-cert", type=file_name, metavar="FILE", help="certificate to show them (PEM)")
-    add("--client-key", type=file_name, metavar="FILE", help="its private key, if it is in another file")
-
-
-def trust_of(args: argparse.Namespace) -> Trust:
-    """Return the trust that the command line asks for."""
-    return Trust(args.ca_file or "", args.client_cert or "", args.client_key or "")

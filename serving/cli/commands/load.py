@@ -6,10 +6,11 @@ import json
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
-    from serving.load.options import add_arguments
+    from serving.cli.load_arguments import add_load
 
     load = commands.add_parser("load", help="send a load to any OpenAI endpoint and measure it")
-    add_arguments(load)
+    add_load(load)
+    load.add_argument("--json", action="store_true", help="print the report as JSON on stdout")
     load.set_defaults(run=run)
 
 
@@ -18,7 +19,7 @@ def run(args: argparse.Namespace) -> int:
     with the report printed."""
     from rich.console import Console
 
-    from serving.load.options import options_from
+    from serving.cli.load_arguments import options_from
     from serving.load.run import run_interruptible
     from serving.process.progress_line import ProgressLine
     from serving.usage_error import CommandFailed
