@@ -2,10 +2,10 @@
 
 import openai
 import uvloop
-from rich.console import Console
 
 from serving.load.options import LoadOptions
 from serving.load.run import run_load
+from serving.presentation.wide_console import wide_console
 from serving.process.progress_line import ProgressLine
 from serving.process.server_process import Child, server
 from serving.scenario.command_line import options_of
@@ -60,5 +60,5 @@ def show_load(child: Child, api_key: str | None, trust: Trust) -> int:
     print(f"--- {options.num_requests} requests, {options.rate_per_s:g} per second, Poisson ---", flush=True)
     with ProgressLine() as line:
         report = uvloop.run(run_load(options, line))
-    report.print(Console())
+    report.show(wide_console())
     return 0 if report.summary.completed == options.num_requests else 1

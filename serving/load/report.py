@@ -90,7 +90,7 @@ class Report:
             return none | {"refused": self.refused or "No SLO verdict: no request ended."}
         return asdict(self.goodput) | {"refused": None}
 
-    def print(self, console: Console) -> None:
+    def show(self, console: Console) -> None:
         """Print the report for people."""
         console.print(Text(self._title(), "bold"), soft_wrap=True)
         if self.summary.completed:

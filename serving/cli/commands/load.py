@@ -1,7 +1,8 @@
 """`foreserve load`: send a load to any OpenAI endpoint and measure it."""
 
 import argparse
-import json
+
+from serving.cli.report_arguments import add_json, tell
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -10,16 +11,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
     load = commands.add_parser("load", help="send a load to any OpenAI endpoint and measure it")
     add_load(load)
-    load.add_argument("--json", action="store_true", help="print the report as JSON on stdout")
+    add_json(load, "the report")
     load.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve load`; return 0. Raise CommandFailed if no request completed, KeyboardInterrupt after Ctrl-C, both
     with the report printed."""
-    from rich.console import Console
-
     from serving.cli.load_arguments import options_from
+    from serving.load.report import Report
     from serving.load.run import run_interruptible
     from serving.process.progress_line import ProgressLine
     from serving.usage_error import CommandFailed
@@ -27,10 +27,8 @@ def run(args: argparse.Namespace) -> int:
     options = options_from(args)
     with ProgressLine() as line:
         report = run_interruptible(options, line)
-    if args.json:
-        print(json.dumps(report.to_json(), indent=2))
-    elif not (report.failure and report.unreachable):
-        report.print(Console())
+    if args.json or not (report.failure and report.unreachable):
+        tell(args.json, report, Report.to_json, Report.show)
     if report.failure:
         raise CommandFailed(report.failure)
     if report.interrupted:

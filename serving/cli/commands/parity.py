@@ -1,12 +1,12 @@
 """`foreserve parity`: compare a live run of a workload with virtual time."""
 
 import argparse
-import json
 import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from serving.cli.report_arguments import add_json, tell
 from serving.scenario.options import HELP, amount, natural, positive
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scenario.scenario_file import load_scenario, located
@@ -53,7 +53,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     endpoint = {"choices": ("completions", "chat"), "default": "completions"}
     parity.add_argument("--endpoint", **endpoint, help="what is asked for (default: completions)")  # type: ignore[arg-type]
     parity.add_argument("--grpc", action="store_true", help="send over gRPC rather than HTTP")
-    parity.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
+    add_json(parity)
     parity.add_argument("--csv", type=Path, metavar="FILE", help="write a line for each request there")
     parity.set_defaults(run=run)
 
@@ -108,8 +108,6 @@ def _duration_s(args: argparse.Namespace) -> float | None:
 
 
 def _told(args: argparse.Namespace, found: "Parity") -> int:
-    from rich.console import Console
-
     from serving.parity.report import show, to_json, write_csv
 
     if args.csv:
@@ -117,8 +115,5 @@ def _told(args: argparse.Namespace, found: "Parity") -> int:
             write_csv(found, args.csv)
         except OSError as error:
             raise UsageError(f"--csv {args.csv} cannot be written: {error.strerror}.") from error
-    if args.json:
-        print(json.dumps(to_json(found), indent=2))
-    else:
-        show(found, Console())
+    tell(args.json, found, to_json, show)
     return 0 if found.agree else 1
