@@ -9,9 +9,9 @@ import numpy as np
 
 from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
+from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_device, places_experts, trace_experts
 from device_model.step import IntArray, Seconds, StepCost, StepPlan
-from device_model.tiered import TieredDevice
 from serving.device.pricing import Priced
 from serving.token_source.routes import format_of
 from serving.types import Batch

@@ -4,8 +4,8 @@ from functools import lru_cache
 from statistics import mean
 from typing import NamedTuple
 
+from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_device
-from device_model.tiered import TieredDevice
 from device_model.validation.table3 import Cell, read_cells
 
 HOTNESS_GAIN = 1.22
