@@ -11,12 +11,12 @@ import uvloop
 from serving.load import emulator
 from serving.load.client import Transport
 from serving.load.drive import Drive
+from serving.load.http import HttpTransport
 from serving.load.options import LoadError, LoadOptions, OptionError
 from serving.load.planned import Planned
 from serving.load.progress import Meter, OnProgress
 from serving.load.report import Report
 from serving.load.summary import by_class, goodput, summarise
-from serving.load.transports import connect
 from serving.process.process_priority import settle
 
 PROGRESS_EVERY_S = 0.25
@@ -67,6 +67,15 @@ def run_interruptible(options: LoadOptions, on_progress: OnProgress) -> Report:
         return report
     except Interrupted as interrupted:
         raise KeyboardInterrupt from interrupted
+
+
+def connect(options: LoadOptions) -> Transport:
+    """Return the transport for the options' address: HTTP or gRPC."""
+    if options.address.is_grpc:
+        from serving.load.grpc import GrpcTransport  # Only here, so that an HTTP run does not load gRPC.
+
+        return GrpcTransport(options)
+    return HttpTransport(options)
 
 
 async def _interruptible(options: LoadOptions, on_progress: OnProgress) -> Report:
