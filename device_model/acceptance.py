@@ -8,12 +8,12 @@ import numpy as np
 
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
+from device_model.hb_xpu.tiered import TieredDevice
 from device_model.specs.measured import POOLS, MeasuredRates
 from device_model.specs.published import CONTEXT, PublishedRates, read_published
 from device_model.specs.spec import DeviceError
 from device_model.speculation import accepted_at
 from device_model.step import StepPlan
-from device_model.tiered import TieredDevice
 from device_model.work import StepWork
 
 # Fig. 17(a): choosing by hotness has about 22 % more tokens accepted than choosing at random (GLM-4.7-Flash).

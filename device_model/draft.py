@@ -19,7 +19,7 @@ DEEPEST = 2
 
 
 class DraftDevice(Protocol):
-    """What a draft scheme asks of the device that it drafts on, a `device_model.tiered.TieredDevice`."""
+    """What a draft scheme asks of the device that it drafts on, a `device_model.hb_xpu.tiered.TieredDevice`."""
 
     size: ModelSize
     experts: Experts

@@ -9,12 +9,12 @@ from device_model.device import RooflineDevice
 from device_model.draft import Draft
 from device_model.experts.fidelity import TracedCache
 from device_model.experts.residency import Lru
+from device_model.hb_xpu.device import XpuDevice
+from device_model.hb_xpu.tiered import TieredDevice, refuse_draft
 from device_model.setup import Setup, XpuSetup
 from device_model.specs.hardware_file import FOLDER, OWN, load_hardware, load_xpu
 from device_model.specs.spec import DeviceError, Model, UnknownName
 from device_model.specs.spec_file import SPECS, check_name, names_in, read_named
-from device_model.tiered import TieredDevice, refuse_draft
-from device_model.xpu_device import XpuDevice
 
 SYSTEMS = Path(__file__).parent / "systems"
 DRAFTS = Path(__file__).parent / "drafts"

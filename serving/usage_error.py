@@ -1,4 +1,4 @@
-"""The error of a wrong request by a user."""
+"""Errors that are one sentence for a user. `cli.main` alone turns them into exit codes."""
 
 
 class UsageError(ValueError):
@@ -9,3 +9,7 @@ class UsageError(ValueError):
     def __init__(self, sentence: str, *keys: str) -> None:
         super().__init__(sentence)
         self.keys = keys
+
+
+class CommandFailed(RuntimeError):
+    """One sentence for whoever asked rightly, and got nothing: what did not work. A command ends with exit code 1."""

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -37,11 +38,34 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
         # What trains, and what was trained, is not looked at here.
         shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__", "lab", "*.safetensors"))
         shutil.copytree(EXAMPLES / part, root / part, dirs_exist_ok=True)
+    for line in tomllib.loads((EXAMPLES / "lines.toml").read_text(encoding="utf-8"))["line"]:
+        path = root / line["file"]
+        text = path.read_text(encoding="utf-8")
+        assert text.count(line["was"]) == 1, line
+        path.write_text(text.replace(line["was"], line["becomes"]), encoding="utf-8")
     return root
 
 
+METRIC = """
+from prometheus_client import CollectorRegistry
+from serving.flight import Flight
+from serving.telemetry.metrics.in_flight import InFlight
+from serving.telemetry.metrics.service import ServiceMetrics
+from serving.types import Request
+registry = CollectorRegistry()
+service = ServiceMetrics(registry, {}, InFlight(), lambda: 0.0)
+for tokens in (8191, 8192, 20000):
+    service.on_begin(Flight(None, Request(str(tokens), 0.0, tokens, 8), 0, ""))
+print(registry.get_sample_value("foreserve_long_requests_total"))
+"""
+
+
 def foreserve(root: Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "serving.cli", *arguments]
+    return python(root, "-m", "serving.cli", *arguments)
+
+
+def python(root: Path, *arguments: str) -> str:
+    command = [sys.executable, *arguments]
     environment = os.environ | {"PYTHONPATH": str(root)}
     told = subprocess.run(command, capture_output=True, text=True, cwd=root, env=environment, timeout=170)
     assert told.returncode == 0, told.stderr
@@ -87,3 +111,44 @@ def test_policies_are_a_file_each_and_do_something(extended: Path, tmp_path: Pat
 def test_a_command_is_a_file(extended: Path) -> None:
     assert "crossover" in foreserve(extended, "--help")
     assert foreserve(extended, "crossover", "elmoe3d-8gb", "elmoe3d-4gb").count("times as long") == 3
+
+
+def test_a_kind_of_hardware_is_a_file_and_a_system_that_runs_on_it(extended: Path) -> None:
+    asked = ["explain", "--model", "olmoe-1b-7b", "--hardware"]
+    told = foreserve(extended, *asked, "wafer-44gb")
+    assert "olmoe-1b-7b on wafer (wafer-44gb)" in told and "SRAM MB" in told
+    assert step_ms(told) < step_ms(foreserve(extended, *asked, "2xh100"))
+    listed = json.loads(foreserve(extended, "systems", "--json"))["hardware"]
+    (entry,) = [entry for entry in listed if entry["hardware"] == "wafer-44gb"]
+    assert (entry["kind"], entry["tiers"]) == ("wafer", ["sram", "host"])
+
+
+def test_a_papers_figures_are_a_file_and_its_name(extended: Path) -> None:
+    found = json.loads(foreserve(extended, "validate", "--system", "mixtral", "--json"))
+    assert [figure["predicted"] for figure in found["figures"]] == pytest.approx([46.7, 12.9], abs=0.05)
+    assert [(errors["role"], errors["figures"]) for errors in found["errors"]] == [("check", 2)]
+
+
+def test_a_model_is_what_its_config_says(extended: Path) -> None:
+    name = "qwen3-coder-30b-a3b"
+    spec = foreserve(extended, "model", "add", str(EXAMPLES / f"configs/{name}/config.json"))
+    (extended / f"device_model/specs/models/{name}.toml").write_text(spec, encoding="utf-8")
+    long = ["explain", "--model", name, "--context", "200000"]
+    assert f"{name} on elmoe3d" in foreserve(extended, *long)
+
+
+def test_a_format_of_traces_is_a_file_and_a_line(extended: Path, tmp_path: Path) -> None:
+    rows = [
+        {"started": f"2026-01-31T18:15:{second:02}", "prompt_tokens": 100, "completion_tokens": 10}
+        for second in range(20)
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    study = tmp_path / "logged.toml"
+    trace = '[workload.arrivals]\nkind = "trace"\n[workload.trace]\nfile = "log.jsonl"\nformat = "gateway"\n'
+    study.write_text('question = "sweep"\n[axes]\ndevices = [1]\n' + trace, encoding="utf-8")
+    (point,) = json.loads(foreserve(extended, "study", str(study), "--json", "--out", str(tmp_path / "out")))["points"]
+    assert (point["requests"], point["error"]) == (20, "")
+
+
+def test_a_metric_is_an_attribute_and_a_line(extended: Path) -> None:
+    assert float(python(extended, "-c", METRIC)) == 2

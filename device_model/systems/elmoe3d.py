@@ -3,7 +3,7 @@
 It runs the other schemes of the paper's comparison too (7.1, Table 3).
 """
 
-from device_model.tiered import TieredDevice
+from device_model.hb_xpu.tiered import TieredDevice
 
 
 class Device(TieredDevice):

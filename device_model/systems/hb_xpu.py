@@ -1,6 +1,6 @@
 """HB-xPU: the xPU bonded onto HB memory, with EAGLE-SD and no bit-sliced MACs (ELMoE-3D, 7, Accelerator Baselines)."""
 
-from device_model.tiered import TieredDevice
+from device_model.hb_xpu.tiered import TieredDevice
 
 
 class Device(TieredDevice):

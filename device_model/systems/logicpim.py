@@ -1,6 +1,6 @@
 """xPU-LogicPIM: a digital unit beside the banks of the LPDDR5 (ELMoE-3D, 7, Accelerator Baselines)."""
 
-from device_model.near_memory import NearMemoryDevice
+from device_model.hb_xpu.near_memory import NearMemoryDevice
 
 
 class Device(NearMemoryDevice):

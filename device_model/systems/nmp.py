@@ -1,6 +1,6 @@
 """xPU-NMP: near-memory processors on two of the LPDDR5 channels, as in H2-LLM (ELMoE-3D, 7, Accelerator Baselines)."""
 
-from device_model.near_memory import NearMemoryDevice
+from device_model.hb_xpu.near_memory import NearMemoryDevice
 
 
 class Device(NearMemoryDevice):

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from device_model.draft import Draft
+from device_model.hb_xpu.tiered import TieredDevice
 from device_model.setup import XpuSetup
-from device_model.tiered import TieredDevice
 
 
 class Device(TieredDevice):

@@ -3,10 +3,10 @@
 from functools import lru_cache
 
 from device_model.acceptance import batch_plan
+from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_setup, make_device
 from device_model.setup import XpuSetup
 from device_model.step import DraftShape, StepPlan
-from device_model.tiered import TieredDevice
 from device_model.validation.table3 import SCHEMES, Cell
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 
 from serving.bench.device_model import probes
 from serving.bench.live import cpu_us, live
@@ -17,7 +18,6 @@ from serving.bench.servers import HARDWARE, MODEL, Servers, load
 from serving.bench.study import sweep_pace
 from serving.bench.virtual_time import day_pace, virtual_pace
 from serving.presentation.table import Table
-from serving.presentation.wide_console import wide_console
 from serving.process.process_priority import settle
 
 # Devices, sequences in each one's batch, and the speed that brings a step of that batch to some 5 to 30 ms.
@@ -102,9 +102,8 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def print_table(results: dict[str, Any]) -> None:
+def show(results: dict[str, Any], console: Console) -> None:
     """Print the results for people."""
-    console = wide_console()
     for name, found in results.items():
         if isinstance(found, list):
             console.print(Table(list(found[0]), [[str(value) for value in row.values()] for row in found], name))

@@ -17,9 +17,10 @@ from serving.load.options import LoadOptions
 from serving.load.report import Report
 from serving.load.run import run_load
 from serving.process.server_process import Child, server
-from serving.scenario.scenario import RUST_FRONT_END, ScenarioError
+from serving.scenario.scenario import RUST_FRONT_END
 from serving.telemetry.step_log import read_step_log
 from serving.types import StepRecord
+from serving.usage_error import UsageError
 
 HARDWARE, MODEL = "elmoe3d-8gb", "qwen3-30b-a3b"
 INPUT_TOKENS = 8
@@ -55,7 +56,7 @@ class Servers:
 
 def has_rust_front_end() -> bool:
     """Tell whether vLLM's front end in Rust is on this machine."""
-    with suppress(ScenarioError):
+    with suppress(UsageError):
         return find_binary().is_file()
     return False
 

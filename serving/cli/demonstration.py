@@ -1,15 +1,13 @@
 """`foreserve demo`: the main job from end to end, bounded: serve, stream one reply, send a load, print its cost."""
 
-import sys
-
 import openai
 import uvloop
-from rich.console import Console
 
-from serving.load.options import LoadError, LoadOptions
+from serving.load.options import LoadOptions
 from serving.load.run import run_load
+from serving.presentation.wide_console import wide_console
 from serving.process.progress_line import ProgressLine
-from serving.process.server_process import Child, ServerFailed, server
+from serving.process.server_process import Child, server
 from serving.scenario.command_line import options_of
 from serving.scenario.fleet import described
 from serving.scenario.scenario import Scenario, ScenarioError
@@ -22,18 +20,14 @@ LOAD = {"rate_per_s": 1.5, "num_requests": 30, "input_len": 128, "output_len": 4
 
 
 def demo(scenario: Scenario) -> int:
-    """Run the demo; return 0 if every request was served, else 1. Raise ScenarioError."""
-    try:
-        print(f"Bringing up {described(scenario.members)} with {scenario.model} ...", flush=True)
-        keys, trust = api_keys(scenario), trust_in(scenario)
-        with server(*options_of(scenario), quiet=True, environment=environment_of(scenario)) as child:
-            print(f"Ready in {child.ready_s:.1f} s: {child.http_url}/v1 and {child.grpc_url}")
-            key = keys[0] if keys else None
-            show_reply(child, scenario.model, key, trust)
-            return show_load(child, key, trust)
-    except (ServerFailed, LoadError) as error:
-        print(f"foreserve demo: {error}", file=sys.stderr)
-        return 1
+    """Run the demo; return 0 if every request was served, else 1. Raise ScenarioError and CommandFailed."""
+    print(f"Bringing up {described(scenario.members)} with {scenario.model} ...", flush=True)
+    keys, trust = api_keys(scenario), trust_in(scenario)
+    with server(*options_of(scenario), quiet=True, environment=environment_of(scenario)) as child:
+        print(f"Ready in {child.ready_s:.1f} s: {child.http_url}/v1 and {child.grpc_url}")
+        key = keys[0] if keys else None
+        show_reply(child, scenario.model, key, trust)
+        return show_load(child, key, trust)
 
 
 def trust_in(scenario: Scenario) -> Trust:
@@ -66,5 +60,5 @@ def show_load(child: Child, api_key: str | None, trust: Trust) -> int:
     print(f"--- {options.num_requests} requests, {options.rate_per_s:g} per second, Poisson ---", flush=True)
     with ProgressLine() as line:
         report = uvloop.run(run_load(options, line))
-    report.print(Console())
+    report.show(wide_console())
     return 0 if report.summary.completed == options.num_requests else 1

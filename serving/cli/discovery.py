@@ -10,29 +10,30 @@ import ray
 
 from serving.cli.announcements import written
 from serving.scenario.fleet import described
-from serving.scenario.scenario import Scenario, ScenarioError
+from serving.scenario.scenario import Scenario
+from serving.usage_error import UsageError
 
 NAME = "foreserve_service_discovery.json"
 EVERYWHERE = ("0.0.0.0", "::", "")
 
 
 def check_folder(path: Path | None, option: str) -> None:
-    """Raise ScenarioError, before anything is started, if no file can be written at `path`."""
+    """Raise UsageError, before anything is started, if no file can be written at `path`."""
     if path is not None and not os.access(path.absolute().parent, os.W_OK):
-        raise ScenarioError(f"{option} {path} cannot be written: {path.absolute().parent} is no folder to write in.")
+        raise UsageError(f"{option} {path} cannot be written: {path.absolute().parent} is no folder to write in.")
 
 
 @contextlib.contextmanager
 def announced(scenario: Scenario, http_port: int, named: Path | None) -> Iterator[None]:
     """Keep a discovery file beside Ray's own, in its session's folder, and another at `named`, if that is given, for as
-    long as the context lasts. Raise ScenarioError if the latter cannot be written."""
+    long as the context lasts. Raise UsageError if the latter cannot be written."""
     text = targets(scenario, http_port)
     with contextlib.ExitStack() as stack:
         if named is not None:
             try:
                 stack.enter_context(written(named, text, "--discovery-file"))
             except OSError as error:
-                raise ScenarioError(f"--discovery-file {named} cannot be written: {error.strerror}.") from error
+                raise UsageError(f"--discovery-file {named} cannot be written: {error.strerror}.") from error
         # Nobody has asked for this one: where it cannot be written, as on somebody else's cluster, it is left out.
         with contextlib.suppress(OSError):
             folder = Path(ray._private.worker._global_node.get_session_dir_path())

@@ -1,7 +1,6 @@
 """`foreserve call`: a gRPC method, found by reflection; JSON in, and JSON out as the answers come."""
 
 import json
-import sys
 
 import grpc
 from google.protobuf import json_format
@@ -12,30 +11,26 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from serving.security.client_trust import Trust
+from serving.usage_error import CommandFailed
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 
 
-def call(target: str, trust: Trust, method: str, request: str, metadata: Metadata) -> int:
-    """Call `method` of `target` and print its answers; return 0, or 1 after an error, printed as a sentence."""
+def call(target: str, trust: Trust, method: str, request: str, metadata: Metadata) -> None:
+    """Call `method` of `target` and print its answers. Raise CommandFailed."""
     try:
         with _channel(target, trust) as channel:
             _call(channel, method, request, metadata)
     except grpc.RpcError as error:
         # A call that fails is also the error that says why.
-        print(f"foreserve call: {error.code().name}: {error.details()}", file=sys.stderr)  # type: ignore[attr-defined]
-    except (KeyError, ValueError) as error:
-        print(f"foreserve call: {error.args[0] if error.args else error}", file=sys.stderr)
-    else:
-        return 0
-    return 1
+        raise CommandFailed(f"{error.code().name}: {error.details()}") from error  # type: ignore[attr-defined]
 
 
 def _channel(target: str, trust: Trust) -> grpc.Channel:
     """Open a channel to HOST:PORT, with TLS after `grpcs://`, or without any scheme if there is a `ca_file`."""
     scheme, marked, address = target.rpartition("://")
     if scheme not in ("", "grpc", "grpcs"):
-        raise ValueError(f"{target!r} is not allowed; allowed is HOST:PORT, grpc://HOST:PORT or grpcs://HOST:PORT.")
+        raise CommandFailed(f"{target!r} is not allowed; allowed is HOST:PORT, grpc://HOST:PORT or grpcs://HOST:PORT.")
     if scheme == "grpcs" or (trust.ca_file and not marked):
         return grpc.secure_channel(address, trust.grpc_credentials())
     return grpc.insecure_channel(address)
@@ -60,7 +55,7 @@ def _parse(request: str, kind: type[Message]) -> Message:
     except json_format.ParseError as error:
         # Of a field that does not exist, the lines that follow list all that do.
         reason = str(error).splitlines()[0].rstrip(". ")
-        raise ValueError(f"the request is no JSON of a {kind.DESCRIPTOR.full_name}: {reason}.") from error
+        raise CommandFailed(f"the request is no JSON of a {kind.DESCRIPTOR.full_name}: {reason}.") from error
 
 
 def _find(channel: grpc.Channel, method: str) -> MethodDescriptor:
@@ -68,10 +63,10 @@ def _find(channel: grpc.Channel, method: str) -> MethodDescriptor:
     service, _, name = method.lstrip("/").rpartition("/")
     services = sorted(database.get_services())
     if service not in services:
-        raise ValueError(f"there is no service {service!r}; there are {', '.join(services)}.")
+        raise CommandFailed(f"there is no service {service!r}; there are {', '.join(services)}.")
     found = DescriptorPool(database).FindServiceByName(service)
     if name not in found.methods_by_name:
-        raise ValueError(f"{service} has no method {name!r}; it has {', '.join(found.methods_by_name)}.")
+        raise CommandFailed(f"{service} has no method {name!r}; it has {', '.join(found.methods_by_name)}.")
     return found.methods_by_name[name]
 
 

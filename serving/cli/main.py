@@ -11,11 +11,11 @@ import sys
 
 from device_model.specs.spec import DeviceError
 from serving.cli import commands
-from serving.cli.needs import need_of
 from serving.process.hidden_arguments import hide
-from serving.usage_error import UsageError
+from serving.usage_error import CommandFailed, UsageError
 
 TERMINATED = 128 + signal.SIGTERM
+OURS = ("serving", "device_model")
 
 
 def main() -> None:
@@ -31,9 +31,9 @@ def main() -> None:
     try:
         code: int = args.run(args)
         sys.stdout.flush()
-    except (UsageError, DeviceError) as error:
+    except (UsageError, DeviceError, CommandFailed) as error:
         print(f"foreserve {args.command}: {error}", file=sys.stderr)
-        code = 2
+        code = 1 if isinstance(error, CommandFailed) else 2
     except ModuleNotFoundError as error:
         need = need_of(args.command, error)
         if need is None:
@@ -52,6 +52,18 @@ def main() -> None:
             raise
         code = TERMINATED
     sys.exit(code)
+
+
+def need_of(command: str, error: ModuleNotFoundError) -> str | None:
+    """Return a sentence on what to install for a command that lacks a module, as in a light install (`pip install .`);
+    None if the module is our own."""
+    missing = (error.name or "").partition(".")[0]
+    if not missing or missing in OURS:
+        return None
+    return (
+        f"`foreserve {command}` needs {missing}, which is not installed. Run `make venv` in foreserve's repository: it "
+        "installs vLLM and torch for this machine."
+    )
 
 
 def make_parser() -> argparse.ArgumentParser:

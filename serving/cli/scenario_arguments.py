@@ -39,7 +39,8 @@ def scenario_of(args: argparse.Namespace) -> Scenario:
 
 
 def prepare_of(args: argparse.Namespace) -> "PreparedScenario":
-    """Return the prepared scenario of the command line. Raise ScenarioError, which names the file if there is one."""
+    """Return the prepared scenario of the command line. Raise UsageError, which names the file if there is one, and
+    DeviceError."""
     from serving.edge.preflight import prepare
 
     scenario = scenario_of(args)

@@ -17,6 +17,7 @@ from serving.load.bearer import bearer
 from serving.security.client_trust import SYSTEMS, Trust
 from serving.telemetry.status import DeviceNow, SloNow, Status
 from serving.telemetry.status_delta import Beat, Pulse, attained
+from serving.usage_error import UsageError
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
 BAR = 8  # characters
@@ -25,8 +26,8 @@ MODE_STYLE = {"ar": "white on blue", "sd": "black on yellow"}
 STATE_STYLE = {"serving": "green", "draining": "yellow", "starting": "yellow", "lost": "bold red"}
 
 
-class Unreachable(Exception):
-    """An emulation that cannot be reached; the message is a sentence."""
+class Unreachable(UsageError):
+    """An emulation that cannot be reached."""
 
 
 def fetch(url: str, api_key: str | None = None, verify: ssl.SSLContext | bool = True) -> Status:

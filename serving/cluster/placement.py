@@ -10,7 +10,7 @@ from typing import Any
 
 import ray
 
-from serving.scenario.scenario import ScenarioError
+from serving.usage_error import UsageError
 
 HOSTING = "foreserve"
 NODES = "FORESERVE_NODES"
@@ -20,10 +20,10 @@ LOOK_S = 0.5
 
 
 def wanted() -> int:
-    """Return the number of nodes that an emulation waits for, and keeps to; 0: all. Raise ScenarioError."""
+    """Return the number of nodes that an emulation waits for, and keeps to; 0: all. Raise UsageError."""
     text = os.environ.get(NODES, "").strip() or "0"
     if not text.isdigit():
-        raise ScenarioError(f"`{NODES}` is {text!r}: it must be a whole number of nodes.")
+        raise UsageError(f"`{NODES}` is {text!r}: it must be a whole number of nodes.")
     return int(text)
 
 
@@ -44,11 +44,11 @@ def confined() -> dict[str, Any]:
 
 
 def wait_for_hosts(wait_s: float = WAIT_S) -> None:
-    """Wait until enough nodes are there. Raise ScenarioError after `wait_s` real seconds."""
+    """Wait until enough nodes are there. Raise UsageError after `wait_s` real seconds."""
     end = time.monotonic() + wait_s
     while len(hosts()) < wanted():
         if time.monotonic() > end:
-            raise ScenarioError(
+            raise UsageError(
                 f"`{NODES}` is {wanted()}, and after {wait_s:.0f} s {len(hosts())} nodes of the Ray cluster offer the "
                 f"resource {HOSTING!r}: start them with --resources='{{\"{HOSTING}\": 1}}'."
             )

@@ -15,7 +15,7 @@ import ray
 from serving.cluster.placement import wait_for_hosts
 from serving.cluster.supervision.deaths import summary
 from serving.process.run_folder import run_folder
-from serving.scenario.scenario import ScenarioError
+from serving.usage_error import UsageError
 
 REACHED_S = 5.0
 OBJECT_STORE_BYTES = 100 * 2**20
@@ -30,7 +30,7 @@ def is_joined() -> bool:
 
 @contextlib.contextmanager
 def ray_session(cores: int | None = None) -> Iterator[Path]:
-    """Provide Ray, as `ray_in` does, and a run's folder, while the context lasts. Raise ScenarioError."""
+    """Provide Ray, as `ray_in` does, and a run's folder, while the context lasts. Raise UsageError."""
     with run_folder() as folder, ray_in(folder, cores):
         yield folder
 
@@ -40,7 +40,7 @@ def ray_in(folder: Path, cores: int | None = None) -> Iterator[None]:
     """Start a Ray of our own on loopback, or join the one that `RAY_ADDRESS` names, for as long as the context lasts.
 
     `folder`: the run's, which its processes on this host share. `cores`: for a Ray of our own; None: all of this
-    machine. Raise ScenarioError.
+    machine. Raise UsageError.
     """
     with contextlib.ExitStack() as stack:
         stack.callback(ray.shutdown)
@@ -83,7 +83,7 @@ def _start(folder: Path, cores: int | None) -> None:
             ray.shutdown()
             if name == FOLDERS[-1]:
                 sentence = f"Ray did not start on this machine ({summary(error)}). Is it very busy? Try again."
-                raise ScenarioError(sentence) from error
+                raise UsageError(sentence) from error
 
 
 def _keep_signals() -> None:
@@ -111,11 +111,11 @@ def _token() -> str:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise ScenarioError if nobody listens at an address of the form HOST:PORT, for which Ray would wait on."""
+    """Raise UsageError if nobody listens at an address of the form HOST:PORT, for which Ray would wait on."""
     host, _, port = address.rpartition("/")[2].rpartition(":")
     if host and port.isdigit():
         try:
             socket.create_connection((host, int(port)), REACHED_S).close()
         except OSError as error:
             sentence = f"RAY_ADDRESS is {address}, where no Ray can be reached ({error}): start one, or unset it."
-            raise ScenarioError(sentence) from error
+            raise UsageError(sentence) from error

@@ -4,9 +4,9 @@ from dataclasses import replace
 from functools import cache
 
 from device_model.device import RooflineDevice
+from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_device, places_experts, trace_experts
 from device_model.step import Seconds, StepCost, StepPlan
-from device_model.tiered import TieredDevice
 from serving.device.pricing import Priced
 from serving.device.routed_pricing import Choices, Routed, TracedDevice
 from serving.policies.step_options import StepOptions

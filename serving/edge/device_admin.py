@@ -1,6 +1,7 @@
 """The operator's actions on devices while they serve, behind the admin API of either protocol."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from device_model.specs.spec import DeviceError
@@ -8,9 +9,7 @@ from serving.cluster.device_manager import Devices
 from serving.cluster.fault_injector import Injected, Injector
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
-from serving.key_values import TermError
 from serving.scenario.faults import parse_fault
-from serving.scenario.fleet import FleetError
 from serving.scenario.refused import Malformed
 from serving.usage_error import UsageError
 
@@ -29,10 +28,8 @@ class Admin:
     async def add_devices(self, text: str) -> dict[str, Any]:
         """Add devices, written as an entry of a scenario's `fleet`; return them."""
         scenario = self._devices.cluster.scenario
-        try:
+        with malformed():
             members = scenario.members_of(text, "`device`")
-        except FleetError as error:
-            raise Malformed(str(error)) from error
         wanted = [DeviceSpec.of(scenario, member) for member in members]
         check_names(wanted, text)
         added = [await self._devices.add(spec, self._injector.reach) for spec in wanted]
@@ -48,10 +45,8 @@ class Admin:
 
     async def inject_fault(self, text: str) -> dict[str, Any]:
         """Add a fault, written as an entry of a scenario's `faults`, with times counted from now; return it."""
-        try:
+        with malformed():
             fault = parse_fault(text, "`fault`")
-        except TermError as error:
-            raise Malformed(str(error)) from error
         there = [node for node in self._devices.present if fault.device in (None, node.index)]
         check_possible({node.spec.in_condition(fault.condition) for node in there}, text)
         return self._fault(await self._injector.inject(fault))
@@ -80,16 +75,21 @@ class Admin:
 def check_names(wanted: list[DeviceSpec], text: str) -> None:
     """Raise `Malformed` if a device names a system, hardware, model or draft that does not exist."""
     for spec in set(wanted):
-        try:
+        with malformed(f"`device` is {text!r}: "):
             spec.load()
-        except (DeviceError, UsageError) as error:
-            raise Malformed(f"`device` is {text!r}: {error}") from error
 
 
 def check_possible(broken: Iterable[DeviceSpec], text: str) -> None:
     """Raise `Malformed` if a fault could leave a device in no valid condition, whatever else is broken."""
     for spec in broken:
-        try:
+        with malformed(f"`fault` is {text!r}: "):
             spec.load()
-        except (DeviceError, UsageError) as error:
-            raise Malformed(f"`fault` is {text!r}: {error}") from error
+
+
+@contextlib.contextmanager
+def malformed(where: str = "") -> Iterator[None]:
+    """Raise `Malformed`, which begins with `where`, for what this context finds wrong with an operator's text."""
+    try:
+        yield
+    except (DeviceError, UsageError) as error:
+        raise Malformed(f"{where}{error}") from error

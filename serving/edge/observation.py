@@ -76,7 +76,7 @@ class ObservationOptions:
 
 
 def observe(args: argparse.Namespace, stack: contextlib.ExitStack) -> ObservationOptions:
-    """Open what the arguments ask for until `stack` closes. Raise `ScenarioError`."""
+    """Open what the arguments ask for until `stack` closes. Raise `UsageError`."""
     start_logging(args.log_format, args.log_level)
     otlp = Otlp(args.otlp_traces_endpoint) if args.otlp_traces_endpoint else None
     step_log = stack.enter_context(StepLog(args.step_log)) if args.step_log else None

@@ -6,7 +6,6 @@ import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from device_model.specs.spec import DeviceError
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.edge.front_ends.rust_front_end import find_binary
@@ -44,15 +43,12 @@ class PreparedScenario:
 
 def prepare(scenario: Scenario) -> PreparedScenario:
     """Check a scenario, bind its HTTP port and take its keys, which child processes must not see. Raise
-    `ScenarioError`."""
+    UsageError and DeviceError."""
     access, tls = Access.of(scenario), Tls.of(scenario)
-    try:
-        fleet = load_fleet(scenario)
-        context = min(context_of(scenario.token_model), context_held(scenario, fleet))
-        check_faults(scenario, [spec for spec, _ in fleet])
-        answers = answers_of(scenario)
-    except (DeviceError, UsageError) as error:
-        raise ScenarioError.of(error) from error
+    fleet = load_fleet(scenario)
+    context = min(context_of(scenario.token_model), context_held(scenario, fleet))
+    check_faults(scenario, [spec for spec, _ in fleet])
+    answers = answers_of(scenario)
     check_front_end(scenario.front_end)
     if scenario.front_end == RUST_FRONT_END:
         check_rust_front_end(scenario, bool(access.api), tls is not None)

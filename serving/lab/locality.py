@@ -1,6 +1,5 @@
 """`foreserve locality`: what the token model's real routing says of locality, beside the laws (ELMoE-3D, Fig. 16)."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from device_model.step import IntArray
 from device_model.validation.table3 import TABLE3
 from serving.lab.corpus import corpus
 from serving.lab.locality_of_routes import fit, in_lanes, law, lru_hit_rate, runs, top_quarter, touched, usage
+from serving.presentation.json_text import json_text
 from serving.presentation.table import Table
 from serving.presentation.wide_console import wide_console
 from serving.process.output_folder import make_folder
@@ -59,7 +59,7 @@ def locality(token_model: str, prompts: int, tokens: int, seed: int, written: Wr
     if out is not None:
         from serving.lab.locality_plots import draw
 
-        (out / "locality.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        (out / "locality.json").write_text(json_text(result, indent=1) + "\n", encoding="utf-8")
         draw(result, out / "locality.png")
     return 0
 

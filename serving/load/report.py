@@ -38,6 +38,23 @@ class Report:
         return self.fidelity.refusal() if self.fidelity else None
 
     @property
+    def failure(self) -> str | None:
+        """The reason why the run failed, a sentence; None if any request completed, or Ctrl-C ended it."""
+        if self.broken:
+            return f"The workload broke off: {self.broken}"
+        if self.summary.completed or self.interrupted:
+            return None
+        if self.unreachable:
+            return f"Nothing answers at {self.url}: {self.summary.errors[0].message}."
+        return "No request completed."
+
+    @property
+    def unreachable(self) -> bool:
+        """Tell whether no request found a server."""
+        errors = self.summary.errors
+        return bool(errors) and all(error.status in ("connection", "UNAVAILABLE") for error in errors)
+
+    @property
     def clock(self) -> str:
         """The clock of all latencies: `emulated`, or `real`."""
         return "emulated" if self.fidelity else "real"
@@ -73,7 +90,7 @@ class Report:
             return none | {"refused": self.refused or "No SLO verdict: no request ended."}
         return asdict(self.goodput) | {"refused": None}
 
-    def print(self, console: Console) -> None:
+    def show(self, console: Console) -> None:
         """Print the report for people."""
         console.print(Text(self._title(), "bold"), soft_wrap=True)
         if self.summary.completed:

@@ -1,33 +1,25 @@
 """A load run, start to end; `foreserve load`, `demo` and `bench` all come through `run_load`."""
 
-import argparse
 import asyncio
-import json
 import signal
-import sys
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import uvloop
-from rich.console import Console
 
 from serving.load import emulator
 from serving.load.client import Transport
 from serving.load.drive import Drive
-from serving.load.options import LoadError, LoadOptions, OptionError, add_arguments, options_from
+from serving.load.http import HttpTransport
+from serving.load.options import LoadError, LoadOptions, OptionError
 from serving.load.planned import Planned
 from serving.load.progress import Meter, OnProgress
 from serving.load.report import Report
 from serving.load.summary import by_class, goodput, summarise
-from serving.load.transports import connect
 from serving.process.process_priority import settle
-from serving.process.progress_line import ProgressLine
-
-__all__ = ["add_arguments", "main", "options_from", "run_load"]
 
 PROGRESS_EVERY_S = 0.25
-INTERRUPTED = 130  # The exit code of a program that Ctrl-C ended.
 
 T = TypeVar("T")
 
@@ -64,30 +56,29 @@ async def run_load(
     return replace(report, broken=str(planned.error)) if planned.error else report
 
 
-def main(args: argparse.Namespace) -> int:
-    """Run `foreserve load`; return 0 if any request completed, 1 if none did, 130 after Ctrl-C. Raise OptionError."""
+def run_interruptible(options: LoadOptions, on_progress: OnProgress) -> Report:
+    """Run the load in this thread; a first Ctrl-C stops it and still reports, a second one ends the program.
+
+    Raise as `run_load`, but KeyboardInterrupt for a run that was stopped before it sent anything.
+    """
+    settle()
     try:
-        options = options_from(args)
-        settle()
-        with ProgressLine() as line:
-            report = uvloop.run(_interruptible(options, line))
-    except LoadError as error:
-        print(f"foreserve load: {error}", file=sys.stderr)
-        return 1
-    except (Interrupted, KeyboardInterrupt):
-        return INTERRUPTED
-    failure = _failure(report)
-    if args.json:
-        print(json.dumps(report.to_json(), indent=2))
-    elif not (failure and _unreachable(report)):
-        report.print(Console())
-    if failure:
-        print(f"foreserve load: {failure}", file=sys.stderr)
-    return INTERRUPTED if report.interrupted else 1 if failure else 0
+        report: Report = uvloop.run(_interruptible(options, on_progress))
+        return report
+    except Interrupted as interrupted:
+        raise KeyboardInterrupt from interrupted
+
+
+def connect(options: LoadOptions) -> Transport:
+    """Return the transport for the options' address: HTTP or gRPC."""
+    if options.address.is_grpc:
+        from serving.load.grpc import GrpcTransport  # Only here, so that an HTTP run does not load gRPC.
+
+        return GrpcTransport(options)
+    return HttpTransport(options)
 
 
 async def _interruptible(options: LoadOptions, on_progress: OnProgress) -> Report:
-    """Run the load; a first Ctrl-C stops it and still reports, a second one ends the program."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
     def interrupt() -> None:
@@ -147,18 +138,3 @@ async def _report(options: LoadOptions, drive: Drive, before: emulator.Snapshot 
     return Report(
         options.url, drive.model, summary, verdict, options.slos, fidelity, interrupted, classes, traces=drive.traces
     )
-
-
-def _failure(report: Report) -> str | None:
-    if report.broken:
-        return f"The workload broke off: {report.broken}"
-    if report.summary.completed or report.interrupted:
-        return None
-    if _unreachable(report):
-        return f"Nothing answers at {report.url}: {report.summary.errors[0].message}."
-    return "No request completed."
-
-
-def _unreachable(report: Report) -> bool:
-    errors = report.summary.errors
-    return bool(errors) and all(error.status in ("connection", "UNAVAILABLE") for error in errors)

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from serving.process.ending import LIFELINE
+from serving.usage_error import CommandFailed
 
 START_S = 300.0
 STOP_S = 30.0
 
 
-class ServerFailed(RuntimeError):
+class ServerFailed(CommandFailed):
     """The server ended before it was ready, or never was; it has said why itself."""
 
 

@@ -14,24 +14,22 @@ from serving.process.output_folder import make_folder
 from serving.usage_error import UsageError
 
 
-def run(reference: Path | None, folder: Path | None, today: str | None) -> int:
+def run(reference: Path | None, folder: Path | None, today: str | None, progress: Console) -> None:
     """Fit, write and say how well it fits."""
     source = reference or TABLE3
     cells = read_cells(source)
-    console = Console(stderr=True)
     given = sum(cell.given for cell in cells)
     if not given:
         raise UsageError(f"{source}: No cell has a speedup; a calibration needs some to fit to.")
     target, when = folder or SPECS / "calibration", _checked_date(today)
     make_folder("--out", target)
-    console.print(f"Fitting to {given} cells of {source.name}: some minutes ...")
+    progress.print(f"Fitting to {given} cells of {source.name}: some minutes ...")
     fit = calibrate(cells)
     for path in write_calibration(fit, cells, source.name, when, target):
-        console.print(f"Written: {path}")
+        progress.print(f"Written: {path}")
     ar, sd = errors_of(predicted(cell, fit.setup(cell)) for cell in cells)
-    console.print(f"phi_ar: mean {ar.mape:.2f} %, p90 {ar.p90:.2f} %, largest {ar.largest:.2f} %")
-    console.print(f"phi_sd: mean {sd.mape:.2f} %, p90 {sd.p90:.2f} %, largest {sd.largest:.2f} %")
-    return 0
+    progress.print(f"phi_ar: mean {ar.mape:.2f} %, p90 {ar.p90:.2f} %, largest {ar.largest:.2f} %")
+    progress.print(f"phi_sd: mean {sd.mape:.2f} %, p90 {sd.p90:.2f} %, largest {sd.largest:.2f} %")
 
 
 def _checked_date(text: str | None) -> str:

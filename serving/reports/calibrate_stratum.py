@@ -6,7 +6,6 @@ from device_model.validation.stratum.fit import fit, fitted_results, left_out
 from device_model.validation.stratum.predictions import FITTED
 from device_model.validation.stratum.setting import Constants, Setting
 from serving.presentation.table import Table
-from serving.presentation.wide_console import wide_console
 
 KEPT_IN = {
     "kv_share_of_free_rows": "stratum.toml",
@@ -16,13 +15,12 @@ KEPT_IN = {
 """The file of specs/calibration that has each constant."""
 
 
-def run_stratum() -> int:
-    """Fit; print the constants beside those that ship, and the error of each figure, fitted and left out; return 0."""
+def run_stratum(console: Console, progress: Console) -> None:
+    """Fit; print the constants beside those that ship, and the error of each figure, fitted and left out."""
     results = fitted_results()
-    Console(stderr=True).print(f"Fitting to {len(results)} figures, and to all but each of them ...")
+    progress.print(f"Fitting to {len(results)} figures, and to all but each of them ...")
     found, shipped = fit(results), Setting().constants
     setting = Setting(found)
-    console = wide_console()
     console.print(_constants(found, shipped))
     rows = []
     for result, apart in zip(results, left_out(results), strict=True):
@@ -32,7 +30,6 @@ def run_stratum() -> int:
         rows.append((result.metric, result.model, f"{published:g}", f"{predicted:.3g}", error, _percent(apart)))
     heads = ("figure", "model", "published", "fitted", "error", "error, left out")
     console.print(Table(heads, rows, words=(0, 1)))
-    return 0
 
 
 def _constants(found: Constants, shipped: Constants) -> Table:

@@ -1,11 +1,11 @@
 """`foreserve classify`: the topics of labelled prompts, how many are right, and how long each took."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from serving.presentation.table import Table
-from serving.presentation.wide_console import wide_console
 from serving.topics.classifier import Classifier
 from serving.topics.labelled import read_labelled
 from serving.topics.measure import Measured, measure
@@ -14,15 +14,9 @@ from serving.topics.names import NAMES
 SHOWN = 20  # of the prompts that got another topic than theirs
 
 
-def classify(path: Path, as_json: bool) -> int:
-    """Classify a file's prompts, and print what came of it."""
-    prompts = read_labelled(path)
-    measured = measure(Classifier.load(), prompts)
-    if as_json:
-        print(json.dumps(to_json(measured), indent=2))
-    else:
-        print_tables(measured)
-    return 0
+def classify(path: Path) -> Measured:
+    """Classify a file's prompts."""
+    return measure(Classifier.load(), read_labelled(path))
 
 
 def to_json(measured: Measured) -> dict[str, Any]:
@@ -44,9 +38,8 @@ def to_json(measured: Measured) -> dict[str, Any]:
     }
 
 
-def print_tables(measured: Measured) -> None:
+def show(measured: Measured, console: Console) -> None:
     """Print the confusion matrix, and the first prompts that were taken for something else."""
-    console = wide_console()
     rows = []
     for row, counts in measured.confusion.items():
         total = sum(counts.values())

@@ -14,7 +14,6 @@ from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepCost, StepPlan
 from serving.policies.step_options import StepOptions
 from serving.presentation.table import Table
-from serving.presentation.wide_console import wide_console
 from serving.usage_error import UsageError
 
 
@@ -26,7 +25,7 @@ class Drafts(NamedTuple):
     acceptance: str
 
 
-def explain(names: tuple[str, str, str], drafts: Drafts, batch: int, context: int) -> int:
+def explain(names: tuple[str, str, str], drafts: Drafts, batch: int, context: int, console: Console) -> None:
     """Print one decode step of `batch` sequences with `context` tokens each; `names`: system, hardware, model."""
     draft, depth, acceptance = drafts
     device = load_device(*names, draft)
@@ -34,7 +33,6 @@ def explain(names: tuple[str, str, str], drafts: Drafts, batch: int, context: in
     _check(device, batch, context, draft, depth)
     plan = StepPlan.of(*[(1, context)] * batch, draft=shape)
     cost = next(iter(device.probe(plan)))
-    console = wide_console()
     system = system_of(*names[:2])
     console.print(f"{names[2]} on {system} ({names[1]}): a step of {batch} sequences with {context} tokens of context")
     for stage in device.explain(plan):
@@ -44,7 +42,6 @@ def explain(names: tuple[str, str, str], drafts: Drafts, batch: int, context: in
     if shape is not None:
         tokens = batch * (1 + _print_accepted(console, device, plan, acceptance))
     console.print(f"Per token: {cost.latency_s / tokens * 1e3:.3f} ms, {cost.energy_j / tokens * 1e3:.3f} mJ")
-    return 0
 
 
 def _check(device: RooflineDevice, batch: int, context: int, draft: str | None, depth: int | None) -> None:

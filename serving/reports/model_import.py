@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 from device_model.specs.config_file import Figure
@@ -14,17 +13,14 @@ CALIBRATION = "uniform"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
-def model_add(config: Path, name: str | None) -> int:
-    """Print the spec of the model that `config` describes, and on stderr what to do with it; 0. Raise `SpecError`
-    or `UsageError`.
+def imported(config: Path, name: str | None) -> tuple[str, str]:
+    """Return the spec of the model that `config` describes, and what to do with it. Raise `SpecError` or `UsageError`.
 
     `name` is that of the model and of its file; the default is the folder of `config`, in small letters.
     """
     figures = read_config(config)
     name = _checked_name(name or config.resolve().parent.name.lower())
-    print(spec_text(name, figures), end="")
-    print(_advice(name, figures), file=sys.stderr)
-    return 0
+    return spec_text(name, figures), _advice(name, figures)
 
 
 def spec_text(name: str, figures: Figures) -> str:

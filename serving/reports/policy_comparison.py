@@ -92,7 +92,10 @@ def kinds(base: Scenario) -> Iterator[tuple[str, Scenario, dict[str, dict[str, A
 
 def mixed(count: int, seed: int, rate_per_s: float, hurried: bool = True) -> list[Request]:
     """Draw requests of all topics and SLO classes, Poisson; of one seed the same ones at any rate, sooner or later.
-    None has targets unless some are `hurried`."""
+    None has targets unless some are `hurried`.
+
+    No `Workload` draws them: the figures that are published are of these.
+    """
     rng = np.random.default_rng(seed)
     classes = list(Scenario().slo.values())
     at_s, requests = 0.0, []

@@ -3,13 +3,20 @@
 from collections.abc import Sequence
 from typing import Any
 
+from rich.console import Console
+
 from device_model.validation.figures import INPUT, RESISTS, SHOW, Figure, RoleErrors, errors_by_role
+from device_model.validation.papers import figures_of
 from serving.presentation.table import Table
-from serving.presentation.wide_console import wide_console
 
 SIGNIFICANT = 4  # digits
 # Relative errors that are explained one by one.
 LARGE = 0.2
+
+
+def published(system: str) -> list[Figure]:
+    """Return the figures of a system's paper beside the predicted ones."""
+    return list(figures_of(system))
 
 
 def figures_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
@@ -17,14 +24,16 @@ def figures_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
     return [figure._asdict() for figure in figures]
 
 
-def errors_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
-    """Return the errors of each role, fitted and unfitted apart."""
-    return [errors._asdict() for errors in errors_by_role(figures)]
+def to_json(figures: Sequence[Figure]) -> dict[str, Any]:
+    """Return `figures`, and the `errors` of each role, fitted and unfitted apart."""
+    return {
+        "figures": figures_json(figures),
+        "errors": [errors._asdict() for errors in errors_by_role(figures)],
+    }
 
 
-def print_figures(figures: Sequence[Figure]) -> None:
+def show(figures: Sequence[Figure], console: Console) -> None:
     """Print what is predicted, then what is shown only, the errors, and the arithmetic of what is far off."""
-    console = wide_console()
     predicted = [figure for figure in figures if figure.predicted is not None]
     console.print(_figures(predicted))
     console.print()

@@ -1,7 +1,8 @@
 """`foreserve systems`: the hardware that can be emulated, what serves models on it, and how close that is."""
 
-import json
 from typing import Any, NamedTuple
+
+from rich.console import Console
 
 from device_model.load import load_device, systems_on
 from device_model.specs.hardware_file import FOLDER, OWN, load_hardware
@@ -11,7 +12,6 @@ from device_model.validation.figures import SCORE, errors_by_role
 from device_model.validation.papers import figures_of
 from device_model.validation.papers import systems as validated
 from serving.presentation.table import Table
-from serving.presentation.wide_console import wide_console
 
 
 class HardwareEntry(NamedTuple):
@@ -37,26 +37,26 @@ class SystemErrors(NamedTuple):
     unfitted_percent: float | None
 
 
-def entries() -> list[HardwareEntry]:
-    """Return all hardware that has a file."""
-    return [_entry(name) for name in names_in(FOLDER)]
+class Systems(NamedTuple):
+    """All hardware that has a file, and the errors of each system whose paper's figures are predicted."""
+
+    hardware: list[HardwareEntry]
+    errors: list[SystemErrors]
 
 
-def errors() -> list[SystemErrors]:
-    """Return the errors of each system whose paper's figures are predicted."""
-    return [_error(system) for system in validated()]
+def systems() -> Systems:
+    """Return what there is."""
+    return Systems([_entry(name) for name in names_in(FOLDER)], [_error(system) for system in validated()])
 
 
-def systems(as_json: bool) -> int:
-    """Print them."""
-    found, off = entries(), errors()
-    if as_json:
-        print(
-            json.dumps({"hardware": [_object(entry) for entry in found], "errors": [_object(e) for e in off]}, indent=2)
-        )
-        return 0
-    console = wide_console()
-    by_system = {error.system: _told(error) for error in off}
+def to_json(found: Systems) -> dict[str, Any]:
+    """Return `hardware` and `errors`."""
+    return {name: [each._asdict() for each in entries] for name, entries in found._asdict().items()}
+
+
+def show(found: Systems, console: Console) -> None:
+    """Print the hardware, what runs on it, and where its figures are from."""
+    by_system = {error.system: _told(error) for error in found.errors}
     rows = [
         [
             e.hardware,
@@ -66,19 +66,14 @@ def systems(as_json: bool) -> int:
             by_system.get(e.system, "-"),
             ", ".join(e.models),
         ]
-        for e in found
+        for e in found.hardware
     ]
     heads = ["hardware", "system", "or", "tiers", "mean error % (of figures)", "models that fit"]
     console.print(Table(heads, rows, words=range(6)))
     console.print()
     console.print(
-        Table(["hardware", "figures from"], [[e.hardware, "; ".join(e.sources)] for e in found], words=(0, 1))
+        Table(["hardware", "figures from"], [[e.hardware, "; ".join(e.sources)] for e in found.hardware], words=(0, 1))
     )
-    return 0
-
-
-def _object(entry: HardwareEntry | SystemErrors) -> dict[str, Any]:
-    return entry._asdict()
 
 
 def _entry(name: str) -> HardwareEntry:

@@ -1,6 +1,5 @@
 """`foreserve validate`: what the device model predicts, beside what the papers print."""
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -11,15 +10,12 @@ from rich.console import Console
 from device_model.validation.cells import setup_of
 from device_model.validation.errors import Errors, Predicted, errors_of, predicted
 from device_model.validation.headlines import Headline, HeadlinePoint, headlines, points
-from device_model.validation.papers import figures_of
 from device_model.validation.papers.elmoe3d import figures_from
 from device_model.validation.table3 import TABLE3, Cell, read_cells
 from serving.presentation.table import Table
-from serving.presentation.wide_console import wide_console
-from serving.reports.published_figures import errors_json, figures_json, print_figures
+from serving.reports.published_figures import figures_json
 from serving.usage_error import UsageError
 
-ELMOE3D = "elmoe3d"
 # Relative errors that are explained one by one.
 LARGE = 0.2
 
@@ -43,33 +39,11 @@ class Validation:
         return [(*group, *errors_of(filter(partial(_in, *group), self.rows))) for group in groups]
 
 
-def validate(system: str, reference: Path | None, as_json: bool, plots: Path | None) -> int:
-    """Print the validation of a system; with `plots`, draw it too. Raise UsageError for what it has none of."""
-    if system != ELMOE3D:
-        return _validate_figures(system, reference or plots, as_json)
-    validation = Validation(reference)
-    if plots is not None:
-        from serving.reports.validate_plots import draw
+def draw(validation: Validation, folder: Path) -> list[Path]:
+    """Draw the predictions in a folder, as PNG files; return their paths. Raise UsageError if it can't be made."""
+    from serving.reports.validate_plots import draw
 
-        for path in draw(validation.rows, validation.points, plots):
-            Console(stderr=True).print(f"Drawn: {path}")
-    if as_json:
-        print(json.dumps(to_json(validation), indent=2))
-    else:
-        print_tables(validation)
-    return 0
-
-
-def _validate_figures(system: str, unusable: Path | None, as_json: bool) -> int:
-    """Print the figures of any other paper."""
-    if unusable is not None:
-        raise UsageError(f"{unusable}: --reference and --plots are for {ELMOE3D}, whose Table 3 they are about.")
-    figures = figures_of(system)
-    if as_json:
-        print(json.dumps({"figures": figures_json(figures), "errors": errors_json(figures)}, indent=2))
-    else:
-        print_figures(figures)
-    return 0
+    return draw(validation.rows, validation.points, folder)
 
 
 def to_json(validation: Validation) -> dict[str, Any]:
@@ -104,9 +78,8 @@ def _in(target: str, draft: str, row: Predicted) -> bool:
     return target in ("all", row.cell.target) and draft in ("all", row.cell.draft)
 
 
-def print_tables(validation: Validation) -> None:
+def show(validation: Validation, console: Console) -> None:
     """Print the predictions as tables."""
-    console = wide_console()
     for table in (_cells(validation), _summary(validation), _headlines(validation)):
         console.print(table)
         console.print()

@@ -5,11 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from device_model.specs.spec import DeviceError
 from serving.scenario.key import key_fields
 from serving.scenario.options import KEYS
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_error import ScenarioError
 from serving.toml_table import TomlTable
+from serving.usage_error import UsageError
 
 FIELDS = key_fields(Scenario)
 
@@ -48,13 +50,14 @@ def load_scenario(path: Path) -> Scenario:
 
 @contextmanager
 def located_in(path: Path | None) -> Iterator[None]:
-    """Name a scenario's file, and the line of the key at fault, in a `ScenarioError`; None: it has no file."""
+    """Name a scenario's file, and the line of the key at fault, in what is wrong with it, or with the devices that it
+    asks for; None: it has no file."""
     try:
         yield
-    except ScenarioError as error:
+    except (UsageError, DeviceError) as error:
         if path is None:
             raise
-        raise ScenarioTable.load(path).located(error) from error
+        raise ScenarioTable.load(path).located(ScenarioError.of(error)) from error
 
 
 def scenario_value(key: str, value: Any, where: str) -> Any:

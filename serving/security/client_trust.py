@@ -1,13 +1,11 @@
 """Our clients' side of TLS: whom they trust, and what they show of themselves."""
 
-import argparse
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from serving.scenario.options import file_name
-from serving.scenario.scenario_error import ScenarioError
+from serving.usage_error import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,7 @@ class Trust:
     pinned: bool = False
 
     def context(self) -> ssl.SSLContext:
-        """For HTTP. Raise `ScenarioError`."""
+        """For HTTP. Raise `UsageError`."""
         try:
             context = ssl.create_default_context(cafile=self.ca_file or None)
             # A server's own certificate will do as well as that of who signed it.
@@ -33,11 +31,11 @@ class Trust:
                 context.load_cert_chain(self.client_cert, self.client_key or None, password="")
         except OSError as error:
             named = " ".join(filter(None, (self.ca_file, self.client_cert, self.client_key)))
-            raise ScenarioError(f"TLS cannot be had with {named} ({error.strerror or error}).") from error
+            raise UsageError(f"TLS cannot be had with {named} ({error.strerror or error}).") from error
         return context
 
     def grpc_credentials(self) -> Any:
-        """For gRPC. Raise `ScenarioError`."""
+        """For gRPC. Raise `UsageError`."""
         import grpc
 
         self.context()
@@ -47,16 +45,3 @@ class Trust:
 
 SYSTEMS = Trust()
 """What the system trusts, and nothing to show."""
-
-
-def add_arguments(parser: Any) -> None:
-    """Add the options of a command that calls a server."""
-    add = parser.add_argument
-    add("--ca-file", type=file_name, metavar="FILE", help="trust servers with TLS by this (PEM)")
-    add("--client-cert", type=file_name, metavar="FILE", help="certificate to show them (PEM)")
-    add("--client-key", type=file_name, metavar="FILE", help="its private key, if it is in another file")
-
-
-def trust_of(args: argparse.Namespace) -> Trust:
-    """Return the trust that the command line asks for."""
-    return Trust(args.ca_file or "", args.client_cert or "", args.client_key or "")

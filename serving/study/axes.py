@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from serving.scenario.scenario import ScenarioError
 from serving.scenario.scenario_file import UnknownKey, scenario_value
 from serving.toml_table import COUNT, POSITIVE, TomlTable
 
@@ -79,8 +78,6 @@ def _setting(name: str, table: TomlTable, key: str, value: Any = None) -> Any:
     except UnknownKey as error:
         beside = f"Beside these: `{LOAD}`, and `{WORKLOAD}.` with a key of the workload."
         raise table.failure(f"{error} {beside}") from error
-    except ScenarioError as error:
-        raise table.failure(str(error)) from error
 
 
 def _range(table: TomlTable) -> list[Any]:

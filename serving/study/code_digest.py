@@ -42,7 +42,10 @@ def digest_of(*packages: Path) -> str:
 
 
 def made_of(files: dict[str, Path]) -> dict[str, ast.Module]:
-    """Return the modules of those in `files` by which a point is made."""
+    """Return the modules of those in `files` by which a point is made. Raise KeyError if what is named here has moved:
+    points of other code would stay in use."""
+    for name in (*BY_NAME, *ONLY_COMPARED):
+        _ = files[name]
     found: dict[str, ast.Module] = {}
     coming = [MAKES, *(name for name in files if _within(name, BY_NAME) and not _within(name, ONLY_COMPARED))]
     while coming:

@@ -1,10 +1,14 @@
-"""Rows of a study as a table for a terminal, which is narrow: figures in their units, and only those that matter."""
+"""What a study found, as JSON, and in a terminal, which is narrow: figures in their units, those that matter."""
 
 from collections.abc import Callable
 from typing import Any
 
+from rich.console import Console
+
 from serving.presentation.table import Table
 from serving.study.point import shown
+from serving.study.results import Results
+from serving.study.store import point_row
 from serving.study.summary import COLUMNS, Row
 
 
@@ -27,6 +31,29 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
 }
 BASE = " /base"
 HIDDEN = ("point", "error")
+MOST_SHOWN = 40
+
+
+def to_json(results: Results) -> dict[str, Any]:
+    """Return `answers` and `points`, a row each."""
+    return {"answers": results.answer_rows, "points": [point_row(finding) for finding in results.findings]}
+
+
+def show(results: Results, console: Console) -> None:
+    """Print the answers; if there are none, the points."""
+    points = [point_row(finding) for finding in results.findings]
+    made = [row for row in points if not row["error"]]
+    console.print(results.study.title, style="bold", highlight=False, markup=False)
+    if not made:
+        console.print(f"None of {len(points)} points could be made.")
+        return
+    if not results.answer_rows:
+        console.print(f"No combination keeps its targets. The first of {len(made)} points:")
+    if not results.study.has_targets:
+        console.print("There are no targets (`slo`, or classes that requests name), so every request keeps them.")
+    console.print(table_of(results.answer_rows or made[:MOST_SHOWN]))
+    if any(row.get("kept") is False for row in results.answer_rows):
+        console.print("No place keeps all bounds (`where`): this is the one that is closest.")
 
 
 def table_of(rows: list[Row]) -> Table:

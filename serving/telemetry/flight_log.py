@@ -70,7 +70,7 @@ def record_of(flight: Flight, place: int) -> FlightRecord:
 
 
 class FlightLog(EdgeObserver):
-    """Writes what became of requests to a file, for as long as its context lasts. Raise `ScenarioError` if it can't be
+    """Writes what became of requests to a file, for as long as its context lasts. Raise `UsageError` if it can't be
     had."""
 
     def __init__(self, path: Path) -> None:

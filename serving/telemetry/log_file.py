@@ -6,7 +6,7 @@ import logging
 import os
 from pathlib import Path
 
-from serving.scenario.scenario import ScenarioError
+from serving.usage_error import UsageError
 
 log = logging.getLogger("foreserve")
 
@@ -26,13 +26,13 @@ class LogFile:
     """An unbuffered log file, so that a reader sees each line at once."""
 
     def __init__(self, path: Path, option: str) -> None:
-        """Open the file. Raise `ScenarioError`, which names the `option` that asked for it, if that fails."""
+        """Open the file. Raise `UsageError`, which names the `option` that asked for it, if that fails."""
         self._path, self._option = path, option
         try:
             self._file = os.fdopen(_open_at_once(path), "wb", buffering=0)
         except OSError as error:
             why = "nobody reads the pipe" if error.errno == errno.ENXIO else error.strerror or str(error)
-            raise ScenarioError(f"{option} {path} cannot be written: {why}.") from error
+            raise UsageError(f"{option} {path} cannot be written: {why}.") from error
 
     def write(self, line: bytes) -> None:
         """Write a line, unless the buffer is full."""

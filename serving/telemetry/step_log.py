@@ -9,7 +9,6 @@ from typing import Any, BinaryIO, Protocol
 import msgspec
 
 from serving.cluster.observer import EdgeObserver
-from serving.scenario.scenario import ScenarioError
 from serving.telemetry.log_file import LogFile
 from serving.telemetry.named_struct import named_struct
 from serving.types import StepRecord
@@ -37,7 +36,7 @@ class Writer(Protocol):
 
 
 class StepLog(EdgeObserver):
-    """Writes what devices do to a file, for as long as its context lasts. Raise `ScenarioError` if it can't be had."""
+    """Writes what devices do to a file, for as long as its context lasts. Raise `UsageError` if it can't be had."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -68,18 +67,18 @@ class StepLines:
 
 
 def writer_to(path: Path) -> Writer:
-    """Return the writer for the kind of file that `path` is named as. Raise `ScenarioError`."""
+    """Return the writer for the kind of file that `path` is named as. Raise `UsageError`."""
     if path.suffix != PARQUET:
         return StepLines(path)
     if path.is_fifo():
-        raise ScenarioError(f"{OPTION} {path} is a pipe: a table is written to a file.")
+        raise UsageError(f"{OPTION} {path} is a pipe: a table is written to a file.")
     from serving.telemetry.step_table import StepTable
 
     try:
         return StepTable(path)
     except OSError as error:
         why = error.strerror or str(error)
-        raise ScenarioError(f"{OPTION} {path} cannot be written: {why}.") from error
+        raise UsageError(f"{OPTION} {path} cannot be written: {why}.") from error
 
 
 def read_step_log(path: Path) -> list[StepRecord]:

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.device import RooflineDevice
+from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_device
 from device_model.step import StepPlan
 from device_model.stretches import FEW, KNOWN, STEPS, Stretches
-from device_model.tiered import TieredDevice
 
 DEVICES = {
     model: load_device("elmoe3d", "elmoe3d-8gb", model)

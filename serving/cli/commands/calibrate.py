@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from serving.cli.commands.validate import SYSTEMS
+from serving.cli.report_arguments import add_out
 from serving.usage_error import UsageError
 
 
@@ -12,20 +13,27 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     calibrate = commands.add_parser("calibrate", help="fit what no paper gives to figures of one")
     calibrate.add_argument("--system", choices=SYSTEMS, default=SYSTEMS[0], help=f"whose (default: {SYSTEMS[0]})")
     calibrate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of Table 3")
-    calibrate.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: specs/calibration)")
+    add_out(calibrate, "where to write (default: specs/calibration)")
     calibrate.add_argument("--date", metavar="YYYY-MM-DD", help="the date to write down (default: today)")
     calibrate.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve calibrate`; return its exit code."""
+    from rich.console import Console
+
+    from serving.presentation.wide_console import wide_console
+
+    progress = Console(stderr=True)
     if args.system == SYSTEMS[0]:
         from serving.reports.calibrate import run
 
-        return run(args.reference, args.out, args.date)
+        run(args.reference, args.out, args.date, progress)
+        return 0
     for option in ("reference", "out", "date"):
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} is for elmoe3d: Stratum's figures are its paper's, and what fits is printed.")
     from serving.reports.calibrate_stratum import run_stratum
 
-    return run_stratum()
+    run_stratum(wide_console(), progress)
+    return 0

@@ -1,10 +1,9 @@
 """`foreserve call`: call a gRPC method, found by reflection, with a JSON request."""
 
 import argparse
-import os
 import re
 
-from serving.security.client_trust import add_arguments, trust_of
+from serving.cli.client_arguments import add_client, trust_of
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -13,7 +12,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     call.add_argument("target", metavar="HOST:PORT", help="grpcs://HOST:PORT, or --ca-file, for TLS")
     call.add_argument("method", metavar="SERVICE/METHOD", help="for example foreserve.v1.OpenAI/ListModels")
     call.add_argument("request", nargs="?", default="{}", metavar="JSON")
-    call.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
     call.add_argument(
         *("-H", "--metadata"),
         type=_metadata,
@@ -22,7 +20,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="'NAME: VALUE'",
         help="metadata, for example 'x-foreserve-slo: interactive'; may be given more than once",
     )
-    add_arguments(call)
+    add_client(call)
     call.set_defaults(run=run)
 
 
@@ -31,7 +29,8 @@ def run(args: argparse.Namespace) -> int:
     from serving.cli.grpc_call import call
 
     metadata = [("authorization", f"Bearer {args.api_key}")] if args.api_key else []
-    return int(call(args.target, trust_of(args), args.method, args.request, (*metadata, *args.metadata)))
+    call(args.target, trust_of(args), args.method, args.request, (*metadata, *args.metadata))
+    return 0
 
 
 def _metadata(text: str) -> tuple[str, str]:

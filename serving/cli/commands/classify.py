@@ -3,17 +3,20 @@
 import argparse
 from pathlib import Path
 
+from serving.cli.report_arguments import add_json, tell
+
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
     classify = commands.add_parser("classify", help="find the topics of prompts, and compare them with what is right")
     classify.add_argument("file", type=Path, metavar="FILE.tsv", help="lines of a topic, a tab and a prompt (-: stdin)")
-    classify.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
+    add_json(classify)
     classify.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve classify`; return its exit code."""
-    from serving.reports.classification import classify
+    from serving.reports.classification import classify, show, to_json
 
-    return classify(args.file, args.json)
+    tell(args.json, classify(args.file), to_json, show)
+    return 0

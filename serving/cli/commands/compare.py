@@ -1,19 +1,16 @@
 """`foreserve compare`: hardware side by side on one workload, in virtual time."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from serving.cli.report_arguments import ROWS, add_emulated, add_json, add_out, tell
 from serving.cli.study_run import RESULTS, run_shown
-from serving.scenario.options import HELP, amount, natural, positive
+from serving.scenario.options import amount, natural, positive
 
 if TYPE_CHECKING:
-    from serving.study.results import Results
     from serving.study.side_by_side.hardware_study import SideBySide
-
-MODEL = "qwen3-30b-a3b"
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -21,7 +18,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     compare = commands.add_parser("compare", help="hardware side by side on one workload, in virtual time")
     compare.add_argument("hardware", nargs="+", metavar="HARDWARE", help="a name that `foreserve systems` lists")
     compare.add_argument("--workload", type=Path, required=True, metavar="FILE.toml", help="what arrives when")
-    compare.add_argument("--model", default=MODEL, metavar="NAME", help=f"{HELP['model']} (default: {MODEL})")
+    add_emulated(compare, ["model"])
     compare.add_argument("--devices", type=positive, default=1, metavar="N", help="of each hardware (default: 1)")
     for name, what in (("ttft", "to the first token"), ("tpot", "per token after it")):
         option = f"--slo-{name}-ms"
@@ -33,10 +30,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     compare.add_argument("--requests", type=positive, metavar="N", help="at most so many in each run")
     compare.add_argument("--cores", type=positive, metavar="N", help="use so many (default: all; or RAY_ADDRESS's)")
-    compare.add_argument(
-        "--out", type=Path, default=RESULTS / "compare", metavar="DIR", help="keep it there (%(default)s)"
-    )
-    compare.add_argument("--json", action="store_true", help="print figures and answer as JSON on stdout")
+    add_out(compare, "keep it there", RESULTS / "compare")
+    add_json(compare, "figures and answer")
     compare.set_defaults(run=run)
 
 
@@ -44,11 +39,15 @@ def run(args: argparse.Namespace) -> int:
     """Run `foreserve compare`; return 1 if any of the hardware failed, else 0."""
     from serving.process.output_folder import make_folder
     from serving.study.side_by_side.hardware_study import hardware_study
+    from serving.study.side_by_side.shown import show, side_by_side, to_json, write
 
     study = hardware_study(_asked(args), args.out)
     make_folder("--out", args.out)
     results = run_shown(study, args.out, args.cores, fresh=False)
-    _say(results, args.json)
+    found = side_by_side(results)
+    tell(args.json, found, to_json, show, ROWS)
+    if picture := write(found, args.out):
+        print(f"Written: {picture} (tables, report.html and study.toml beside it)", file=sys.stderr)
     return 1 if results.failed else 0
 
 
@@ -62,33 +61,3 @@ def _asked(args: argparse.Namespace) -> "SideBySide":
     return SideBySide(
         tuple(args.hardware), args.workload, args.model, args.devices, targets, tuple(args.seeds), args.requests
     )
-
-
-def _say(results: "Results", as_json: bool) -> None:
-    """Write tables and picture into the study's folder, and print the answer."""
-    from serving.presentation.csv_rows import write_csv
-    from serving.presentation.wide_console import wide_console
-    from serving.study.side_by_side.comparison import compared
-    from serving.study.side_by_side.picture import write_picture
-    from serving.study.side_by_side.shown import energy_table, figures_table
-    from serving.study.side_by_side.verdict import sentences
-
-    found, asked = compared(results), results.study.has_targets
-    answer = list(sentences(found, asked))
-    if as_json:
-        print(
-            json.dumps(
-                {"title": results.study.title, "answer": answer, "hardware": [each.told for each in found]}, indent=1
-            )
-        )
-    if not found:
-        return
-    write_csv([each.csv_row for each in found], results.folder / "comparison.csv")
-    [picture] = write_picture(found, results.study.title, results.folder)
-    if not as_json:
-        console = wide_console()
-        console.print("\n".join(answer), markup=False)
-        for table in (figures_table(found, asked), energy_table(found)):
-            console.print()
-            console.print(table)
-    print(f"Written: {picture} (tables, report.html and study.toml beside it)", file=sys.stderr)

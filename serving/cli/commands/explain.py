@@ -2,14 +2,14 @@
 
 import argparse
 
+from serving.cli.report_arguments import add_emulated
 from serving.scenario.options import HELP, KEYS, positive
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
     explain = commands.add_parser("explain", help="which operator of a step runs where, why, and what it costs")
-    for name, default in (("system", "auto"), ("hardware", "elmoe3d-8gb"), ("model", "qwen3-30b-a3b")):
-        explain.add_argument(f"--{name}", default=default, metavar="NAME", help=f"{HELP[name]} (default: {default})")
+    add_emulated(explain)
     explain.add_argument("--draft", metavar="NAME", help="draft scheme, a file in device_model/drafts (default: none)")
     explain.add_argument("--batch", type=positive, default=1, metavar="N", help="sequences that decode (default: 1)")
     explain.add_argument("--context", type=positive, default=1024, metavar="N", help="tokens of each (default: 1024)")
@@ -22,7 +22,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve explain`; return its exit code."""
+    from serving.presentation.wide_console import wide_console
     from serving.reports.explain import Drafts, explain
 
     drafts = Drafts(args.draft, args.depth, args.acceptance)
-    return explain((args.system, args.hardware, args.model), drafts, args.batch, args.context)
+    explain((args.system, args.hardware, args.model), drafts, args.batch, args.context, wide_console())
+    return 0

@@ -1,15 +1,16 @@
 """`foreserve parity`: compare a live run of a workload with virtual time."""
 
 import argparse
-import json
 import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from serving.cli.report_arguments import add_json, tell
 from serving.scenario.options import HELP, amount, natural, positive
-from serving.scenario.scenario import Scenario, ScenarioError
+from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_file import load_scenario, located_in
+from serving.usage_error import UsageError
 
 if TYPE_CHECKING:
     from serving.parity.run import Parity
@@ -52,26 +53,19 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     endpoint = {"choices": ("completions", "chat"), "default": "completions"}
     parity.add_argument("--endpoint", **endpoint, help="what is asked for (default: completions)")  # type: ignore[arg-type]
     parity.add_argument("--grpc", action="store_true", help="send over gRPC rather than HTTP")
-    parity.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
+    add_json(parity)
     parity.add_argument("--csv", type=Path, metavar="FILE", help="write a line for each request there")
     parity.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `foreserve parity`; return its exit code. Raise ScenarioError and WorkloadError."""
+    """Run `foreserve parity`; return its exit code. Raise UsageError and CommandFailed."""
     from serving.cli.discovery import check_folder
-    from serving.load.options import LoadError
-    from serving.process.server_process import ServerFailed
 
     check_folder(args.csv, "--csv")
     if args.csv and args.csv.is_dir():
-        raise ScenarioError(f"--csv {args.csv} cannot be written: it is a folder.")
-    try:
-        found = _parity(args, scenario_of(args))
-    except (ServerFailed, LoadError) as error:
-        print(f"foreserve parity: {error}", file=sys.stderr)
-        return 1
-    return _told(args, found)
+        raise UsageError(f"--csv {args.csv} cannot be written: it is a folder.")
+    return _told(args, _parity(args, scenario_of(args)))
 
 
 def scenario_of(args: argparse.Namespace) -> Scenario:
@@ -112,17 +106,12 @@ def _duration_s(args: argparse.Namespace) -> float | None:
 
 
 def _told(args: argparse.Namespace, found: "Parity") -> int:
-    from rich.console import Console
-
     from serving.parity.report import show, to_json, write_csv
 
     if args.csv:
         try:
             write_csv(found, args.csv)
         except OSError as error:
-            raise ScenarioError(f"--csv {args.csv} cannot be written: {error.strerror}.") from error
-    if args.json:
-        print(json.dumps(to_json(found), indent=2))
-    else:
-        show(found, Console())
+            raise UsageError(f"--csv {args.csv} cannot be written: {error.strerror}.") from error
+    tell(args.json, found, to_json, show)
     return 0 if found.agree else 1

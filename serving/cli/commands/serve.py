@@ -32,7 +32,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `foreserve serve` until Ctrl-C; return its exit code. Raise ScenarioError."""
+    """Run `foreserve serve` until Ctrl-C; return its exit code. Raise UsageError and DeviceError."""
     import uvloop
 
     from serving.cli.discovery import check_folder

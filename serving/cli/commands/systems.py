@@ -2,16 +2,19 @@
 
 import argparse
 
+from serving.cli.report_arguments import add_json, tell
+
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
     systems = commands.add_parser("systems", help="what hardware there is, what runs on it, and how close that is")
-    systems.add_argument("--json", action="store_true", help="print the list as JSON on stdout")
+    add_json(systems, "the list")
     systems.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve systems`; return its exit code."""
-    from serving.reports.systems import systems
+    from serving.reports.systems import show, systems, to_json
 
-    return systems(args.json)
+    tell(args.json, systems(), to_json, show)
+    return 0

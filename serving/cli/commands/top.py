@@ -1,11 +1,9 @@
 """`foreserve top`: watch a running emulation in the terminal."""
 
 import argparse
-import os
-import sys
 
+from serving.cli.client_arguments import add_client, trust_of
 from serving.scenario.options import amount
-from serving.security.client_trust import add_arguments, trust_of
 
 INTERVAL_S = 1.0
 URL = "http://127.0.0.1:8000"
@@ -15,8 +13,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command and its options."""
     top = commands.add_parser("top", help="watch a running emulation in the terminal")
     top.add_argument("url", nargs="?", default=URL, metavar="URL", help=f"of its HTTP port (default: {URL})")
-    top.add_argument("--api-key", default=os.environ.get("OPENAI_API_KEY"), help="(default: OPENAI_API_KEY)")
-    add_arguments(top)
+    add_client(top)
     interval = amount("seconds", 0.1, 3600)
     top.add_argument("--interval", type=interval, default=INTERVAL_S, metavar="S", help="seconds between two looks")
     top.add_argument("--once", action="store_true", help="print what goes on within one such interval, and end")
@@ -25,11 +22,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve top`; return its exit code."""
-    from serving.cli.top_view import Unreachable, top
+    from serving.cli.top_view import top
 
-    try:
-        top(args.url.rstrip("/").removesuffix("/v1"), args.interval, args.once, args.api_key, trust_of(args))
-    except Unreachable as sentence:
-        print(f"foreserve top: {sentence}", file=sys.stderr)
-        return 2
+    top(args.url.rstrip("/").removesuffix("/v1"), args.interval, args.once, args.api_key, trust_of(args))
     return 0

@@ -3,6 +3,9 @@
 import argparse
 from pathlib import Path
 
+from serving.cli.report_arguments import add_json, tell, tell_written
+from serving.usage_error import UsageError
+
 # Files of device_model/validation/papers, which are read when they are needed; a test compares.
 SYSTEMS = ("elmoe3d", "stratum")
 
@@ -12,13 +15,23 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     validate = commands.add_parser("validate", help="what the device model predicts, beside what the papers print")
     validate.add_argument("--system", choices=SYSTEMS, default=SYSTEMS[0], help=f"whose paper (default: {SYSTEMS[0]})")
     validate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of its Table 3")
-    validate.add_argument("--json", action="store_true", help="print the results as JSON on stdout")
+    add_json(validate)
     validate.add_argument("--plots", type=Path, metavar="DIR", help="draw them there too, as PNG files")
     validate.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve validate`; return its exit code."""
-    from serving.reports.validate import validate
+    from serving.reports import published_figures, validate
 
-    return validate(args.system, args.reference, args.json, args.plots)
+    if args.system != SYSTEMS[0]:
+        if unusable := args.reference or args.plots:
+            raise UsageError(f"{unusable}: --reference and --plots are for {SYSTEMS[0]}, whose Table 3 they are about.")
+        figures = published_figures.published(args.system)
+        tell(args.json, figures, published_figures.to_json, published_figures.show)
+        return 0
+    found = validate.Validation(args.reference)
+    if args.plots is not None:
+        tell_written(validate.draw(found, args.plots), "Drawn")
+    tell(args.json, found, validate.to_json, validate.show)
+    return 0

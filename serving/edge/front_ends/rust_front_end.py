@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from serving.process.kept_process import KeptProcess
 from serving.scenario.scenario import RUST_FRONT_END, ScenarioError
+from serving.usage_error import UsageError
 
 VARIABLE = "VLLM_RUST_FRONTEND_PATH"
 
@@ -61,10 +62,10 @@ def vllm_version() -> str:
 
 def find_binary() -> Path:
     """Return the file of `vllm-rs`: the one that a variable names, or that lies beside vLLM's package or Python. Raise
-    `ScenarioError`."""
+    UsageError."""
     if named := os.environ.get(VARIABLE):
         if not os.access(named, os.X_OK) or Path(named).is_dir():
-            raise ScenarioError(f"`{VARIABLE}` is {named!r}, which is no program that can be run.")
+            raise UsageError(f"`{VARIABLE}` is {named!r}, which is no program that can be run.")
         return Path(named)
     package = importlib.util.find_spec("vllm")
     folders = [Path(sys.executable).parent]

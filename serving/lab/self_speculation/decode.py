@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from serving.lab.self_speculation.draft import BF16_BITS, Bits, DraftModel
+from serving.lab.self_speculation.draft import DraftModel
 from serving.lab.self_speculation.model import Pass, forward, logits, prefill
 from serving.lab.self_speculation.pools import Pools, touched
 from serving.lab.self_speculation.rejection import distribution, judge, sample
@@ -155,9 +155,3 @@ def _pools(draft: DraftModel, sequences: int, seed: int) -> Pools | None:
     if draft.pool is None:
         return None
     return Pools(draft.pool, draft.weights.shape, len(draft.weights.layers), sequences, seed)
-
-
-def plainly(target: ModelWeights, prompts: list[list[int]], plan: DecodePlan) -> list[list[int]]:
-    """Return the target's own answers, a token at a time: what speculation must give too."""
-    own = DraftModel(target, Bits(BF16_BITS, BF16_BITS))
-    return [answer.tokens for answer in speculate(target, own, prompts, plan._replace(depth=0)).answers]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from device_model.specs.measured import COLUMNS
 from serving.lab.self_speculation.measure import MeasuredPoint
 from serving.lab.self_speculation.record import AcceptanceRecord
+from serving.presentation.csv_rows import csv_text
 
 BITS = 4  # of ELMoE-3D's drafts
 
@@ -12,17 +13,18 @@ BITS = 4  # of ELMoE-3D's drafts
 def rates_csv(found: AcceptanceRecord) -> str:
     """Rates by pool, share and batch, as CSV under two lines that say of what."""
     about = found.about
-    lines = [
+    head = [
         "# Acceptance measured on a token model by `foreserve speculate`: greedy, INT8 G32 target, 4-bit drafts.",
         f"# {about['prompts']} held-out prompts, {about['new_tokens']} tokens each, seed {about['seed']}; "
         f"model {about['model'][:16]}.",
-        ",".join(COLUMNS),
     ]
-    rows = {(pool, p.case.share, batch): p for pool, batch, p in _points(found)}
-    lines += [
-        f"{pool},{share:g},{batch},{p.case.depth},{p.alpha:.4f}" for (pool, share, batch), p in sorted(rows.items())
+    points = {(pool, p.case.share, batch): p for pool, batch, p in _points(found)}
+    cells = [
+        (pool, f"{share:g}", batch, p.case.depth, f"{p.alpha:.4f}")
+        for (pool, share, batch), p in sorted(points.items())
     ]
-    return "\n".join(lines) + "\n"
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in cells]
+    return "".join(f"{line}\n" for line in head) + csv_text(rows, COLUMNS)
 
 
 def _points(found: AcceptanceRecord) -> Iterator[tuple[str, int, MeasuredPoint]]:

@@ -1,8 +1,8 @@
-"""acceptance.json: what was measured, on which model, and how; written and read back."""
+"""acceptance.json: what was measured, on which model, and how."""
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,20 +33,5 @@ class AcceptanceRecord:
         path.write_text(f'{{\n  "about": {json.dumps(self.about)},\n  "figures": {{\n{figures}\n  }}\n}}\n')
 
 
-def read(path: Path) -> AcceptanceRecord:
-    """Read what `write` wrote."""
-    found = json.loads(path.read_text())
-    figures = {name: [_point(record) for record in records] for name, records in found["figures"].items()}
-    return AcceptanceRecord(found["about"], figures)
-
-
 def _lines(points: Iterable[MeasuredPoint]) -> str:
     return ",\n".join(f"      {json.dumps(point.record())}" for point in points)
-
-
-def _point(record: dict[str, Any]) -> MeasuredPoint:
-    of_case = {field.name for field in fields(Case)}
-    case = Case(**{name: value for name, value in record.items() if name in of_case})
-    own = {name: value for name, value in record.items() if name not in of_case}
-    counts = tuple((accepted, steps) for accepted, steps in own.pop("counts"))
-    return MeasuredPoint(case, **own, counts=counts)

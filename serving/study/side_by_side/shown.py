@@ -1,10 +1,18 @@
-"""A comparison of hardware as tables for a terminal."""
+"""A comparison of hardware in a terminal, as JSON, and as files."""
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from rich.console import Console
+
+from serving.presentation.csv_rows import write_csv
 from serving.presentation.table import Table
 from serving.study.report.units import Scale, scale, share
-from serving.study.side_by_side.comparison import PARTS, HardwareFigures
+from serving.study.results import Results
+from serving.study.side_by_side.comparison import PARTS, HardwareFigures, compared
+from serving.study.side_by_side.picture import write_picture
+from serving.study.side_by_side.verdict import sentences
 
 LATENCIES = {
     "TTFT": "ttft_mean_s",
@@ -15,6 +23,45 @@ LATENCIES = {
     "p99 ": "tpot_p99_s",
     "E2E": "e2e_mean_s",
 }
+
+
+class Comparison(NamedTuple):
+    """The figures of all hardware that could be run, what they say, and whether the study has targets of its own."""
+
+    title: str
+    answer: list[str]
+    hardware: list[HardwareFigures]
+    targets: bool
+
+
+def side_by_side(results: Results) -> Comparison:
+    """Return what a study of hardware found."""
+    found, targets = compared(results), results.study.has_targets
+    return Comparison(results.study.title, list(sentences(found, targets)), found, targets)
+
+
+def to_json(found: Comparison) -> dict[str, Any]:
+    """Return `title`, `answer` and `hardware`."""
+    return {"title": found.title, "answer": found.answer, "hardware": [each.told for each in found.hardware]}
+
+
+def show(found: Comparison, console: Console) -> None:
+    """Print the answer and the tables, if there is any hardware that could be run."""
+    if not found.hardware:
+        return
+    console.print("\n".join(found.answer), markup=False)
+    for table in (figures_table(found.hardware, found.targets), energy_table(found.hardware)):
+        console.print()
+        console.print(table)
+
+
+def write(found: Comparison, folder: Path) -> Path | None:
+    """Write a table and a picture into a folder; return the picture's path, or None if no hardware could be run."""
+    if not found.hardware:
+        return None
+    write_csv([each.csv_row for each in found.hardware], folder / "comparison.csv")
+    [picture] = write_picture(found.hardware, found.title, folder)
+    return picture
 
 
 def figures_table(found: Sequence[HardwareFigures], asked: bool) -> Table:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
-from serving.scenario.scenario import ScenarioError
+from serving.usage_error import UsageError
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -33,7 +33,7 @@ COMPLAINING = (
 
 
 class Otlp:
-    """Exports what `tracer` makes to an endpoint while its context lasts. Raise `ScenarioError` if it can't."""
+    """Exports what `tracer` makes to an endpoint while its context lasts. Raise `UsageError` if it can't."""
 
     tracer: "Tracer"
 
@@ -43,12 +43,12 @@ class Otlp:
             "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
         )
         if self._protocol not in PROTOCOLS:
-            raise ScenarioError(
+            raise UsageError(
                 f"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is {self._protocol!r}: it must be {' or '.join(PROTOCOLS)}."
             )
         url = urlparse(endpoint)
         if url.scheme not in ("http", "https") or not url.hostname:
-            raise ScenarioError(
+            raise UsageError(
                 f"--otlp-traces-endpoint is {endpoint!r}: it must be a URL, such as http://localhost:4317 (gRPC), "
                 "or http://localhost:4318/v1/traces with OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf."
             )

@@ -8,7 +8,8 @@ import pytest
 import ray
 
 from serving.cli.discovery import NAME, announced, targets
-from serving.scenario.scenario import Scenario, ScenarioError
+from serving.scenario.scenario import Scenario
+from serving.usage_error import UsageError
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def test_who_listens_everywhere_is_somewhere() -> None:
 
 def test_a_file_that_was_asked_for_and_cannot_be_is_an_error_and_another_is_not(session: Path, tmp_path: Path) -> None:
     with (
-        pytest.raises(ScenarioError, match=r"--discovery-file .*nowhere.* cannot be written"),
+        pytest.raises(UsageError, match=r"--discovery-file .*nowhere.* cannot be written"),
         announced(Scenario(), 80, tmp_path / "nowhere" / "f.json"),
     ):
         pass

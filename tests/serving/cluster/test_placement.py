@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from serving.cluster import cluster, placement
-from serving.scenario.scenario import ScenarioError
+from serving.usage_error import UsageError
 
 A, B, C, HEAD = ("a" * 56, "b" * 56, "c" * 56, "d" * 56)
 
@@ -48,7 +48,7 @@ def test_it_waits_for_them_and_says_how_many_are_missing(
 ) -> None:
     monkeypatch.setenv(placement.NODES, "3")
     monkeypatch.setattr(placement, "LOOK_S", 0.01)
-    with pytest.raises(ScenarioError, match=r"is 3, and after 0 s 2 nodes .* --resources='\{\"foreserve\": 1\}'"):
+    with pytest.raises(UsageError, match=r"is 3, and after 0 s 2 nodes .* --resources='\{\"foreserve\": 1\}'"):
         placement.wait_for_hosts(0.03)
     looks = iter(range(3))
 
@@ -63,5 +63,5 @@ def test_a_number_that_is_none_is_refused_in_a_sentence(
     nodes: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(placement.NODES, "two")
-    with pytest.raises(ScenarioError, match=r"`FORESERVE_NODES` is 'two'"):
+    with pytest.raises(UsageError, match=r"`FORESERVE_NODES` is 'two'"):
         placement.hosts()

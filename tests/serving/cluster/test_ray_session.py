@@ -7,7 +7,7 @@ import pytest
 import ray
 
 from serving.cluster.ray_session import ray_session
-from serving.scenario.scenario import ScenarioError
+from serving.usage_error import UsageError
 
 
 def test_a_ray_that_does_not_start_in_time_is_told_of_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,7 +22,7 @@ def test_a_ray_that_does_not_start_in_time_is_told_of_in_a_sentence(monkeypatch:
 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(ray, "init", late)
-    with pytest.raises(ScenarioError, match=r"Ray did not start .*timed out during startup\)"), ray_session():
+    with pytest.raises(UsageError, match=r"Ray did not start .*timed out during startup\)"), ray_session():
         pass
     assert not any(folder.exists() for folder in folders)
 

@@ -291,5 +291,5 @@ def test_progress_is_one_live_line_on_a_terminal_and_rare_lines_elsewhere(termin
 
 
 def shown(report: Report) -> str:
-    report.print(Console(file=(out := io.StringIO()), width=200))
+    report.show(Console(file=(out := io.StringIO()), width=200))
     return out.getvalue()

@@ -1,56 +1,13 @@
-import argparse
 import json
 
 import pytest
 from tokenizers import Tokenizer
 
 from serving.load.address import EndpointAddress
-from serving.load.options import LoadOptions, OptionError, Slos, add_arguments, options_from
+from serving.load.options import LoadOptions, OptionError
 from serving.load.planned import Planned
 from serving.load.request import body
 from serving.scenario.scenario import BUNDLED_MODEL
-
-
-def parsed(*argv: str) -> LoadOptions:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    return options_from(parser.parse_args(argv))
-
-
-@pytest.mark.parametrize(
-    ("argv", "words"),
-    [
-        (["--url", "127.0.0.1:8000"], ["--url", "http://HOST:PORT"]),
-        (["--url", "http://"], ["--url"]),
-        (["--url", "http://host:99999"], ["--url", "99999"]),
-        (["--url", "http://[::1"], ["--url"]),
-        (["--endpoint", "embeddings"], ["--endpoint", "completions or chat", "embeddings"]),
-        (["--arrivals", "bursty"], ["--arrivals", "poisson or constant"]),
-        (["--rate", "0"], ["--rate", "above 0"]),
-        (["--rate", "nan"], ["--rate"]),
-        (["--rate", "inf", "--duration", "3"], ["--rate inf", "--num-requests"]),
-        (["--num-requests", "0"], ["--num-requests", "at least 1"]),
-        (["--duration", "-1"], ["--duration", "above 0"]),
-        (["--max-concurrency", "0"], ["--max-concurrency"]),
-        (["--input-len", "0"], ["--input-len"]),
-        (["--output-len", "-5"], ["--output-len", "-5"]),
-        (["--range-ratio", "1.5"], ["--range-ratio", "from 0 to 1"]),
-        (["--seed", "-1"], ["--seed"]),
-        (["--temperature", "-0.1"], ["--temperature"]),
-        (["--timeout", "inf"], ["--timeout", "finite"]),
-        (["--slo-ttft-ms", "0"], ["--slo-ttft-ms", "above 0"]),
-        (["--slo-tpot-ms", "nan"], ["--slo-tpot-ms"]),
-        (["--extra-body", "[1]"], ["--extra-body", "JSON object"]),
-        (["--extra-body", '{"n": 2}'], ["--extra-body", "without n and stream"]),
-        (["--api-key", "a\r\nb"], ["--api-key", "printable"]),
-    ],
-)
-def test_a_wrong_option_is_one_sentence_that_names_it(argv, words):
-    with pytest.raises(OptionError) as caught:
-        parsed(*argv)
-    sentence = str(caught.value)
-    assert sentence.endswith(".") and "\n" not in sentence
-    assert all(word in sentence for word in words)
 
 
 @pytest.mark.parametrize(
@@ -70,20 +27,6 @@ def test_a_wrong_prompt_file_is_told_before_anything_is_sent(tmp_path, name, con
     with pytest.raises(OptionError) as caught:
         Planned.of(LoadOptions(prompts=path))
     assert all(word in str(caught.value) for word in ["--prompts", str(path), *words])
-
-
-def test_the_command_line_reaches_the_options(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    options = parsed("--rate", "7", "--duration", "3", "--slo-tpot-ms", "50", "--extra-body", '{"top_k": 1}')
-    expected = LoadOptions(rate_per_s=7, duration_s=3, slos=Slos(tpot_s=0.05), extra_body={"top_k": 1}, api_key="k")
-    assert options == expected
-    assert options.count is None
-    assert LoadOptions().count == 100
-
-
-def test_defaults_are_those_of_python(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    assert parsed() == LoadOptions()
 
 
 @pytest.mark.parametrize(

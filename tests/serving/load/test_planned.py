@@ -12,11 +12,11 @@ from serving.load.report import Report
 from serving.load.run import run_load
 from serving.workload import Source, load_workload
 from serving.workload.virtual import seed_of
+from tests.serving.cli.test_load_arguments import parsed
 from tests.serving.load.grpc_stand_in import GrpcStandIn
 from tests.serving.load.openai_stand_in import StandIn
 from tests.serving.load.test_load_command import command
 from tests.serving.load.test_load_run import shown
-from tests.serving.load.test_options import parsed
 from tests.serving.workload.files import served
 from tests.serving.workload.test_traces import SAMPLES
 

@@ -27,6 +27,7 @@ from serving.scenario.listen_options import ListenOptions
 from serving.scenario.scenario_error import ScenarioError
 from serving.security.client_trust import Trust
 from serving.security.tls import MOST_UNKNOWN, Tls
+from serving.usage_error import UsageError
 
 Code = grpc.StatusCode
 
@@ -380,8 +381,8 @@ def test_one_file_needs_the_others(given: str) -> None:
 
 
 def test_a_client_names_files_that_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="nowhere"):
+    with pytest.raises(UsageError, match="nowhere"):
         Trust("nowhere").context()
     (tmp_path / "x").write_text("x")
-    with pytest.raises(ScenarioError, match="x"):
+    with pytest.raises(UsageError, match="x"):
         Trust(client_cert=str(tmp_path / "x")).grpc_credentials()

@@ -1,5 +1,6 @@
 """Are kept points those of the code that made them: of all of it, and of nothing else?"""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 import device_model
 import serving
-from serving.study.code_digest import _files, code_digest, digest_of, made_of
+from serving.study.code_digest import DATA, _files, code_digest, digest_of, made_of
 
 PACKAGES = [Path(str(package.__file__)).parent for package in (serving, device_model)]
 
@@ -73,8 +74,16 @@ def test_what_makes_one_does(tmp_path: Path, copied: Callable[[], str], file: st
     assert copied() != before
 
 
-def test_where_what_makes_points_is_gone_it_says_so(tmp_path: Path, copied: Callable[[], str]) -> None:
+@pytest.mark.parametrize("gone", ["serving.study.run", "serving.policies", "device_model.validation"])
+def test_where_what_makes_points_is_gone_it_says_so(tmp_path: Path, copied: Callable[[], str], gone: str) -> None:
     """Moved, it would otherwise leave points of other code in use."""
-    (tmp_path / "serving/study/run.py").unlink()
-    with pytest.raises(KeyError, match=r"serving\.study\.run"):
+    path = tmp_path.joinpath(*gone.split("."))
+    path.rename(path.with_name("moved")) if path.is_dir() else path.with_suffix(".py").unlink()
+    with pytest.raises(KeyError, match=re.escape(gone)):
         copied()
+
+
+def test_data_beside_the_device_model_is_of_kinds_that_are_read() -> None:
+    (folder,) = (package for package in PACKAGES if package.name == "device_model")
+    kinds = {path.suffix for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert kinds - {".py", ".md", ".png"} <= set(DATA)

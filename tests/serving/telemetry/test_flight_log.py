@@ -7,9 +7,10 @@ import pytest
 from serving.call import Call
 from serving.parity.replay import replay
 from serving.parity.schedule import agreement, slipped
-from serving.scenario.scenario import Scenario, ScenarioError
+from serving.scenario.scenario import Scenario
 from serving.telemetry.flight_log import FlightLog, read_flight_log
 from serving.types import NEVER, Request
+from serving.usage_error import UsageError
 from tests.serving.telemetry.tracing.emulate import LIMITS, Edge
 
 SCENARIO = Scenario(mode="tau", tau=2, max_num_seqs=8, max_num_batched_tokens=LIMITS.max_num_batched_tokens)
@@ -84,5 +85,5 @@ def test_served_again_the_steps_are_the_same_and_of_one_that_slipped_it_is_known
 
 
 def test_a_file_that_cannot_be_written_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"--flight-log .*/nowhere/log cannot be written: No such file.*\.$"):
+    with pytest.raises(UsageError, match=r"--flight-log .*/nowhere/log cannot be written: No such file.*\.$"):
         FlightLog(tmp_path / "nowhere" / "log").__enter__()

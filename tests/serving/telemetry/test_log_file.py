@@ -12,11 +12,11 @@ import pytest
 
 from serving.cli.announcements import written
 from serving.process.logs import Stderr
-from serving.scenario.scenario import ScenarioError
 from serving.telemetry.flight_log import FlightLog
 from serving.telemetry.log_file import LogFile
 from serving.telemetry.step_log import StepLog, read_step_log
 from serving.telemetry.step_table import GROUP
+from serving.usage_error import UsageError
 from tests.serving.telemetry.test_step_log import RECORD
 
 FULL = Path("/dev/full")
@@ -91,10 +91,10 @@ def test_a_reader_who_goes_away_ends_it_too(caplog: pytest.LogCaptureFixture, tm
 def test_a_reader_is_not_waited_for(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(ScenarioError, match=r"--step-log .* cannot be written: nobody reads the pipe"):
+    with pytest.raises(UsageError, match=r"--step-log .* cannot be written: nobody reads the pipe"):
         LogFile(pipe, "--step-log")
     os.mkfifo(tmp_path / "pipe.parquet")
-    with pytest.raises(ScenarioError, match="is a pipe"), StepLog(tmp_path / "pipe.parquet"):
+    with pytest.raises(UsageError, match="is a pipe"), StepLog(tmp_path / "pipe.parquet"):
         pass
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     log = LogFile(pipe, "--step-log")
@@ -107,7 +107,7 @@ def test_a_reader_is_not_waited_for(caplog: pytest.LogCaptureFixture, tmp_path: 
 
 def test_a_log_that_cannot_be_had_is_refused(tmp_path: Path) -> None:
     for name in ("steps.jsonl", "steps.parquet"):
-        with pytest.raises(ScenarioError, match=r"--step-log .* cannot be written"), StepLog(tmp_path / "no" / name):
+        with pytest.raises(UsageError, match=r"--step-log .* cannot be written"), StepLog(tmp_path / "no" / name):
             pass
 
 

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from serving.cli.report_arguments import add_out
 from serving.scenario.options import HELP, positive
 from serving.scenario.scenario import BUNDLED_MODEL
 
@@ -14,7 +15,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     locality.add_argument("--prompts", type=positive, default=24, metavar="N", help="of each topic (default: 24)")
     locality.add_argument("--tokens", type=positive, default=64, metavar="N", help="of each answer (default: 64)")
     locality.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and sampling (default: 0)")
-    locality.add_argument("--out", type=Path, metavar="DIR", help="write what was found there, with a picture")
+    add_out(locality, "write what was found there, with a picture")
     locality.add_argument(
         "--record", type=Path, metavar="FILE", help="write the routes there: for traced residency in virtual time"
     )

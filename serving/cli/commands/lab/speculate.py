@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from serving.cli.report_arguments import add_out
 from serving.scenario.options import HELP, positive
 from serving.scenario.scenario import BUNDLED_MODEL
 
@@ -15,7 +16,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     speculate.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and draws (default: 0)")
     speculate.add_argument("--prompts", type=positive, metavar="N", help="held-out prompts (default: 48; quick: 12)")
     speculate.add_argument("--date", metavar="YYYY-MM-DD", help="a date to write down (default: none)")
-    speculate.add_argument("--out", type=Path, metavar="DIR", help="write JSON, PNG files and a report there")
+    add_out(speculate, "write JSON, PNG files and a report there")
     speculate.set_defaults(run=run)
 
 

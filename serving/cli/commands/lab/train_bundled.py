@@ -1,8 +1,8 @@
 """`foreserve train-bundled`: train the bundled token model afresh."""
 
 import argparse
-from pathlib import Path
 
+from serving.cli.report_arguments import add_out
 from serving.scenario.options import positive
 
 
@@ -13,7 +13,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     length.add_argument("--minutes", type=positive, metavar="M", help="how long to train (default: 45)")
     length.add_argument("--steps", type=positive, metavar="N", help="how many steps to train instead")
     length.add_argument("--card", action="store_true", help="train nothing: measure the model, and write its card anew")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="its folder (default: serving/bundled/foreserve-moe)")
+    add_out(parser, "its folder (default: serving/bundled/foreserve-moe)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the corpus and the weights (default: 0)")
     parser.add_argument("--threads", type=positive, default=2, metavar="N", help="(default: 2)")
     parser.set_defaults(run=run)

@@ -4,16 +4,14 @@ from functools import lru_cache
 from statistics import mean
 from typing import NamedTuple
 
+from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_device
-from device_model.tiered import TieredDevice
 from device_model.validation.table3 import Cell, read_cells
 
 HOTNESS_GAIN = 1.22
 """ELMoE-3D, 7.3 B: "~22% higher acceptance than random selection", in accepted length, GLM-4.7-Flash on MT-Bench."""
 QUANT = (0.60, 0.95)
 """ELMoE-3D, 7.1: Quant-SD's alpha, a dedicated 4-bit copy of the target."""
-ELASTIC = (0.33, 0.91)
-"""ELMoE-3D, 7.1: Elastic-SD's alpha."""
 CASSANDRA = {"cassandra-1": (5, 0.74, 0.88), "cassandra-2": (3, 0.74, 0.91)}
 """Cassandra, Table IV: draft tokens, and the lowest and highest acceptance rate of three models and four benchmarks."""
 CASSANDRA_MEAN = {

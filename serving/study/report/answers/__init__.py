@@ -9,8 +9,6 @@ from serving.study.results import Results
 from serving.study.targets import Targets
 from serving.types import NEVER
 
-MOST_NAMED = 4
-
 
 class Chosen(NamedTuple):
     """A combination at the one load at which it is looked at more closely."""

@@ -13,13 +13,14 @@ from serving.edge.front_ends.rust_front_end import VARIABLE, RustFrontEnd, find_
 from serving.edge.preflight import check_rust_front_end, free_port
 from serving.process.server_process import Child, server
 from serving.scenario.scenario import RUST_FRONT_END, Scenario, ScenarioError
+from serving.usage_error import UsageError
 from tests.conftest import MODEL
 
 BACK_S = 30.0
 
 
 def found() -> bool:
-    with contextlib.suppress(ScenarioError):
+    with contextlib.suppress(UsageError):
         return find_binary().is_file()
     return False
 
@@ -41,7 +42,7 @@ def test_a_variable_names_it(program: Path) -> None:
 @pytest.mark.parametrize("named", ["/nowhere/vllm-rs", "/", __file__])
 def test_what_cannot_be_run_is_refused(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, named)
-    with pytest.raises(ScenarioError, match=f"`{VARIABLE}` is '{named}', which is no program"):
+    with pytest.raises(UsageError, match=f"`{VARIABLE}` is '{named}', which is no program"):
         find_binary()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import fields
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from serving.cli.main import make_parser
 from serving.lab.self_speculation.cases import Case, cases
 from serving.lab.self_speculation.command import Options, acceptance, speculate
 from serving.lab.self_speculation.measure import MeasuredPoint, rate
-from serving.lab.self_speculation.record import AcceptanceRecord, read
+from serving.lab.self_speculation.record import AcceptanceRecord
 from serving.lab.self_speculation.report import shapes
 from serving.lab.self_speculation.report.claims import claims
 from serving.scenario.scenario import BUNDLED_MODEL
@@ -30,6 +31,18 @@ def checkpoint(tmp_path_factory):
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
         shutil.copy(TOKENIZER / name, folder)
     return folder
+
+
+def read(path):
+    """What was written."""
+    found = json.loads(path.read_text())
+    return AcceptanceRecord(found["about"], {name: [*map(point, each)] for name, each in found["figures"].items()})
+
+
+def point(record):
+    of_case = {name: record.pop(name) for name in [field.name for field in fields(Case)] if name in record}
+    counts = tuple((accepted, steps) for accepted, steps in record.pop("counts"))
+    return MeasuredPoint(Case(**of_case), **record, counts=counts)
 
 
 def run(*argv):

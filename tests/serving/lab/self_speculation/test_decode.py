@@ -6,19 +6,25 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from serving.lab.self_speculation.decode import DecodePlan, plainly, speculate
-from serving.lab.self_speculation.draft import Bits, DraftModel
+from serving.lab.self_speculation.decode import DecodePlan, speculate
+from serving.lab.self_speculation.draft import BF16_BITS, Bits, DraftModel
 from serving.lab.self_speculation.drafts.cassandra import Cassandra, Cut
 from serving.lab.self_speculation.drafts.elastic import TREATMENTS, Elastic
 from serving.lab.self_speculation.drafts.first_layers import first_layers
 from serving.lab.self_speculation.pools import PoolPlan
 from serving.lab.self_speculation.rejection import distribution, judge, sample
 from serving.lab.self_speculation.wanda import calibrate
-from serving.lab.self_speculation.weights import load
+from serving.lab.self_speculation.weights import ModelWeights, load
 from serving.scenario.scenario import BUNDLED_MODEL
 from tests.serving.lab.self_speculation.models import prompts, random_weights
 
 GREEDY = DecodePlan(depth=4, new_tokens=14)
+
+
+def plainly(target: ModelWeights, asked: list[list[int]], plan: DecodePlan) -> list[list[int]]:
+    """The target's own answers, a token at a time: what speculation must give too."""
+    own = DraftModel(target, Bits(BF16_BITS, BF16_BITS))
+    return [answer.tokens for answer in speculate(target, own, asked, plan._replace(depth=0)).answers]
 
 
 def every_draft(source):

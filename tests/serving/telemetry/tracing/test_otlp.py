@@ -7,10 +7,10 @@ import time
 import pytest
 
 from serving.call import Call
-from serving.scenario.scenario import ScenarioError
 from serving.telemetry.tracing.otlp import FLUSH_S, Otlp
 from serving.telemetry.tracing.send import send
 from serving.types import Request
+from serving.usage_error import UsageError
 from tests.serving.telemetry.tracing.collector import over_grpc, over_http
 from tests.serving.telemetry.tracing.emulate import ROUTE, Edge, wall
 
@@ -92,11 +92,11 @@ def test_a_collector_that_is_down_delays_nobody(
 
 @pytest.mark.parametrize("endpoint", ["localhost:4317", "ftp://there", "http://", "4317"])
 def test_an_endpoint_that_is_no_url_is_refused_in_a_sentence(endpoint: str) -> None:
-    with pytest.raises(ScenarioError, match=r"--otlp-traces-endpoint is .*http://localhost:4317"):
+    with pytest.raises(UsageError, match=r"--otlp-traces-endpoint is .*http://localhost:4317"):
         Otlp(endpoint)
 
 
 def test_an_unknown_protocol_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json")
-    with pytest.raises(ScenarioError, match=r"'http/json'.*grpc or http/protobuf"):
+    with pytest.raises(UsageError, match=r"'http/json'.*grpc or http/protobuf"):
         Otlp("http://localhost:4317")

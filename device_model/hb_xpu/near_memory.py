@@ -13,15 +13,15 @@ import numpy as np
 from device_model.device import Execution
 from device_model.draft import SeparateDraft
 from device_model.experts.reads import DATA_PARALLEL, tokens_of
+from device_model.hb_xpu.device import XpuDevice
+from device_model.hb_xpu.tiered import NO_DRAFT
 from device_model.placement import DraftFootprint, place
 from device_model.roofline import NEVER_BOUND, TARGET, Part, Stage, Unit
 from device_model.setup import XpuSetup
 from device_model.specs.spec import NearMemory
 from device_model.specs.spec_file import SPECS, read_named
 from device_model.step import StepCosts, StepPlan
-from device_model.tiered import NO_DRAFT
 from device_model.work import StepWork
-from device_model.xpu_device import XpuDevice
 
 ON_XPU = "too many tokens for the compute near memory: the xPU is sooner done, through the external bus"
 NEAR = "few tokens a byte: done where the bytes are, at the internal bandwidth"

@@ -15,6 +15,7 @@ from device_model.experts.residency import Reads
 from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import TopicUsage
 from device_model.experts.touched import KNOWN
+from device_model.hb_xpu.device import XpuDevice
 from device_model.placement import DraftFootprint, Held, Placement, place
 from device_model.roofline import TARGET, Part, Stage, Unit
 from device_model.setup import XpuSetup
@@ -24,7 +25,6 @@ from device_model.step import StepCost, StepCosts, StepPlan
 from device_model.stretches import Stretches
 from device_model.units import at_four_bits, at_share, without_price
 from device_model.work import StepWork
-from device_model.xpu_device import XpuDevice
 
 # An assumption: the paper does not say how a sequence's KV lies in the banks.
 KV_IN_HB = "the context is split over all banks; what HB has no room for streams from EXT (8)"

@@ -1,0 +1,61 @@
+"""The arguments that commands with a report have in common, and how a command tells what a room has found.
+
+A room offers functions without side effects: one finds, `to_json` and `show` say it, and what writes a folder returns
+the paths. The command prints.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from serving.scenario.options import HELP
+from serving.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+EMULATED = ("system", "hardware", "model")
+"""The keys of a scenario that name what is emulated."""
+ROWS = 1
+"""The indent of JSON that has a row for each of many runs."""
+T = TypeVar("T")
+
+
+def add_json(parser: argparse.ArgumentParser, what: str = "the results") -> None:
+    """Add `--json`."""
+    parser.add_argument("--json", action="store_true", help=f"print {what} as JSON on stdout")
+
+
+def add_out(parser: argparse.ArgumentParser, what: str, default: Path | None = None) -> None:
+    """Add `--out`, a folder in which `what` is done."""
+    shown = what if default is None else f"{what} (default: {default})"
+    parser.add_argument("--out", type=Path, default=default, metavar="DIR", help=shown)
+
+
+def add_emulated(parser: argparse.ArgumentParser, names: Iterable[str] = EMULATED) -> None:
+    """Add options for what is emulated, with a scenario's defaults."""
+    for name in names:
+        default = getattr(Scenario(), name)
+        parser.add_argument(f"--{name}", default=default, metavar="NAME", help=f"{HELP[name]} (default: {default})")
+
+
+def tell(
+    as_json: bool, found: T, to_json: Callable[[T], Any], show: "Callable[[T, Console], None]", indent: int = 2
+) -> None:
+    """Print what was found on stdout, as JSON or for people."""
+    if as_json:
+        from serving.presentation.json_text import json_text
+
+        print(json_text(to_json(found), indent))
+    else:
+        from serving.presentation.wide_console import wide_console
+
+        show(found, wide_console())
+
+
+def tell_written(paths: Iterable[Path], what: str = "Written") -> None:
+    """Print on stderr, apart from the results, which files were written."""
+    for path in paths:
+        print(f"{what}: {path}", file=sys.stderr)

@@ -1,0 +1,38 @@
+"""Which exit codes do errors have, and are they one sentence?"""
+
+from collections.abc import Callable
+
+import pytest
+
+from serving.cli.main import main
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def command(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["foreserve", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0), capsys.readouterr().err
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["call", "ftp://127.0.0.1:9", "a.B/C"], 1, "'ftp://127.0.0.1:9' is not allowed; allowed is HOST:PORT"),
+        (["call", "127.0.0.1:9", "a.B/C"], 1, "UNAVAILABLE: "),
+        (["call", "127.0.0.1:9", "a.B/C", "--ca-file", "nowhere"], 2, "TLS cannot be had with nowhere"),
+        (["load", "--url", "http://127.0.0.1:9"], 1, "Nothing answers at http://127.0.0.1:9"),
+        (["load", "--rate", "0"], 2, "--rate must be above 0"),
+        (["top", "http://127.0.0.1:9"], 2, "Nothing answers at http://127.0.0.1:9"),
+        (["explain", "--hardware", "abacus"], 2, "There is no hardware 'abacus'"),
+    ],
+)
+def test_an_error_is_a_sentence_and_an_exit_code(run: Run, arguments: list[str], code: int, words: str) -> None:
+    ended, told = run(*arguments)
+    assert (ended, told.count("\n")) == (code, 1)
+    assert told.startswith(f"foreserve {arguments[0]}: ") and words in told
