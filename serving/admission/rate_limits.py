@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from serving.admission.refusals import Reason
 from serving.call import Call
 from serving.policies.rate_limit import TokenBucket
+from serving.refusals import Reason
 from serving.security.api_keys import digest
 
 

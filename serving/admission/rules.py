@@ -11,9 +11,9 @@ from functools import partial
 from serving.admission.departures import Departures
 from serving.admission.forecast import Forecast
 from serving.admission.rate_limits import RateLimits
-from serving.admission.refusals import Reason, Refusal
+from serving.refusals import Reason, Refusal
 from serving.scenario.scenario import Scenario
-from serving.types import NEVER
+from serving.types import NEVER, Request
 
 
 @dataclass(slots=True)
@@ -102,6 +102,11 @@ class AdmissionRules:
     def limits_of(self, key: str) -> RateLimits:
         """Return the limits of a key, which may be ""."""
         return self._by_key.get(key) or self._by_key.setdefault(key, self.limits())
+
+    def leave(self, request: Request, made: int, now_s: float) -> None:
+        """Record that an admitted request has left the queue at `now_s`, and refund the tokens that it never made."""
+        self.give_back(request.key, request.max_tokens - made)
+        self.departures.note(now_s)
 
     def give_back(self, key: str, tokens: int) -> None:
         """Refund tokens that a key was charged for and nobody generated."""

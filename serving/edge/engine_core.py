@@ -13,17 +13,18 @@ from vllm.sampling_params import SamplingParams
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core_client import EngineCoreClient
 
-from serving.admission.refusals import InvalidOption, Refusal
+from serving.admission.forecast_feed import ForecastFeed
+from serving.admission.request_options import InvalidOption
 from serving.admission.reservations import Admission
 from serving.admission.rules import AdmissionRequest
 from serving.call import Call, arrival_s, current_call
 from serving.clock import WallClock
 from serving.cluster.dispatcher import Dispatcher, Emulation
 from serving.cluster.fault_injector import Injector
-from serving.cluster.observer import Broadcast, EdgeObserver
+from serving.cluster.observer import EdgeBroadcast, EdgeObserver
 from serving.edge.description import describe
+from serving.edge.edge_admission import DepartureFeed
 from serving.edge.intake import Intake
-from serving.edge.judge import Follower
 from serving.edge.output_queue import OutputQueue
 from serving.edge.outputs import outputs_of
 from serving.edge.refusals import SOONEST_S, GivenUp, Invalid, Overflow, exception_of
@@ -32,6 +33,7 @@ from serving.edge.text_choice import TextChoice, rate_of
 from serving.flight import Flight
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
+from serving.refusals import Refusal
 from serving.types import Chunk, Release
 
 if TYPE_CHECKING:
@@ -58,10 +60,12 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         scenario, self.clock = cluster.scenario, WallClock(*cluster.clock)
         self._admission = admission
         self._block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
-        self._listeners = Broadcast(observers, quiet=True)
-        rate = rate_of(admission.rules.forecast.token_rate, scenario.speed)
+        self._listeners = EdgeBroadcast(observers, quiet=True)
+        rules, now = admission.rules, self.clock.now
+        rate = rate_of(rules.forecast.token_rate, scenario.speed)
         self._text = TextChoice(scenario.text, answers, SourceLoad(rate, len(cluster.sources.running)))
-        self._observer = Broadcast([Follower(admission, cluster, self.clock), self._text, self._listeners])
+        feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now)
+        self._observer = EdgeBroadcast([*feeds, self._text, self._listeners])
         self._dispatcher = Dispatcher(emulation, self._observer, self._deliver, self._fail)
         self.devices = self._dispatcher.devices
         self.injector = Injector(self.devices, self.clock, scenario.seed)
@@ -189,7 +193,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         """Take note of a refusal of the current call; return its exception."""
         error = exception_of(refusal, self.clock.speed)
         if isinstance(error, Overflow):
-            self._observer.on_rejection(refusal.reason, refusal.slo)
+            self._observer.on_refusal(refusal, None)
             if call := current_call():
                 call.retry_after_s, call.refusal = error.retry_after_s, error
         return error

@@ -5,7 +5,7 @@ from math import ceil
 
 from vllm.exceptions import GracefulHTTPError, QueueOverflowError, VLLMValidationError
 
-from serving.admission.refusals import Reason, Refusal
+from serving.refusals import Reason, Refusal
 from serving.types import NEVER
 
 # Clients are not to come back sooner than this, in real seconds, as an answer costs us more than it does them; but

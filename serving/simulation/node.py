@@ -4,11 +4,12 @@ Requests have as many tokens as they may have. The caller (`simulator`) submits 
 devices have come to that instant.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
+from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.engine import Engine, ExternalTier
 from serving.device.pending_steps import PendingSteps
 from serving.device.pricing import Pricer
@@ -51,13 +52,22 @@ class Outcome:
 
     @property
     def tokens_s(self) -> list[float]:
-        """The instant of each token. Only where the timeline is kept, that is without a listener."""
-        assert self.timeline is not None, "a listener hears of requests and steps, not of tokens"
+        """The instant of each token. Only where the timeline is kept."""
+        assert self.timeline is not None, "observers hear of requests and steps, not of tokens"
         instants = list(self.before_s)
         for given, ends_s in self.timeline[self.begins : self.ends]:
             if count := given.get(self.request.id):
                 instants += ends_s if len(ends_s) > 1 else ends_s * count
         return instants
+
+    @property
+    def made(self) -> int:
+        return self.tokens
+
+    @property
+    def resumed(self) -> Request:
+        """The request as a device takes it that replaces a lost one."""
+        return msgspec.structs.replace(self.request, released=self.tokens, kv_lost=True)
 
     @property
     def ttft_s(self) -> float:
@@ -76,17 +86,20 @@ class Outcome:
         return not self.refused and self.ttft_s <= self.request.ttft_s and self.tpot_s <= self.request.tpot_s
 
 
-class Listener(Observer[Outcome]):
-    """Observes a run in virtual time, so that nothing of it need be kept. Subclass it; its methods do nothing.
+@dataclass(frozen=True, slots=True)
+class VirtualDevice:
+    """A device from emulated instant `at_s` on; not `serving` while it is lost."""
 
-    Devices take turns, so one may report an instant a little before the last one of another.
-    """
+    index: int
+    spec: DeviceSpec
+    device_limits: DeviceLimits
+    serving: bool
+    at_s: float
 
-    def on_lost(self, device: int, at_s: float) -> None:
-        """Hear that a device is lost."""
 
-    def on_back(self, device: int, at_s: float) -> None:
-        """Hear that a lost device returns."""
+VirtualObserver = Observer[Outcome, VirtualDevice]
+"""Observes a run in virtual time. Devices take turns, so one may report an instant a little before the last one of
+another."""
 
 
 class VirtualNode:
@@ -100,20 +113,17 @@ class VirtualNode:
         limits: Limits,
         rules: SchedulerRules,
         leaps: bool = True,
-        listener: Listener | None = None,
-        on_release: Callable[[Release], None] = lambda release: None,
-        on_end: Callable[[float, Request], None] = lambda at_s, request: None,
+        observer: Observer[Outcome, Any] | None = None,
+        keep: bool = True,
     ) -> None:
-        """With `leaps`, make equal steps at once: same instants, one record for all. Without a `listener`, keep all
-        steps as `records`, and the instants of all tokens. `on_release` hears of each release, `on_end` of each
-        request's end."""
-        self._on_end, self._on_release = on_end, on_release
+        """With `leaps`, make equal steps at once: same instants, one record for all. With `keep`, keep all steps as
+        `records`, and the instants of all tokens."""
+        self._observer = observer or Observer[Outcome, Any]()
         self.index = index
         # Of those that have not ended.
         self.outcomes: dict[str, Outcome] = {}
         self.records: list[StepRecord] = []
-        self._listener = listener
-        self._timeline: Timeline | None = None if listener else []
+        self._timeline: Timeline | None = [] if keep else None
         self._left = 0
         self.scheduler = Scheduler(limits, rules)
         self._tokens = TokenCounter()
@@ -133,28 +143,27 @@ class VirtualNode:
     def submit(self, request: Request) -> Outcome:
         """Queue a request that arrives; return its outcome, which fills up as the run goes on."""
         outcome = Outcome(request, self.index, self._timeline)
+        self._observer.on_begin(outcome)
         self._take(request, outcome, request.arrival_s)
         return outcome
 
-    def resume(self, outcome: Outcome, released: int, at_s: float) -> Request:
-        """Continue here a request begun on a lost device, with `released` tokens; return it as the scheduler takes
-        it."""
+    def resume(self, outcome: Outcome, at_s: float) -> None:
+        """Continue here a request begun on a lost device."""
         outcome.before_s = tuple(outcome.tokens_s) if self._timeline is not None else ()
         outcome.device, outcome.timeline = self.index, self._timeline
-        resumed = msgspec.structs.replace(outcome.request, released=released, kv_lost=True)
-        self._take(resumed, outcome, at_s)
-        return resumed
+        self._observer.on_move(outcome)
+        self._take(outcome.resumed, outcome, at_s)
 
-    def lose(self, at_s: float) -> list[tuple[Outcome, int]]:
-        """Lose the device at `at_s`; return its unfinished outcomes, each with its number of released tokens."""
+    def lose(self, at_s: float) -> list[Outcome]:
+        """Lose the device at `at_s`; return its unfinished outcomes, each with its number of tokens."""
         if self._pending is not None and self.due[1] == ENDS:
             self._pending.lose(at_s)
         self._pending, self.due = None, IDLE
         self.engine.rest()
         released = self.scheduler.give_up(self.engine.done())
-        for outcome in self.outcomes.values():
-            outcome.ends = len(self._timeline or ())
-        return [(outcome, released[id]) for id, outcome in self.outcomes.items()]
+        for id, outcome in self.outcomes.items():
+            outcome.ends, outcome.tokens = len(self._timeline or ()), released[id]
+        return list(self.outcomes.values())
 
     def begin_again(self, gone: "VirtualNode", at_s: float) -> None:
         """Replace the lost device `gone` from `at_s` on, and take over its records."""
@@ -245,15 +254,18 @@ class VirtualNode:
         ends_s = release.ends_s or [release.at_s]
         if self._timeline is not None:
             self._timeline.append((self._tokens.given, ends_s))
-        for chunk in release.chunks:
-            self._note_edge(chunk, ends_s)
-        self._on_release(release)
+        news = [(self.outcomes[chunk.request_id], chunk) for chunk in release.chunks]
+        self._observer.on_release(release, news)
+        for outcome, chunk in news:
+            self._note_chunk(outcome, chunk, ends_s)
         if release.record is not None:
-            (self._listener.on_step if self._listener else self.records.append)(release.record)
+            if self._timeline is not None:
+                self.records.append(release.record)
+            self._observer.on_step(release.record)
 
-    def _note_edge(self, chunk: Chunk, ends_s: list[float]) -> None:
+    def _note_chunk(self, outcome: Outcome, chunk: Chunk, ends_s: list[float]) -> None:
         """Record the first or last token of a request."""
-        outcome, entries = self.outcomes[chunk.request_id], len(self._timeline or ())
+        entries = len(self._timeline or ())
         if not outcome.tokens:
             outcome.first_s, outcome.begins = ends_s[0], entries - 1
         outcome.last_s, outcome.ends = ends_s[-1], entries
@@ -261,6 +273,4 @@ class VirtualNode:
         if chunk.finish is not None:
             self._left -= 1
             del self.outcomes[chunk.request_id]
-            if self._listener:
-                self._listener.on_finish(outcome)
-            self._on_end(outcome.last_s, outcome.request)
+            self._observer.on_finish(outcome)

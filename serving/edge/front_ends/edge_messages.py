@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from serving.admission.refusals import Refusal
+from serving.refusals import Refusal
 from serving.types import Count
 
 ADMIT, DELAYS, ENDED = "foreserve_admit", "foreserve_delays", "foreserve_ended"

@@ -16,7 +16,6 @@ from vllm.v1.engine import (
 )
 from vllm.v1.serial_utils import UtilityResult
 
-from serving.admission.refusals import Reason, Refusal
 from serving.admission.rules import AdmissionRequest
 from serving.call import Call, use
 from serving.edge.engine_core import PacedCore
@@ -37,6 +36,7 @@ from serving.edge.front_ends.edge_messages import (
 )
 from serving.edge.front_ends.engine_sockets import ApiServer
 from serving.edge.front_ends.front_end import FrontEnd
+from serving.refusals import Reason, Refusal
 from serving.types import Release
 
 

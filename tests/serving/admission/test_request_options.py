@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.admission.refusals import InvalidOption
-from serving.admission.request_options import FIELDS, OptionReader
+from serving.admission.request_options import FIELDS, InvalidOption, OptionReader
 from serving.admission.rules import AdmissionRequest
 from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
 from serving.types import NEVER

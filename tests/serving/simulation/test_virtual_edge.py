@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.admission.refusals import Reason
+from serving.refusals import Reason, Refusal
 from serving.reports.policy_comparison import mixed
 from serving.scenario.scenario import Scenario
-from serving.simulation.node import NOWHERE, Outcome
+from serving.simulation.node import NOWHERE, Outcome, VirtualObserver
 from serving.simulation.play import play
 from serving.simulation.simulator import Simulator
 from serving.types import Request
@@ -181,16 +181,14 @@ def test_a_traced_device_keeps_its_cache_in_a_fault_and_is_cold_after_a_loss() -
 
 
 @pytest.mark.parametrize("leaps", [False, True])
-def test_requests_that_were_turned_away_are_told_to_listeners(leaps: bool) -> None:
-    class Heard:
+def test_requests_that_were_turned_away_are_told_to_observers(leaps: bool) -> None:
+    class Heard(VirtualObserver):
         def __init__(self) -> None:
             self.refused: list[str] = []
 
-        def on_step(self, record: object) -> None:
-            """Nothing."""
-
-        def on_finish(self, flight: Outcome) -> None:
-            self.refused += [flight.refused] if flight.refused else []
+        def on_refusal(self, refusal: Refusal, flight: Outcome | None) -> None:
+            assert flight is not None and flight.refused == refusal.reason
+            self.refused.append(refusal.reason)
 
     heard = Heard()
     Simulator(Scenario(max_queue=10), leaps, heard).serve(crowd(30, 0.0))

@@ -32,16 +32,3 @@ class Refusal(NamedTuple):
     wait_s: float = NEVER
     field: str = ""
     slo: str = ""
-
-
-class InvalidOption(Exception):
-    """An invalid request option: `field` is the body's field, or the header."""
-
-    def __init__(self, field: str, sentence: str) -> None:
-        super().__init__(f"`{field}` {sentence}")
-        self.field = field
-
-    @property
-    def refusal(self) -> Refusal:
-        """The refusal of the request that it was found in."""
-        return Refusal(Reason.INVALID, str(self), field=self.field)
