@@ -68,13 +68,10 @@ class LiveDriver:
     def _stand_still(self) -> None:
         """Let a stall pass. A clock's wait may end sooner than it is asked to."""
         engine = self.engine
-        if engine.stalled_until_s > engine.at_s:
-            engine.rest()
+        if engine.stand_still():
             while self._clock.now() < engine.stalled_until_s:
                 self._clock.wait(engine.stalled_until_s)
-            # If it was ended before its time, it is now.
-            ended_s = engine.stalled_until_s if engine.stalled_until_s > engine.at_s else self._clock.now()
-            engine.at_s = max(engine.at_s, ended_s)
+            engine.resume(self._clock.now())
 
     def _catch_up(self) -> None:
         """Wait for tokens that are long overdue. Arrivals go on meanwhile, so emulated time does too."""

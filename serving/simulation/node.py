@@ -11,17 +11,14 @@ import msgspec
 
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.engine import Engine, ExternalTier
-from serving.device.pending_steps import PendingSteps
 from serving.device.pricing import Pricer
 from serving.device.token_counter import TokenCounter
 from serving.observer import Observer
 from serving.scheduler.config import Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
+from serving.simulation.virtual_driver import VirtualDriver
 from serving.types import NEVER, Chunk, Release, Request, StepRecord
 
-# What happens at one instant happens in this order: steps end, what is news to a device arrives, it plans.
-ENDS, ARRIVES, PLANS = range(3)
-IDLE = (NEVER, PLANS)
 NOWHERE = -1
 """The device of a request that was turned away."""
 
@@ -102,8 +99,8 @@ VirtualObserver = Observer[Outcome, VirtualDevice]
 another."""
 
 
-class VirtualNode:
-    """A device with its scheduler, driven by its own due instants."""
+class VirtualNode(VirtualDriver):
+    """A device with its scheduler, and the outcomes of its requests."""
 
     def __init__(  # noqa: PLR0913  # a device is made of these
         self,
@@ -118,27 +115,16 @@ class VirtualNode:
     ) -> None:
         """With `leaps`, make equal steps at once: same instants, one record for all. With `keep`, keep all steps as
         `records`, and the instants of all tokens."""
-        self._observer = observer or Observer[Outcome, Any]()
         self.index = index
         # Of those that have not ended.
         self.outcomes: dict[str, Outcome] = {}
         self.records: list[StepRecord] = []
-        self._timeline: Timeline | None = [] if keep else None
-        self._left = 0
         self.scheduler = Scheduler(limits, rules)
-        self._tokens = TokenCounter()
-        self.engine = Engine(
-            device=index,
-            planner=self.scheduler,
-            pricer=pricer,
-            tier=tier,
-            tokens=self._tokens,
-            sink=self._note,
-        )
-        self._leaps = leaps
-        self._pending: PendingSteps | None = None
-        # What it does next, and when.
-        self.due = IDLE
+        self._observer = observer or Observer[Outcome, Any]()
+        self._timeline: Timeline | None = [] if keep else None
+        tokens = TokenCounter()
+        engine = Engine(index, planner=self.scheduler, pricer=pricer, tier=tier, tokens=tokens, sink=self._note)
+        super().__init__(engine, tokens, self.outcomes, leaps)
 
     def submit(self, request: Request) -> Outcome:
         """Queue a request that arrives; return its outcome, which fills up as the run goes on."""
@@ -156,10 +142,7 @@ class VirtualNode:
 
     def lose(self, at_s: float) -> list[Outcome]:
         """Lose the device at `at_s`; return its unfinished outcomes, each with its number of tokens."""
-        if self._pending is not None and self.due[1] == ENDS:
-            self._pending.lose(at_s)
-        self._pending, self.due = None, IDLE
-        self.engine.rest()
+        self._end(at_s)
         released = self.scheduler.give_up(self.engine.done())
         for id, outcome in self.outcomes.items():
             outcome.ends, outcome.tokens = len(self._timeline or ()), released[id]
@@ -173,80 +156,15 @@ class VirtualNode:
     def _take(self, request: Request, outcome: Outcome, at_s: float) -> None:
         self.outcomes[request.id] = outcome
         outcome.begins = outcome.ends = len(self._timeline or ())
-        self._left += 1
         self.scheduler.submit(request, in_time=True)
         # As long as nobody leaves a full batch it stays as it is, whoever comes.
         if self._pending is None or not self.scheduler.full:
-            self._change(at_s)
+            self._renew(at_s)
 
     def degrade(self, at_s: float, pricer: Pricer, limits: Limits) -> None:
         """Take another condition's `pricer` and `limits` from `at_s` on; the rest of the current step is repriced."""
-        self.engine.pricer = pricer
         self.scheduler.limit(limits)
-        if self._pending is not None and self.due[1] == ENDS:
-            self._pending.change(at_s)
-        self._change(at_s)
-
-    def stall(self, at_s: float, until_s: float) -> None:
-        """Stand still from the end of the current step until `until_s`."""
-        self.engine.stalled_until_s = until_s
-        self._change(at_s)
-
-    @property
-    def busy(self) -> bool:
-        """Tell whether any request has not ended."""
-        return self._left > 0
-
-    def proceed(self) -> None:
-        """Do what is due next."""
-        due_s, what = self.due
-        if what == ENDS:
-            self._make()
-        else:
-            self._begin(due_s)
-
-    def run(self, until_s: float) -> None:
-        """Do all that is due before requests that arrive at `until_s`; by default, until nothing is left."""
-        while self.due < (until_s, ARRIVES):
-            self.proceed()
-
-    def _make(self) -> None:
-        assert self._pending is not None
-        self._pending.make()
-        self.due = self.engine.at_s, PLANS
-        if not self._left:
-            self.engine.rest()
-            self._pending, self.due = None, IDLE
-
-    def _begin(self, now_s: float) -> None:
-        """Continue the plan, or make another."""
-        if self._pending is None or not self._pending.go_on():
-            self._pending = None
-            self._plan(now_s)
-        if self._pending is not None:
-            self.due = self._pending.end_s, ENDS
-
-    def _plan(self, now_s: float) -> None:
-        engine = self.engine
-        if engine.stalled_until_s > engine.at_s:
-            # What arrives by then is in the next plan.
-            engine.rest()
-            engine.at_s = engine.stalled_until_s
-            self.due = engine.at_s, PLANS
-            return
-        batch = engine.plan(now_s)
-        self.due = batch.until_s, PLANS
-        if batch.ids:
-            self._tokens.begin(batch)
-            self._pending = PendingSteps(engine, batch, self._leaps)
-
-    def _change(self, at_s: float) -> None:
-        """Plan anew at `at_s`, or once the step then under way has ended."""
-        if self._pending is not None and self.due[1] == ENDS:
-            self._pending.cut(at_s)
-            self.due = self._pending.end_s, ENDS
-        elif self._left:
-            self._pending, self.due = None, (max(at_s, self.engine.at_s), PLANS)
+        self._change(at_s, pricer)
 
     def _note(self, release: Release) -> None:
         for id in release.started:
@@ -271,6 +189,5 @@ class VirtualNode:
         outcome.last_s, outcome.ends = ends_s[-1], entries
         outcome.tokens = chunk.first + len(chunk.tokens)
         if chunk.finish is not None:
-            self._left -= 1
             del self.outcomes[chunk.request_id]
             self._observer.on_finish(outcome)

@@ -26,8 +26,9 @@ from serving.scenario.active_faults import ActiveFaults, can_begin, tier_of
 from serving.scenario.faults import LOST, STALL, Fault, FaultEvent
 from serving.scenario.scenario import Scenario
 from serving.simulation.fault_timeline import FaultTimeline
-from serving.simulation.node import ARRIVES, NOWHERE, Outcome, VirtualDevice, VirtualNode, VirtualObserver
+from serving.simulation.node import NOWHERE, Outcome, VirtualDevice, VirtualNode, VirtualObserver
 from serving.simulation.recorded_routes import RecordedRoutes
+from serving.simulation.virtual_driver import ARRIVES
 from serving.simulation.virtual_edge import VirtualEdge
 from serving.types import NEVER, Request, StepRecord
 
