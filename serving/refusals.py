@@ -24,11 +24,16 @@ OVERLOAD = (Reason.QUEUE, Reason.REQUESTS, Reason.TOKENS, Reason.TTFT)
 
 
 class Refusal(NamedTuple):
-    """A request, of SLO class `slo` if that is known, is not taken on: not before `wait_s` emulated seconds, or never,
-    because of a `field` of it."""
+    """A request, of SLO class `slo` if that is known, is not taken on: not before `wait_s` emulated seconds if that is
+    for now, otherwise never, because of a `field` of it."""
 
     reason: Reason
     sentence: str
     wait_s: float = NEVER
     field: str = ""
     slo: str = ""
+
+    @property
+    def for_now(self) -> bool:
+        """Tell whether the request may come again later as it is."""
+        return self.reason in OVERLOAD

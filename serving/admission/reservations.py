@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from serving.admission.rate_limits import KeyNames
 from serving.admission.request_options import OptionReader
 from serving.admission.rules import AdmissionRequest, AdmissionRules
 from serving.call import Call
 from serving.refusals import Refusal
+from serving.security.key_names import KeyNames
 from serving.types import Request
 
 

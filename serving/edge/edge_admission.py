@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from serving.admission.rate_limits import KeyNames
 from serving.admission.request_options import OptionReader
 from serving.admission.reservations import Admission
 from serving.admission.rules import AdmissionRules
@@ -10,6 +9,7 @@ from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
+from serving.security.key_names import KeyNames
 from serving.topics.names import NAMES
 
 

@@ -27,7 +27,7 @@ from serving.edge.edge_admission import DepartureFeed
 from serving.edge.intake import Intake
 from serving.edge.output_queue import OutputQueue
 from serving.edge.outputs import outputs_of
-from serving.edge.refusals import SOONEST_S, GivenUp, Invalid, Overflow, exception_of
+from serving.edge.refusals import SOONEST_S, GivenUp, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
 from serving.edge.text_choice import TextChoice, rate_of
 from serving.flight import Flight
@@ -105,10 +105,20 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         topic, classified_s = await self._topic(request, admitted)
         if self.resources.engine_dead:
             raise GivenUp(ENDED)
-        flight = self._flight(request, admitted, topic)
-        flight.call, flight.classified_s, flight.sink = current_call(), classified_s, sink
-        if recorded:
-            flight.recorded = self._text.answer(flight.request, params)
+        described = describe(request, admitted, topic, arrival_s(self.clock), self._block_tokens)
+        rank = request.data_parallel_rank
+        flight = Flight(
+            core_request=request,
+            request=described,
+            recorded=self._text.answer(described, params) if recorded else None,
+            device=self._dispatcher.choose(described, rank),
+            rank=rank,
+            slo=admitted.slo,
+            n=admitted.n,
+            call=current_call(),
+            classified_s=classified_s,
+            sink=sink,
+        )
         self._observer.on_begin(flight)
         try:
             await self._dispatcher.submit(flight)
@@ -158,17 +168,22 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         priority: int,
         in_flight: int,
     ) -> Refusal | None:
-        """Admit a call's request, and return None, or take note of its refusal, and return that."""
+        """Admit a call's request, and return None, or tell of its refusal, and return that."""
         if priority:
             call.body = {"priority": priority, **call.body}
         try:
             admitted = self._admission.admit(call, id, asked, extra_args, in_flight, self.clock.now())
         except InvalidOption as error:
-            return error.refusal
-        if isinstance(admitted, Refusal):
-            self._note(admitted)
-            return admitted
-        return None
+            return self.refuse(error.refusal)
+        return self.refuse(admitted) if isinstance(admitted, Refusal) else None
+
+    def refuse(self, refusal: Refusal) -> Refusal:
+        """Tell the observers of a refusal, and the current call what its answer needs of it; return it."""
+        self._observer.on_refusal(refusal, None)
+        if refusal.for_now and (call := current_call()):
+            error = Overflow(refusal, self.clock.speed)
+            call.retry_after_s, call.refusal = error.retry_after_s, error
+        return refusal
 
     def choose_text_for(self, call: Call, needs_model: bool, by_chance: bool) -> bool:
         """Tell whether a call of another process's edge gets recorded text, which is decided once."""
@@ -177,7 +192,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def check_places(self, n: int, in_flight: int) -> None:
         """Raise `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""
         if refusal := self._admission.judge_places(n, in_flight, self.clock.now()):
-            raise self._note(refusal)
+            raise exception_of(self.refuse(refusal), self.clock.speed)
 
     @property
     def set_aside(self) -> int:
@@ -188,20 +203,6 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         """Real seconds until a place should be free for who asks now."""
         wait_s = self._admission.rules.departures.promise_s(self.clock.now())
         return max(SOONEST_S, wait_s / self.clock.speed)
-
-    def _note(self, refusal: Refusal) -> Overflow | Invalid:
-        """Take note of a refusal of the current call; return its exception."""
-        error = exception_of(refusal, self.clock.speed)
-        if isinstance(error, Overflow):
-            self._observer.on_refusal(refusal, None)
-            if call := current_call():
-                call.retry_after_s, call.refusal = error.retry_after_s, error
-        return error
-
-    def _flight(self, request: EngineCoreRequest, admitted: AdmissionRequest, topic: str) -> Flight:
-        described = describe(request, admitted, topic, arrival_s(self.clock), self._block_tokens)
-        device = self._dispatcher.choose(described, request.data_parallel_rank)
-        return Flight(request, described, device, admitted.slo, admitted.n, rank=request.data_parallel_rank)
 
     def _admitted(self, request: EngineCoreRequest) -> AdmissionRequest:
         """Return what was said of a request when it was admitted, or is said now of one that had no tokens then."""

@@ -14,6 +14,7 @@ from serving.device.engine import Engine, ExternalTier
 from serving.device.pricing import Pricer
 from serving.device.token_counter import TokenCounter
 from serving.observer import Observer
+from serving.refusals import Reason
 from serving.scheduler.config import Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
 from serving.simulation.virtual_driver import VirtualDriver
@@ -45,7 +46,7 @@ class Outcome:
     begins: int = 0
     ends: int = 0
     before_s: tuple[float, ...] = ()
-    refused: str = ""
+    refused: Reason | None = None
 
     @property
     def tokens_s(self) -> list[float]:

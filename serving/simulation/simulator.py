@@ -118,7 +118,7 @@ class Simulator:
         """Submit a request at its arrival, which devices have come to; return its outcome."""
         self._now_s = request.arrival_s
         if refusal := self._edge.refusal(request, request.arrival_s):
-            refused = Outcome(request, NOWHERE, [], refused=str(refusal.reason))
+            refused = Outcome(request, NOWHERE, [], refused=refusal.reason)
             self._observer.on_refusal(refusal, refused)
             return refused
         node = self.nodes[self._router.choose(request)]

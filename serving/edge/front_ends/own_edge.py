@@ -142,7 +142,7 @@ class OwnEdge(FrontEnd):
     def _refusal(self, call: Call, asked: AdmissionCall) -> Refusal | None:
         if asked.device is not None and asked.device not in self._core.devices.nodes:
             sentence = f"There is no device {asked.device}, which `data_parallel_rank` names."
-            return Refusal(Reason.INVALID, sentence, field="data_parallel_rank")
+            return self._core.refuse(Refusal(Reason.INVALID, sentence, field="data_parallel_rank"))
         wanted = AdmissionRequest(asked.prompt_tokens, asked.max_tokens, asked.n, asked.device)
         in_flight = len(self._core.flights)
         return self._core.judge(call, asked.id, wanted, asked.extra_args, asked.priority, in_flight)

@@ -109,8 +109,10 @@ class Metrics(EdgeObserver):
         self.devices.on_fault(device, kind, begins)
 
     def on_refusal(self, refusal: Refusal, flight: Flight | None) -> None:
-        self.requests.on_refusal(refusal.reason)
-        self.service.on_refusal(refusal.reason, refusal.slo)
+        # One that could never be taken on as it is tells nothing of the load.
+        if refusal.for_now:
+            self.requests.on_refusal(refusal.reason)
+            self.service.on_refusal(refusal.reason, refusal.slo)
 
     def on_step(self, record: StepRecord) -> None:
         self.requests.on_step(record, self._kv_capacity_tokens[record.device])

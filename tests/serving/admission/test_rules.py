@@ -3,7 +3,7 @@
 import pytest
 
 from serving.admission.departures import Departures
-from serving.admission.rate_limits import KeyNames, RateLimits
+from serving.admission.rate_limits import RateLimits
 from serving.admission.request_options import InvalidOption, OptionReader
 from serving.admission.reservations import Admission
 from serving.admission.rules import AdmissionRequest, AdmissionRules
@@ -11,6 +11,7 @@ from serving.call import Call
 from serving.refusals import Reason, Refusal
 from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
 from serving.security.api_keys import digest
+from serving.security.key_names import KeyNames
 from serving.types import NEVER, Request
 from tests.serving.admission.test_forecast import forecast
 

@@ -17,7 +17,7 @@ from serving.clock import VirtualClock, WallClock
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
 from serving.flight import Flight
-from serving.refusals import OVERLOAD, Refusal
+from serving.refusals import Reason, Refusal
 from serving.reports.policy_comparison import mixed, run
 from serving.scenario.faults import KINDS
 from serving.scenario.scenario import Scenario
@@ -320,7 +320,7 @@ def everything(metrics: Metrics, devices: int) -> None:
         finish(metrics, each, end)
     for each in all_flights(devices):
         metrics.on_begin(each)
-    for slo, reason in product((*CLASSES, ""), OVERLOAD):
+    for slo, reason in product((*CLASSES, ""), Reason):
         metrics.on_refusal(Refusal(reason, "", slo=slo), None)
 
 
