@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from serving.admission.rules import AdmissionRequest
+from serving.admission_request import AdmissionRequest
 from serving.call import Headers, text
 from serving.refusals import Reason, Refusal
 from serving.scenario.slo import LEAST_PRIORITY, MOST_PRIORITY, SloClass

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from serving.admission.request_options import OptionReader
-from serving.admission.rules import AdmissionRequest, AdmissionRules
+from serving.admission.rules import AdmissionRules
+from serving.admission_request import AdmissionRequest
 from serving.call import Call
 from serving.refusals import Refusal
 from serving.security.key_names import KeyNames

@@ -16,7 +16,7 @@ from vllm.v1.engine.core_client import EngineCoreClient
 from serving.admission.forecast_feed import ForecastFeed
 from serving.admission.request_options import InvalidOption
 from serving.admission.reservations import Admission
-from serving.admission.rules import AdmissionRequest
+from serving.admission_request import AdmissionRequest
 from serving.call import Call, arrival_s, current_call
 from serving.clock import WallClock
 from serving.cluster.dispatcher import Dispatcher, Emulation
@@ -209,7 +209,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         call, params = current_call(), request.sampling_params
         if call is None:
             return AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
-        admitted: AdmissionRequest | None = call.admitted.get(request.external_req_id)
+        admitted = call.admitted.get(request.external_req_id)
         if admitted is None:
             asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
             self.admit(request.request_id, asked, params, request.priority, len(self._dispatcher.flights))

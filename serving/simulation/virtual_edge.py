@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 
-from serving.admission.rules import AdmissionRequest, AdmissionRules
+from serving.admission.rules import AdmissionRules
+from serving.admission_request import AdmissionRequest
 from serving.refusals import Refusal
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import SloClass

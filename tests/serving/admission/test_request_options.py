@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.admission.request_options import FIELDS, InvalidOption, OptionReader
-from serving.admission.rules import AdmissionRequest
+from serving.admission_request import AdmissionRequest
 from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
 from serving.types import NEVER
 

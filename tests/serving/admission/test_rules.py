@@ -6,7 +6,8 @@ from serving.admission.departures import Departures
 from serving.admission.rate_limits import RateLimits
 from serving.admission.request_options import InvalidOption, OptionReader
 from serving.admission.reservations import Admission
-from serving.admission.rules import AdmissionRequest, AdmissionRules
+from serving.admission.rules import AdmissionRules
+from serving.admission_request import AdmissionRequest
 from serving.call import Call
 from serving.refusals import Reason, Refusal
 from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
