@@ -11,7 +11,7 @@ from device_model.experts.fidelity import TracedCache
 from device_model.experts.residency import Lru
 from device_model.setup import Setup, XpuSetup
 from device_model.specs.hardware_file import FOLDER, OWN, load_hardware, load_xpu
-from device_model.specs.spec import DeviceError, Model, SpecError
+from device_model.specs.spec import DeviceError, Model, UnknownName
 from device_model.specs.spec_file import SPECS, check_name, names_in, read_named
 from device_model.tiered import TieredDevice, refuse_draft
 from device_model.xpu_device import XpuDevice
@@ -35,9 +35,9 @@ def load_device(
     """Return the device model of `model` served by `system` ("auto": the one that the hardware's file names) on
     `hardware`, speculating with `draft` if one is named.
 
-    Raise SpecError for a name without a file (the message lists those that exist) or a bad file; DeviceError for a
-    system that does not run on hardware of this kind, a scheme that the system can't run, a model that does not fit
-    into the memory of the hardware, or lost banks of a system without any.
+    Raise UnknownName for a name without a file (the message lists those that exist), SpecError for a bad file;
+    DeviceError for a system that does not run on hardware of this kind, a scheme that the system can't run, a model
+    that does not fit into the memory of the hardware, or lost banks of a system without any.
     """
     if system != OWN:
         _check_system(system)
@@ -57,7 +57,7 @@ def load_device(
 
 
 def load_model(name: str) -> Model:
-    """Return the spec of a model. Raise SpecError."""
+    """Return the spec of a model. Raise UnknownName or SpecError."""
     return read_named(Model, "model", name, SPECS / "models")
 
 
@@ -112,8 +112,9 @@ def _class_of(system: str) -> Any:
 
 def _check_system(system: str) -> None:
     if system in names_in(FOLDER):
-        raise SpecError(
+        raise UnknownName(
             f"There is no system {system!r}. It is hardware, whose file names its system: leave `system` out, and name "
-            f"{system!r} as `hardware`."
+            f"{system!r} as `hardware`.",
+            "system",
         )
     check_name(system, "system", SYSTEMS, suffix=".py")

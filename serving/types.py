@@ -119,7 +119,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     """One token of a request, at position `first` of its output; `finish` is vLLM's reason if it is the last.
 
     `extra` holds whatever else vLLM said with it (log probabilities, see `edge.outputs`); only the edge opens it.
-    `routes` are the experts that the token model's routers chose in computing it (`token_source.routes`); only the
+    `routes` are the experts that the token model's routers chose in computing it (`token_model.route_format`); only the
     device opens them.
     """
 

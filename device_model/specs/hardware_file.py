@@ -8,7 +8,7 @@ from pathlib import Path
 
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import hb_xpu, mono3d
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import DeviceError, UnknownName
 from device_model.specs.spec_file import SPECS, names_in, read_named, read_spec, read_word, refuse_key
 
 FOLDER = SPECS / "hardware"
@@ -21,41 +21,49 @@ LOW_GIB, HIGH_GIB = 4, 8
 BANK_GIB = 0.25
 
 
-@lru_cache(maxsize=256)
-def load_hardware(name: str) -> Hardware:
-    """Return the hardware called `name`, of the kind that its file says. `elmoe3d-6gb`, say, lies between the published
-    4 and 8 GB, whose compute and bandwidth grow with their banks; `stratum-l-256-flat` is stratum-l with 256 layers and
-    no tiers. Raise SpecError."""
+def find_hardware(name: str) -> Hardware | None:
+    """Return the hardware called `name`, of the kind that its file says; None if there is none. `elmoe3d-6gb`, say,
+    lies between the published 4 and 8 GB, whose compute and bandwidth grow with their banks; `stratum-l-256-flat` is
+    stratum-l with 256 layers and no tiers. Raise SpecError for a bad file."""
     names = names_in(FOLDER)
     if name in names:
         return _read(FOLDER / f"{name}.toml")
     if match := BETWEEN.fullmatch(name):
-        return _of_size(name, float(match[1]))
-    for base in names:
-        if name.startswith(f"{base}-") and (variant := _variant(base, name.removeprefix(f"{base}-"))):
-            return variant
-    raise SpecError(f"There is no hardware {name!r}; those that exist are {', '.join(names)}.")
+        return _of_size(float(match[1]))
+    variants = (_variant(base, name.removeprefix(f"{base}-")) for base in names if name.startswith(f"{base}-"))
+    return next((variant for variant in variants if variant), None)
+
+
+def load_hardware(name: str) -> Hardware:
+    """Return the hardware that `find_hardware` finds. Raise UnknownName if there is none, SpecError for a bad file."""
+    found = find_hardware(name)
+    if found is None:
+        sizes = (
+            f", and ELMoE-3D's sizes from {LOW_GIB} to {HIGH_GIB} GB in steps of {BANK_GIB} GB (a bank)"
+            if BETWEEN.fullmatch(name)
+            else ""
+        )
+        exist = ", ".join(names_in(FOLDER)) + sizes
+        raise UnknownName(f"There is no hardware {name!r}; those that exist are {exist}.", "hardware")
+    return found
 
 
 def load_xpu(name: str) -> hb_xpu.Hardware:
-    """Return the hardware called `name`, of ELMoE-3D's kind. Raise SpecError for any other."""
+    """Return the hardware called `name`, of ELMoE-3D's kind. Raise DeviceError for any other."""
     hardware = load_hardware(name)
     if not isinstance(hardware, hb_xpu.Hardware):
-        raise SpecError(f"{name} is of the kind {hardware.kind}; allowed is {hb_xpu.KIND} here.")
+        raise DeviceError(f"{name} is of the kind {hardware.kind}; allowed is {hb_xpu.KIND} here.")
     return hardware
 
 
 def system_of(system: str, hardware: str) -> str:
     """Return the system that serves models on `hardware`: `system`, or ("auto") the one that its file names; "auto"
-    still if there is no such file, as whoever loads it will say."""
-    if system != OWN:
-        return system
-    try:
-        return load_hardware(hardware).system
-    except SpecError:
-        return OWN
+    still if there is no such hardware, as whoever loads it will say."""
+    found = find_hardware(hardware) if system == OWN else None
+    return found.system if found else system
 
 
+@lru_cache(maxsize=256)
 def _read(path: Path) -> Hardware:
     kind = read_word(path, "kind", hb_xpu.KIND)
     kinds = [name.replace("_", "-") for name in names_in(KINDS, ".py")]
@@ -71,12 +79,10 @@ def _variant(base: str, name: str) -> Hardware | None:
     return hardware.variant(name) if isinstance(hardware, mono3d.Hardware) else None
 
 
-def _of_size(name: str, size: float) -> hb_xpu.Hardware:
+@lru_cache(maxsize=256)
+def _of_size(size: float) -> hb_xpu.Hardware | None:
     if not (LOW_GIB < size < HIGH_GIB and (size / BANK_GIB).is_integer()):
-        raise SpecError(
-            f"There is no hardware {name!r}; those that exist are {', '.join(names_in(FOLDER))}, "
-            f"and ELMoE-3D's sizes from {LOW_GIB} to {HIGH_GIB} GB in steps of {BANK_GIB} GB (a bank)."
-        )
+        return None
     low, high = (read_named(hb_xpu.Hardware, "hardware", f"elmoe3d-{gib}gb", FOLDER) for gib in (LOW_GIB, HIGH_GIB))
     return _between(low, high, (size - LOW_GIB) / (HIGH_GIB - LOW_GIB))
 

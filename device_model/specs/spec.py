@@ -22,6 +22,14 @@ class SpecError(DeviceError):
     """A file of specs or measurements that can't be used. The message says where, what and what is allowed."""
 
 
+class UnknownName(DeviceError):
+    """A name that nothing has of its `kind` (hardware, model, system, ...). The message lists those that exist."""
+
+    def __init__(self, sentence: str, kind: str = "") -> None:
+        super().__init__(sentence)
+        self.kind = kind
+
+
 class Contradiction(ValueError):
     """Raised by a spec's `__post_init__`: the figure `key` cannot stand beside the others. `allowed` completes the
     sentence "allowed is ..."."""

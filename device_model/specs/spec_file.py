@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
-from device_model.specs.spec import Allowed, Contradiction, SpecError
+from device_model.specs.spec import Allowed, Contradiction, SpecError, UnknownName
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -24,14 +24,14 @@ def names_in(folder: Path, suffix: str = ".toml") -> list[str]:
 
 
 def check_name(name: str, kind: str, folder: Path, suffix: str = ".toml") -> None:
-    """SpecError, with the names that exist, unless `name` is a file of `folder`; the message calls it a `kind`."""
+    """Raise UnknownName, with the names that exist, unless `name` is a file of `folder`; it is called a `kind`."""
     names = names_in(folder, suffix)
     if name not in names:
-        raise SpecError(f"There is no {kind} {name!r}; those that exist are {', '.join(names) or 'none'}.")
+        raise UnknownName(f"There is no {kind} {name!r}; those that exist are {', '.join(names) or 'none'}.", kind)
 
 
 def read_named(form: type[Spec], kind: str, name: str, folder: Path) -> Spec:
-    """Return the spec called `name` in `folder`. Raise SpecError."""
+    """Return the spec called `name` in `folder`. Raise UnknownName or SpecError."""
     check_name(name, kind, folder)
     return read_spec(form, folder / f"{name}.toml")
 

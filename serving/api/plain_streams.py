@@ -8,6 +8,7 @@ import asyncio
 import copy
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -86,17 +87,16 @@ class Middle:
     def __init__(self, processor: ApartOutputs, request_id: str, results: Any, mark: Callable[[Any], Any]) -> None:
         """`results` are vLLM's outputs of the request with this external id; `mark` makes one with the mark."""
         self._processor, self._request_id, self._results, self._mark = processor, request_id, results, mark
-        self._stream = PlainStream()
-        self._diverted: str | None = None
+        self._stream: PlainStream | None = None
         self._next: asyncio.Task[Any] | None = None
 
     async def outputs(self) -> AsyncGenerator[Any, None]:
         """Yield the first output and, if those that follow can go past vLLM, one with the mark and what comes last."""
         async for first in self._results:
             yield first
-            if self._diverted is None:
-                self._diverted = self._processor.divert(self._request_id, self._stream)
-            if self._diverted is not None and self._next is None:
+            if self._stream is None:
+                self._stream = self._processor.divert(self._request_id)
+            if self._stream is not None and self._next is None:
                 yield self._mark(first)
                 assert self._next is not None, "whoever sees the mark looks for what comes next"
                 last = await self._next
@@ -109,33 +109,35 @@ class Middle:
         try:
             async with aclosing(chunks):
                 async for event in chunks:
-                    if MARK not in event:
+                    if self._stream is None or MARK not in event:
                         yield event
                         continue
                     head, tail = event.split(f'"{MARK}"')
-                    async for piece in self._pieces(head, tail):
+                    async for piece in self._pieces(self._stream, head, tail):
                         yield piece
         finally:
-            if self._diverted is not None:
-                self._processor.restore(self._diverted)
+            if self._stream is not None:
+                self._processor.restore(self._stream)
             if self._next is not None:
                 self._next.cancel()
             else:
                 await self._results.aclose()
 
-    async def _pieces(self, head: str, tail: str) -> AsyncGenerator[Piece, None]:
+    async def _pieces(self, stream: PlainStream, head: str, tail: str) -> AsyncGenerator[Piece, None]:
         self._next = asyncio.create_task(self._await_next())
-        self._next.add_done_callback(self._end)
+        self._next.add_done_callback(partial(_end, stream))
         call = current_call()
         write = call.wire.writer(head, tail) if call is not None and call.wire is not None else None
-        while (text := await self._stream.kept(write)) is not None:
+        while (text := await stream.kept(write)) is not None:
             yield Piece.of(head, text, tail)
-
-    def _end(self, last: asyncio.Task[Any]) -> None:
-        # An error of which nobody hears any more, as its client has gone, is no news.
-        if not last.cancelled():
-            last.exception()
-        self._stream.end()
 
     async def _await_next(self) -> Any:
         return await anext(self._results)
+
+
+def _end(stream: PlainStream, last: asyncio.Task[Any]) -> None:
+    """End a stream, as its last output has come."""
+    # An error of which nobody hears any more, as its client has gone, is no news.
+    if not last.cancelled():
+        last.exception()
+    stream.end()

@@ -12,9 +12,8 @@ from serving.device.device_spec import DeviceSpec
 from serving.flight import Flight
 from serving.reports.policy_comparison import mixed, run
 from serving.scenario.scenario import Scenario
-from serving.scenario.slo import parse_classes
 from serving.telemetry.metrics import Metrics, Served
-from serving.types import Request, StepRecord
+from serving.types import Chunk, Request, StepRecord
 
 BATCH, DEVICES, CALLS = 16, 8, 2000
 
@@ -31,7 +30,8 @@ def metrics_cost() -> dict[str, Any]:
     full = [record for record in records if record.batch == BATCH and record.phase == "decode"]
     flights = [Flight(None, Request(str(i), 0.0, 100, 99), 0, first_s=1.0, last_s=1.0) for i in range(BATCH)]
     step_us = best_us(lambda: metrics.on_step(full[0]), CALLS)
-    tokens_us = best_us(lambda: _release(metrics, flights), CALLS)
+    news = [(flight, Chunk(flight.request.id, 0, [1])) for flight in flights]
+    tokens_us = best_us(lambda: metrics.on_tokens(0, news, [0.015] * BATCH), CALLS)
     return {
         "batch": BATCH,
         "step_us": step_us,
@@ -42,14 +42,9 @@ def metrics_cost() -> dict[str, Any]:
     }
 
 
-def _release(metrics: Metrics, flights: list[Flight]) -> None:
-    for flight in flights:
-        metrics.on_tokens(flight, 1, 0.015)
-
-
 def _metrics(scenario: Scenario) -> tuple[Metrics, CollectorRegistry]:
     registry, spec = CollectorRegistry(), DeviceSpec.of(scenario, scenario.members[0])
-    served = Served("m", 4096, 16, parse_classes(scenario.slo_classes, "slo_classes"))
+    served = Served("m", 4096, 16, scenario.slo)
     metrics = Metrics(registry, served, VirtualClock())
     device_limits = spec.device_limits(spec.load())
     for device in range(DEVICES):

@@ -14,7 +14,7 @@ from serving.simulation.play import play
 from serving.simulation.simulator import Simulator
 from serving.types import Request, StepRecord
 from serving.workload.spec import workload_of
-from serving.workload.table import TomlTable
+from serving.workload.table import WorkloadTable
 
 BATCH, OUTPUT, MOST_SEQS = 16, 512, 64
 FLEET = {"devices": 4, "requests": 20_000, "rate_per_s": 80.0, "prompt_tokens": 1024, "output_tokens": 128}
@@ -69,7 +69,7 @@ def day_pace(requests: int) -> dict[str, Any]:
         "requests": requests,
     }
     counts, began = Counts(), time.perf_counter()
-    play(workload_of(TomlTable(day, Path("day"))), Scenario(devices=DAY_DEVICES, mode="fixed-ar"), observer=counts)
+    play(workload_of(WorkloadTable(day, Path("day"))), Scenario(devices=DAY_DEVICES, mode="fixed-ar"), observer=counts)
     return {
         "devices": DAY_DEVICES,
         "requests": counts.requests,

@@ -27,10 +27,8 @@ from serving.edge.preflight import PreparedScenario
 from serving.process.ending import until_told
 from serving.process.process_priority import become_urgent, defer_garbage, may_be_realtime, settle
 from serving.process.run_folder import run_folder
-from serving.scenario.faults import parse_fault
 from serving.scenario.fleet import described
 from serving.scenario.scenario import Scenario
-from serving.scenario.slo import parse_classes
 from serving.security.access import concerns
 from serving.token_source.engine_args import engine_config
 from serving.token_source.vllm_args import on_cpu, parse_flags, prepare_environment, provide_cache, vllm_flags
@@ -115,8 +113,8 @@ async def start_forks(stack: contextlib.AsyncExitStack, folder: Path) -> Forks |
 
 async def inject_faults(core: "PacedCore", scenario: Scenario) -> None:
     """Inject the faults of a scenario, each now or at its time."""
-    for fault in scenario.faults:
-        await core.injector.inject(parse_fault(fault, "An entry of `faults`"))
+    for fault in scenario.fault_specs:
+        await core.injector.inject(fault)
 
 
 async def build_engine(
@@ -192,8 +190,7 @@ def metrics_of(bringup: PreparedScenario, clock: WallClock) -> "Metrics":
     from serving.telemetry.metrics import Metrics, Served
 
     scenario = bringup.scenario
-    classes = parse_classes(scenario.slo_classes, "`slo_classes`")
-    return Metrics(REGISTRY, Served(scenario.model, bringup.max_model_len, scenario.block_tokens, classes), clock)
+    return Metrics(REGISTRY, Served(scenario.model, bringup.max_model_len, scenario.block_tokens, scenario.slo), clock)
 
 
 def info(scenario: Scenario, realtime: bool) -> dict[str, str]:

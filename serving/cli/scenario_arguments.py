@@ -1,13 +1,14 @@
 """The arguments of commands that take a scenario: its file, and an option for each of its keys."""
 
 import argparse
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from serving.scenario.options import KEYS, file_name, option_of
-from serving.scenario.scenario import Scenario, ScenarioError
-from serving.scenario.scenario_file import load_scenario, located
+from serving.scenario.key import key_fields
+from serving.scenario.kind import Kind
+from serving.scenario.options import KEYS, option_of, parser_of
+from serving.scenario.scenario import Scenario
+from serving.scenario.scenario_file import load_scenario, located_in
 
 if TYPE_CHECKING:
     from serving.edge.preflight import PreparedScenario
@@ -18,25 +19,22 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "scenario", nargs="?", type=Path, metavar="SCENARIO.toml", help="a TOML file with the keys below"
     )
-    for field in dataclasses.fields(Scenario):
-        kind, key = type(field.default), KEYS[field.name]
-        option = option_of(field.name)
-        quiet = kind is tuple or key.is_file or field.name == "token_model"
-        shown = key.help if quiet else f"{key.help} (default: {field.default})"
-        if kind is tuple:
-            metavar = key.one.rpartition("_")[2].upper()
-            parser.add_argument(option, dest=field.name, action="append", metavar=metavar, help=shown)
-        elif kind is bool:
+    for field in key_fields(Scenario):
+        key, option = KEYS[field.name], option_of(field.name)
+        default = key.default(field.default)
+        shown = f"{key.help} (default: {default})" if default else key.help
+        if key.kind is Kind.FLAG:
             parser.add_argument(option, dest=field.name, action=argparse.BooleanOptionalAction, help=shown)
         else:
-            parse, metavar = (file_name, "FILE") if key.is_file else (kind, kind.__name__.upper())
-            parser.add_argument(option, dest=field.name, type=parse, metavar=metavar, help=shown)
+            parse, metavar = parser_of(key)
+            action = "append" if key.kind is Kind.WORDS else "store"
+            parser.add_argument(option, dest=field.name, action=action, type=parse, metavar=metavar, help=shown)
 
 
 def scenario_of(args: argparse.Namespace) -> Scenario:
     """Return the scenario that the command line asks for. Raise ScenarioError."""
     scenario = load_scenario(args.scenario) if args.scenario else Scenario()
-    options = {field.name: getattr(args, field.name) for field in dataclasses.fields(Scenario)}
+    options = {field.name: getattr(args, field.name) for field in key_fields(Scenario)}
     return scenario.with_options({key: tuple(v) if type(v) is list else v for key, v in options.items()})
 
 
@@ -45,7 +43,5 @@ def prepare_of(args: argparse.Namespace) -> "PreparedScenario":
     from serving.edge.preflight import prepare
 
     scenario = scenario_of(args)
-    try:
+    with located_in(args.scenario):
         return prepare(scenario)
-    except ScenarioError as error:
-        raise (located(error, args.scenario) if args.scenario else error) from error

@@ -16,7 +16,6 @@ from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.stream import Inbox
 from serving.flight import Flight, unseen
 from serving.policies.router import Router
-from serving.policies.routing import make_policy
 from serving.types import Chunk, Release, Request
 
 log = logging.getLogger("foreserve")
@@ -42,7 +41,7 @@ class Dispatcher:
     def __init__(self, emulation: Emulation, observer: EdgeObserver, deliver: Deliver, fail: Refuse) -> None:
         cluster, nodes, self._inbox = emulation
         self.flights: dict[str, Flight] = {}
-        self._router = Router(make_policy(cluster.scenario.router))
+        self._router = Router(cluster.scenario.router_spec.policy())
         self._observer, self._deliver, self._fail = observer, deliver, fail
         traffic = Traffic(self.flights, observer, self._refuse)
         places = Places({node.index: node for node in nodes})

@@ -8,7 +8,7 @@ from serving.call import Call
 from serving.cluster.node import Node
 from serving.flight import Flight
 from serving.observer import Broadcast, Hear, Observer
-from serving.types import Dropped
+from serving.types import Chunk, Dropped
 
 Refuse = Callable[[Flight, str], None]
 """Ends a request that nobody can serve, with a sentence for its client."""
@@ -27,8 +27,9 @@ class Traffic(NamedTuple):
 class EdgeObserver(Observer[Flight, Node]):
     """An observer of all events at the edge, called in its event loop. Subclass it; its methods do nothing."""
 
-    def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
-        """Hear that a request has got tokens, `gap_s` emulated seconds after its last ones (None: its first)."""
+    def on_tokens(self, device: int, news: list[tuple[Flight, Chunk]], gaps_s: list[float | None]) -> None:
+        """Hear that requests have got tokens of a device, each chunk `gaps_s` emulated seconds after the last one of
+        its request (None: the first)."""
 
     def on_delivery(self, device: int, late_real_s: float) -> None:
         """Hear that a device's tokens have gone to their clients, `late_real_s` real seconds after their instant."""

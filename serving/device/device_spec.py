@@ -77,7 +77,7 @@ class DeviceSpec(NamedTuple):
             *names,
             draft=member.draft,
             acceptance=scenario.acceptance,
-            switching=Switching(scenario.mode, scenario.tau, scenario.depth, scenario.objective),
+            switching=Switching(scenario.mode, scenario.tau, scenario.draft_depth, scenario.objective),
             placement=scenario.placement,
             swap=scenario.swap,
             token_model=scenario.token_model,
@@ -132,7 +132,9 @@ class DeviceSpec(NamedTuple):
         device has no external memory to share."""
         device = step_options.device
         if self.sharers > 1 and not device.ext.capacity_bytes:
-            raise UsageError(f"`shared_ext` is {self.sharers}, and {self.hardware} has no external memory to share.")
+            raise UsageError(
+                f"`shared_ext` is {self.sharers}, and {self.hardware} has no external memory to share.", "shared_ext"
+            )
         plan = StepPlan.of((1, TYPICAL_CONTEXT))
         fastest = max(
             option.tokens_per_s for option in step_options.price(plan, depths=sorted({PLAIN, step_options.calibrated}))
@@ -142,7 +144,9 @@ class DeviceSpec(NamedTuple):
         if self.kv_tier != ALL_TIERS:
             most, spill = device.kv_capacity_in_hb_tokens, most - device.kv_capacity_in_hb_tokens
         if most <= 0:
-            raise UsageError(f"`kv_tier` is {self.kv_tier!r}, and {self.hardware} has no room for a KV cache there.")
+            raise UsageError(
+                f"`kv_tier` is {self.kv_tier!r}, and {self.hardware} has no room for a KV cache there.", "kv_tier"
+            )
         return DeviceLimits(
             kv_capacity_tokens=most,
             spill_tokens=spill,
@@ -179,5 +183,6 @@ def check_shared(rates: Sequence[float], sharers: int) -> None:
         if not isclose(rate, rates[first]):
             raise FleetError(
                 f"Device {index} shares the LPDDR of device {first} (`shared_ext` is {sharers}): it must be made for "
-                f"{rates[first] / 1e9:g} GB/s too, and is made for {rate / 1e9:g} GB/s."
+                f"{rates[first] / 1e9:g} GB/s too, and is made for {rate / 1e9:g} GB/s.",
+                "shared_ext",
             )

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from device_model.specs.spec import DeviceError
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
 from serving.device.traced_pricing import check_trace
-from serving.scenario.faults import LOST, parse_fault
+from serving.scenario.faults import LOST
 from serving.scenario.fleet import FleetError
 from serving.scenario.scenario import Scenario
 
@@ -32,15 +32,15 @@ def load_fleet(scenario: Scenario) -> list[tuple[DeviceSpec, DeviceLimits]]:
 
 
 def check_faults(scenario: Scenario, fleet: list[DeviceSpec]) -> None:
-    """Raise TermError or FleetError for faults that could never happen."""
-    for text in scenario.faults:
-        fault = parse_fault(text, "An entry of `faults`")
+    """Raise FleetError for faults that could never happen."""
+    for text, fault in zip(scenario.faults, scenario.fault_specs, strict=True):
+        what = f"An entry of `faults`, {text!r},"
         if fault.device is not None and fault.device >= len(fleet):
-            raise FleetError(f"An entry of `faults`, {text!r}, names device {fault.device}; there are {len(fleet)}.")
+            raise FleetError(f"{what} names device {fault.device}; there are {len(fleet)}.", "faults")
         if fault.kind == LOST and len(fleet) == 1:
-            raise FleetError(f"An entry of `faults`, {text!r}, would leave no device: it needs at least 2.")
+            raise FleetError(f"{what} would leave no device: it needs at least 2.", "faults")
         for spec in set(fleet if fault.device is None else fleet[fault.device : fault.device + 1]):
             try:
                 spec.in_condition(fault.condition).load()
             except DeviceError as error:
-                raise FleetError(f"An entry of `faults`, {text!r}, can't be on {spec.hardware}: {error}") from error
+                raise FleetError(f"{what} can't be on {spec.hardware}: {error}", "faults") from error

@@ -7,7 +7,7 @@ from device_model.load import load_device
 from device_model.step import IntArray, StepPlan
 from serving.device.token_buffer import TokenBuffer
 from serving.device.traced_pricing import TracedDevice
-from serving.token_source.routes import format_of
+from serving.token_model.route_format import format_of
 from serving.types import Batch, Chunk
 
 PATIENCE = 0.5  # of the time that a step is expected to take

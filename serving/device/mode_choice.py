@@ -5,9 +5,9 @@ from typing import NamedTuple
 from device_model.acceptance import batch_plan
 from serving.policies.modes import Modes
 from serving.policies.step_options import PLAIN, StepOptions
+from serving.scenario.draft_depth import DepthChoice, DraftDepth
 from serving.usage_error import UsageError
 
-AUTO = "auto"
 # The shares of the calibrated depth that `auto` weighs; beyond it, acceptance was never measured.
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 # Where `tau` looks for the batch from which on speculating pays.
@@ -16,12 +16,11 @@ BATCHES = range(1, 65)
 
 class Switching(NamedTuple):
     """A scenario's choice of mode: the policy by name; `tau`, the batch from which to speculate (0: the smallest where
-    it is faster); `depth` of drafts ("": calibrated, a number, or "auto": by cost); the `objective` of choices by
-    cost."""
+    it is faster); `depth` of drafts; the `objective` of choices by cost."""
 
     mode: str
     tau: int
-    depth: str
+    depth: DraftDepth
     objective: str
 
     def modes(self, step_options: StepOptions) -> Modes:
@@ -29,21 +28,23 @@ class Switching(NamedTuple):
         draft."""
         if not step_options.calibrated:
             if self.mode == "fixed-sd":
-                raise UsageError("`mode` is 'fixed-sd', and there is no draft: name one that the system has (`draft`).")
+                sentence = "`mode` is 'fixed-sd', and there is no draft: name one that the system has (`draft`)."
+                raise UsageError(sentence, "mode", "draft")
             return Modes.of("fixed-ar", ())
         depths = self._depths(step_options)
         return Modes.of(self.mode, depths, self.tau or faster_from(step_options, depths), self.objective)
 
     def _depths(self, step_options: StepOptions) -> tuple[int, ...]:
-        if not self.depth:
+        if self.depth is DepthChoice.CALIBRATED:
             return (step_options.calibrated,)
-        if self.depth == AUTO:
+        if self.depth is DepthChoice.BY_COST:
             return tuple(sorted({max(1, round(share * step_options.calibrated)) for share in SHARES}))
-        if not self.depth.isdigit() or not 1 <= int(self.depth) <= step_options.deepest:
+        if not 1 <= self.depth <= step_options.deepest:
             raise UsageError(
-                f"`depth` is {self.depth!r}: it must be a whole number from 1 to {step_options.deepest}, or auto."
+                f"`depth` is {self.depth}: it must be a whole number from 1 to {step_options.deepest}, or auto.",
+                "depth",
             )
-        return (int(self.depth),)
+        return (self.depth,)
 
 
 def faster_from(step_options: StepOptions, depths: tuple[int, ...]) -> int:

@@ -13,7 +13,7 @@ from device_model.load import load_device, places_experts, trace_experts
 from device_model.step import IntArray, Seconds, StepCost, StepPlan
 from device_model.tiered import TieredDevice
 from serving.device.pricing import Priced
-from serving.token_source.routes import format_of
+from serving.token_model.route_format import format_of
 from serving.types import Batch
 
 

@@ -8,6 +8,7 @@ from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine import EngineCoreOutput, FinishReason
 from vllm.v1.engine.output_processor import OutputProcessor, OutputProcessorOutput, RequestState
 
+from serving.edge.direct_streams import DirectStreams
 from serving.edge.plain_stream import PlainStream
 from serving.edge.refusals import GivenUp
 
@@ -20,26 +21,31 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
     vLLM's own takes any such error for the death of the engine, and tells all clients of it.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take the arguments of `OutputProcessor`."""
+    def __init__(self, direct: DirectStreams, *args: Any, **kwargs: Any) -> None:
+        """Take the streams that outputs need not come here for, and the arguments of `OutputProcessor`."""
         super().__init__(*args, **kwargs)
+        self._direct = direct
         self._plain: dict[str, PlainStream] = {}
 
-    def divert(self, external_id: str, stream: PlainStream) -> str | None:
+    def divert(self, external_id: str) -> PlainStream | None:
         """Send the text of a request to a stream from now on, until its last output, or an error, goes the usual way;
-        return its id for `restore`, or None if it is a request of which the stream can't tell all."""
+        return that, or None if it is a request of which a stream can't tell all."""
         ids = self.external_req_ids.get(external_id, ())
         state = self.request_states.get(ids[0]) if len(ids) == 1 else None
         if state is None or not is_text_alone(state) or isinstance(state.queue.output, Exception):
             return None
+        stream = PlainStream(state.request_id, state.detokenizer)
         if (waiting := state.queue.get_nowait()) is not None:
-            stream.put(waiting.outputs[0].text, waiting.outputs[0].token_ids)
-        self._plain[state.request_id] = stream
-        return str(state.request_id)
+            stream.tokens += waiting.outputs[0].token_ids
+            stream.put(waiting.outputs[0].text)
+        self._plain[stream.request_id] = stream
+        self._direct.add(stream)
+        return stream
 
-    def restore(self, id: str) -> None:
-        """Send nothing more of a request to its stream."""
-        self._plain.pop(id, None)
+    def restore(self, stream: PlainStream) -> None:
+        """Send nothing more of its request to a stream."""
+        self._plain.pop(stream.request_id, None)
+        self._direct.remove(stream.request_id)
 
     def process_outputs(self, engine_core_outputs: list[EngineCoreOutput], *args: Any, **kwargs: Any) -> Any:
         """vLLM's own, output by output."""
@@ -65,10 +71,10 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
         """Put what an output has into its stream, if that is text alone and not the last of it."""
         state = self.request_states.get(output.request_id)
         if state is None or output.finish_reason is not None or output.new_logprobs is not None:
-            del self._plain[output.request_id]
+            self.restore(stream)
             return False
-        state.detokenizer.update(output.new_token_ids, False)
-        stream.put(state.detokenizer.get_next_output_text(False, True), output.new_token_ids)
+        stream.add(output.new_token_ids)
+        stream.flush()
         return True
 
     def _fail(self, request_id: str, error: Exception) -> list[str]:

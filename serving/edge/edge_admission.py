@@ -8,7 +8,6 @@ from serving.admission.rules import AdmissionRules
 from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
 from serving.scenario.scenario import Scenario
-from serving.scenario.slo import parse_classes
 from serving.security.key_names import KeyNames
 from serving.topics.names import NAMES
 
@@ -16,7 +15,7 @@ from serving.topics.names import NAMES
 def admission_of(scenario: Scenario, keys: Sequence[bytes]) -> Admission:
     """Return a scenario's admission; `keys` are the digests of the API keys that limits apply to."""
     return Admission(
-        OptionReader(parse_classes(scenario.slo_classes, "`slo_classes`"), scenario.default_slo, NAMES),
+        OptionReader(scenario.slo, scenario.default_slo, NAMES),
         KeyNames(keys),
         # Of the context vLLM takes care.
         AdmissionRules.of(scenario, None, scenario.early_rejection),

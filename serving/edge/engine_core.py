@@ -34,7 +34,7 @@ from serving.flight import Flight
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
 from serving.refusals import Refusal
-from serving.types import Chunk, Release
+from serving.types import FAILED, Chunk, Release
 
 if TYPE_CHECKING:
     from serving.edge.prompt_topics import PromptTopics
@@ -54,8 +54,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         answers: Answers | None = None,
         topics: "PromptTopics | None" = None,
     ) -> None:
-        """`answers` are recorded ones, and `topics` tells what prompts are about, if anybody asks. `observers` hear of
-        what happens once they are to `listen`."""
+        """`answers` are recorded; `topics` tells what prompts are about. `observers` hear nothing before `listen`."""
         cluster = emulation.cluster
         scenario, self.clock = cluster.scenario, WallClock(*cluster.clock)
         self._admission = admission
@@ -71,7 +70,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self.injector = Injector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
         self.intake, self._topics = Intake(), topics
-        self._outputs = OutputQueue(self.note_delay)
+        self.outputs = OutputQueue(self.note_delay)
         self._kv_tokens: Counter[int] = Counter()
 
     async def start(self) -> None:
@@ -106,13 +105,12 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         if self.resources.engine_dead:
             raise GivenUp(ENDED)
         described = describe(request, admitted, topic, arrival_s(self.clock), self._block_tokens)
-        rank = request.data_parallel_rank
         flight = Flight(
             core_request=request,
             request=described,
             recorded=self._text.answer(described, params) if recorded else None,
-            device=self._dispatcher.choose(described, rank),
-            rank=rank,
+            device=self._dispatcher.choose(described, request.data_parallel_rank),
+            rank=request.data_parallel_rank,
             slo=admitted.slo,
             n=admitted.n,
             call=current_call(),
@@ -148,8 +146,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._observer.on_answer(call)
 
     def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int, in_flight: int) -> None:
-        """Admit a request of the current call, if there is one, and choose where its text comes from. Raise `Overflow`
-        or `Invalid`.
+        """Admit a request of the current call, if any, and choose its text's source. Raise `Overflow` or `Invalid`.
 
         `priority` is what vLLM has read of it, from the body or from a header of its own; 0 says nothing. `in_flight`
         are the sequences that have places in the queue.
@@ -207,11 +204,10 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def _admitted(self, request: EngineCoreRequest) -> AdmissionRequest:
         """Return what was said of a request when it was admitted, or is said now of one that had no tokens then."""
         call, params = current_call(), request.sampling_params
+        asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
         if call is None:
-            return AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
-        admitted = call.admitted.get(request.external_req_id)
-        if admitted is None:
-            asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
+            return asked
+        if (admitted := call.admitted.get(request.external_req_id)) is None:
             self.admit(request.request_id, asked, params, request.priority, len(self._dispatcher.flights))
             admitted = call.admitted[request.request_id]
         self._admission.begin(admitted)
@@ -236,7 +232,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._end(request_ids, FinishReason.ABORT)
 
     async def get_output_async(self) -> EngineCoreOutputs:
-        return await self._outputs.get()
+        return await self.outputs.get()
 
     async def profile_async(self, *args: Any, **kwargs: Any) -> None:
         raise VLLMClientError("An emulated device has no profiler; its steps are in /metrics.")
@@ -250,23 +246,24 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._dispatcher.stop()
 
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
+        # First what clients wait for.
+        for sink, those in groupby(news, key=_sink_of):
+            self._hand_over(sink, release, [chunk for _, chunk in those])
         self._observer.on_release(release, news)
+        gaps_s = [flight.take(chunk.tokens, release.at_s) for flight, chunk in news]
+        self._observer.on_tokens(release.device, news, gaps_s)
         for flight, chunk in news:
-            gap_s = flight.take(chunk.tokens, release.at_s)
-            self._observer.on_tokens(flight, len(chunk.tokens), gap_s)
             if chunk.finish is not None:
                 self._finish(flight, FinishReason(chunk.finish))
         if release.record is not None:
             self._observer.on_step(release.record)
             self._kv_tokens[release.device] = release.record.kv_tokens
-        for sink, those in groupby(news, key=lambda each: each[0].sink):
-            self._hand_over(sink, release, outputs_of(chunk for _, chunk in those))
 
-    def _hand_over(self, sink: Sink | None, release: Release, outputs: list[EngineCoreOutput]) -> None:
+    def _hand_over(self, sink: Sink | None, release: Release, chunks: list[Chunk]) -> None:
         if sink is not None:
-            sink(release, outputs)
+            sink(release, outputs_of(chunks))
         else:
-            self._outputs.put(EngineCoreOutputs(release.device, outputs), release.at_s)
+            self.outputs.put_chunks(release.device, release.at_s, chunks)
 
     @property
     def kv_usage(self) -> float:
@@ -291,9 +288,13 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def _fail(self, flight: Flight, why: str) -> None:
         """End a request that cannot be served; its client is told why."""
         self._finish(flight, FinishReason.ERROR)
-        output = EngineCoreOutput(flight.request.id, [], finish_reason=FinishReason.ERROR, stop_reason=why)
-        self._hand_over(flight.sink, Release(flight.device, self.clock.now(), []), [output])
+        failed = Chunk(flight.request.id, len(flight.tokens), [], FAILED, why)
+        self._hand_over(flight.sink, Release(flight.device, self.clock.now(), []), [failed])
 
     def _finish(self, flight: Flight, reason: FinishReason) -> None:
         flight.finish = str(reason)
         self._observer.on_finish(flight)
+
+
+def _sink_of(news: tuple[Flight, Chunk]) -> Sink | None:
+    return news[0].sink

@@ -1,11 +1,16 @@
-"""Outputs on their way to this process's own front end of vLLM's: those that take long do not delay the others."""
+"""Outputs on their way to this process's own front end of vLLM's: those that take long do not delay the others, and
+those of plain streams do not take its way at all."""
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs
+from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, FinishReason
+
+from serving.edge.direct_streams import DirectStreams
+from serving.edge.outputs import outputs_of
+from serving.types import Chunk
 
 # Outputs that go out before others on the loop have their turn, some milliseconds at most; and so many of those with
 # log probabilities, each of which takes a good part of one.
@@ -23,10 +28,14 @@ class SlowOutput(NamedTuple):
 
 
 class OutputQueue:
-    """First in, first out, but that outputs with log probabilities may be overtaken by those of other requests.
-    `on_delivery(device, at_s)` hears when what a device had at an instant has gone out."""
+    """First in, first out, but that outputs with log probabilities may be overtaken by those of other requests, and
+    tokens of `direct` streams are written at once.
+
+    `on_delivery(device, at_s)` hears when what a device had at an instant has gone out.
+    """
 
     def __init__(self, on_delivery: Callable[[int, float], None]) -> None:
+        self.direct = DirectStreams()
         self._on_delivery = on_delivery
         self._outputs: deque[tuple[EngineCoreOutputs, float]] = deque()
         self._slow: deque[SlowOutput] = deque()
@@ -34,8 +43,27 @@ class OutputQueue:
         self._handed_over: list[Delivery] = []
         self._news = asyncio.Event()
 
+    def put_chunks(self, device: int, at_s: float, chunks: Sequence[Chunk]) -> None:
+        """Add tokens that a device had at an emulated instant."""
+        rest, failed = self.direct.take(chunks, _plain_of_chunk)
+        self._put_rest(EngineCoreOutputs(device, outputs_of(rest)), at_s, failed)
+
     def put(self, outputs: EngineCoreOutputs, at_s: float) -> None:
         """Add the outputs of a device, which it had at an emulated instant."""
+        outputs.outputs, failed = self.direct.take(outputs.outputs, _plain_of_output)
+        self._put_rest(outputs, at_s, failed)
+
+    def _put_rest(self, outputs: EngineCoreOutputs, at_s: float, failed: dict[str, str]) -> None:
+        """Queue what did not go to direct streams. Requests whose streams `failed` end with an error."""
+        outputs.outputs += [
+            EngineCoreOutput(id, [], finish_reason=FinishReason.ERROR, stop_reason=why) for id, why in failed.items()
+        ]
+        if outputs.outputs:
+            self._queue(outputs, at_s)
+        else:
+            self._on_delivery(outputs.engine_index, at_s)
+
+    def _queue(self, outputs: EngineCoreOutputs, at_s: float) -> None:
         slow, quick = list[EngineCoreOutput](), list[EngineCoreOutput]()
         for output in outputs.outputs:
             if self._is_slow(output):
@@ -53,6 +81,8 @@ class OutputQueue:
     async def get(self) -> EngineCoreOutputs:
         """Wait for the next outputs; those before them have been put into their streams by now."""
         self._watch_delivery()
+        if self.direct.waiting:
+            self.direct.open(self._queued())
         # A queue that holds something answers at once: whoever else is on the loop would wait until it is empty.
         await asyncio.sleep(0)
         while not (self._outputs or self._slow):
@@ -67,6 +97,11 @@ class OutputQueue:
         for _ in range(min(MOST_SLOW, len(self._slow))):
             outputs.outputs.append(self._next_slow())
         return outputs
+
+    def _queued(self) -> set[str]:
+        """Return the requests of all outputs that have not been handed over."""
+        quick = {output.request_id for outputs, _ in self._outputs for output in outputs.outputs}
+        return quick | {each.output.request_id for each in self._slow}
 
     def _is_slow(self, output: EngineCoreOutput) -> bool:
         """Tell whether an output takes long, or comes after one of its request that does."""
@@ -91,3 +126,14 @@ class OutputQueue:
     def _tell(self, handed_over: list[Delivery]) -> None:
         for device, at_s in handed_over:
             self._on_delivery(device, at_s)
+
+
+def _plain_of_chunk(chunk: Chunk) -> list[int] | None:
+    """Return the tokens of a chunk that has nothing else."""
+    return chunk.tokens if chunk.finish is None and chunk.extra is None else None
+
+
+def _plain_of_output(output: EngineCoreOutput) -> list[int] | None:
+    """Return the tokens of an output that has nothing else."""
+    alone = output.finish_reason is None and output.new_logprobs is None
+    return output.new_token_ids if alone else None

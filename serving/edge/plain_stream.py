@@ -7,6 +7,8 @@ millisecond for that. Here the text goes from the release straight to the connec
 import asyncio
 from collections.abc import Callable, Sequence
 
+from vllm.v1.engine.detokenizer import BaseIncrementalDetokenizer
+
 Write = Callable[[str], bool]
 """Writes text to a client at once, and says whether it could: who reads slowly is waited for."""
 
@@ -14,19 +16,36 @@ Write = Callable[[str], bool]
 class PlainStream:
     """The text of one request: written at once while its client keeps up, and kept otherwise.
 
-    `tokens` are those that went past vLLM.
+    `tokens` are those that went past vLLM, whose `detokenizer` goes on behind them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, request_id: str, detokenizer: BaseIncrementalDetokenizer) -> None:
+        self.request_id = request_id
         self.tokens: list[int] = []
+        self._detokenizer = detokenizer
+        self._added: list[int] = []
         self._kept: list[str] = []
         self._write: Write | None = None
         self._news = asyncio.Event()
         self._ended = False
 
-    def put(self, text: str, tokens: Sequence[int]) -> None:
-        """Add a release's tokens and their text; "" if they are a part of a character."""
-        self.tokens += tokens
+    def add(self, tokens: Sequence[int]) -> None:
+        """Add tokens, to be written by `flush`."""
+        self._added += tokens
+
+    def flush(self) -> None:
+        """Write the text of all tokens added: "" if they are a part of a character."""
+        added, self._added = self._added, []
+        self.tokens += added
+        decode, seen = self._detokenizer.decode_next, self._detokenizer.token_ids
+        text = ""
+        for token in added:
+            seen.append(token)
+            text += decode(token)
+        self.put(text)
+
+    def put(self, text: str) -> None:
+        """Write text, or keep it."""
         if self._write is None or not self._write(text):
             self._write = None
             self._kept.append(text)

@@ -17,7 +17,7 @@ from serving.scenario.scenario import AUTO_TEXT, RUST_FRONT_END, VLLM_TEXT, Scen
 from serving.security.access import Access
 from serving.security.api_keys import forget
 from serving.security.tls import Tls
-from serving.token_source.vllm_args import config_file, context_of
+from serving.token_model.config_file import config_file, context_of
 from serving.usage_error import UsageError
 
 
@@ -52,7 +52,7 @@ def prepare(scenario: Scenario) -> PreparedScenario:
         check_faults(scenario, [spec for spec, _ in fleet])
         answers = answers_of(scenario)
     except (DeviceError, UsageError) as error:
-        raise ScenarioError(str(error)) from error
+        raise ScenarioError.of(error) from error
     check_front_end(scenario.front_end)
     if scenario.front_end == RUST_FRONT_END:
         check_rust_front_end(scenario, bool(access.api), tls is not None)
@@ -66,7 +66,8 @@ def check_front_end(address: str) -> None:
     """Raise `ScenarioError` if a front end's address is none."""
     found = re.fullmatch(r"tcp://(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):([0-9]{1,5})|ipc://.+", address)
     if address not in ("", RUST_FRONT_END) and (found is None or int(found[1] or 1) not in range(1, 2**16)):
-        raise ScenarioError(f"`front_end` is {address!r}: it must be {RUST_FRONT_END}, tcp://HOST:PORT, or ipc://PATH.")
+        allowed = f"{RUST_FRONT_END}, tcp://HOST:PORT, or ipc://PATH"
+        raise ScenarioError(f"`front_end` is {address!r}: it must be {allowed}.", "front_end")
 
 
 def check_rust_front_end(scenario: Scenario, keyed: bool, tls: bool) -> None:
@@ -76,7 +77,8 @@ def check_rust_front_end(scenario: Scenario, keyed: bool, tls: bool) -> None:
         wanted = "API keys" if keyed else "TLS"
         raise ScenarioError(
             f"`front_end` is {RUST_FRONT_END!r}, which would serve whoever reaches it without foreserve's {wanted}: "
-            "start vllm-rs yourself, with keys and certificates of its own, and name its address."
+            "start vllm-rs yourself, with keys and certificates of its own, and name its address.",
+            "front_end",
         )
     free_port(scenario.host, scenario.front_end_port, "front_end_port").close()
 
@@ -91,7 +93,8 @@ def answers_of(scenario: Scenario) -> Answers | None:
     recording = read(path, folder)
     traced = scenario.residency == "trace"
     if traced and recording.routes is None:
-        raise UsageError(f"`residency` is 'trace', and {path} has no routes: it is of a token model without experts.")
+        without = f"{path} has no routes: it is of a token model without experts"
+        raise UsageError(f"`residency` is 'trace', and {without}.", "residency")
     return Answers(recording, routed=traced)
 
 
@@ -139,10 +142,12 @@ def free_port(host: str, port: int, key: str) -> socket.socket:
         if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
             raise ScenarioError(
                 f"`host` is {host!r}, which is no address of this machine ({error.strerror}): name another with --host "
-                "(127.0.0.1: for this machine alone; 0.0.0.0: for whoever reaches it)."
+                "(127.0.0.1: for this machine alone; 0.0.0.0: for whoever reaches it).",
+                "host",
             ) from error
         raise ScenarioError(
             f"`{key}` is {port}, and {host}:{port} cannot be had ({error.strerror}): "
-            f"choose another with --{key.replace('_', '-')} (0: any free one)."
+            f"choose another with --{key.replace('_', '-')} (0: any free one).",
+            key,
         ) from error
     return sock

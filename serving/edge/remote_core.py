@@ -59,7 +59,7 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
         self.devices = SimpleNamespace(nodes=range(MOST_DEVICES))
         self.resources = SimpleNamespace(engine_dead=False)
         self._sockets = sockets
-        self._outputs = OutputQueue(self._note_delay)
+        self.outputs = OutputQueue(self._note_delay)
         self._decoder, self._numbers = MsgpackDecoder(EngineCoreOutputs), count(NO_ANSWER + 1)
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._number_of: dict[int, int] = {}
@@ -161,7 +161,7 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
             self._sockets.send(EngineCoreRequestType.ABORT, request_ids)
 
     async def get_output_async(self) -> EngineCoreOutputs:
-        return await self._outputs.get()
+        return await self.outputs.get()
 
     async def reset_mm_cache_async(self) -> None:
         """There is none."""
@@ -196,7 +196,7 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
             log.error("A message of the engine core could not be read, and is dropped: %s", error)
             return
         if (answer := outputs.utility_output) is None:
-            self._outputs.put(outputs, outputs.timestamp)
+            self.outputs.put(outputs, outputs.timestamp)
         elif (waiting := self._waiting.get(answer.call_id)) and not waiting.done():
             if answer.failure_message is None:
                 waiting.set_result(answer.result.result)

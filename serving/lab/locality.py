@@ -19,8 +19,8 @@ from serving.presentation.table import Table
 from serving.presentation.wide_console import wide_console
 from serving.process.output_folder import make_folder
 from serving.simulation.recorded_routes import record
+from serving.token_model.route_format import format_of
 from serving.token_source.route_profile import Profiled, profile
-from serving.token_source.routes import format_of
 from serving.topics.names import TOPICS
 
 SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875)

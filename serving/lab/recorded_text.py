@@ -8,9 +8,9 @@ import msgspec
 from serving.lab.corpus import corpus
 from serving.process.output_folder import make_folder
 from serving.recordings.recording import RecordedAnswer, tokenizer_of, write
+from serving.token_model.config_file import config_file
+from serving.token_model.route_format import is_routed
 from serving.token_source.route_profile import answers
-from serving.token_source.routes import is_routed
-from serving.token_source.vllm_args import config_file
 from serving.topics.names import NAMES, TOPICS
 from serving.usage_error import UsageError
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from serving.policies.routing import FleetView, RoutingPolicy, make_policy
+from serving.policies.routing import FleetView, RoutingPolicy
 from serving.scenario.scenario import Scenario
 from serving.simulation.node import Outcome
 from serving.simulation.simulator import Simulator
@@ -34,6 +34,6 @@ def replay(
     ordered = sorted(flights, key=lambda each: (instead_s.get(each.id, each.arrival_s), each.place))
     homes = {each.id: each.device for each in ordered}
     requests = [each.arriving(instead_s.get(each.id)) for each in ordered]
-    policy = LiveChoices(homes, make_policy(scenario.router))
+    policy = LiveChoices(homes, scenario.router_spec.policy())
     outcomes, records = Simulator(scenario, leaps=False, policy=policy).serve(requests)
     return {outcome.request.id: outcome for outcome in outcomes}, records

@@ -124,10 +124,13 @@ def comparable(scenario: Scenario) -> Scenario:
     if scenario.residency == "trace":
         raise ScenarioError(
             "`residency` is 'trace': a server follows its token model's routers, and virtual time a recording of some, "
-            "so that their steps can't be the same; compare with 'analytic'."
+            "so that their steps can't be the same; compare with 'analytic'.",
+            "residency",
         )
     if scenario.faults:
         raise ScenarioError(
-            "`faults` are counted from when a server is ready, which is not when its load begins: compare without them."
+            "`faults` are counted from when a server is ready, which is not when its load begins: compare without "
+            "them.",
+            "faults",
         )
     return dataclasses.replace(scenario, **ALL_ADMITTED, **ANY_PORT, **NO_TLS)

@@ -8,7 +8,7 @@ most `SPILL_FACTOR` times that of the least loaded plus `SPILL_REQUESTS`; else t
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from serving.key_values import TermError, parse_terms
 from serving.types import Request
@@ -178,8 +178,32 @@ class Score:
         return chosen
 
 
-def make_policy(text: str) -> RoutingPolicy:
-    """Return the policy called `text`, of `ROUTERS`; `score` may have weights: `score: load=1, topic=0.5, prefix=1`.
+WEIGHTLESS: dict[str, type[RoundRobin | LeastLoaded | TopicAffine | PrefixAffine]] = {
+    ROUND_ROBIN: RoundRobin,
+    LEAST_LOADED: LeastLoaded,
+    TOPIC_AFFINE: TopicAffine,
+    PREFIX_AFFINE: PrefixAffine,
+}
+
+
+class RouterSpec(NamedTuple):
+    """A routing policy by name, of `ROUTERS`, with the weights of `score`."""
+
+    name: str
+    weights: Mapping[str, float] = {}
+
+    @property
+    def asks_topics(self) -> bool:
+        """Tell whether the policy asks for what a request is about."""
+        return self.name in TOPICAL
+
+    def policy(self) -> RoutingPolicy:
+        """Return the policy, which has seen no request yet."""
+        return Score(self.weights) if self.name == SCORE else WEIGHTLESS[self.name]()
+
+
+def parse_router(text: str) -> RouterSpec:
+    """Return the spec of the policy called `text`; `score` may have weights: `score: load=1, topic=0.5, prefix=1`.
 
     Raise `TermError`.
     """
@@ -189,15 +213,9 @@ def make_policy(text: str) -> RoutingPolicy:
         weights = WEIGHTS | {name: float(weight) for name, weight in told.items()}
         if not weights["load"] > 0 or min(weights.values()) < 0:
             raise TermError("`router` 'score' has weights that mean nothing: load must be above 0, others at least 0.")
-        return Score(weights)
-    policies: dict[str, type[RoundRobin | LeastLoaded | TopicAffine | PrefixAffine]] = {
-        ROUND_ROBIN: RoundRobin,
-        LEAST_LOADED: LeastLoaded,
-        TOPIC_AFFINE: TopicAffine,
-        PREFIX_AFFINE: PrefixAffine,
-    }
-    if name not in policies:
+        return RouterSpec(SCORE, weights)
+    if name not in WEIGHTLESS:
         raise TermError(f"`router` is {name!r}: it must be {', '.join(ROUTERS[:-1])} or {SCORE}.")
     if terms:
         raise TermError(f"`router` {name!r} takes no terms, and has {terms!r}.")
-    return policies[name]()
+    return RouterSpec(name)

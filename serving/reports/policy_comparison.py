@@ -16,7 +16,7 @@ from serving.device.device_spec import DeviceSpec
 from serving.policies.modes import POLICIES as MODES
 from serving.policies.step_options import PLAIN
 from serving.scenario.scenario import Scenario
-from serving.scenario.slo import SloClass, parse_classes
+from serving.scenario.slo import SloClass
 from serving.scheduler.config import BATCHING, PREFILL
 from serving.simulation.node import Outcome
 from serving.simulation.simulator import Simulator
@@ -94,7 +94,7 @@ def mixed(count: int, seed: int, rate_per_s: float, hurried: bool = True) -> lis
     """Draw requests of all topics and SLO classes, Poisson; of one seed the same ones at any rate, sooner or later.
     None has targets unless some are `hurried`."""
     rng = np.random.default_rng(seed)
-    classes = list(parse_classes(Scenario().slo_classes, "slo_classes").values())
+    classes = list(Scenario().slo.values())
     at_s, requests = 0.0, []
     for i in range(count):
         at_s += rng.exponential(1.0) / rate_per_s

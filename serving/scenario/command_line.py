@@ -1,7 +1,6 @@
 """A scenario as the command line says it."""
 
-import dataclasses
-
+from serving.scenario.key import key_fields
 from serving.scenario.listen_options import KEYS
 from serving.scenario.options import option_of
 from serving.scenario.scenario import Scenario
@@ -11,7 +10,7 @@ def options_of(scenario: Scenario) -> list[str]:
     """Return the command-line options of `foreserve serve` that make this scenario; a port that was not chosen is any
     free. Keys are not for the command line: `environment_of` has them."""
     options = []
-    for field in dataclasses.fields(Scenario):
+    for field in key_fields(Scenario):
         value = getattr(scenario, field.name)
         if value == field.default or field.name in KEYS:
             continue

@@ -71,6 +71,11 @@ class FaultEvent(NamedTuple):
     device: int
 
 
+def parse_faults(texts: Iterable[str]) -> tuple[Fault, ...]:
+    """Return the faults of a scenario. Raise `TermError`."""
+    return tuple(parse_fault(text, "An entry of `faults`") for text in texts)
+
+
 def parse_fault(text: str, what: str) -> Fault:
     """Return the fault that `text` describes. Raise `TermError`, which begins with `what`."""
     kind, _, rest = (part.strip() for part in text.partition(":"))

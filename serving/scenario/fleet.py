@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from device_model.load import OWN_DRAFTS
+from device_model.specs.hardware_file import system_of
 from serving.usage_error import UsageError
 
 MOST_DEVICES = 256
@@ -42,6 +43,25 @@ def parse_entry(text: str, default: Member, what: str) -> list[Member]:
     draft = match["draft"] or default.draft
     member = Member(match["system"] or default.system, match["hardware"], "" if draft == NO_DRAFT else draft)
     return [member] * int(match["count"] or 1)
+
+
+def members_of(entry: str, default: Member, traced: bool, what: str) -> list[Member]:
+    """Return the devices that one entry stands for, as `parse_entry` and `resolved` do. Raise `FleetError`."""
+    return [resolved(member, traced, what) for member in parse_entry(entry, default, what)]
+
+
+def resolved(member: Member, traced: bool, what: str) -> Member:
+    """Return a device as it is written, with the system and the draft that it has. Raise `FleetError`, which begins
+    with `what`, for a draft beside a cache that is `traced`."""
+    if traced and member.draft not in PLAIN_OR_AUTO:
+        raise FleetError(
+            f"{what} drafts with {member.draft!r}, and `residency` is 'trace': a traced cache follows plain decoding "
+            "only.",
+            "residency",
+            "draft",
+        )
+    member = member._replace(system=system_of(member.system, member.hardware))
+    return member._replace(draft=draft_of(member, traced))
 
 
 def draft_of(member: Member, traced: bool) -> str:

@@ -1,14 +1,14 @@
 """All keys of a scenario as the README has them: python -m serving.scenario.key_table"""
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from serving.presentation.table import Table
-from serving.scenario.key import key_of
+from serving.scenario.key import Key, key_fields, key_of
+from serving.scenario.listen_options import ListenOptions
 from serving.scenario.options import option_of
-from serving.scenario.scenario import BUNDLED, Scenario
+from serving.scenario.scenario import Scenario
 
 README = Path(__file__).with_name("README.md")
 BEGINS, ENDS = "<!-- keys -->\n", "<!-- until here by `python -m serving.scenario.key_table` -->\n"
@@ -16,16 +16,22 @@ BEGINS, ENDS = "<!-- keys -->\n", "<!-- until here by `python -m serving.scenari
 
 def key_table() -> str:
     """Return the table of keys, in Markdown."""
-    return Table(["key, option", "default", ""], list(_rows()), words=range(3)).markdown()
+    return Table(["key, option", "kind", "default", ""], list(_rows()), words=range(4)).markdown()
 
 
 def _rows() -> Iterator[list[str]]:
     # What is emulated, before where it listens.
-    for field in sorted(dataclasses.fields(Scenario), key=lambda field: field.name not in Scenario.__annotations__):
+    listening = {field.name for field in key_fields(ListenOptions)}
+    for field in sorted(key_fields(Scenario), key=lambda field: field.name in listening):
         option = option_of(field.name)
         plain = option == "--" + field.name.replace("_", "-")
         name = f"`{field.name}`" if plain else f"`{field.name}`, `{option}`"
-        yield [name, _shown(field.default), key_of(field).help]
+        key = key_of(field)
+        yield [name, _kind(key), _shown(key.shown or field.default), key.help]
+
+
+def _kind(key: Key) -> str:
+    return " or ".join(f"`{choice}`" for choice in key.choices) or key.kind.words(key.unit).removeprefix("a ")
 
 
 def _shown(default: Any) -> str:
@@ -33,7 +39,7 @@ def _shown(default: Any) -> str:
         return f"`{str(default).lower()}`"
     if isinstance(default, tuple):
         return "<br>".join(f"`{each}`" for each in default)
-    return f"`{default.removeprefix(f'{BUNDLED}/')}`" if isinstance(default, str) and default else f"{default}"
+    return f"`{default}`" if isinstance(default, str) and default else f"{default}"
 
 
 def with_table(text: str) -> str:

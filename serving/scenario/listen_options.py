@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from serving.scenario.bound_options import BoundOptions
 from serving.scenario.key import key
+from serving.scenario.kind import Kind
 from serving.scenario.scenario_error import ScenarioError
 
 KEYS = ("api_keys", "api_key_file", "admin_keys", "admin_key_file")
@@ -27,7 +28,7 @@ class ListenOptions(BoundOptions):
         one="api_key",
         is_secret=True,
     )
-    api_key_file: str = key("", "file with such keys, one a line; lines that begin with # say nothing", is_file=True)
+    api_key_file: str = key("", "file with such keys, one a line; lines that begin with # say nothing", kind=Kind.FILE)
     admin_keys: tuple[str, ...] = key(
         (),
         "key for /foreserve/v1/devices, /faults, foreserve.v1.Admin and what of vLLM is no inference. `ps` may "
@@ -38,17 +39,19 @@ class ListenOptions(BoundOptions):
     admin_key_file: str = key(
         "",
         "file with such keys, one a line; without any the admin is refused, but on loopback (where an API key will do)",
-        is_file=True,
+        kind=Kind.FILE,
     )
     tls_cert: str = key(
         "",
         "file with the certificate to show over HTTP and gRPC, in PEM, and those up to its root; read again when "
         "it changes, as the next two are",
-        is_file=True,
+        kind=Kind.FILE,
     )
-    tls_key: str = key("", "file with its private key, in PEM", is_file=True)
+    tls_key: str = key("", "file with its private key, in PEM", kind=Kind.FILE)
     tls_client_ca: str = key(
-        "", "file with those that clients' certificates must be from, in PEM (not set: clients need none)", is_file=True
+        "",
+        "file with those that clients' certificates must be from, in PEM (not set: clients need none)",
+        kind=Kind.FILE,
     )
 
     @property
@@ -60,6 +63,8 @@ class ListenOptions(BoundOptions):
         """Raise `ScenarioError` for what cannot be listened on."""
         for name, needed in (("tls_cert", "tls_key"), ("tls_key", "tls_cert"), ("tls_client_ca", "tls_cert")):
             if getattr(self, name) and not getattr(self, needed):
-                raise ScenarioError(f"`{name}` is set, and `{needed}` is not: it takes both.")
+                raise ScenarioError(f"`{name}` is set, and `{needed}` is not: it takes both.", name, needed)
         if self.http_port == self.grpc_port != 0:
-            raise ScenarioError(f"`grpc_port` is {self.grpc_port}, as `http_port` is: they must differ.")
+            raise ScenarioError(
+                f"`grpc_port` is {self.grpc_port}, as `http_port` is: they must differ.", "grpc_port", "http_port"
+            )

@@ -3,8 +3,10 @@
 import argparse
 import math
 from collections.abc import Callable
+from typing import Any
 
-from serving.scenario.key import keys_of
+from serving.scenario.key import Key, keys_of
+from serving.scenario.kind import Kind
 from serving.scenario.scenario import Scenario
 
 KEYS = keys_of(Scenario)
@@ -12,6 +14,9 @@ HELP = {name: declared.help for name, declared in KEYS.items()}
 """What each key of a scenario says, on the command line too."""
 
 MOST = 1_000_000  # of whatever the command line counts
+
+
+PARSERS: dict[Kind, tuple[Callable[[str], Any], str]] = {Kind.WHOLE: (int, "INT"), Kind.NUMBER: (float, "FLOAT")}
 
 
 def option_of(key: str) -> str:
@@ -24,6 +29,15 @@ def file_name(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("it is empty; it must name a file")
     return text
+
+
+def parser_of(key: Key) -> tuple[Callable[[str], Any], str]:
+    """Return what parses the option of a key, and what stands for its value in the help."""
+    if key.kind is Kind.FILE:
+        return file_name, "FILE"
+    if key.kind is Kind.WORDS:
+        return str, key.one.rpartition("_")[2].upper()
+    return PARSERS.get(key.kind, (str, "STR"))
 
 
 def natural(text: str) -> int:

@@ -31,7 +31,7 @@ def digest(key: str) -> bytes:
 def api_keys(options: ListenOptions) -> tuple[str, ...]:
     """Return the keys of clients, each once, in order: those of the scenario, its file, the environment. Raise
     `ScenarioError`."""
-    said = [_checked(key, "An entry of `api_keys`") for key in options.api_keys]
+    said = [_checked(key, "An entry of `api_keys`", "api_keys") for key in options.api_keys]
     found = (*said, *_in_file("api_key_file", options.api_key_file), *_in_environment(API_KEYS))
     return tuple(dict.fromkeys(found or _in_environment(VLLM_API_KEY)))
 
@@ -39,10 +39,11 @@ def api_keys(options: ListenOptions) -> tuple[str, ...]:
 def admin_keys(options: ListenOptions) -> tuple[str, ...]:
     """Return the keys of the admin, of which there may be several while one takes the place of another. Raise
     `ScenarioError`."""
-    said = [_checked(key, "An entry of `admin_keys`") for key in options.admin_keys]
+    said = [_checked(key, "An entry of `admin_keys`", "admin_keys") for key in options.admin_keys]
     found = (*said, *_in_file("admin_key_file", options.admin_key_file), *_in_environment(ADMIN_KEY))
     if set(found) & set(api_keys(options)):
-        raise ScenarioError("One key is among `api_keys` and the admin's: clients would be admins. They must differ.")
+        both = "One key is among `api_keys` and the admin's: clients would be admins. They must differ."
+        raise ScenarioError(both, "api_keys")
     return tuple(dict.fromkeys(found))
 
 
@@ -78,26 +79,26 @@ def _in_file(option: str, name: str) -> list[str]:
             _warn_if_open(path, os.fstat(file.fileno()))
             content = file.read(MOST_BYTES)
     except OSError as error:
-        raise ScenarioError(f"`{option}` is {name!r}, which cannot be read: {error.strerror}.") from error
-    keys = list(_on_lines(content, path))
+        raise ScenarioError(f"`{option}` is {name!r}, which cannot be read: {error.strerror}.", option) from error
+    keys = list(_on_lines(content, path, option))
     if not keys:
-        raise ScenarioError(f"`{option}` is {name!r}, which has no key in it: it must have one a line.")
+        raise ScenarioError(f"`{option}` is {name!r}, which has no key in it: it must have one a line.", option)
     return keys
 
 
-def _on_lines(content: bytes, path: Path) -> Iterable[str]:
+def _on_lines(content: bytes, path: Path, option: str) -> Iterable[str]:
     for number, line in enumerate(content.split(b"\n"), 1):
         text = line.decode("utf-8", "surrogateescape").strip()
         if text and not text.startswith("#"):
-            yield _checked(text, f"{path}, line {number}: the key")
+            yield _checked(text, f"{path}, line {number}: the key", option)
 
 
-def _checked(key: str, what: str) -> str:
+def _checked(key: str, what: str, *options: str) -> str:
     """Return a key that can be one; the message for another doesn't tell it."""
     if not key:
-        raise ScenarioError(f"{what} is empty: it must be {ALLOWED}.")
+        raise ScenarioError(f"{what} is empty: it must be {ALLOWED}.", *options)
     if not key.isascii() or not key.isprintable() or set(key) & set(" ,"):
-        raise ScenarioError(f"{what} has a character that no key may have: it must be {ALLOWED}.")
+        raise ScenarioError(f"{what} has a character that no key may have: it must be {ALLOWED}.", *options)
     return key
 
 

@@ -117,7 +117,7 @@ class Tls:
             warn_of_expiry(files)
         except Unusable as error:
             name = getattr(files, error.option)
-            raise ScenarioError(f"`{error.option}` is {name!r}, which {error}.") from error
+            raise ScenarioError(f"`{error.option}` is {name!r}, which {error}.", error.option) from error
 
     @staticmethod
     def of(options: ListenOptions) -> "Tls | None":

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from serving.scenario.faults import Fault, FaultEvent, events, parse_fault
+from serving.scenario.faults import Fault, FaultEvent, events
 from serving.scenario.scenario import Scenario
 from serving.types import NEVER
 
@@ -21,9 +21,7 @@ class FaultTimeline:
     """Events of all faults on `devices` devices. Random faults never run out of events."""
 
     def __init__(self, scenario: Scenario, devices: int) -> None:
-        """Raise TermError if a fault of the scenario is invalid."""
-        faults = [parse_fault(text, "An entry of `faults`") for text in scenario.faults]
-        streams = [_of_fault(id, fault, range(devices), scenario.seed) for id, fault in enumerate(faults)]
+        streams = [_of_fault(id, fault, range(devices), scenario.seed) for id, fault in enumerate(scenario.fault_specs)]
         self._coming = heapq.merge(*streams, key=lambda each: (each.event.at_s, each.event.begins, each.id))
         self._next = next(self._coming, None)
 

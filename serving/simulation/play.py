@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Iterator
 
 from serving.scenario.scenario import Scenario
-from serving.scenario.slo import SloClass, parse_classes
+from serving.scenario.slo import SloClass
 from serving.simulation.node import Outcome, VirtualObserver
 from serving.simulation.simulator import Simulator
 from serving.simulation.virtual_edge import forecasts
@@ -34,11 +34,11 @@ def play_from(
     source: Source, workload: Workload, scenario: Scenario, leaps: bool = True, observer: VirtualObserver | None = None
 ) -> tuple[list[Outcome], list[StepRecord]]:
     """Play a workload as `play` does, taking its requests from `source`."""
-    classes = parse_classes(scenario.slo_classes, "`slo_classes`")
-    asked = set(classes) if workload.trace is not None else set(workload.slo.names)
-    simulated = Simulator(scenario, leaps, observer, forecasts(scenario, classes, asked))
+    asked = set(scenario.slo) if workload.trace is not None else set(workload.slo.names)
+    simulated = Simulator(scenario, leaps, observer, forecasts(scenario, asked))
     # Who names no class has that which the scenario says.
-    classes |= {"": classes[scenario.default_slo]} if scenario.default_slo else {}
+    unnamed = {"": scenario.slo[scenario.default_slo]} if scenario.default_slo else {}
+    classes = {**scenario.slo, **unnamed}
     block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
     return Play(source, simulated, classes, block_tokens, keep=observer is None).run()
 

@@ -17,7 +17,7 @@ from device_model.experts.route_map import RouteMap, Routers
 from device_model.load import load_model
 from device_model.step import IntArray
 from serving.device.traced_pricing import TracedDevice
-from serving.token_source.routes import format_of
+from serving.token_model.route_format import format_of
 from serving.types import Batch
 from serving.usage_error import UsageError
 

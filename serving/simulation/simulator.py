@@ -20,7 +20,7 @@ from serving.device.lpddr import Lpddr
 from serving.device.scheduler_config import limits_of, rules_of
 from serving.observer import Broadcast
 from serving.policies.router import Router
-from serving.policies.routing import RoutingPolicy, make_policy
+from serving.policies.routing import RoutingPolicy
 from serving.policies.step_options import StepOptions
 from serving.scenario.active_faults import ActiveFaults, can_begin, tier_of
 from serving.scenario.faults import LOST, STALL, Fault, FaultEvent
@@ -84,7 +84,7 @@ class Simulator:
         """
         self._scenario, self._keep, self._leaps = scenario, observer is None, leaps and not forecasts
         self._fleet = fleet = load_fleet(scenario)
-        self._router = Router(policy or make_policy(scenario.router))
+        self._router = Router(policy or scenario.router_spec.policy())
         rules = AdmissionRules.of(scenario, context_held(scenario, fleet), forecasts)
         self._edge, self._ends = VirtualEdge(rules, scenario.api_keys), Ends(self._router)
         observers: list[VirtualObserver] = [self._ends, self._edge, *filter(None, [observer])]

@@ -6,7 +6,6 @@ from serving.admission.rules import AdmissionRules
 from serving.admission_request import AdmissionRequest
 from serving.refusals import Refusal
 from serving.scenario.scenario import Scenario
-from serving.scenario.slo import SloClass
 from serving.simulation.node import Outcome, VirtualObserver
 from serving.types import NEVER, Request
 
@@ -33,7 +32,7 @@ class VirtualEdge(VirtualObserver):
         self._rules.leave(flight.request, flight.made, flight.last_s)
 
 
-def forecasts(scenario: Scenario, classes: dict[str, SloClass], asked: set[str]) -> bool:
+def forecasts(scenario: Scenario, asked: set[str]) -> bool:
     """Tell whether any request of the `asked` classes could be turned away because it would be late."""
     named = asked | {scenario.default_slo}
-    return scenario.early_rejection and any(each.ttft_s < NEVER for name, each in classes.items() if name in named)
+    return scenario.early_rejection and any(each.ttft_s < NEVER for name, each in scenario.slo.items() if name in named)

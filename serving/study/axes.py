@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from serving.scenario.scenario import ScenarioError
-from serving.scenario.scenario_file import scenario_value
-from serving.workload.table import COUNT, POSITIVE, TomlTable
+from serving.scenario.scenario_file import UnknownKey, scenario_value
+from serving.toml_table import COUNT, POSITIVE, TomlTable
 
 LOAD, WORKLOAD = "load", "workload"
 Settings = dict[str, Any]
@@ -76,9 +76,11 @@ def _setting(name: str, table: TomlTable, key: str, value: Any = None) -> Any:
         return value
     try:
         return scenario_value(name, value, table.where(key))
+    except UnknownKey as error:
+        beside = f"Beside these: `{LOAD}`, and `{WORKLOAD}.` with a key of the workload."
+        raise table.failure(f"{error} {beside}") from error
     except ScenarioError as error:
-        beside = f" Beside these: `{LOAD}`, and `{WORKLOAD}.` with a key of the workload."
-        raise table.failure(str(error) + (beside if "no key" in str(error) else "")) from error
+        raise table.failure(str(error)) from error
 
 
 def _range(table: TomlTable) -> list[Any]:

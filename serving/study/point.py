@@ -1,22 +1,23 @@
 """A point: one run of a study, with all that decides what comes of it, and a key to know it by."""
 
 import hashlib
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from serving.device.device_spec import USAGE
-from serving.scenario.scenario import Scenario
+from serving.scenario.scenario import BUNDLED_MODEL, Scenario, token_model_of
+from serving.scenario.scenario_file import changed
 from serving.simulation.recorded_routes import FILE as ROUTES
 from serving.study.axes import Settings
 from serving.study.code_digest import code_digest
 from serving.study.run import Run, simulate
 from serving.study.targets import Targets
 from serving.workload.spec import Workload, workload_of
-from serving.workload.table import TomlTable, WorkloadError
+from serving.workload.table import WorkloadError, WorkloadTable
 
 VARIANT, SEED = "variant", "seed"
 # Keys of a workload that name another file.
@@ -25,15 +26,14 @@ FILES = ("file", "tokenizer")
 OF_TOKEN_MODEL = (USAGE, ROUTES, "config.json")
 
 
-class Point(msgspec.Struct, frozen=True):
-    """`names` tell it from the study's others: its variant, its place on each axis, its load, its seed. The keys of
-    `scenario` are those that are not as they stand."""
+@dataclass(frozen=True)
+class Point:
+    """`names` tell it from the study's others: its variant, its place on each axis, its load, its seed. The
+    `scenario_keys` are those that the study sets."""
 
     names: Settings
-    scenario: Settings
-    workload: dict[str, Any]
-    workload_path: str
-    workload_at: tuple[str, ...]
+    scenario_keys: Settings
+    workload: WorkloadTable
     load: float
     seed: int | None
     requests: int | None
@@ -41,10 +41,16 @@ class Point(msgspec.Struct, frozen=True):
     from_s: float
     to_s: float
 
-    @property
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario, parsed. Raise `ScenarioError` if its keys contradict each other."""
+        return Scenario(**self.scenario_keys)
+
+    @cached_property
     def key(self) -> str:
-        """Return the key of the point's run: equal for equal runs by equal code, in any study."""
-        decides = msgspec.json.encode((self.scenario, self.workload, self.load, self.seed, self.requests, self._judged))
+        """The key of the point's run: equal for equal runs by equal code, in any study."""
+        told = changed(self.scenario_keys), self.workload.values
+        decides = msgspec.json.encode((*told, self.load, self.seed, self.requests, self._judged), order="deterministic")
         return hashlib.sha256(decides + _files(self) + code_digest().encode()).hexdigest()[:16]
 
     @property
@@ -56,8 +62,7 @@ class Point(msgspec.Struct, frozen=True):
 
     def run(self) -> Run:
         """Carry it out. Raises what `simulate` raises."""
-        scenario = Scenario(**self.scenario)
-        run = simulate(scenario, self.workload_made(), self.targets, from_s=self.from_s, to_s=self.to_s)
+        run = simulate(self.scenario, self.workload_made(), self.targets, from_s=self.from_s, to_s=self.to_s)
         if run.summary["requests"] and not run.summary["judged"]:
             last_s = run.requests.arrival_s.max()
             raise WorkloadError(f"No request arrives in the window of `judge`; the last one arrives at {last_s:g} s.")
@@ -65,16 +70,14 @@ class Point(msgspec.Struct, frozen=True):
 
     def workload_made(self) -> Workload:
         """Return the workload of its tables, at its load. Raise `WorkloadError`."""
-        path = Path(self.workload_path)
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        workload = workload_of(TomlTable(self.workload, path, text, self.workload_at))
+        workload = workload_of(self.workload)
         if self.requests is not None:
             workload = replace(workload, requests=min(self.requests, workload.requests or self.requests))
         if self.seed is not None:
             workload = replace(workload, seed=self.seed)
         if not workload.ends:
             raise WorkloadError(
-                f"{path}: the workload has neither `requests` nor `duration_s`: one says where it ends."
+                f"{self.workload.path}: the workload has neither `requests` nor `duration_s`: one says where it ends."
             )
         return workload.at_load(self.load)
 
@@ -87,9 +90,10 @@ def shown(value: Any) -> str:
 def _files(point: Point) -> bytes:
     """Return the state of the files, beside the code, that decide what comes of a point: those that its workload names,
     and those of its token model."""
-    named = [value[key] for value in _tables(point.workload) for key in FILES if isinstance(value.get(key), str)]
-    paths = [Path(point.workload_path).parent / name for name in named]
-    paths += [Path(Scenario(**point.scenario).token_model) / name for name in OF_TOKEN_MODEL]
+    named = [value[key] for value in _tables(point.workload.values) for key in FILES if isinstance(value.get(key), str)]
+    paths = [point.workload.path.parent / name for name in named]
+    token_model = Path(token_model_of(point.scenario_keys.get("token_model", str(BUNDLED_MODEL))))
+    paths += [token_model / name for name in OF_TOKEN_MODEL]
     return b"".join(_state(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths if path.is_file())
 
 

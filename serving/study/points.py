@@ -12,7 +12,7 @@ def point_of(study: Study, settings: Settings, seed: int | None) -> Point:
     """Return the run of a study with these settings; `variant` among them stands for its own."""
     variant = study.variants.get(settings.get(VARIANT, ""), {})
     all_of = variant | {name: value for name, value in settings.items() if name != VARIANT}
-    workload = copy.deepcopy(study.workload)
+    workload = copy.deepcopy(study.workload.values)
     for name, value in all_of.items():
         if name.startswith(f"{WORKLOAD}."):
             _put(workload, name.split(".")[1:], value)
@@ -20,10 +20,8 @@ def point_of(study: Study, settings: Settings, seed: int | None) -> Point:
     seeds = {} if seed is None else {SEED: seed}
     return Point(
         names=settings | seeds,
-        scenario=study.scenario | scenario | seeds,
-        workload=workload,
-        workload_path=str(study.workload_path),
-        workload_at=study.workload_at,
+        scenario_keys=study.scenario | scenario | seeds,
+        workload=study.workload.with_values(workload),
         load=all_of.get(LOAD, 1.0),
         seed=seed,
         requests=study.requests,

@@ -1,10 +1,9 @@
 """A study as its file says it: what is run, what is varied, and what is asked. README.md has every key."""
 
 from pathlib import Path
-from typing import Any
 
-from serving.scenario.scenario import Scenario
-from serving.scenario.scenario_file import load_scenario, scenario_value, values_of
+from serving.scenario.scenario import Scenario, ScenarioError
+from serving.scenario.scenario_file import changed, load_scenario, scenario_value, values_of
 from serving.study.axes import WORKLOAD, Settings, axes_of, variants_of
 from serving.study.point import VARIANT
 from serving.study.points import point_of
@@ -14,9 +13,10 @@ from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
 from serving.study.study import Question, Study
 from serving.study.targets import PRESETS, SHARE, Targets
+from serving.toml_table import AT_LEAST_0, POSITIVE, WHOLE, TomlTable
 from serving.types import NEVER
 from serving.usage_error import UsageError
-from serving.workload.table import AT_LEAST_0, POSITIVE, WHOLE, TomlTable
+from serving.workload.table import WorkloadTable
 
 QUESTIONS: dict[str, type[Question]] = {"sweep": Sweep, "capacity": Capacity, "search": Search, "compare": Compare}
 
@@ -43,7 +43,7 @@ def load_study(path: Path, requests: int | None = None) -> Study:
 def study_of(table: StudyTable, requests: int | None = None) -> Study:
     """Return the study that the whole of a file says. Raise as `load_study` does."""
     scenario = _scenario(table)
-    workload, workload_path, workload_at = _workload(table)
+    workload = _workload(table)
     question = table.word("question", tuple(QUESTIONS))
     targets = _targets(table)
     judged = table.table("judge") or table.below("judge", {})
@@ -53,8 +53,6 @@ def study_of(table: StudyTable, requests: int | None = None) -> Study:
         question=QUESTIONS[question].of(table, targets),
         scenario=scenario,
         workload=workload,
-        workload_path=workload_path,
-        workload_at=workload_at,
         targets=targets,
         axes=axes_of(table),
         variants=variants_of(table),
@@ -88,7 +86,7 @@ def _check_settings(study: Study, table: TomlTable) -> None:
 
 def _check_workloads(study: Study) -> None:
     """Raise `WorkloadError` for a workload that no run could have, before any run: the file's own, with each value of
-    each axis, and of each variant."""
+    each axis, and of each variant. Whether values of different keys go together each point tells for itself."""
     alone = [{name: value} for name, values in study.axes.items() for value in values if name.startswith(WORKLOAD)]
     for settings in (*([] if study.variants or alone else [{}]), *alone, *({VARIANT: name} for name in study.variants)):
         point_of(study, settings, None).workload_made()
@@ -97,21 +95,27 @@ def _check_workloads(study: Study) -> None:
 def _scenario(table: TomlTable) -> Settings:
     """Return the scenario's keys that are not as they stand, from a table or a file of its own."""
     if isinstance(table.get("scenario"), str):
-        found = load_scenario(table.file("scenario"))
-        return {key: value for key, value in values_of(found).items() if value != getattr(Scenario(), key)}
+        return changed(values_of(load_scenario(table.file("scenario"))))
     below = table.table("scenario") or table.below("scenario", {})
-    return {key: scenario_value(key, value, below.where(key)) for key, value in below.values.items()}
+    found = {key: scenario_value(key, value, below.where(key)) for key, value in below.values.items()}
+    if "axes" in table or "variants" in table:
+        return found
+    try:
+        Scenario(**found)
+    except ScenarioError as error:
+        # What is varied might have made it possible; nothing is.
+        raise below.located(error) from error
+    return found
 
 
-def _workload(table: TomlTable) -> tuple[dict[str, Any], Path, tuple[str, ...]]:
-    """Return the workload's tables, the file that they stand in, and where in it."""
+def _workload(table: TomlTable) -> WorkloadTable:
+    """Return the workload's tables: those of a file of its own, or of the study's."""
     value = table.get("workload")
     if isinstance(value, str):
-        path = table.file("workload")
-        return TomlTable.load(path).values, path, ()
+        return WorkloadTable.load(table.file("workload"))
     if not isinstance(value, dict):
         raise table.wrong("workload", value, "a table, or the name of a file as seen from this one")
-    return value, table.path, (WORKLOAD,)
+    return WorkloadTable(value, table.path, table.text, (WORKLOAD,))
 
 
 def _targets(table: TomlTable) -> Targets:

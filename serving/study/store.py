@@ -100,7 +100,7 @@ def about(study: Study) -> dict[str, Any]:
         "name": study.name,
         "title": study.title,
         "scenario": {key: value for key, value in study.scenario.items() if key not in KEYS},
-        "workload": study.workload,
+        "workload": study.workload.values,
         "axes": study.axes,
         "variants": study.variants,
         "seeds": study.seeds,

@@ -2,15 +2,15 @@
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 from serving.study.axes import Axes, Settings
 from serving.study.point import Point
 from serving.study.summary import Row
 from serving.study.targets import Targets
+from serving.toml_table import TomlTable
 from serving.types import NEVER
-from serving.workload.table import TomlTable
+from serving.workload.table import WorkloadTable
 
 
 class Finding(NamedTuple):
@@ -51,18 +51,16 @@ class Question(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A base `scenario` (its keys as a file has them) under a base `workload` (as its file at `workload_path` has it,
-    in the table `workload_at`), in each of the `variants`, over all combinations of the `axes`, each with every one of
-    the `seeds` (none: those of scenario and workload). Requests that arrive from `from_s` to `to_s` are judged by the
-    `targets`. With `requests` each run has at most so many."""
+    """A base `scenario` (its keys that were set, each of which is allowed by itself) under a base `workload`, in each
+    of the `variants`, over all combinations of the `axes`, each with every one of the `seeds` (none: those of scenario
+    and workload). Requests that arrive from `from_s` to `to_s` are judged by the `targets`. With `requests` each run
+    has at most so many."""
 
     name: str
     title: str
     question: Question
     scenario: Settings
-    workload: dict[str, Any]
-    workload_path: Path
-    workload_at: tuple[str, ...]
+    workload: WorkloadTable
     targets: Targets
     axes: Axes = field(default_factory=dict)
     variants: dict[str, Settings] = field(default_factory=dict)
@@ -75,5 +73,6 @@ class Study:
     @property
     def has_targets(self) -> bool:
         """Tell whether anything is asked of any request: by the study, or by classes that requests name."""
-        said = self.scenario.get("default_slo"), self.workload.get("slo"), self.workload.get("trace")
+        workload = self.workload.values
+        said = self.scenario.get("default_slo"), workload.get("slo"), workload.get("trace")
         return not self.targets.own or any(said)

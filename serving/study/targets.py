@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from serving.simulation.node import Outcome
+from serving.toml_table import AllowedNumber
 from serving.types import NEVER
-from serving.workload.table import AllowedNumber
 
 SHARE = AllowedNumber("a share above 0 and at most 1", lambda value: 0 < value <= 1)
 

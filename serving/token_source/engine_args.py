@@ -32,4 +32,6 @@ def engine_config(flags: list[str]) -> "VllmConfig":
         return args.create_engine_config()
     except (OSError, ValueError) as error:
         why = "; ".join(each["msg"] for each in error.errors()) if isinstance(error, ValidationError) else str(error)
-        raise ScenarioError(f"`token_model` is {args.model!r}, with which vLLM cannot start: {why}") from error
+        raise ScenarioError(
+            f"`token_model` is {args.model!r}, with which vLLM cannot start: {why}", "token_model"
+        ) from error

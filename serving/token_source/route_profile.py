@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from device_model.step import IntArray
-from serving.token_source.routes import format_of
+from serving.token_model.route_format import format_of
 from serving.token_source.vllm_args import on_cpu, prepare_environment
 
 CONTEXT = 2048

@@ -1,55 +1,12 @@
 """Routes: the experts that the token model's routers chose, on their way from its worker to the device's cache."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from device_model.experts.route_map import Routers
-from device_model.specs.hf_config import read_config
-from device_model.step import IntArray
-from serving.token_source.vllm_args import config_file
-from serving.usage_error import UsageError
 
 ROUTES = "foreserve_routes"
 """The attribute of a step's output of vLLM's worker that has the routes: a `Cut` by request id."""
 
 Cut = NDArray[np.unsignedinteger[Any]]
 """Expert ids [tokens of one request in one step, layers that have experts, top-k], in falling order of their scores."""
-
-UINT8_EXPERTS = 256  # vLLM takes the narrowest type: one byte an id up to so many experts, else two
-
-
-@dataclass(frozen=True, slots=True)
-class RouteFormat:
-    """The format of the bytes of `Chunk.routes`."""
-
-    routers: Routers
-
-    def read(self, routes: bytes) -> IntArray:
-        """Return expert ids [tokens, layers, top_k]. Raise ValueError if the bytes are not of this format."""
-        kind = np.uint8 if self.routers.experts <= UINT8_EXPERTS else np.uint16
-        shape = (-1, self.routers.layers, self.routers.top_k)
-        ids = np.frombuffer(routes, dtype=kind).reshape(shape).astype(np.int64)
-        if ids.size and ids.max() >= self.routers.experts:
-            raise ValueError(f"there is no expert {ids.max()}: {self.routers.experts} are there")
-        return ids
-
-
-def is_routed(token_model: str) -> bool:
-    """Tell whether a token model has experts, in a format that is known."""
-    try:
-        format_of(token_model)
-    except UsageError:
-        return False
-    return True
-
-
-def format_of(token_model: str) -> RouteFormat:
-    """Return the format of a token model. Raise UsageError if it has no experts, or its family is not known."""
-    figures = {key: figure.value for key, figure in read_config(config_file(token_model)).items()}
-    if not figures.get("experts"):
-        raise UsageError(f"{token_model} has no experts; allowed for traced residency is a token model that routes.")
-    layers = figures["layers"] - figures.get("dense_layers", 0)
-    return RouteFormat(Routers(layers, figures["experts"], figures["top_k"]))

@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from serving.toml_table import AT_LEAST_0, AT_LEAST_1, POSITIVE, AllowedNumber, TomlTable
 from serving.workload.distributions import Distribution, always, distribution
-from serving.workload.table import AT_LEAST_0, AT_LEAST_1, POSITIVE, AllowedNumber, TomlTable
 
 Values = NDArray[np.float64]
 CHUNK = 4096

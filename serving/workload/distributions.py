@@ -7,7 +7,7 @@ from math import log1p, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from serving.workload.table import AT_LEAST_0, COUNT, POSITIVE, AllowedNumber, TomlTable
+from serving.toml_table import AT_LEAST_0, COUNT, POSITIVE, AllowedNumber, TomlTable
 
 Values = NDArray[np.float64]
 MOST = 2**31

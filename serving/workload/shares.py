@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from serving.workload.table import AT_LEAST_0, TomlTable
+from serving.toml_table import AT_LEAST_0, TomlTable
 
 Values = NDArray[np.float64]
 

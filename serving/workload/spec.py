@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from serving.toml_table import AT_LEAST_0, COUNT, POSITIVE, WHOLE, TomlTable
 from serving.topics.names import NAMES
 from serving.workload.arrivals import Closed, OpenLoop, Steps, arrivals
 from serving.workload.distributions import Distribution, always, distribution
 from serving.workload.shares import NOBODY, Shares, shares
-from serving.workload.table import AT_LEAST_0, COUNT, POSITIVE, WHOLE, TomlTable
+from serving.workload.table import WorkloadTable
 from serving.workload.traces.replay import Trace, trace
 
 PER = ("workload", "topic", "key")
@@ -73,7 +74,7 @@ def load_workload(
 
     Raise `WorkloadError`, which names file, line and key.
     """
-    table = TomlTable.load(path)
+    table = WorkloadTable.load(path)
     given = {"seed": seed, "requests": requests, "duration_s": duration_s}
     found = replace(workload_of(table), **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
     if not found.ends:

@@ -3,7 +3,7 @@
 import pytest
 
 from device_model.load import load_device
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import SpecError, UnknownName
 from device_model.step import DeviceModel
 
 
@@ -28,7 +28,7 @@ def test_a_device_is_loaded_by_names():
     ],
 )
 def test_unknown_names_are_answered_with_those_that_exist(names, said):
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(UnknownName) as caught:
         load_device(*names)
     assert said in str(caught.value)
 
@@ -39,7 +39,7 @@ def test_hardware_names_its_system():
 
 
 def test_hardware_named_as_a_system_is_answered_with_how_to_name_it():
-    with pytest.raises(SpecError, match=r"no system 'elmoe3d-8gb'\. It is hardware, whose file names its system"):
+    with pytest.raises(UnknownName, match=r"no system 'elmoe3d-8gb'\. It is hardware, whose file names its system"):
         load_device("elmoe3d-8gb", "elmoe3d-8gb", "qwen3-30b-a3b")
 
 

@@ -17,7 +17,7 @@ def systems() -> list[str]:
 
 
 def figures_of(system: str) -> list[Figure]:
-    """Return the figures of the paper of `system`. Raise SpecError for one that has none."""
+    """Return the figures of the paper of `system`. Raise UnknownName for one that has none."""
     check_name(system, "paper of", FOLDER, ".py")
     found: list[Figure] = import_module(f"device_model.validation.papers.{system}").figures()
     return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from serving.scenario.options import HELP, amount, natural, positive
 from serving.scenario.scenario import Scenario, ScenarioError
-from serving.scenario.scenario_file import load_scenario, located
+from serving.scenario.scenario_file import load_scenario, located_in
 
 if TYPE_CHECKING:
     from serving.parity.run import Parity
@@ -79,10 +79,8 @@ def scenario_of(args: argparse.Namespace) -> Scenario:
     from serving.parity.run import comparable
 
     scenario = load_scenario(args.scenario)
-    try:
+    with located_in(args.scenario):
         return comparable(scenario.with_options({"speed": args.speed, "token_model": args.token_model}))
-    except ScenarioError as error:
-        raise located(error, args.scenario) from error
 
 
 def _parity(args: argparse.Namespace, scenario: Scenario) -> "Parity":
@@ -105,12 +103,12 @@ def _parity(args: argparse.Namespace, scenario: Scenario) -> "Parity":
 def _duration_s(args: argparse.Namespace) -> float | None:
     """Return for how many seconds requests come; None: as the file says, up to `--requests`. Raise WorkloadError."""
     from serving.workload.spec import workload_of
-    from serving.workload.table import TomlTable
+    from serving.workload.table import WorkloadTable
 
     if args.requests or args.duration:
         duration_s: float | None = args.duration
         return duration_s
-    return min(DURATION_S, workload_of(TomlTable.load(args.workload)).duration_s or math.inf)
+    return min(DURATION_S, workload_of(WorkloadTable.load(args.workload)).duration_s or math.inf)
 
 
 def _told(args: argparse.Namespace, found: "Parity") -> int:

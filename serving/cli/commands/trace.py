@@ -42,7 +42,7 @@ class Seen:
 
 def run(args: argparse.Namespace) -> int:
     """Write the trace; return the exit code. Raise StepLogError if there are no steps, or `--out` cannot be written;
-    SpecError for unknown hardware."""
+    UnknownName for unknown hardware."""
     tiers = load_hardware(args.hardware).tiers if args.hardware else UNNAMED
     out: Path = args.out or args.step_log.with_suffix(".trace.json.gz")
     seen = Seen(steps_of(args.step_log))

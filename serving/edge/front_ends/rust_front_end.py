@@ -75,5 +75,6 @@ def find_binary() -> Path:
             return folder / RUST_FRONT_END
     raise ScenarioError(
         f"`front_end` is {RUST_FRONT_END!r}, which is not in vLLM's package for CPUs: fetch it with `make frontend`, "
-        f"or name it with {VARIABLE}=/path/to/{RUST_FRONT_END}."
+        f"or name it with {VARIABLE}=/path/to/{RUST_FRONT_END}.",
+        "front_end",
     )

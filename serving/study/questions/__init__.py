@@ -12,7 +12,7 @@ from serving.study.point import SEED, VARIANT, Point
 from serving.study.points import points_of
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
-from serving.workload.table import TomlTable
+from serving.toml_table import TomlTable
 
 
 class EveryPoint:

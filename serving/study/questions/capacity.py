@@ -18,8 +18,8 @@ from serving.study.questions import first_error, pooled, row_of, settings_of
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
 from serving.study.targets import SHARE, Targets
+from serving.toml_table import POSITIVE, AllowedNumber, TomlTable
 from serving.workload.arrivals import Closed
-from serving.workload.table import POSITIVE, AllowedNumber, TomlTable
 
 TOLERANCE = AllowedNumber("a number from 0.001 to 1", lambda value: 0.001 <= value <= 1)
 FIGURES = (

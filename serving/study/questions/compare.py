@@ -8,7 +8,7 @@ from serving.study.questions import EveryPoint, by_settings, pooled, row_of
 from serving.study.study import Finding, Study
 from serving.study.summary import Row
 from serving.study.targets import Targets
-from serving.workload.table import TomlTable
+from serving.toml_table import TomlTable
 
 FIGURES = (
     *("ttft_mean_s", "ttft_p99_s", "tpot_mean_s", "tpot_p99_s", "attainment", "goodput_per_s", "tokens_per_s"),

@@ -16,7 +16,7 @@ from serving.study.questions import first_error, pooled, row_of, settings_of
 from serving.study.study import Finding, Inquiry
 from serving.study.summary import COLUMNS, Row
 from serving.study.targets import Targets
-from serving.workload.table import COUNT, WHOLE, TomlTable
+from serving.toml_table import COUNT, WHOLE, TomlTable
 
 if TYPE_CHECKING:
     import optuna

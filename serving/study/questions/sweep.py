@@ -6,7 +6,7 @@ from serving.study.questions import EveryPoint, by_settings, pooled, row_of
 from serving.study.study import Finding, Study
 from serving.study.summary import Row
 from serving.study.targets import Targets
-from serving.workload.table import TomlTable
+from serving.toml_table import TomlTable
 
 BEST = (("most goodput", "goodput_per_s", True), ("least energy", "j_per_token", False))
 SHOWN = ("attainment", "goodput_per_s", "ttft_p99_s", "tpot_p99_s", "tokens_per_s", "j_per_token")

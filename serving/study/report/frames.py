@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from serving.scenario.scenario import Scenario
 from serving.study.study import Finding
 from serving.study.timeline import COLUMNS
 
@@ -36,7 +35,7 @@ def bins_of(folder: Path, finding: Finding, most: int) -> Columns:
 
 def devices_of(finding: Finding) -> int:
     """Return the number of a point's devices."""
-    return len(Scenario(**finding.point.scenario).members)
+    return len(finding.point.scenario.members)
 
 
 def _read(path: Path, keys: list[str], names: list[str]) -> Columns:

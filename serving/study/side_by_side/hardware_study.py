@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from device_model.load import load_model
 from device_model.specs.hardware_file import load_hardware
-from device_model.specs.spec import DeviceError, SpecError
+from device_model.specs.spec import DeviceError
 from serving.device.device_spec import DeviceSpec
 from serving.policies.placement import TOPIC
 from serving.scenario.scenario import Scenario
@@ -39,7 +39,7 @@ class SideBySide(NamedTuple):
 def hardware_study(asked: SideBySide, out: Path) -> Study:
     """Return the study, as it would stand in folder `out`.
 
-    Raise DeviceError for hardware or a model that is unknown, UsageError for hardware that is named twice or that the
+    Raise UnknownName for hardware or a model that is unknown, UsageError for hardware that is named twice or that the
     model does not fit on, and `WorkloadError` for a workload that can't be read.
     """
     _check_names(asked.hardware)
@@ -73,8 +73,6 @@ def _follows_topics(hardware: str, asked: SideBySide) -> bool:
     try:
         options = spec.load()
         spec.device_limits(options)
-    except SpecError:
-        raise
     except DeviceError as error:
         raise UsageError(f"{hardware} cannot serve {asked.model}: {error}") from error
     return options.device.places_experts and bool(options.device.setup.model.experts)

@@ -22,7 +22,7 @@ from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.requests import RequestMetrics
 from serving.telemetry.metrics.service import ServiceMetrics
 from serving.telemetry.metrics.steps import StepMetrics
-from serving.types import Dropped, StepRecord
+from serving.types import Chunk, Dropped, StepRecord
 
 
 class Served(NamedTuple):
@@ -83,12 +83,9 @@ class Metrics(EdgeObserver):
     def on_move(self, flight: Flight) -> None:
         self._in_flight.put(flight)
 
-    def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
-        self.requests.on_tokens(flight, tokens, gap_s)
-        device = (str(flight.device),)
-        self.steps.tokens.values[device] += tokens
-        if flight.recorded is not None:
-            self.steps.recorded.values[device] += tokens
+    def on_tokens(self, device: int, news: list[tuple[Flight, Chunk]], gaps_s: list[float | None]) -> None:
+        self.requests.on_tokens(device, news, gaps_s)
+        self.steps.on_tokens(device, news)
 
     def on_finish(self, flight: Flight) -> None:
         self.requests.on_finish(flight, flight.finish, flight.n)

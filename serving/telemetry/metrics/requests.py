@@ -14,7 +14,7 @@ from serving.refusals import OVERLOAD, Reason
 from serving.telemetry.metrics.families import Labels, Levels, Tallies, Totals
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.token_source.vllm_metrics import DEVICE_CACHE, FINISH_REASONS, histogram_buckets
-from serving.types import StepRecord
+from serving.types import Chunk, StepRecord
 
 # Steps of fast hardware take milliseconds; vLLM's own buckets begin at 10 ms (ITL) and 300 ms (phases).
 FINE_S = (0.001, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2)
@@ -143,15 +143,20 @@ class RequestMetrics:
             del found[labels]
         found[(*self._labels[device], str(block_tokens), str(blocks))] = 1
 
-    def on_tokens(self, flight: Flight, tokens: int, gap_s: float | None) -> None:
-        """Tokens came out of a request, `gap_s` after the last; what comes at once is one output, as in vLLM."""
-        labels = self._labels[flight.device]
-        self.generation_tokens.values[labels] += tokens
-        if gap_s is None:
-            self._count_prompt(labels, flight.request.prompt_tokens)
-            self.ttft.of(labels).observe(flight.last_s - flight.request.arrival_s)
-        elif gap_s:
-            self.itl.of(labels).observe(gap_s)
+    def on_tokens(self, device: int, news: list[tuple[Flight, Chunk]], gaps_s: list[float | None]) -> None:
+        """Record tokens of requests, each chunk `gaps_s` after its last one; what comes at once is one output, as in
+        vLLM."""
+        labels = self._labels[device]
+        self.generation_tokens.values[labels] += sum(len(chunk.tokens) for _, chunk in news)
+        # Requests that decode together wait for their tokens equally long.
+        for gap_s, times in Counter(gaps_s).items():
+            if gap_s:
+                self.itl.of(labels).observe(gap_s, times)
+        if None in gaps_s:
+            for (flight, _), gap_s in zip(news, gaps_s, strict=True):
+                if gap_s is None:
+                    self._count_prompt(labels, flight.request.prompt_tokens)
+                    self.ttft.of(labels).observe(flight.ttft_s)
 
     def on_finish(self, flight: Flight, reason: str, n: int) -> None:
         """Record that a request ended, for `reason`; it was one of `n` that its client asked for at once."""

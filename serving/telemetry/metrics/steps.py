@@ -4,9 +4,10 @@ from prometheus_client import CollectorRegistry
 
 from device_model.specs.hardware import TierNames
 from device_model.step import Energy, Traffic
+from serving.flight import Flight
 from serving.telemetry.metrics.families import Levels, Tallies, Totals
 from serving.telemetry.metrics.requests import FINE_S
-from serving.types import StepRecord
+from serving.types import Chunk, StepRecord
 
 STEP_S = (*FINE_S, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
 LATENESS_S = (1e-5, 3e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 3e-2, 5e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -111,6 +112,12 @@ class StepMetrics:
             self.hit_rate.values[one] = record.expert_hits / record.expert_lookups
         if record.phase != "prefill" and self._mode.get(record.device) != record.mode:
             self._switch(device, record)
+
+    def on_tokens(self, device: int, news: list[tuple[Flight, Chunk]]) -> None:
+        """Record tokens that a device released."""
+        one = (str(device),)
+        self.tokens.values[one] += sum(len(chunk.tokens) for _, chunk in news)
+        self.recorded.values[one] += sum(len(chunk.tokens) for flight, chunk in news if flight.recorded is not None)
 
     def on_delivery(self, device: int, delay_s: float) -> None:
         """Record that a release was written to its clients' streams, `delay_s` real seconds after its instant."""

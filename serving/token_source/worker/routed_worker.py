@@ -12,7 +12,8 @@ import torch
 from vllm.model_executor.layers.fused_moe.layer import MoERunner
 from vllm.v1.core.sched.output import SchedulerOutput
 
-from serving.token_source.routes import ROUTES, UINT8_EXPERTS, Cut
+from serving.token_model.route_format import UINT8_EXPERTS
+from serving.token_source.routes import ROUTES, Cut
 from serving.token_source.worker.sampling_worker import SamplingWorker
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from serving.workload.table import COUNT, TomlTable
+from serving.toml_table import COUNT, TomlTable
 from serving.workload.traces import azure, bailian, burstgpt, mooncake, plain, sharegpt
 from serving.workload.traces.rows import TraceRow, bad, unreadable
 from serving.workload.traces.rows import plain as plainly

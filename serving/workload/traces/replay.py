@@ -11,7 +11,8 @@ from heapq import heappop, heappush
 
 from msgspec.structs import replace
 
-from serving.workload.table import AT_LEAST_0, COUNT, POSITIVE, AllowedNumber, TomlTable, WorkloadError
+from serving.toml_table import AT_LEAST_0, COUNT, POSITIVE, AllowedNumber, TomlTable
+from serving.workload.table import WorkloadError
 from serving.workload.traces.formats import TraceReader, check_time, reader
 from serving.workload.traces.rows import TraceRow, bad
 

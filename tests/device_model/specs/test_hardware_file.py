@@ -7,7 +7,7 @@ import pytest
 from device_model.load import load_device
 from device_model.specs.hardware_file import FOLDER, load_hardware
 from device_model.specs.kinds.hb_xpu import Hardware
-from device_model.specs.spec import SpecError
+from device_model.specs.spec import UnknownName
 from device_model.specs.spec_file import read_named
 from device_model.step import StepPlan
 
@@ -54,7 +54,7 @@ def test_a_device_of_a_size_between_is_no_slower_than_the_small_and_no_faster_th
 
 @pytest.mark.parametrize("name", ["elmoe3d-3gb", "elmoe3d-9gb", "elmoe3d-0gb", "elmoe3d-5.3gb", "elmoe3d-8.25gb"])
 def test_another_size_is_refused_with_those_that_there_are(name):
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(UnknownName) as caught:
         load_hardware(name)
     assert str(caught.value).startswith(f"There is no hardware {name!r}; those that exist are 2xh100, 4xh100, a6000, ")
     assert str(caught.value).endswith(", and ELMoE-3D's sizes from 4 to 8 GB in steps of 0.25 GB (a bank).")
@@ -62,5 +62,5 @@ def test_another_size_is_refused_with_those_that_there_are(name):
 
 @pytest.mark.parametrize("name", ["elmoe3d-sixgb", "elmoe3d--5gb", "elmoe3d-5e0gb", "dgx", "../hardware/elmoe3d-6gb"])
 def test_what_is_no_size_is_refused_with_the_files_that_exist(name):
-    with pytest.raises(SpecError, match=r"There is no hardware .*; those that exist are .*elmoe3d-4gb, elmoe3d-8gb"):
+    with pytest.raises(UnknownName, match=r"There is no hardware .*; those that exist are .*elmoe3d-4gb, elmoe3d-8gb"):
         load_hardware(name)

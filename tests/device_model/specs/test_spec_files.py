@@ -7,7 +7,7 @@ import pytest
 from device_model.specs.calibrated import GpuCalibration, Locality, Mono3dCalibration, Speculation
 from device_model.specs.hardware_file import load_hardware
 from device_model.specs.kinds.hb_xpu import Hardware
-from device_model.specs.spec import EnergyEstimate, Model, NearMemory, SpecError
+from device_model.specs.spec import EnergyEstimate, Model, NearMemory, SpecError, UnknownName
 from device_model.specs.spec_file import SPECS, read_named, read_spec
 
 HARDWARE = (SPECS / "hardware" / "elmoe3d-4gb.toml").read_text()
@@ -209,13 +209,13 @@ def test_a_key_with_a_default_may_be_left_out_but_if_given_needs_a_source(tmp_pa
 
 def test_an_unknown_name_is_answered_with_those_that_exist():
     with pytest.raises(
-        SpecError, match=r"no hardware 'elmoe4d'; those that exist are .*elmoe3d-4gb, elmoe3d-8gb, .*\.$"
+        UnknownName, match=r"no hardware 'elmoe4d'; those that exist are .*elmoe3d-4gb, elmoe3d-8gb, .*\.$"
     ):
         read_named(Hardware, "hardware", "elmoe4d", SPECS / "hardware")
 
 
 def test_a_name_cannot_leave_its_folder():
-    with pytest.raises(SpecError, match=r"There is no model '\.\./hardware/elmoe3d-4gb'"):
+    with pytest.raises(UnknownName, match=r"There is no model '\.\./hardware/elmoe3d-4gb'"):
         read_named(Model, "model", "../hardware/elmoe3d-4gb", SPECS / "models")
 
 

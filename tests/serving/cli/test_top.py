@@ -12,7 +12,7 @@ from serving.refusals import Reason, Refusal
 from serving.telemetry.metrics.snapshot import status_of
 from serving.telemetry.status import SloNow, Status
 from serving.telemetry.status_delta import Pulse, attained
-from tests.serving.telemetry.metrics.test_metrics import Clock, finish, flight, measured, record
+from tests.serving.telemetry.metrics.test_metrics import Clock, finish, flight, measured, record, release
 
 
 def busy_status(steps: int = 3) -> Status:
@@ -30,7 +30,7 @@ def busy_status(steps: int = 3) -> Status:
         sd = {"mode": "sd", "drafts": 2, "drafted": 10, "accepted": 6, "accepted_by": [0, 0, 0, 2, 0, 0]}
         metrics.on_step(record(start_s=1.0 + step * 0.01, waiting=1, **sd))
         request.take([1, 2, 3, 4], 1.01 + step * 0.01)
-        metrics.on_tokens(request, 4, None if step == 0 else 0.01)
+        release(metrics, request, 4, None if step == 0 else 0.01)
     finish(metrics, request, "stop")
     metrics.on_fault(1, "lpddr", True)
     metrics.on_refusal(Refusal(Reason.TTFT, "", slo="interactive"), None)

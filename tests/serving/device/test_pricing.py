@@ -25,7 +25,7 @@ from serving.policies.step_options import PLAIN, StepOptions
 from serving.scenario.scenario import BUNDLED_MODEL
 from serving.scheduler.config import Limits
 from serving.scheduler.scheduler import Scheduler
-from serving.token_source.routes import format_of
+from serving.token_model.route_format import format_of
 from serving.types import Batch, Chunk, Request
 from serving.usage_error import UsageError
 

@@ -59,7 +59,7 @@ def test_what_takes_long_is_overtaken_and_no_request_by_itself(releases: list[li
             queue.put(EngineCoreOutputs(0, outputs), float(at))
         while sum(map(len, turns)) < number:
             turns.append((await queue.get()).outputs)
-        queue.put(EngineCoreOutputs(0, []), -1.0)
+        queue.put(EngineCoreOutputs(0, [EngineCoreOutput("end", [number])]), -1.0)
         await queue.get()
         await asyncio.sleep(0)
         return turns

@@ -17,7 +17,7 @@ from serving.topics.names import OTHER, TOPICS
 from serving.workload import Segment, Source
 from serving.workload.ask import block_hashes
 from serving.workload.spec import workload_of
-from serving.workload.table import TomlTable
+from serving.workload.table import WorkloadTable
 from tests.serving.workload.files import served
 
 TOKENIZER = Tokenizer.from_file(str(BUNDLED_MODEL / "tokenizer.json"))
@@ -59,7 +59,7 @@ def test_prompts_share_the_same_blocks_live_and_in_virtual_time():
     """By their tokens, as the server hashes them, and by their segments."""
     lengths = {"prompt": {"kind": "uniform", "min": 20, "max": 90}, "output": 30}
     tables = {"arrivals": {"kind": "closed", "users": 2}, "sessions": {"turns": 3}, "system": {"tokens": 70}}
-    workload = workload_of(TomlTable({"requests": 12, "topics": {"cs": 1, "math": 1}} | tables | lengths, None))
+    workload = workload_of(WorkloadTable({"requests": 12, "topics": {"cs": 1, "math": 1}} | tables | lengths, None))
     asks = [ask for ask, _ in served(Source(workload))]
     texts = [" ".join(map(text_of, ask.prompt)) for ask in asks]
     live = [serving.scheduler.prefix_hash.block_hashes(tokens(text), 16) for text in texts]

@@ -8,7 +8,7 @@ from serving.scenario.scenario import Scenario
 from serving.simulation.play import play
 from serving.workload import Source
 from serving.workload.spec import Workload, workload_of
-from serving.workload.table import TomlTable
+from serving.workload.table import WorkloadTable
 from tests.serving.workload.files import served
 
 OPEN = {"kind": "poisson", "rate_per_s": 5}
@@ -17,7 +17,7 @@ CLOSED = {"kind": "closed", "users": 3}
 
 def workload(arrivals: dict[str, object]) -> Workload:
     return workload_of(
-        TomlTable(
+        WorkloadTable(
             {"prompt": 60, "output": {"kind": "exponential", "mean": 30}, "requests": 30, "arrivals": arrivals}, None
         )
     )

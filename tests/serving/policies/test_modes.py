@@ -12,6 +12,8 @@ from device_model.step import StepPlan
 from serving.device.mode_choice import Switching, faster_from
 from serving.policies.modes import ENERGY, MARGIN, POLICIES, SPEED, Modes
 from serving.policies.step_options import PLAIN, StepOptions
+from serving.scenario.draft_depth import parse_depth
+from serving.scenario.scenario import Scenario, ScenarioError
 from serving.usage_error import UsageError
 
 WAYS = {
@@ -34,7 +36,7 @@ def step(modes: Modes, step_options: StepOptions, of: StepPlan) -> tuple[int, st
 
 
 def modes(name: str, step_options: StepOptions = GLM, tau: int = 0, depth: str = "", objective: str = SPEED) -> Modes:
-    return Switching(name, tau, depth, objective).modes(step_options)
+    return Switching(name, tau, parse_depth(depth), objective).modes(step_options)
 
 
 def test_the_policies_are_the_files() -> None:
@@ -127,10 +129,16 @@ def test_a_throughput_over_a_slow_ramp_through_tau_has_no_hole() -> None:
     assert all(later >= 0.80 * earlier for earlier, later in zip(up, down, strict=True))
 
 
-@pytest.mark.parametrize("depth", ["0", "21", "deep", "-1"])
+@pytest.mark.parametrize("depth", ["21", "999999999"])
 def test_a_depth_that_cannot_be_drafted_is_refused(depth: str) -> None:
     with pytest.raises(UsageError, match="1 to 20, or auto"):
         modes("tau", depth=depth)
+
+
+@pytest.mark.parametrize("depth", ["0", "deep", "-1", "1.5", "\u0665", "9" * 5000])
+def test_what_is_no_depth_is_refused_by_the_scenario(depth: str) -> None:
+    with pytest.raises(ScenarioError, match="it must be a whole number of at least 1, or auto"):
+        Scenario(depth=depth)
 
 
 def test_without_a_draft_nothing_speculates_and_nobody_may_ask_for_it() -> None:

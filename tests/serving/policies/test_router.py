@@ -16,7 +16,7 @@ from serving.policies.routing import (
     FleetView,
     Score,
     loads_of,
-    make_policy,
+    parse_router,
     with_room,
 )
 from serving.types import Request
@@ -29,7 +29,7 @@ def request(id: int, topic: str = "", blocks: list[int] | None = None) -> Reques
 
 
 def router(policy: str, devices: int) -> Router:
-    made = Router(make_policy(policy))
+    made = Router(parse_router(policy).policy())
     for device in range(devices):
         made.add(device, 0.01)
     return made
@@ -143,7 +143,7 @@ def test_a_prompt_goes_where_the_longest_part_of_it_has_been(policy: str) -> Non
 
 
 def test_a_faster_device_gets_more() -> None:
-    made = Router(make_policy("least-loaded"))
+    made = Router(parse_router("least-loaded").policy())
     made.add(0, 0.01)
     made.add(1, 0.03)
     for n in range(40):
@@ -169,7 +169,7 @@ def test_the_least_loaded_device_always_has_room() -> None:
 
 
 def test_weights_that_favour_nothing_but_load_choose_the_least_loaded() -> None:
-    policy = make_policy("score: load=2, topic=0, prefix=0")
+    policy = parse_router("score: load=2, topic=0, prefix=0").policy()
     assert isinstance(policy, Score)
     views = [FleetView(0, 0.01, requests=2), FleetView(1, 0.01, requests=1)]
     assert policy.choose(request(0, "cs", [1]), views).index == 1
@@ -187,5 +187,5 @@ def test_weights_that_favour_nothing_but_load_choose_the_least_loaded() -> None:
 )
 def test_a_router_that_cannot_be_is_refused_in_a_sentence(text: str, said: list[str]) -> None:
     with pytest.raises(TermError) as refused:
-        make_policy(text)
+        parse_router(text)
     assert all(word in str(refused.value) for word in said), str(refused.value)

@@ -53,7 +53,7 @@ def test_a_fleet_says_how_many_devices_there_are() -> None:
 
 def test_hardware_names_its_system_wherever_none_is_named() -> None:
     alone = Scenario(hardware="stratum-l", model="mixtral-8x7b")
-    assert alone.members == [Member("stratum", "stratum-l", "")]
+    assert alone.members == (Member("stratum", "stratum-l", ""),)
     mixed = Scenario(fleet=("elmoe3d-8gb", "stratum-s-256", "2 x a6000", "xpu/elmoe3d-4gb"), model="olmoe-1b-7b")
     assert described(mixed.members) == (
         "1 x elmoe3d/elmoe3d-8gb+elastic, 1 x stratum/stratum-s-256, 2 x gpu/a6000, 1 x xpu/elmoe3d-4gb"
@@ -100,7 +100,6 @@ def test_a_draft_cannot_be_traced_wherever_it_is() -> None:
             ["`shared_ext` is 2", "a6000 has no external memory"],
         ),
         (Scenario(hardware="stratum-s", model="mixtral-8x7b"), ["does not fit", "93.4 GB", "34.4 GB"]),
-        (Scenario(faults=("fire: at=3",)), ["`faults`", "fire", "stall"]),
         (Scenario(faults=("stall: for=1, device=1",)), ["`faults`", "names device 1", "there are 1"]),
         (Scenario(faults=("hb: left=0.5",), system="xpu"), ["hb_share", "has no HB"]),
         (Scenario(faults=("hb: left=0.01",)), ["hb_share", "one bank"]),
@@ -118,6 +117,11 @@ def test_the_context_is_what_the_least_of_the_devices_holds() -> None:
     both.sock.close()
     assert both.max_model_len <= min(device_limits.kv_capacity_tokens for _, device_limits in both.fleet)
     assert [spec.hardware for spec, _ in both.fleet] == ["elmoe3d-4gb", "elmoe3d-8gb"]
+
+
+def test_a_fault_of_no_kind_is_refused_with_the_kinds() -> None:
+    with pytest.raises(ScenarioError, match=r"An entry of `faults`, 'fire: at=3', has no kind .* stall"):
+        Scenario(faults=("fire: at=3",))
 
 
 def test_a_router_that_cannot_be_is_refused_with_its_key() -> None:

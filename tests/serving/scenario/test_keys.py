@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from serving.cli.main import make_parser
-from serving.scenario.key import key_of, keys_of
+from serving.scenario.key import key_fields, key_of, keys_of
 from serving.scenario.key_table import README, with_table
+from serving.scenario.kind import Kind
 from serving.scenario.options import option_of
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_error import ScenarioError
 from serving.scenario.scenario_file import load_scenario
 
-FIELDS = dataclasses.fields(Scenario)
+FIELDS = key_fields(Scenario)
 BOUND = [field for field in FIELDS if key_of(field).least is not None or key_of(field).above is not None]
 CHOSEN = [field for field in FIELDS if key_of(field).choices]
 
@@ -34,6 +35,57 @@ def test_each_key_is_an_option_that_says_what_it_is() -> None:
     options = {option: action for action in serve()._actions for option in action.option_strings}
     for field in FIELDS:
         assert key_of(field).help in str(options[option_of(field.name)].help)
+
+
+def test_its_help_shows_its_default_with_the_unit() -> None:
+    options = {option: action for action in serve()._actions for option in action.option_strings}
+    for field in FIELDS:
+        key, told = key_of(field), str(options[option_of(field.name)].help)
+        assert ("(default: " in told) == bool(key.default(field.default))
+        assert not key.default(field.default) or f"(default: {key.default(field.default)})" in told
+        assert str(Path(__file__).parents[3]) not in told
+    assert str(options["--patience-s"].help).endswith("(default: 10.0 emulated seconds)")
+
+
+def test_each_number_says_its_unit_but_ports_and_seeds() -> None:
+    numbers = [field for field in FIELDS if key_of(field).kind in (Kind.WHOLE, Kind.NUMBER)]
+    assert {field.name for field in numbers if not key_of(field).unit} == {
+        *("http_port", "grpc_port", "front_end_port", "seed")
+    }
+    for field in numbers:
+        suffix = {"_s": "seconds", "_bytes": "bytes", "_tokens": "tokens", "_per_min": "minute"}
+        for end, unit in suffix.items():
+            assert not field.name.endswith(end) or unit in key_of(field).unit
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (3, {Kind.WHOLE: 3, Kind.NUMBER: 3.0, Kind.WORD_OR_WHOLE: "3"}),
+        (2.5, {Kind.NUMBER: 2.5}),
+        (True, {Kind.FLAG: True}),
+        ("auto", {Kind.WORD: "auto", Kind.FILE: "auto", Kind.WORD_OR_WHOLE: "auto"}),
+        (["a"], {Kind.WORDS: ("a",)}),
+        ([1], {}),
+        ({"x": 1}, {}),
+    ],
+)
+def test_a_value_is_of_its_kind_or_refused(value: object, kept: dict[Kind, object]) -> None:
+    found = {kind: kind.value_of(value) for kind in Kind}
+    assert {kind: each for kind, each in found.items() if each is not None} == kept
+    assert all(type(found[kind]) is type(each) for kind, each in kept.items())
+
+
+def test_a_value_of_another_kind_is_told_with_kind_and_unit(tmp_path: Path) -> None:
+    file = tmp_path / "scenario.toml"
+    for text, must in (
+        ("max_model_len = 'x'", "a whole number of tokens"),
+        ("depth = 1.5", "a whole number of tokens or a string"),
+        ("tls_cert = 1", "a string, the name of a file"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ScenarioError, match=f"it must be {must}"):
+            load_scenario(file)
 
 
 @pytest.mark.parametrize("field", BOUND, ids=lambda field: field.name)

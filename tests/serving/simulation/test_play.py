@@ -10,13 +10,13 @@ from serving.simulation.node import Outcome, VirtualObserver
 from serving.simulation.play import play
 from serving.types import StepRecord
 from serving.workload.spec import Workload, load_workload, workload_of
-from serving.workload.table import TomlTable
+from serving.workload.table import WorkloadTable
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "workloads"
 
 
 def workload(**tables: object) -> Workload:
-    return workload_of(TomlTable({"prompt": 60, "output": 30} | tables, None))
+    return workload_of(WorkloadTable({"prompt": 60, "output": 30} | tables, None))
 
 
 def most_at_once(outcomes: list[Outcome]) -> int:

@@ -11,7 +11,7 @@ from device_model.experts.route_map import RouteMap, Routers
 from serving.device.traced_pricing import Traced, TracedDevice
 from serving.scenario.scenario import BUNDLED_MODEL
 from serving.simulation.recorded_routes import FILE, RecordedRoutes, read, record
-from serving.token_source.routes import format_of
+from serving.token_model.route_format import format_of
 from serving.types import Batch
 from serving.usage_error import UsageError
 

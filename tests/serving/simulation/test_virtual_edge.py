@@ -16,14 +16,14 @@ from serving.simulation.simulator import Simulator
 from serving.types import Request
 from serving.workload.source import AFTER_FAILURE_S
 from serving.workload.spec import Workload, workload_of
-from serving.workload.table import TomlTable
+from serving.workload.table import WorkloadTable
 from tests.examples import examples
 
 LOST = ("lost: device=1, at=10, for=20",)
 
 
 def workload(**tables: object) -> Workload:
-    return workload_of(TomlTable({"prompt": 200, "output": 60} | tables, Path("workload.toml")))
+    return workload_of(WorkloadTable({"prompt": 200, "output": 60} | tables, Path("workload.toml")))
 
 
 def crowd(count: int, every_s: float, **fields: object) -> list[Request]:

@@ -1,15 +1,21 @@
 """Is a point known by all that decides what comes of it, and by nothing else?"""
 
 import os
+import pickle
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from serving.scenario.scenario import BUNDLED
+from serving.scenario.scenario import BUNDLED, BUNDLED_MODEL, Scenario
 from serving.study.point import OF_TOKEN_MODEL, Point
 from serving.study.targets import Targets
+from serving.workload.table import WorkloadTable
 
 
 @pytest.fixture
@@ -22,10 +28,8 @@ def point(token_model: Path, workload: dict[str, Any]) -> Point:
     """A point whose workload lies beside the token model, named as `at` says."""
     return Point(
         names={},
-        scenario={"token_model": str(token_model), "residency": "trace"},
-        workload=workload,
-        workload_path=str(token_model / "workload.toml"),
-        workload_at=(),
+        scenario_keys={"token_model": str(token_model), "residency": "trace"},
+        workload=WorkloadTable(workload, token_model / "workload.toml"),
         load=1.0,
         seed=0,
         requests=1,
@@ -33,6 +37,43 @@ def point(token_model: Path, workload: dict[str, Any]) -> Point:
         from_s=0.0,
         to_s=1.0,
     )
+
+
+def of_scenario(**keys: Any) -> Point:
+    """A point of the bundled token model."""
+    return replace(point(BUNDLED_MODEL, {"requests": 1}), scenario_keys=keys)
+
+
+VALUES: dict[str, list[Any]] = {
+    "fleet": [("2 x elmoe3d-4gb",), ("elmoe3d-8gb+none",)],
+    "faults": [("stall: for=1",), ("stall: for=2",)],
+    "router": ["round-robin", "score: load=2"],
+    "depth": ["auto", "3"],
+    "slo_classes": [("a:",), ("a: priority=1",)],
+    "token_model": ["foreserve-tiny"],
+    "seed": [1, 2],
+}
+keys = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in VALUES.items()})
+
+
+@given(keys, keys)
+def test_other_keys_of_a_scenario_make_another_point(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert (of_scenario(**one).key == of_scenario(**other).key) == (one == other)
+
+
+@given(keys, st.randoms())
+def test_neither_order_nor_a_default_that_is_said_makes_another(one: dict[str, Any], random: Random) -> None:
+    said = [*one.items(), *((name, getattr(Scenario(), name)) for name in ("tau", "hardware", "objective"))]
+    random.shuffle(said)
+    assert of_scenario(**dict(said)).key == of_scenario(**one).key
+
+
+@given(keys)
+def test_a_point_that_is_sent_to_a_worker_is_the_same(one: dict[str, Any]) -> None:
+    sent = of_scenario(**one)
+    assert sent.scenario.members  # What was parsed here may go with it, or not.
+    got = pickle.loads(pickle.dumps(sent))
+    assert (got.key, got.scenario, got.workload.values) == (sent.key, sent.scenario, sent.workload.values)
 
 
 def append(path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import serving.study
-from serving.scenario.scenario import ScenarioError
+from serving.scenario.scenario import Scenario, ScenarioError
 from serving.study.points import point_of, points_of
 from serving.study.questions import settings_of
 from serving.study.spec import StudyError, load_study
@@ -49,11 +49,11 @@ workload.prompt.value = 99
     assert len(points) == 2 * 3 * 3 * 2 * 2 == len({point.key for point in points})
     first, last = points[0], points[-1]
     assert first.names == {"variant": "small", "tau": 2, "load": 0.5, "workload.output.mean": 5, "seed": 3}
-    assert first.scenario == {"max_num_seqs": 8, "hardware": "elmoe3d-4gb", "tau": 2, "seed": 3}
-    assert last.scenario == {"max_num_seqs": 8, "devices": 2, "tau": 4, "seed": 4}
+    assert first.scenario_keys == {"max_num_seqs": 8, "hardware": "elmoe3d-4gb", "tau": 2, "seed": 3}
+    assert last.scenario_keys == {"max_num_seqs": 8, "devices": 2, "tau": 4, "seed": 4}
     assert (last.load, last.workload_made().seed) == (2.0, 4)
-    assert last.workload["prompt"] == {"kind": "constant", "value": 99}
-    assert first.workload["output"]["mean"] == 5 and first.workload["prompt"] == 10
+    assert last.workload.values["prompt"] == {"kind": "constant", "value": 99}
+    assert first.workload.values["output"]["mean"] == 5 and first.workload.values["prompt"] == 10
 
 
 def test_a_point_has_the_same_key_in_any_study(tmp_path: Path) -> None:
@@ -70,8 +70,29 @@ def test_files_of_their_own_are_named_from_the_studys_folder(tmp_path: Path) -> 
     (tmp_path / "day.toml").write_text(WORKLOAD.replace("[workload]", ""))
     study = load_study(write(tmp_path, 'question = "sweep"\nscenario = "node.toml"\nworkload = "day.toml"\n', ""))
     point = point_of(study, {}, None)
-    assert point.scenario == {"hardware": "elmoe3d-4gb", "devices": 2}
+    assert point.scenario_keys == {"hardware": "elmoe3d-4gb", "devices": 2}
+    assert point.scenario == Scenario(hardware="elmoe3d-4gb", devices=2)
     assert point.workload_made().requests == 10
+
+
+def test_a_scenario_that_an_axis_makes_possible_is_one_of_a_study(tmp_path: Path) -> None:
+    text = 'question = "sweep"\nscenario = { swap = "always" }\naxes = { placement = ["topic", "hot"] }\n'
+    study = load_study(write(tmp_path, text))
+    possible, not_so = (point_of(study, {"placement": name}, None) for name in ("topic", "hot"))
+    assert possible.scenario == Scenario(swap="always", placement="topic")
+    assert possible.key != not_so.key
+    with pytest.raises(ScenarioError, match="only experts that follow topics"):
+        not_so.run()
+
+
+def test_a_workloads_file_is_read_once(tmp_path: Path) -> None:
+    day = tmp_path / "day.toml"
+    day.write_text(WORKLOAD.replace("[workload]", ""))
+    study = load_study(write(tmp_path, 'question = "sweep"\nworkload = "day.toml"\n', ""))
+    day.unlink()
+    assert point_of(study, {}, None).workload_made().requests == 10
+    with pytest.raises(WorkloadError, match=r"day\.toml, line 5: `output\.mean` is -1"):
+        point_of(study, {"workload.output.mean": -1}, None).workload_made()
 
 
 @pytest.mark.parametrize("preset", ["server", "interactive"])
@@ -89,6 +110,16 @@ def test_mlperfs_targets_are_presets(tmp_path: Path, preset: str) -> None:
         ('question = "sweeep"\n', ("line 1", "`question`", "sweep or capacity or search or compare")),
         ('question = "sweep"\naxes = { hardwere = ["x"] }\n', ("line 2", "`hardwere`", "hardware", "`load`")),
         ('question = "sweep"\naxes = { tau = [1, "x"] }\n', ("line 2", "`tau`", "'x'", "whole number")),
+        ('question = "sweep"\naxes = { tau = [1, -1] }\n', ("line 2", "`tau` is -1", "at least 0")),
+        ('question = "sweep"\n[axes]\nmode = ["tau", "art"]\n', ("line 3", "`mode` is 'art'", "fixed-ar")),
+        ('question = "sweep"\n[axes]\ndepth = [5, "deep"]\n', ("line 3", "`depth` is 'deep'", "or auto")),
+        ('question = "sweep"\n[axes]\nfaults = [["fire: at=3"]]\n', ("line 3", "'fire: at=3'", "stall")),
+        (
+            'question = "sweep"\n[scenario]\ntau = 1\nswap = "always"\n',
+            ("line 4", "`swap` is 'always'", "only experts that follow topics"),
+        ),
+        ('question = "sweep"\nscenario = { router = "dice" }\n', ("line 2", "`router` is 'dice'", "least-loaded")),
+        ('question = "sweep"\nvariants = { a = { devices = 0 } }\n', ("line 2", "`devices` is 0", "at least 1")),
         ('question = "sweep"\naxes = { tau = 3 }\n', ("line 2", "`axes.tau`", "a list of values")),
         ('question = "sweep"\naxes = { tau = { from = 3, to = 1 } }\n', ("`axes.tau.to`", "above `from`")),
         ('question = "sweep"\naxes = { load = { from = 0.5, to = 1.5 } }\n', ("`axes.load.count`", "missing")),

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serving.toml_table import AT_LEAST_0, COUNT
 from serving.workload.distributions import KINDS, distribution
-from serving.workload.table import AT_LEAST_0, COUNT, TomlTable, WorkloadError
+from serving.workload.table import WorkloadError, WorkloadTable
 
 N = 40_000
 ASKED = {
@@ -25,7 +26,7 @@ def draw(tmp_path):
     (tmp_path / "lengths.txt").write_text("3\n30\n300\n")
 
     def draw(value, count=N, seed=0, allowed=COUNT):
-        table = TomlTable({"prompt": value}, tmp_path / "w.toml")
+        table = WorkloadTable({"prompt": value}, tmp_path / "w.toml")
         return distribution(table, "prompt", allowed).whole(np.random.default_rng(seed), count)
 
     return draw
@@ -58,7 +59,7 @@ def test_an_exponential_has_its_mean(draw):
 
 @given(st.integers(1, 30), st.integers(0, 6))
 def test_each_whole_number_is_as_likely_in_a_uniform_one(low, more):
-    table = TomlTable({"x": {"kind": "uniform", "min": low, "max": low + more}}, None)
+    table = WorkloadTable({"x": {"kind": "uniform", "min": low, "max": low + more}}, None)
     values = distribution(table, "x", COUNT).whole(np.random.default_rng(1), 7000)
     counts = np.bincount(values - low, minlength=more + 1)
     assert len(counts) == more + 1
@@ -97,7 +98,7 @@ def test_a_number_is_that_number_every_time(draw):
 )
 def test_what_is_wrong_is_one_sentence(tmp_path, value, words):
     (tmp_path / "w.toml").write_text("x = 'not a number'")
-    table = TomlTable({} if value is None else {"prompt": value}, tmp_path / "w.toml")
+    table = WorkloadTable({} if value is None else {"prompt": value}, tmp_path / "w.toml")
     with pytest.raises(WorkloadError) as caught:
         distribution(table, "prompt", COUNT)
     assert str(caught.value).endswith(".")
@@ -106,6 +107,6 @@ def test_what_is_wrong_is_one_sentence(tmp_path, value, words):
 
 
 def test_times_may_be_0_and_need_not_be_whole():
-    table = TomlTable({"think_s": {"kind": "uniform", "min": 0, "max": 0.5}}, None)
+    table = WorkloadTable({"think_s": {"kind": "uniform", "min": 0, "max": 0.5}}, None)
     values = distribution(table, "think_s", AT_LEAST_0).draw(np.random.default_rng(0), 1000)
     assert 0 <= values.min() < 0.01 and 0.49 < values.max() <= 0.5

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.workload.shares import NOBODY, shares
-from serving.workload.table import TomlTable, WorkloadError
+from serving.workload.table import WorkloadError, WorkloadTable
 
 
 def of(value, allowed=None):
-    return shares(TomlTable({"topics": value}, Path("w.toml")), "topics", allowed)
+    return shares(WorkloadTable({"topics": value}, Path("w.toml")), "topics", allowed)
 
 
 def counted(found, at_s: float, count: int = 20_000) -> dict[str, float]:

@@ -11,7 +11,7 @@ from serving.scenario.slo import parse_classes
 from serving.workload import Ask, Source, WorkloadError
 from serving.workload.ask import Segment, block_hashes
 from serving.workload.spec import workload_of
-from serving.workload.table import TomlTable
+from serving.workload.table import WorkloadTable
 from serving.workload.virtual import request_of
 from tests.examples import examples
 from tests.serving.workload.files import LENGTHS, POISSON, served, written
@@ -21,7 +21,9 @@ LENGTHS_OF = {"prompt": {"kind": "uniform", "min": 5, "max": 50}, "output": {"ki
 
 
 def source(seed: int | None = None, **tables) -> Source:
-    return Source(workload_of(TomlTable({"arrivals": POISSON_10, "requests": 100, **LENGTHS_OF, **tables}, None)), seed)
+    return Source(
+        workload_of(WorkloadTable({"arrivals": POISSON_10, "requests": 100, **LENGTHS_OF, **tables}, None)), seed
+    )
 
 
 def lengths(asks: list[Ask]) -> list[tuple[int, int]]:

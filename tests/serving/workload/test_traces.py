@@ -14,7 +14,7 @@ from serving.scenario.scenario import BUNDLED_MODEL
 from serving.workload import Ask, Source, WorkloadError
 from serving.workload.ask import block_hashes
 from serving.workload.spec import workload_of
-from serving.workload.table import TomlTable
+from serving.workload.table import WorkloadTable
 from serving.workload.traces import replay
 from serving.workload.traces.sharegpt import estimate
 from tests.serving.workload.files import served
@@ -34,7 +34,7 @@ EXPECTED = {
 
 def replayed(file: str | Path, arrivals: dict | None = None, sessions: dict | None = None, **keys) -> Source:
     tables = {"arrivals": arrivals or {"kind": "trace"}, "trace": {"file": str(file)} | keys}
-    return Source(workload_of(TomlTable(tables | ({"sessions": sessions} if sessions else {}), SAMPLES / "w.toml")))
+    return Source(workload_of(WorkloadTable(tables | ({"sessions": sessions} if sessions else {}), SAMPLES / "w.toml")))
 
 
 def figures(asks: list[Ask]) -> list[tuple[float, int, int]]:
@@ -156,7 +156,7 @@ def test_labels_hold_for_traces_and_may_drift(tmp_path):
     (tmp_path / "t.csv").write_text("prompt_tokens,output_tokens,slo\n" + rows)
     drift = [{"at_s": 0, "interactive": 1}, {"at_s": 6000, "standard": 1}]
     tables = {"arrivals": EVENLY, "trace": {"file": "t.csv"}, "slo": drift}
-    asks = list(Source(workload_of(TomlTable(tables, tmp_path / "w.toml"))))
+    asks = list(Source(workload_of(WorkloadTable(tables, tmp_path / "w.toml"))))
     assert {ask.slo for ask in asks[::2]} == {"batch"}
     drawn = [ask.slo for ask in asks[1::2]]
     assert len(asks) == 6000 and drawn[:1000].count("interactive") > 800 and drawn[-1000:].count("standard") > 800

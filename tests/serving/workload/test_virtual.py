@@ -7,14 +7,16 @@ from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
 from serving.workload import Source
 from serving.workload.spec import workload_of
-from serving.workload.table import TomlTable
+from serving.workload.table import WorkloadTable
 from serving.workload.virtual import request_of
 
 
 def served(system_tokens: int) -> tuple[int, int]:
     """Tokens looked up in the cache, and found there, of 20 requests with a system prompt."""
     tables = {"arrivals": {"kind": "poisson", "rate_per_s": 2}, "requests": 20, "prompt": 40, "output": 5}
-    workload = workload_of(TomlTable(tables | {"system": {"tokens": system_tokens}, "slo": {"interactive": 1}}, None))
+    workload = workload_of(
+        WorkloadTable(tables | {"system": {"tokens": system_tokens}, "slo": {"interactive": 1}}, None)
+    )
     scenario = dataclasses.replace(Scenario(), max_num_seqs=16)
     classes = parse_classes(scenario.slo_classes, "slo_classes")
     requests = [request_of(ask, classes, scenario.block_tokens) for ask in Source(workload)]

@@ -26,7 +26,7 @@ from serving.telemetry import metrics as metrics_package
 from serving.telemetry.metrics import Metrics, Served
 from serving.telemetry.metrics.families import Family, Tally
 from serving.telemetry.metrics.window import Window
-from serving.types import NEVER, Request, StepRecord
+from serving.types import NEVER, Chunk, Request, StepRecord
 
 CLASSES = parse_classes(DEFAULT_CLASSES, "classes")
 SCENARIO = Scenario(mode="tau", tau=4, max_num_seqs=8)
@@ -68,6 +68,11 @@ def flight(slo: str = "", ttft_s: float = NEVER, tpot_s: float = NEVER, topic: s
     return Flight(
         None, Request(f"r-{next(NUMBERS)}", 1.0, 10, 8, topic=topic, ttft_s=ttft_s, tpot_s=tpot_s), device, slo
     )
+
+
+def release(metrics: Metrics, flight: Flight, tokens: int, gap_s: float | None) -> None:
+    """Some tokens of one request."""
+    metrics.on_tokens(flight.device, [(flight, Chunk(flight.request.id, 0, [1] * tokens))], [gap_s])
 
 
 def finish(metrics: Metrics, flight: Flight, reason: str) -> None:
@@ -149,7 +154,7 @@ def test_prompts_come_from_where_they_come_from_and_no_source_takes_back_what_it
 
     metrics.on_step(record(cached_tokens=16))
     for cached in (10, 16, 16):
-        metrics.on_tokens(flight(), 1, None)
+        release(metrics, flight(), 1, None)
         assert value("_cached") == value("_by_source", source="local_cache_hit") == cached
         assert value("_cached_by_source", source="device") == cached
         assert (value("_by_source", source="local_compute") or 0) + cached == value("")
@@ -315,7 +320,7 @@ def everything(metrics: Metrics, devices: int) -> None:
     for each in waiting:
         metrics.on_begin(each)
         each.take([1], 2.0)
-        metrics.on_tokens(each, 1, None)
+        release(metrics, each, 1, None)
     for each, end in product(waiting, ("stop", "length", "abort", "error", "repetition")):
         finish(metrics, each, end)
     for each in all_flights(devices):

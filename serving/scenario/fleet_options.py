@@ -1,0 +1,170 @@
+"""The part of a scenario that says what is emulated: devices, how they are shared out, and what breaks."""
+
+from dataclasses import dataclass, field
+
+from device_model.load import places_experts
+from device_model.specs.hardware_file import OWN
+from serving.policies.modes import OBJECTIVES
+from serving.policies.modes import POLICIES as MODES
+from serving.policies.placement import LRU, OWN_SWAP, PLACEMENTS, SWAPS, TOPIC
+from serving.policies.routing import LEAST_LOADED, RouterSpec, parse_router
+from serving.policies.step_options import ACCEPTANCES
+from serving.scenario.draft_depth import DraftDepth, parse_depth
+from serving.scenario.faults import Fault, parse_faults
+from serving.scenario.fleet import MOST_DEVICES, FleetError, Member, members_of, resolved
+from serving.scenario.key import key
+from serving.scenario.kind import Kind
+from serving.scenario.listen_options import ListenOptions
+from serving.scenario.scenario_error import ScenarioError
+
+
+@dataclass(frozen=True, slots=True)
+class FleetOptions(ListenOptions):
+    """Devices, and what happens to them. A `Scenario` extends it."""
+
+    system: str = key(
+        OWN, "kind of system to emulate, a file in device_model/systems; auto: the one that the hardware's file names"
+    )
+    hardware: str = key("elmoe3d-8gb", "its hardware, a file in device_model/specs/hardware")
+    model: str = key("qwen3-30b-a3b", "the model it serves, a file in device_model/specs/models")
+    draft: str = key(
+        "auto", "draft scheme, a file in device_model/drafts; auto: what the system has in its paper; none"
+    )
+    mode: str = key(
+        "tau",
+        "AR or SD: fixed-ar, fixed-sd, tau (SD from a batch of tau on), cost (what the device model finds better)",
+        choices=MODES,
+    )
+    tau: int = key(
+        0,
+        "smallest batch that speculates (0: from which on it is faster, by the device model)",
+        least=0,
+        unit="sequences",
+    )
+    depth: str = key(
+        "",
+        "tokens that a draft looks ahead: a number, or auto, by cost (not set: as calibrated)",
+        unit="tokens",
+        kind=Kind.WORD_OR_WHOLE,
+        parse=parse_depth,
+        into="draft_depth",
+    )
+    objective: str = key(
+        "speed", "what is chosen by cost: speed (tokens per second) or energy (tokens per joule)", choices=OBJECTIVES
+    )
+    acceptance: str = key(
+        "published",
+        "rates of accepted drafts: published (the paper's), or measured (on the bundled token model)",
+        choices=ACCEPTANCES,
+    )
+    residency: str = key(
+        "analytic",
+        "what HB holds of the experts: analytic (as a law expects), or trace (a real cache, real routes; on Stratum "
+        "real routes, to where each expert lies)",
+        choices=("analytic", "trace"),
+    )
+    placement: str = key(
+        "lru",
+        "experts in HB, or in the fast rows of Stratum: lru (used last; there hot ones as published), hot (used most "
+        "by all topics), topic (by those of the batch)",
+        choices=PLACEMENTS,
+    )
+    swap: str = key(
+        OWN_SWAP,
+        "when topics have experts placed anew: always (for each batch of another mix), pays (if it saves more time "
+        "than it takes), or auto (as the system does: always on Stratum, else pays)",
+        choices=SWAPS,
+    )
+    devices: int = key(1, "emulated devices", least=1, most=MOST_DEVICES, unit="devices")
+    fleet: tuple[str, ...] = key(
+        (),
+        "devices that differ, each entry as [COUNT x ][SYSTEM/]HARDWARE[+DRAFT], for example '2 x elmoe3d-4gb'; "
+        "may be given more than once",
+        one="device",
+    )
+    router: str = key(
+        LEAST_LOADED,
+        "how requests find a device: round-robin, least-loaded, topic-affine, prefix-affine, or score, which may "
+        "have weights ('score: load=1, topic=0.5, prefix=1')",
+        parse=parse_router,
+        into="router_spec",
+    )
+    shared_ext: int = key(
+        1,
+        "devices that share one slow tier (ELMoE-3D's LPDDR), its bandwidth and its capacity (1: each has its own)",
+        least=1,
+        unit="devices",
+    )
+    faults: tuple[str, ...] = key(
+        (),
+        "what breaks, and when, for example 'slow: left=0.4, device=0, at=10, for=30' (kinds: slow, fast: the memory "
+        "tiers, of ELMoE-3D also lpddr, hb; clock, stall, lost); may be given more than once",
+        one="fault",
+        parse=parse_faults,
+        into="fault_specs",
+    )
+    seed: int = key(0, "what is left to chance in faults follows from it")
+    members: tuple[Member, ...] = field(init=False, repr=False, compare=False)
+    """Each device, with the system and the draft that it has."""
+    fault_specs: tuple[Fault, ...] = field(init=False, repr=False, compare=False)
+    router_spec: RouterSpec = field(init=False, repr=False, compare=False)
+    draft_depth: DraftDepth = field(init=False, repr=False, compare=False)
+
+    def parse_fleet(self) -> None:
+        """Set the members that `fleet` stands for, beside other keys. Raise `ScenarioError`."""
+        try:
+            object.__setattr__(self, "members", self._members())
+        except FleetError as error:
+            raise ScenarioError(str(error), *error.keys, "fleet") from error
+
+    def members_of(self, entry: str, what: str) -> list[Member]:
+        """Return the devices that a fleet entry stands for. Raise `FleetError`, which begins with `what`."""
+        return members_of(entry, self._default, self._is_traced, what)
+
+    def check_fleet(self) -> None:
+        """Raise `ScenarioError` for devices that contradict each other."""
+        for wrong, keys, sentence in self._fleet_contradictions():
+            if wrong:
+                raise ScenarioError(sentence, *keys)
+
+    def _members(self) -> tuple[Member, ...]:
+        if not self.fleet:
+            return (resolved(self._default, self._is_traced, "The device"),) * self.devices
+        return tuple(member for entry in self.fleet for member in self.members_of(entry, "An entry of `fleet`"))
+
+    @property
+    def _default(self) -> Member:
+        return Member(self.system, self.hardware, self.draft)
+
+    @property
+    def _is_traced(self) -> bool:
+        return self.residency == "trace"
+
+    def _fleet_contradictions(self) -> list[tuple[bool, tuple[str, ...], str]]:
+        """Return whether each contradiction between keys holds here, the keys, and a sentence."""
+        mixes = self.placement != LRU
+        return [
+            (
+                self._is_traced and mixes and not all(places_experts(member.system) for member in self.members),
+                ("residency", "placement"),
+                f"`residency` is 'trace' and `placement` is {self.placement!r}: a trace is cached by LRU, except on "
+                "Stratum, whose experts have places of their own.",
+            ),
+            (
+                self.swap != OWN_SWAP and self.placement != TOPIC,
+                ("swap", "placement"),
+                f"`swap` is {self.swap!r} and `placement` is {self.placement!r}: only experts that follow topics "
+                "(`placement` 'topic') are placed anew.",
+            ),
+            (
+                self.acceptance != "published" and not any(member.draft for member in self.members),
+                ("acceptance", "draft"),
+                "`acceptance` is set, and nothing drafts (`draft`): only drafts are accepted.",
+            ),
+            (
+                bool(self.fleet) and self.devices not in (1, len(self.members)),
+                ("devices", "fleet"),
+                f"`devices` is {self.devices}, and `fleet` has {len(self.members)} devices: leave it out, or let them "
+                "agree.",
+            ),
+        ]

@@ -1,0 +1,1 @@
+"""A token model's files: what they say of it, without vLLM."""

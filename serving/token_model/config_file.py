@@ -1,0 +1,59 @@
+"""The `config.json` of a token model, in a folder or of the hub."""
+
+import json
+import os
+import socket
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from serving.usage_error import UsageError
+
+# How long the hub may take to accept a connection.
+HUB_S = 5.0
+
+
+def context_of(token_model: str) -> int:
+    """Return the context, in tokens, of a model in Hugging Face format. Raise UsageError if there is none."""
+    try:
+        config = json.loads(config_file(token_model).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"`token_model` is {token_model!r}: it must be a folder with a model in Hugging Face format, "
+            f"or the name of one that the hub or its cache has ({error}).",
+            "token_model",
+        ) from error
+    return int((config.get("text_config") or config).get("max_position_embeddings", 2**31))
+
+
+def config_file(token_model: str) -> Path:
+    """Return the `config.json` of a model in a folder, or of the hub. Raise OSError or ValueError if there is none."""
+    if Path(token_model).is_dir():
+        return Path(token_model) / "config.json"
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        return Path(hf_hub_download(token_model, "config.json", local_files_only=not hub_found()))
+    except LocalEntryNotFoundError as error:
+        raise FileNotFoundError(f"its cache does not have it, and {hub()} does not answer") from error
+
+
+def hub() -> str:
+    """Return the address of the hub."""
+    return os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+
+
+@cache
+def hub_found() -> bool:
+    """Tell whether the hub can be reached: where it can't, its own client goes on trying for half a minute."""
+    if getproxies():
+        return True
+    address = urlsplit(hub())
+    port = address.port or (443 if address.scheme == "https" else 80)
+    try:
+        socket.create_connection((address.hostname, port), HUB_S).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,49 @@
+"""Is what is wrong with a scenario's devices told with the line of the key, though they are made after it was read?"""
+
+from pathlib import Path
+
+import pytest
+
+from serving.cli.main import make_parser
+from serving.cli.scenario_arguments import prepare_of
+from serving.scenario.scenario_error import ScenarioError
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ('devices = 1\nhardware = "dgx"\n', 2, "There is no hardware 'dgx'"),
+        ('hardware = "elmoe3d-8gb"\nsystem = "abacus"\n', 2, "There is no system 'abacus'"),
+        ('\nmodel = "gpt"\n', 2, "There is no model 'gpt'"),
+        ('draft = "guess"\n', 1, "There is no draft scheme 'guess'"),
+        ('mode = "tau"\ndepth = 99\n', 2, "`depth` is 99"),
+        ('depth = "deep"\n', 1, "`depth` is 'deep'"),
+        ('\n\nfaults = ["lost: device=0"]\n', 3, "would leave no device"),
+        ('devices = 2\nshared_ext = 2\nhardware = "a6000"\nmodel = "olmoe-1b-7b"\n', 2, "no external memory"),
+        ('draft = "none"\nmode = "fixed-sd"\n', 2, "`mode` is 'fixed-sd'"),
+        ('# none\ntoken_model = "/nowhere"\n', 2, "`token_model` is '/nowhere'"),
+        ('# none\nfront_end = "udp://x"\n', 2, "`front_end` is 'udp://x'"),
+        ('residency = "trace"\nfleet = ["elmoe3d-4gb+elastic"]\n', 1, "plain decoding only"),
+        ('tls_cert = "none.pem"\ntls_key = "none.key"\n', 1, "`tls_cert` is 'none.pem'"),
+        ('speed = 2\nadmin_key_file = "nowhere"\n', 2, "`admin_key_file` is 'nowhere'"),
+    ],
+)
+def test_the_line_of_the_key_is_told(tmp_path: Path, text: str, line: int, said: str) -> None:
+    path = tmp_path / "it.toml"
+    path.write_text(text)
+    args = make_parser().parse_args(["serve", str(path), "--http-port", "0", "--grpc-port", "0"])
+    with pytest.raises(ScenarioError) as caught:
+        prepare_of(args)
+    assert str(caught.value).startswith(f"{path}, line {line}: ")
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_option_that_is_not_in_the_file_is_told_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "it.toml"
+    path.write_text("devices = 1\n")
+    options = ["--hardware", "dgx", "--http-port", "0", "--grpc-port", "0"]
+    with pytest.raises(ScenarioError, match="There is no hardware 'dgx'") as caught:
+        prepare_of(make_parser().parse_args(["serve", str(path), *options]))
+    assert str(caught.value).startswith(f"{path}: ")
+    with pytest.raises(ScenarioError, match=r"^There is no hardware 'dgx'"):
+        prepare_of(make_parser().parse_args(["serve", *options]))
