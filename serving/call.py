@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from serving.admission_request import AdmissionRequest
 from serving.clock import WallClock
 
 
@@ -23,13 +24,14 @@ class Call:
     """An HTTP request or a gRPC call: what it brings, and what its answer must carry.
 
     `headers` are HTTP's, or gRPC's metadata, with names in lower case. `body` holds our own fields of the request's
-    body. `answer` are headers for the response, `counted` the tokens that rate limits charged, and `admitted` the
-    reservations by vLLM's request id. `at_end` is called when the task that serves the call ends. `route` is the path,
-    or the full gRPC method; `status` the answer's status as HTTP (a number) or gRPC (a name) says it, where we have
-    seen it: of gRPC only failures. `refusal` is the reason of a refusal, if there was one. `wire` writes to the
-    connection past the application, where that is possible. `judging` are judgements of its requests that come from
-    another process: nothing is answered before they are there. `recorded` tells whether the text was recorded before
-    (None: undecided), `needs_model` that it can't be; so it is until the request's fields have been read.
+    body. `answer` are headers for the response, `counted` the tokens that rate limits charged, and `admitted` its
+    requests that are admitted, by vLLM's id. `at_end` is called when the task that serves the call ends. `route` is the
+    path, or the full gRPC method; `status` the answer's status as HTTP (a number) or gRPC (a name) says it, where we
+    have seen it: of gRPC only failures. `refusal` is the reason of a refusal, if there was one. `wire` writes to the
+    connection past the application, where that is possible. `judging` are judgements of its requests, by the same ids,
+    that come from another process: nothing is answered before they are there. `recorded` tells whether the text was
+    recorded before (None: undecided), `needs_model` that it can't be; so it is until the request's fields have been
+    read.
     """
 
     arrival_s: float
@@ -43,9 +45,9 @@ class Call:
     wire: "Wire | None" = None
     recorded: bool | None = None
     needs_model: bool = True
-    judging: list["asyncio.Future[None]"] = field(default_factory=list)
+    judging: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)
     counted: int = 0
-    admitted: dict[str, Any] = field(default_factory=dict)
+    admitted: dict[str, AdmissionRequest] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)
 
     def header(self, wanted: str) -> str:
@@ -54,7 +56,7 @@ class Call:
 
     async def judged(self) -> None:
         """Wait for the judgements of its requests. Raise the refusal of one that is refused."""
-        for judgement in self.judging:
+        for judgement in list(self.judging.values()):
             await asyncio.shield(judgement)
 
     def end(self, _task: object) -> None:

@@ -51,6 +51,11 @@ class Flight:
         return msgspec.structs.replace(self.request, released=len(self.tokens), kv_lost=self.kv_lost)
 
     @property
+    def made(self) -> int:
+        """Return the number of tokens that its client has got."""
+        return len(self.tokens)
+
+    @property
     def ttft_s(self) -> float:
         """Seconds from arrival to the first token; endless without one."""
         return NEVER if self.first_s is None else self.first_s - self.request.arrival_s

@@ -75,15 +75,13 @@ class Forecast:
         if queue := self._at.pop(request_id, None):
             queue.finish(request_id, made)
 
-    def on_release(self, chunks: Iterable[Chunk], record: StepRecord | None) -> None:
-        """Record a device's released tokens: those of a step, if there is a record."""
+    def on_release(self, chunks: Iterable[Chunk]) -> None:
+        """Record a device's released tokens."""
         for chunk in chunks:
             if chunk.first == 0:
                 self.on_first_token(chunk.request_id)
             if chunk.finish is not None:
                 self.on_finish(chunk.request_id, chunk.first + len(chunk.tokens))
-        if record is not None:
-            self.on_step(record)
 
     def on_step(self, record: StepRecord) -> None:
         """Record a step of a device, after its release."""

@@ -10,14 +10,27 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from serving.admission.refusals import InvalidOption
-from serving.admission.rules import AdmissionRequest
+from serving.admission_request import AdmissionRequest
 from serving.call import Headers, text
+from serving.refusals import Reason, Refusal
 from serving.scenario.slo import LEAST_PRIORITY, MOST_PRIORITY, SloClass
 
 PREFIX = "x-foreserve-"
 FIELDS = ("slo", "ttft_ms", "tpot_ms", "priority", "topic")
 Said = dict[str, tuple[str, Any]]
+
+
+class InvalidOption(Exception):
+    """An invalid request option: `field` is the body's field, or the header."""
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(f"`{field}` {sentence}")
+        self.field = field
+
+    @property
+    def refusal(self) -> Refusal:
+        """The refusal of the request that it was found in."""
+        return Refusal(Reason.INVALID, str(self), field=self.field)
 
 
 class OptionReader:

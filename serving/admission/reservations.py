@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from serving.admission.rate_limits import KeyNames
-from serving.admission.refusals import Refusal
 from serving.admission.request_options import OptionReader
-from serving.admission.rules import AdmissionRequest, AdmissionRules
+from serving.admission.rules import AdmissionRules
+from serving.admission_request import AdmissionRequest
 from serving.call import Call
+from serving.refusals import Refusal
+from serving.security.key_names import KeyNames
 from serving.types import Request
 
 
@@ -61,11 +62,6 @@ class Admission:
         if admitted.aside:
             self.rules.forecast.on_finish(admitted.aside, 0)
             admitted.aside = ""
-
-    def end(self, request: Request, made: int) -> None:
-        """End a sequence that made `made` tokens: refund what its key was charged beyond those."""
-        self.rules.forecast.on_finish(request.id, made)
-        self.rules.give_back(request.key, request.max_tokens - made)
 
     def drop(self, admitted: AdmissionRequest, tokens: int) -> None:
         """Refund a sequence that was to be in flight and never was."""

@@ -11,41 +11,10 @@ from functools import partial
 from serving.admission.departures import Departures
 from serving.admission.forecast import Forecast
 from serving.admission.rate_limits import RateLimits
-from serving.admission.refusals import Reason, Refusal
+from serving.admission_request import AdmissionRequest
+from serving.refusals import Reason, Refusal
 from serving.scenario.scenario import Scenario
-from serving.types import NEVER
-
-
-@dataclass(slots=True)
-class AdmissionRequest:
-    """A request to be judged: `n` sequences of at most `max_tokens` each, on `device` if it names one.
-
-    `slo`, `ttft_s`, `tpot_s`, `priority` and `topic` are its options (`request_options`), completed by its SLO class;
-    `waited_s` have passed since it arrived. `charged` counts the tokens that the key was charged for other prompts of
-    the same call, which then counts as no further request. Of an admitted one, `places` in the queue are reserved for
-    sequences still to come, and the forecast knows it as `aside` until the first of them is in flight ("" from then
-    on).
-    """
-
-    prompt_tokens: int
-    max_tokens: int
-    n: int = 1
-    device: int | None = None
-    key: str = ""
-    slo: str = ""
-    ttft_s: float = NEVER
-    tpot_s: float = NEVER
-    priority: int = 0
-    topic: str = ""
-    waited_s: float = 0.0
-    charged: int = 0
-    aside: str = ""
-    places: int = 0
-
-    @property
-    def tokens(self) -> int:
-        """The tokens that the key is charged for: the prompt, and all that the request may generate."""
-        return self.prompt_tokens + self.n * self.max_tokens
+from serving.types import NEVER, Request
 
 
 @dataclass(slots=True)
@@ -102,6 +71,11 @@ class AdmissionRules:
     def limits_of(self, key: str) -> RateLimits:
         """Return the limits of a key, which may be ""."""
         return self._by_key.get(key) or self._by_key.setdefault(key, self.limits())
+
+    def leave(self, request: Request, made: int, now_s: float) -> None:
+        """Record that an admitted request has left the queue at `now_s`, and refund the tokens that it never made."""
+        self.give_back(request.key, request.max_tokens - made)
+        self.departures.note(now_s)
 
     def give_back(self, key: str, tokens: int) -> None:
         """Refund tokens that a key was charged for and nobody generated."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from serving.scenario.scenario import Scenario
-from serving.simulation.node import Listener, Outcome
+from serving.simulation.node import Outcome, VirtualObserver
 from serving.simulation.play import play
 from serving.simulation.simulator import Simulator
 from serving.types import Request, StepRecord
@@ -44,8 +44,8 @@ def virtual_pace(requests: int = int(FLEET["requests"])) -> dict[str, Any]:
     }
 
 
-class Counts(Listener):
-    """A listener that counts steps and requests."""
+class Counts(VirtualObserver):
+    """Counts steps and requests."""
 
     def __init__(self) -> None:
         self.steps = self.requests = 0
@@ -69,7 +69,7 @@ def day_pace(requests: int) -> dict[str, Any]:
         "requests": requests,
     }
     counts, began = Counts(), time.perf_counter()
-    play(workload_of(WorkloadTable(day, Path("day"))), Scenario(devices=DAY_DEVICES, mode="fixed-ar"), listener=counts)
+    play(workload_of(WorkloadTable(day, Path("day"))), Scenario(devices=DAY_DEVICES, mode="fixed-ar"), observer=counts)
     return {
         "devices": DAY_DEVICES,
         "requests": counts.requests,

@@ -126,7 +126,7 @@ async def build_engine(
 ) -> "tuple[PacedEngine, PacedCore, Metrics]":
     """Build the engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
     from serving.cluster.dispatcher import Emulation
-    from serving.edge.judge import admission_of
+    from serving.edge.edge_admission import admission_of
 
     scenario = bringup.scenario
     model = cluster.start_model(scenario, [spec for spec, _ in bringup.fleet], inbox.address)

@@ -54,6 +54,11 @@ class Node:
         self.calls.close()
 
     @property
+    def serving(self) -> bool:
+        """Tell whether the device takes requests."""
+        return self.state is State.SERVING
+
+    @property
     def up(self) -> bool:
         """Tell whether the device has requests, or takes them."""
         return self.state in (State.SERVING, State.DRAINING)

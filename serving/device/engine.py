@@ -1,6 +1,6 @@
 """An emulated device: plans, prices and makes its steps in emulated time, without actors or a clock of its own.
 
-Two drivers run it: `serving.device.live_driver` by the wall clock, `serving.simulation.node` by a heap of events.
+Two drivers run it: `serving.device.live_driver` by the wall clock, `serving.simulation.virtual_driver` by due instants.
 """
 
 from collections import deque
@@ -107,6 +107,17 @@ class Engine:
     def ended(self) -> bool:
         """Tell whether a request has ended since the last plan."""
         return bool(self._finished)
+
+    def stand_still(self) -> bool:
+        """Tell whether the device stands still from now on; rest if it does. `resume` ends that."""
+        stalled = self.stalled_until_s > self.at_s
+        if stalled:
+            self.rest()
+        return stalled
+
+    def resume(self, now_s: float) -> None:
+        """Go on after standing still: from the end of the stall, or from `now_s` if it was ended before its time."""
+        self.at_s = max(self.at_s, self.stalled_until_s if self.stalled_until_s > self.at_s else now_s)
 
     def rest(self) -> None:
         """Release the bandwidth lease while idle."""

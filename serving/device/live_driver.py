@@ -45,8 +45,8 @@ class LiveDriver:
     def cycle(self) -> None:
         """Plan once, and make the steps of that plan until something changes."""
         self._hear()
-        while self.engine.stalled_until_s > self.engine.at_s:
-            self._stand_still()
+        while self.engine.stand_still():
+            self._wait_out_stall()
             self._hear()
         batch = self.engine.plan(self._clock.now())
         if not batch.ids:
@@ -71,15 +71,12 @@ class LiveDriver:
         if steps.make(late_real_s):
             self._catch_up()
 
-    def _stand_still(self) -> None:
+    def _wait_out_stall(self) -> None:
         """Let a stall pass. A clock's wait may end sooner than it is asked to."""
         engine = self.engine
-        engine.rest()
         while self._clock.now() < engine.stalled_until_s:
             self._clock.wait(engine.stalled_until_s)
-        # If it was ended before its time, it is now.
-        ended_s = engine.stalled_until_s if engine.stalled_until_s > engine.at_s else self._clock.now()
-        engine.at_s = max(engine.at_s, ended_s)
+        engine.resume(self._clock.now())
 
     def _catch_up(self) -> None:
         """Wait for tokens that are long overdue. Arrivals go on meanwhile, so emulated time does too."""

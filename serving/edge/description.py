@@ -4,7 +4,7 @@ import random
 
 from vllm.v1.engine import EngineCoreRequest
 
-from serving.admission.rules import AdmissionRequest
+from serving.admission_request import AdmissionRequest
 from serving.scheduler.prefix_hash import block_hashes
 from serving.types import Request
 

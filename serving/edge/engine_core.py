@@ -13,25 +13,27 @@ from vllm.sampling_params import SamplingParams
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core_client import EngineCoreClient
 
-from serving.admission.refusals import InvalidOption, Refusal
+from serving.admission.forecast_feed import ForecastFeed
+from serving.admission.request_options import InvalidOption
 from serving.admission.reservations import Admission
-from serving.admission.rules import AdmissionRequest
+from serving.admission_request import AdmissionRequest
 from serving.call import Call, arrival_s, current_call
 from serving.clock import WallClock
 from serving.cluster.dispatcher import Dispatcher, Emulation
 from serving.cluster.fault_injector import Injector
-from serving.cluster.observer import Broadcast, EdgeObserver
+from serving.cluster.observer import EdgeBroadcast, EdgeObserver
 from serving.edge.description import describe
+from serving.edge.edge_admission import DepartureFeed
 from serving.edge.intake import Intake
-from serving.edge.judge import Follower
 from serving.edge.output_queue import OutputQueue
 from serving.edge.outputs import outputs_of
-from serving.edge.refusals import SOONEST_S, GivenUp, Invalid, Overflow, exception_of
+from serving.edge.refusals import SOONEST_S, GivenUp, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
 from serving.edge.text_choice import TextChoice, rate_of
 from serving.flight import Flight
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
+from serving.refusals import Refusal
 from serving.types import FAILED, Chunk, Release
 
 if TYPE_CHECKING:
@@ -52,16 +54,17 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         answers: Answers | None = None,
         topics: "PromptTopics | None" = None,
     ) -> None:
-        """`answers` are recorded ones, and `topics` tells what prompts are about, if anybody asks. `observers` hear of
-        what happens once they are to `listen`."""
+        """`answers` are recorded; `topics` tells what prompts are about. `observers` hear nothing before `listen`."""
         cluster = emulation.cluster
         scenario, self.clock = cluster.scenario, WallClock(*cluster.clock)
         self._admission = admission
         self._block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
-        self._listeners = Broadcast(observers, quiet=True)
-        rate = rate_of(admission.rules.forecast.token_rate, scenario.speed)
+        self._listeners = EdgeBroadcast(observers, quiet=True)
+        rules, now = admission.rules, self.clock.now
+        rate = rate_of(rules.forecast.token_rate, scenario.speed)
         self._text = TextChoice(scenario.text, answers, SourceLoad(rate, len(cluster.sources.running)))
-        self._observer = Broadcast([Follower(admission, cluster, self.clock), self._text, self._listeners])
+        feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now)
+        self._observer = EdgeBroadcast([*feeds, self._text, self._listeners])
         self._dispatcher = Dispatcher(emulation, self._observer, self._deliver, self._fail)
         self.devices = self._dispatcher.devices
         self.injector = Injector(self.devices, self.clock, scenario.seed)
@@ -101,10 +104,19 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         topic, classified_s = await self._topic(request, admitted)
         if self.resources.engine_dead:
             raise GivenUp(ENDED)
-        flight = self._flight(request, admitted, topic)
-        flight.call, flight.classified_s, flight.sink = current_call(), classified_s, sink
-        if recorded:
-            flight.recorded = self._text.answer(flight.request, params)
+        described = describe(request, admitted, topic, arrival_s(self.clock), self._block_tokens)
+        flight = Flight(
+            core_request=request,
+            request=described,
+            recorded=self._text.answer(described, params) if recorded else None,
+            device=self._dispatcher.choose(described, request.data_parallel_rank),
+            rank=request.data_parallel_rank,
+            slo=admitted.slo,
+            n=admitted.n,
+            call=current_call(),
+            classified_s=classified_s,
+            sink=sink,
+        )
         self._observer.on_begin(flight)
         try:
             await self._dispatcher.submit(flight)
@@ -134,8 +146,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._observer.on_answer(call)
 
     def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int, in_flight: int) -> None:
-        """Admit a request of the current call, if there is one, and choose where its text comes from. Raise `Overflow`
-        or `Invalid`.
+        """Admit a request of the current call, if any, and choose its text's source. Raise `Overflow` or `Invalid`.
 
         `priority` is what vLLM has read of it, from the body or from a header of its own; 0 says nothing. `in_flight`
         are the sequences that have places in the queue.
@@ -154,17 +165,22 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         priority: int,
         in_flight: int,
     ) -> Refusal | None:
-        """Admit a call's request, and return None, or take note of its refusal, and return that."""
+        """Admit a call's request, and return None, or tell of its refusal, and return that."""
         if priority:
             call.body = {"priority": priority, **call.body}
         try:
             admitted = self._admission.admit(call, id, asked, extra_args, in_flight, self.clock.now())
         except InvalidOption as error:
-            return error.refusal
-        if isinstance(admitted, Refusal):
-            self._note(admitted)
-            return admitted
-        return None
+            return self.refuse(error.refusal)
+        return self.refuse(admitted) if isinstance(admitted, Refusal) else None
+
+    def refuse(self, refusal: Refusal) -> Refusal:
+        """Tell the observers of a refusal, and the current call what its answer needs of it; return it."""
+        self._observer.on_refusal(refusal, None)
+        if refusal.for_now and (call := current_call()):
+            error = Overflow(refusal, self.clock.speed)
+            call.retry_after_s, call.refusal = error.retry_after_s, error
+        return refusal
 
     def choose_text_for(self, call: Call, needs_model: bool, by_chance: bool) -> bool:
         """Tell whether a call of another process's edge gets recorded text, which is decided once."""
@@ -173,7 +189,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
     def check_places(self, n: int, in_flight: int) -> None:
         """Raise `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""
         if refusal := self._admission.judge_places(n, in_flight, self.clock.now()):
-            raise self._note(refusal)
+            raise exception_of(self.refuse(refusal), self.clock.speed)
 
     @property
     def set_aside(self) -> int:
@@ -185,28 +201,13 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         wait_s = self._admission.rules.departures.promise_s(self.clock.now())
         return max(SOONEST_S, wait_s / self.clock.speed)
 
-    def _note(self, refusal: Refusal) -> Overflow | Invalid:
-        """Take note of a refusal of the current call; return its exception."""
-        error = exception_of(refusal, self.clock.speed)
-        if isinstance(error, Overflow):
-            self._observer.on_rejection(refusal.reason, refusal.slo)
-            if call := current_call():
-                call.retry_after_s, call.refusal = error.retry_after_s, error
-        return error
-
-    def _flight(self, request: EngineCoreRequest, admitted: AdmissionRequest, topic: str) -> Flight:
-        described = describe(request, admitted, topic, arrival_s(self.clock), self._block_tokens)
-        device = self._dispatcher.choose(described, request.data_parallel_rank)
-        return Flight(request, described, device, admitted.slo, admitted.n, rank=request.data_parallel_rank)
-
     def _admitted(self, request: EngineCoreRequest) -> AdmissionRequest:
         """Return what was said of a request when it was admitted, or is said now of one that had no tokens then."""
         call, params = current_call(), request.sampling_params
+        asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
         if call is None:
-            return AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
-        admitted: AdmissionRequest | None = call.admitted.get(request.external_req_id)
-        if admitted is None:
-            asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
+            return asked
+        if (admitted := call.admitted.get(request.external_req_id)) is None:
             self.admit(request.request_id, asked, params, request.priority, len(self._dispatcher.flights))
             admitted = call.admitted[request.request_id]
         self._admission.begin(admitted)

@@ -20,7 +20,7 @@ from serving.token_model.config_file import config_file, context_of
 from serving.usage_error import UsageError
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PreparedScenario:
     """A checked scenario, without its keys: its devices, the context that all of them can hold, who is let in, the
     bound HTTP port, and what is observed."""

@@ -1,12 +1,11 @@
-"""Converts refusals into vLLM's exceptions: the only place where those are made."""
+"""Converts refusals, and failures after admission, into vLLM's exceptions."""
 
 from http import HTTPStatus
 from math import ceil
 
 from vllm.exceptions import GracefulHTTPError, QueueOverflowError, VLLMValidationError
 
-from serving.admission.refusals import Reason, Refusal
-from serving.types import NEVER
+from serving.refusals import Reason, Refusal
 
 # Clients are not to come back sooner than this, in real seconds, as an answer costs us more than it does them; but
 # where a limit says exactly when they may.
@@ -49,7 +48,7 @@ class Invalid(VLLMValidationError):  # type: ignore[misc]
 
 def exception_of(refusal: Refusal, speed: float) -> Overflow | Invalid:
     """Return a refusal's exception; `speed` converts its wait into real seconds."""
-    return Invalid.of(refusal) if refusal.wait_s == NEVER else Overflow(refusal, speed)
+    return Overflow(refusal, speed) if refusal.for_now else Invalid.of(refusal)
 
 
 def _told(seconds: float) -> str:

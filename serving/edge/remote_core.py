@@ -11,7 +11,7 @@ from vllm.v1.engine import EngineCoreOutputs, EngineCoreRequest, EngineCoreReque
 from vllm.v1.engine.core_client import EngineCoreClient
 from vllm.v1.serial_utils import MsgpackDecoder
 
-from serving.admission.rules import AdmissionRequest
+from serving.admission_request import AdmissionRequest
 from serving.call import Call, current_call, text
 from serving.clock import WallClock
 from serving.edge.front_ends.core_sockets import CoreSockets
@@ -96,18 +96,14 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
             call.arrival_s,
             [(text(name), text(value)) for name, value in call.headers],
             dict(call.body),
-            asked.prompt_tokens,
-            asked.max_tokens,
-            asked.n,
-            asked.device,
+            asked,
             priority,
             params.extra_args or {},
             call.needs_model or needs_model(params),
             params.temperature > 0,
         )
-        task = call.admitted[id] = asyncio.create_task(self._judge(call, message))
+        task = call.judging[id] = asyncio.create_task(self._judge(call, message))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
-        call.judging.append(task)
 
     async def _judge(self, call: Call, message: AdmissionCall) -> None:
         """Raise `Overflow` or `Invalid` if the core refuses a request."""
@@ -125,12 +121,12 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
         check_text_alone(request)
         call, params = current_call(), request.sampling_params
         if call is not None:
-            if (id := request.external_req_id) not in call.admitted:
+            if (id := request.external_req_id) not in call.judging:
                 # It had no tokens until now.
                 rank, id = request.data_parallel_rank, request.request_id
                 asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens, 1, rank)
                 self.admit(id, asked, params, request.priority, 0)
-            await asyncio.shield(call.admitted[id])
+            await asyncio.shield(call.judging[id])
             request.trace_headers = {CALL: str(self._number(call))}
         self._sockets.send(EngineCoreRequestType.ADD, request)
         if call is not None:

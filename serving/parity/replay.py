@@ -1,7 +1,8 @@
 """Replay in virtual time: the live arrivals, each on the device that served it live."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from serving.policies.routing import FleetView, RoutingPolicy
 from serving.scenario.scenario import Scenario
 from serving.simulation.node import Outcome
 from serving.simulation.simulator import Simulator
@@ -9,28 +10,30 @@ from serving.telemetry.flight_log import FlightRecord
 from serving.types import Request, StepRecord
 
 
-class Replayed(Simulator):
-    """A simulator whose router repeats the live choices: `homes` has the device of each request, by id."""
+class LiveChoices:
+    """The routing policy that repeats the live choices: `homes` has the device of each request, by id. Where that takes
+    no requests, `otherwise` chooses."""
 
-    def __init__(self, scenario: Scenario, homes: Mapping[str, int]) -> None:
-        """Simulate step by step, as a server does. Raise the errors of `Simulator`."""
-        super().__init__(scenario, leaps=False)
-        self._homes = homes
+    def __init__(self, homes: Mapping[str, int], otherwise: RoutingPolicy) -> None:
+        self._homes, self._otherwise = homes, otherwise
 
-    def home(self, request: Request) -> int:
-        """Return the device that served the request live."""
-        return self._homes[request.id]
+    def choose(self, request: Request, devices: Sequence[FleetView]) -> FleetView:
+        home = self._homes[request.id]
+        found = next((view for view in devices if view.index == home), None)
+        return found or self._otherwise.choose(request, devices)
 
 
 def replay(
     scenario: Scenario, flights: Iterable[FlightRecord], instead_s: Mapping[str, float]
 ) -> tuple[dict[str, Outcome], list[StepRecord]]:
-    """Serve the live arrivals in virtual time; return the outcomes by request id, and all steps.
+    """Serve the live arrivals in virtual time, step by step, each on its device; return the outcomes by request id, and
+    all steps. Raise the errors of `Simulator`.
 
     `instead_s`: other instants of arrival for some requests, by id, in emulated seconds.
     """
     ordered = sorted(flights, key=lambda each: (instead_s.get(each.id, each.arrival_s), each.place))
     homes = {each.id: each.device for each in ordered}
     requests = [each.arriving(instead_s.get(each.id)) for each in ordered]
-    outcomes, records = Replayed(scenario, homes).serve(requests)
+    policy = LiveChoices(homes, scenario.router_spec.policy())
+    outcomes, records = Simulator(scenario, leaps=False, policy=policy).serve(requests)
     return {outcome.request.id: outcome for outcome in outcomes}, records

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import SloClass
-from serving.simulation.node import Listener, Outcome
+from serving.simulation.node import Outcome, VirtualObserver
 from serving.simulation.simulator import Simulator
 from serving.simulation.virtual_edge import forecasts
 from serving.types import NEVER, StepRecord
@@ -20,27 +20,27 @@ from serving.workload.virtual import request_of
 
 
 def play(
-    workload: Workload, scenario: Scenario, leaps: bool = True, listener: Listener | None = None
+    workload: Workload, scenario: Scenario, leaps: bool = True, observer: VirtualObserver | None = None
 ) -> tuple[list[Outcome], list[StepRecord]]:
-    """Play a workload on a scenario. Return the outcomes by arrival and the steps by device; both empty if a `listener`
-    receives them. `leaps` as in `Simulator`.
+    """Play a workload on a scenario. Return the outcomes by arrival and the steps by device; both empty if there is an
+    `observer`, which hears of them. `leaps` as in `Simulator`.
 
     Raise `WorkloadError`, and what `Simulator` raises.
     """
-    return play_from(Source(workload), workload, scenario, leaps, listener)
+    return play_from(Source(workload), workload, scenario, leaps, observer)
 
 
 def play_from(
-    source: Source, workload: Workload, scenario: Scenario, leaps: bool = True, listener: Listener | None = None
+    source: Source, workload: Workload, scenario: Scenario, leaps: bool = True, observer: VirtualObserver | None = None
 ) -> tuple[list[Outcome], list[StepRecord]]:
     """Play a workload as `play` does, taking its requests from `source`."""
     asked = set(scenario.slo) if workload.trace is not None else set(workload.slo.names)
-    simulated = Simulator(scenario, leaps, listener, forecasts(scenario, asked))
+    simulated = Simulator(scenario, leaps, observer, forecasts(scenario, asked))
     # Who names no class has that which the scenario says.
     unnamed = {"": scenario.slo[scenario.default_slo]} if scenario.default_slo else {}
     classes = {**scenario.slo, **unnamed}
     block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
-    return Play(source, simulated, classes, block_tokens, keep=listener is None).run()
+    return Play(source, simulated, classes, block_tokens, keep=observer is None).run()
 
 
 class Play:

@@ -12,18 +12,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from serving.admission.forecast_feed import ForecastFeed
+from serving.admission.rules import AdmissionRules
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.device.lpddr import Lpddr
 from serving.device.scheduler_config import limits_of, rules_of
+from serving.observer import Broadcast
 from serving.policies.router import Router
+from serving.policies.routing import RoutingPolicy
 from serving.policies.step_options import StepOptions
 from serving.scenario.active_faults import Act, ActiveFaults, tier_of
 from serving.scenario.faults import Fault, FaultEvent
 from serving.scenario.scenario import Scenario
 from serving.simulation.fault_timeline import FaultTimeline
-from serving.simulation.node import ARRIVES, NOWHERE, Listener, Outcome, VirtualNode
+from serving.simulation.node import NOWHERE, Outcome, VirtualDevice, VirtualNode, VirtualObserver
 from serving.simulation.recorded_routes import RecordedRoutes
+from serving.simulation.virtual_driver import ARRIVES
 from serving.simulation.virtual_edge import VirtualEdge
 from serving.types import NEVER, Request, StepRecord
 
@@ -48,24 +53,47 @@ class Throttled:
         self.tier.release(device, traffic_bytes)
 
 
+class Ends(VirtualObserver):
+    """The requests that have ended, each with its instant, until they are taken; the router forgets them at once."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        self.queue: deque[tuple[float, Request]] = deque()
+
+    def on_finish(self, flight: Outcome) -> None:
+        self._router.done([(flight.device, flight.request)])
+        self.queue.append((flight.last_s, flight.request))
+
+
 class Simulator:
     """The devices of a scenario, beginning at emulated instant 0."""
 
     def __init__(
-        self, scenario: Scenario, leaps: bool = True, listener: Listener | None = None, forecasts: bool = False
+        self,
+        scenario: Scenario,
+        leaps: bool = True,
+        observer: VirtualObserver | None = None,
+        forecasts: bool = False,
+        policy: RoutingPolicy | None = None,
     ) -> None:
-        """With `leaps`, make equal steps at once. A `listener` receives steps and requests, which are then not kept.
+        """With `leaps`, make equal steps at once. An `observer` hears of steps and requests, which are then not kept.
         With `forecasts`, refuse a request whose first token would come later than its class promises; steps are then
-        made one by one, since each improves the forecast.
+        made one by one, since each improves the forecast. A `policy` takes the place of the scenario's router.
 
         Raise DeviceError or UsageError.
         """
-        self._scenario, self._listener, self._leaps = scenario, listener, leaps and not forecasts
-        fleet = load_fleet(scenario)
-        self._router = Router(scenario.router_spec.policy())
-        self._edge = VirtualEdge(scenario, context_held(scenario, fleet), forecasts)
+        self._scenario, self._keep, self._leaps = scenario, observer is None, leaps and not forecasts
+        self._fleet = fleet = load_fleet(scenario)
+        self._router = Router(policy or scenario.router_spec.policy())
+        rules = AdmissionRules.of(scenario, context_held(scenario, fleet), forecasts)
+        self._edge, self._ends = VirtualEdge(rules, scenario.api_keys), Ends(self._router)
+        observers: list[VirtualObserver] = [self._ends, self._edge, *filter(None, [observer])]
+        if forecasts:
+            observers.append(ForecastFeed(rules.forecast, scenario, lambda: self._now_s))
+        self._observer = Broadcast(observers)
+        # The instant of the last arrival or fault.
+        self._now_s = 0.0
         check_faults(scenario, [spec for spec, _ in fleet])
-        self._specs = [spec for spec, _ in fleet]
         rates = [device_limits.ext_bytes_per_s for _, device_limits in fleet]
         tiers = [Lpddr(rate) for rate in rates[:: scenario.shared_ext]]
         self._tiers = [Throttled(tiers[index // scenario.shared_ext]) for index in range(len(fleet))]
@@ -73,7 +101,6 @@ class Simulator:
         self.nodes = [self._join(index, *member) for index, member in enumerate(fleet)]
         # What each device does next, with what it no longer will.
         self._coming: list[tuple[float, int, int]] = []
-        self._ended: deque[tuple[float, Request]] = deque()
         self._timeline = FaultTimeline(scenario, len(fleet))
         self._active = ActiveFaults(partial(tier_of, sharers=scenario.shared_ext))
         self._lost: set[int] = set()
@@ -89,41 +116,34 @@ class Simulator:
 
     def submit(self, request: Request) -> Outcome:
         """Submit a request at its arrival, which devices have come to; return its outcome."""
-        at_s = request.arrival_s
-        if reason := self._edge.refusal(request, at_s):
-            refused = Outcome(request, NOWHERE, [], refused=str(reason))
-            if self._listener:
-                self._listener.on_finish(refused)
+        self._now_s = request.arrival_s
+        if refusal := self._edge.refusal(request, request.arrival_s):
+            refused = Outcome(request, NOWHERE, [], refused=refusal.reason)
+            self._observer.on_refusal(refusal, refused)
             return refused
-        node = self.nodes[self._router.choose(request, self.home(request))]
-        self._edge.submitted(node.index, request, at_s)
+        node = self.nodes[self._router.choose(request)]
         due, outcome = node.due, node.submit(request)
         if node.due != due:
             self._await(node)
         return outcome
 
-    def home(self, request: Request) -> int | None:
-        """Return None: no request names a device in virtual time."""
-        return None
-
     def next_end(self, until_s: float) -> tuple[float, Request] | None:
         """Run until a request ends, or up to arrivals at `until_s`. Return the end's instant and the request, or
         None."""
-        while not self._ended:
+        while not self._ends.queue:
             if not self._proceed(until_s):
                 return None
-        return self._ended.popleft()
+        return self._ends.queue.popleft()
 
     def _join(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> VirtualNode:
-        """Add an empty device."""
+        """Add an empty device, now."""
         limits, rules = limits_of(self._scenario, device_limits), rules_of(self._scenario, device_limits)
         pricer, tier = spec.pricer(self._load(spec), RecordedRoutes), self._tiers[index]
-        told = self._edge.released, partial(self._end, index)
-        node = VirtualNode(index, pricer, tier, limits, rules, self._leaps, self._listener, *told)
+        node = VirtualNode(index, pricer, tier, limits, rules, self._leaps, self._observer, self._keep)
         node.engine.lease_s = spec.lease_s
         tier.left = spec.condition.ext_share
         self._router.add(index, device_limits.token_s)
-        self._edge.serves(index, spec, limits)
+        self._observer.on_change(VirtualDevice(index, spec, device_limits, True, self._now_s))
         return node
 
     def _load(self, spec: DeviceSpec) -> StepOptions:
@@ -136,7 +156,7 @@ class Simulator:
         """Run all that happens before requests arrive at `until_s`."""
         while self._proceed(until_s):
             pass
-        self._ended.clear()
+        self._ends.queue.clear()
 
     def _proceed(self, until_s: float) -> bool:
         """Run the next event before arrivals at `until_s`; return whether there was one."""
@@ -161,13 +181,9 @@ class Simulator:
         if node.due[0] < NEVER:
             heapq.heappush(self._coming, (*node.due, node.index))
 
-    def _end(self, index: int, at_s: float, request: Request) -> None:
-        self._router.done([(index, request)])
-        self._edge.ended()
-        self._ended.append((at_s, request))
-
     def _happen(self, id: int, fault: Fault, event: FaultEvent) -> None:
         """Carry out what an event of a fault does."""
+        self._now_s = event.at_s
         lost, last = event.device in self._lost, not self._router.others_open(event.device)
         if effect := self._active.happen(id, fault, event, lost, last):
             for index in effect.devices:
@@ -189,7 +205,7 @@ class Simulator:
         """Put a device that is present into the condition that its faults leave it in."""
         if index in self._lost:
             return
-        spec = self._specs[index].in_condition(self._active.condition(index))
+        spec = self._fleet[index][0].in_condition(self._active.condition(index))
         device_limits = spec.device_limits(self._load(spec))
         limits = limits_of(self._scenario, device_limits)
         self._tiers[index].left = spec.condition.ext_share
@@ -197,27 +213,23 @@ class Simulator:
         node.degrade(at_s, spec.repriced(node.engine.pricer, self._load(spec), RecordedRoutes), limits)
         self._await(node)
         self._router.set_speed(index, device_limits.token_s)
-        self._edge.serves(index, spec, limits)
+        self._observer.on_change(VirtualDevice(index, spec, device_limits, True, at_s))
 
     def _lose(self, index: int, at_s: float) -> None:
         """Lose a device, and resume its requests elsewhere."""
         self._lost.add(index)
-        if self._listener:
-            self._listener.on_lost(index, at_s)
         self._router.close(index)
-        self._edge.closes(index)
-        for outcome, released in self.nodes[index].lose(at_s):
+        self._observer.on_change(VirtualDevice(index, *self._fleet[index], False, at_s))
+        for outcome in self.nodes[index].lose(at_s):
             self._router.done([(index, outcome.request)])
             node = self.nodes[self._router.choose(outcome.request)]
-            self._edge.moved(node.index, node.resume(outcome, released, at_s), at_s)
+            node.resume(outcome, at_s)
             self._await(node)
 
     def _revive(self, index: int, at_s: float) -> None:
         """Return a lost device, empty."""
         self._lost.remove(index)
-        spec = self._specs[index].in_condition(self._active.condition(index))
+        spec = self._fleet[index][0].in_condition(self._active.condition(index))
         gone = self.nodes[index]
         self.nodes[index] = self._join(index, spec, spec.device_limits(self._load(spec)))
         self.nodes[index].begin_again(gone, at_s)
-        if self._listener:
-            self._listener.on_back(index, at_s)

@@ -5,7 +5,8 @@ from math import exp, log
 from operator import add
 
 from device_model.step import Energy
-from serving.simulation.node import Listener, Outcome
+from serving.refusals import Refusal
+from serving.simulation.node import Outcome, VirtualDevice, VirtualObserver
 from serving.study.tables import Rows
 from serving.study.targets import Targets
 from serving.study.timeline import Timeline
@@ -46,8 +47,8 @@ NO_ENERGY = tuple(0.0 for _ in Energy._fields)
 GRAIN = log(1.01)
 
 
-class Recorder(Listener):
-    """A `Listener`. Of requests that arrive from `from_s` to `to_s` the targets are judged."""
+class Recorder(VirtualObserver):
+    """The observer of a study's run. Of requests that arrive from `from_s` to `to_s` the targets are judged."""
 
     def __init__(self, targets: Targets, from_s: float, to_s: float) -> None:
         self._targets, self.from_s, self.to_s = targets, from_s, to_s
@@ -68,20 +69,27 @@ class Recorder(Listener):
         self._itl: Counter[int] = Counter()
 
     def on_finish(self, flight: Outcome) -> None:
-        """Record a request that has all its tokens, or was refused."""
-        request, refused = flight.request, flight.refused
-        at_s, ttft_limit_s, tpot_limit_s = request.arrival_s, *self._targets.of(flight)
+        """Record a request that has all its tokens."""
+        at_s, ttft_limit_s, tpot_limit_s = flight.request.arrival_s, *self._targets.of(flight)
         ttft_s, tpot_s = flight.ttft_s, flight.tpot_s
-        latencies_s: tuple[float | None, ...] = (flight.started_s - at_s, ttft_s, tpot_s, flight.last_s - at_s)
-        kept = (ttft_s <= ttft_limit_s, tpot_s <= tpot_limit_s)
-        if refused:
-            latencies_s, kept = (None,) * 4, (False, False)
-        else:
-            self.last_s = max(self.last_s, flight.last_s)
+        self.last_s = max(self.last_s, flight.last_s)
+        latencies_s = (flight.started_s - at_s, ttft_s, tpot_s, flight.last_s - at_s)
+        self._add(flight, latencies_s, "", (ttft_s <= ttft_limit_s, tpot_s <= tpot_limit_s))
+
+    def on_refusal(self, refusal: Refusal, flight: Outcome | None) -> None:
+        """Record a request that was refused."""
+        assert flight is not None, "virtual time knows whom it refuses"
+        self._add(flight, (None,) * 4, str(refusal.reason), (False, False))
+
+    def _add(
+        self, flight: Outcome, latencies_s: tuple[float | None, ...], refused: str, kept: tuple[bool, bool]
+    ) -> None:
+        """Add a request's row: its latencies, the reason if it was refused, and which targets it kept."""
+        request = flight.request
         row = (
-            *(request.id, flight.device, request.topic, request.key, request.priority, at_s),
+            *(request.id, flight.device, request.topic, request.key, request.priority, request.arrival_s),
             *(request.prompt_tokens, flight.tokens, *latencies_s, refused, *kept),
-            self.from_s <= at_s <= self.to_s,
+            self.from_s <= request.arrival_s <= self.to_s,
         )
         self.requests.add(row)
 
@@ -102,14 +110,13 @@ class Recorder(Listener):
             self.mode_changes += self._mode.get(record.device, record.mode) != record.mode
             self._mode[record.device] = record.mode
 
-    def on_lost(self, device: int, at_s: float) -> None:
-        """Record that a device is lost, for ever as far as is known."""
-        self._gone.append((device, at_s, NEVER))
-
-    def on_back(self, device: int, at_s: float) -> None:
-        """Record that a device is back."""
+    def on_change(self, device: VirtualDevice) -> None:
+        """Record that a device is lost, for ever as far as is known, or that it is there, perhaps again."""
+        if not device.serving:
+            self._gone.append((device.index, device.at_s, NEVER))
+            return
         self._gone = [
-            (index, since_s, at_s if index == device and until_s == NEVER else until_s)
+            (index, since_s, device.at_s if index == device.index and until_s == NEVER else until_s)
             for index, since_s, until_s in self._gone
         ]
 

@@ -64,7 +64,7 @@ def simulate(
     """
     recorder = Recorder(targets, from_s, to_s)
     began = perf_counter()
-    play(workload, scenario, listener=recorder)
+    play(workload, scenario, observer=recorder)
     wall_s = perf_counter() - began
     requests = recorder.requests.close()
     found = summary(recorder, requests, _static_w(scenario)) | {"wall_s": wall_s}

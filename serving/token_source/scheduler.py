@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from vllm.v1.core.single_type_kv_cache_manager import FullAttentionManager
 from vllm.v1.outputs import ModelRunnerOutput
 from vllm.v1.request import Request, RequestStatus
 
+from serving.token_source.live_request import LiveRequest
 from serving.token_source.routes import ROUTES, Cut
 
 HELD = 2**62
@@ -35,7 +36,8 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
         self.max_num_running_reqs = HELD
         self.held: set[str] = set()
         self.parked: dict[str, Request] = {}
-        self.lead: Callable[[str], int] = lambda request_id: 0
+        # Those whose clients wait, by id. Whoever begins and ends them keeps this up to date.
+        self.live: dict[str, LiveRequest] = {}
         # The only requests that may have a step, while the cause of a crash is looked for; None: all.
         self.allowed: Collection[str] | None = None
         self.in_step: list[str] = []
@@ -92,11 +94,15 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
         id = request.request_id
         return id not in self.held and (self.allowed is None or id in self.allowed)
 
+    def _lead(self, id: str) -> int:
+        """Return how many tokens a request is ahead of its device; 0 if no client waits for it."""
+        return self.live[id].lead if id in self.live else 0
+
     def _choose(self) -> set[str]:
         """Choose the requests that decode: least lead first, with a row left to one that waits for its first token."""
         ready = [request.request_id for request in self.running if self._may_run(request)]
         rows = self.rows - (1 if self.waiting and self.rows > 1 else 0)
-        return set(sorted(ready, key=self.lead)[:rows] if len(ready) > rows else ready)
+        return set(sorted(ready, key=self._lead)[:rows] if len(ready) > rows else ready)
 
     def _set_aside(self) -> list[Request]:
         """Take requests that may not run out of the queue, for the length of a schedule."""
@@ -118,7 +124,7 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
         held = [request for request in self.running if not self._may_run(request)]
         if not held:
             return
-        request = max(held, key=lambda request: self.lead(request.request_id))
+        request = max(held, key=lambda request: self._lead(request.request_id))
         self.running.remove(request)
         self._preempt_request(request, time.monotonic())
         self._keep_parked()

@@ -6,7 +6,6 @@ import queue
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from vllm import SamplingParams
 from vllm.engine.arg_utils import AsyncEngineArgs
@@ -17,6 +16,7 @@ from vllm.v1.executor import Executor
 from serving.token_source.clean_batch import clean_batch
 from serving.token_source.forced_replay import KNOWN_TOKENS
 from serving.token_source.group_testing import Trials
+from serving.token_source.live_request import LiveRequest
 from serving.token_source.logprob_codec import pack
 from serving.token_source.scheduler import RunAheadScheduler
 from serving.token_source.step_cost import StepTimeFit
@@ -31,33 +31,6 @@ PROBE_STEPS = 8
 STUCK_TRIAL_S = 5.0
 
 
-@dataclass(slots=True)
-class LiveRequest:
-    """A request whose client still waits: the tokens made of it, and the number that the device has taken.
-
-    `known`: tokens that an earlier engine made, which are made again.
-    """
-
-    request: EngineCoreRequest
-    device: int
-    known: list[int] = field(default_factory=list)
-    chunks: list[Chunk] = field(default_factory=list)
-    made: int = 0
-    taken: int = 0
-    finished: bool = False
-
-    @property
-    def lead(self) -> int:
-        """Tokens ahead of the device; tokens made again count as taken: the device has or had them."""
-        return self.made - max(self.taken, len(self.known))
-
-    @property
-    def tokens(self) -> list[int]:
-        """All tokens that any engine has made of it."""
-        made = [token for chunk in self.chunks for token in chunk.tokens]
-        return made if len(made) > len(self.known) else self.known
-
-
 class VllmSource:
     """An `EngineCore` and its requests. Calls from any thread become commands to the one thread that runs `cycle`.
 
@@ -70,10 +43,9 @@ class VllmSource:
         config.scheduler_config.scheduler_cls = RunAheadScheduler
         self._core = EngineCore(config, Executor.get_class(config), log_stats=False)
         self._scheduler: RunAheadScheduler = self._core.scheduler
-        self._scheduler.lead = lambda id: self._live[id].lead if id in self._live else 0
+        self._live = self._scheduler.live
         self._ahead = ahead
         self._deliver = deliver
-        self._live: dict[str, LiveRequest] = {}
         self._trials = Trials()
         self.cost = StepTimeFit()
         self._stepped_at_s = 0.0

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from grafana_foundation_sdk.builders import timeseries
 
-from serving.admission.refusals import Reason
+from serving.refusals import Reason
 from tools.dashboards.frame import Panels, dashboard
 from tools.dashboards.panels import (
     BLACK,

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 from serving.cli.scenario_arguments import add_scenario, prepare_of
@@ -46,10 +47,11 @@ def run(args: argparse.Namespace) -> int:
     if args.api_keys or args.admin_keys:
         log.warning(SHOWN)
     with contextlib.ExitStack() as stack:
-        bringup = prepare_of(args)
-        stack.callback(bringup.sock.close)
+        checked = prepare_of(args)
+        stack.callback(checked.sock.close)
         args.api_keys = args.admin_keys = None
-        bringup.observing = observing.observe(args, stack)
+        # Files of logs are opened only once all else is right.
+        bringup = replace(checked, observing=observing.observe(args, stack))
         try:
             uvloop.run(serve(bringup, args.ready_file, args.discovery_file))
         except RayLost:

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from serving.admission.refusals import Refusal
+from serving.admission_request import AdmissionRequest
+from serving.refusals import Refusal
 from serving.types import Count
 
 ADMIT, DELAYS, ENDED = "foreserve_admit", "foreserve_delays", "foreserve_ended"
@@ -23,8 +24,8 @@ class AdmissionCall(msgspec.Struct, array_like=True, frozen=True):
     """A request of a call asks to be admitted: `id` is vLLM's, `call` the number of the call at its edge, from which
     `route`, `arrival_s`, `headers` and `body` are (see `Call`).
 
-    It wants `n` sequences of at most `max_tokens` on `device`, if it names one. `needs_model` tells that its text can't
-    be recorded, `by_chance` that it is sampled.
+    Of what is `asked` the options are not read yet. `needs_model` tells that its text can't be recorded, `by_chance`
+    that it is sampled.
     """
 
     call: Count
@@ -33,10 +34,7 @@ class AdmissionCall(msgspec.Struct, array_like=True, frozen=True):
     arrival_s: float
     headers: list[tuple[str, str]]
     body: dict[str, Any]
-    prompt_tokens: Count
-    max_tokens: Count
-    n: Count
-    device: int | None
+    asked: AdmissionRequest
     priority: int
     extra_args: dict[str, Any]
     needs_model: bool

@@ -16,8 +16,6 @@ from vllm.v1.engine import (
 )
 from vllm.v1.serial_utils import UtilityResult
 
-from serving.admission.refusals import Reason, Refusal
-from serving.admission.rules import AdmissionRequest
 from serving.call import Call, use
 from serving.edge.engine_core import PacedCore
 from serving.edge.front_ends.edge_messages import (
@@ -37,6 +35,7 @@ from serving.edge.front_ends.edge_messages import (
 )
 from serving.edge.front_ends.engine_sockets import ApiServer
 from serving.edge.front_ends.front_end import FrontEnd
+from serving.refusals import Reason, Refusal
 from serving.types import Release
 
 
@@ -104,9 +103,9 @@ class OwnEdge(FrontEnd):
     def answer(self, call_id: int, method: str, arguments: list[Any]) -> UtilityOutput | None:
         """Answer a utility call; None if nobody waits for that."""
         if method == ADMIT:
-            asked = msgspec.msgpack.decode(arguments[0], type=AdmissionCall)
-            call = self._calls.get(asked.call) or self._begin(asked)
-            judgement = _context(call).run(self._judge, call, asked)
+            message = msgspec.msgpack.decode(arguments[0], type=AdmissionCall)
+            call = self._calls.get(message.call) or self._begin(message)
+            judgement = _context(call).run(self._judge, call, message)
             return UtilityOutput(call_id, result=UtilityResult(msgspec.msgpack.encode(judgement)))
         if method == WARM:
             self._eager.append(call_id)
@@ -125,27 +124,28 @@ class OwnEdge(FrontEnd):
             server.send(EngineCoreOutputs(release.device, outputs, timestamp=release.at_s))
         self.known([output.request_id for output in outputs if output.finish_reason is not None])
 
-    def _begin(self, asked: AdmissionCall) -> Call:
+    def _begin(self, message: AdmissionCall) -> Call:
         """Begin a call, as it arrived at the edge."""
-        call = Call(asked.arrival_s, asked.headers, asked.body, route=asked.route, needs_model=asked.needs_model)
+        headers, needs_model = message.headers, message.needs_model
+        call = Call(message.arrival_s, headers, message.body, route=message.route, needs_model=needs_model)
         call.at_end.append(lambda: self._core.ended(call))
-        self._calls[asked.call] = call
+        self._calls[message.call] = call
         return call
 
-    def _judge(self, call: Call, asked: AdmissionCall) -> Judgement:
+    def _judge(self, call: Call, message: AdmissionCall) -> Judgement:
         """Judge a request of the current call."""
-        refusal = self._refusal(call, asked)
+        refusal = self._refusal(call, message)
         if refusal is None:
-            self._core.choose_text_for(call, asked.needs_model, asked.by_chance)
+            self._core.choose_text_for(call, message.needs_model, message.by_chance)
         return Judgement(refusal, call.answer, bool(call.recorded))
 
-    def _refusal(self, call: Call, asked: AdmissionCall) -> Refusal | None:
-        if asked.device is not None and asked.device not in self._core.devices.nodes:
-            sentence = f"There is no device {asked.device}, which `data_parallel_rank` names."
-            return Refusal(Reason.INVALID, sentence, field="data_parallel_rank")
-        wanted = AdmissionRequest(asked.prompt_tokens, asked.max_tokens, asked.n, asked.device)
+    def _refusal(self, call: Call, message: AdmissionCall) -> Refusal | None:
+        device = message.asked.device
+        if device is not None and device not in self._core.devices.nodes:
+            sentence = f"There is no device {device}, which `data_parallel_rank` names."
+            return self._core.refuse(Refusal(Reason.INVALID, sentence, field="data_parallel_rank"))
         in_flight = len(self._core.flights)
-        return self._core.judge(call, asked.id, wanted, asked.extra_args, asked.priority, in_flight)
+        return self._core.judge(call, message.id, message.asked, message.extra_args, message.priority, in_flight)
 
     def _end(self, ended: CallEnd) -> None:
         if call := self._calls.pop(ended.call, None):

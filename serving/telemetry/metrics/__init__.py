@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from serving.admission.refusals import Reason
 from serving.clock import VirtualClock, WallClock
 from serving.cluster.node import Node
 from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
+from serving.refusals import Refusal
 from serving.scenario.slo import SloClass
 from serving.telemetry.metrics.dcgm import Dcgm
 from serving.telemetry.metrics.devices import DeviceMetrics, device_of
@@ -105,9 +105,11 @@ class Metrics(EdgeObserver):
     def on_fault(self, device: int, kind: str, begins: bool) -> None:
         self.devices.on_fault(device, kind, begins)
 
-    def on_rejection(self, reason: Reason, slo: str) -> None:
-        self.requests.on_rejection(reason)
-        self.service.on_rejection(reason, slo)
+    def on_refusal(self, refusal: Refusal, flight: Flight | None) -> None:
+        # One that could never be taken on as it is tells nothing of the load.
+        if refusal.for_now:
+            self.requests.on_refusal(refusal.reason)
+            self.service.on_refusal(refusal.reason, refusal.slo)
 
     def on_step(self, record: StepRecord) -> None:
         self.requests.on_step(record, self._kv_capacity_tokens[record.device])

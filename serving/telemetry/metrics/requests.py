@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from serving.admission.refusals import OVERLOAD, Reason
 from serving.flight import Flight
+from serving.refusals import OVERLOAD, Reason
 from serving.telemetry.metrics.families import Labels, Levels, Tallies, Totals
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.token_source.vllm_metrics import DEVICE_CACHE, FINISH_REASONS, histogram_buckets
@@ -217,7 +217,7 @@ class RequestMetrics:
         self._last.pop(device, None)
         self.kv_usage.values[labels] = 0
 
-    def on_rejection(self, reason: Reason) -> None:
+    def on_refusal(self, reason: Reason) -> None:
         """Count a refused request."""
         self.rejections.values[(self._model, reason)] += 1
 

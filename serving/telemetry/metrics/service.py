@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry
 
-from serving.admission.refusals import OVERLOAD, Reason
 from serving.flight import Flight
+from serving.refusals import OVERLOAD, Reason
 from serving.scenario.slo import SloClass
 from serving.telemetry.metrics.families import Labels, Levels, Totals
 from serving.telemetry.metrics.in_flight import InFlight
@@ -98,7 +98,7 @@ class ServiceMetrics:
         used = {labels[0] for labels in (*self.requests.values, *self.rejections.values)}
         return [name for name in self._classes if name in used]
 
-    def on_rejection(self, reason: Reason, slo: str) -> None:
+    def on_refusal(self, reason: Reason, slo: str) -> None:
         """Record that a request of a class ("" for none) was turned away."""
         self.rejections.values[(slo or NO_CLASS, reason)] += 1
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.admission.refusals import InvalidOption
-from serving.admission.request_options import FIELDS, OptionReader
-from serving.admission.rules import AdmissionRequest
+from serving.admission.request_options import FIELDS, InvalidOption, OptionReader
+from serving.admission_request import AdmissionRequest
 from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
 from serving.types import NEVER
 

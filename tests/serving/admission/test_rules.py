@@ -3,14 +3,16 @@
 import pytest
 
 from serving.admission.departures import Departures
-from serving.admission.rate_limits import KeyNames, RateLimits
-from serving.admission.refusals import InvalidOption, Reason, Refusal
-from serving.admission.request_options import OptionReader
+from serving.admission.rate_limits import RateLimits
+from serving.admission.request_options import InvalidOption, OptionReader
 from serving.admission.reservations import Admission
-from serving.admission.rules import AdmissionRequest, AdmissionRules
+from serving.admission.rules import AdmissionRules
+from serving.admission_request import AdmissionRequest
 from serving.call import Call
+from serving.refusals import Reason, Refusal
 from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
 from serving.security.api_keys import digest
+from serving.security.key_names import KeyNames
 from serving.types import NEVER, Request
 from tests.serving.admission.test_forecast import forecast
 
@@ -80,7 +82,8 @@ def test_tokens_are_charged_at_admission_and_given_back_if_they_are_not_generate
     assert refusal.wait_s == pytest.approx(400 / 1000 * 60, rel=0.05)
     assert refusal.reason is Reason.TOKENS
     for sequence in ("a-0", "a-1"):
-        judge.end(begin(judge, admitted, sequence), made=10)
+        judge.rules.leave(begin(judge, admitted, sequence), made=10, now_s=0.0)
+        judge.rules.forecast.on_finish(sequence, made=10)
     taken_on(judge, again := call(), "b", AdmissionRequest(100, 400))
     assert int(again.answer["x-ratelimit-remaining-tokens"]) in range(380, 386)
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from serving.admission.refusals import Reason
 from serving.cli.top_view import COLUMNS, TopView, Unreachable, bar, clock, fetch
+from serving.refusals import Reason, Refusal
 from serving.telemetry.metrics.snapshot import status_of
 from serving.telemetry.status import SloNow, Status
 from serving.telemetry.status_delta import Pulse, attained
@@ -33,7 +33,7 @@ def busy_status(steps: int = 3) -> Status:
         release(metrics, request, 4, None if step == 0 else 0.01)
     finish(metrics, request, "stop")
     metrics.on_fault(1, "lpddr", True)
-    metrics.on_rejection(Reason.TTFT, "interactive")
+    metrics.on_refusal(Refusal(Reason.TTFT, "", slo="interactive"), None)
     clock.until(1.5 + steps)
     return status_of(metrics)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from serving.admission.refusals import Reason, Refusal
 from serving.call import Call
 from serving.edge.refusals import Overflow
 from serving.process.logs import JsonFormatter, TextLines, fields, start_logging
+from serving.refusals import Reason, Refusal
 from serving.telemetry.tracing.otlp import Seldom
 from serving.telemetry.tracing.request_log import log_request
 from serving.types import Request

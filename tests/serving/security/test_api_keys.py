@@ -189,8 +189,8 @@ def test_ps_shows_no_key(arguments: list[str]) -> None:
 
 
 def test_limits_are_of_the_key_that_is_shown() -> None:
-    from serving.admission.rate_limits import KeyNames
     from serving.call import Call
+    from serving.security.key_names import KeyNames
 
     keys = KeyNames(Access.of(Scenario(api_keys=("alpha", "beta"))).api)
     for shown, name in (("Bearer alpha", "0"), ("bearer beta", "1"), ("Bearer root", ""), ("", "")):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from serving.scenario.scenario import Scenario
-from serving.simulation.node import Outcome
+from serving.simulation.node import Outcome, VirtualObserver
 from serving.simulation.play import play
 from serving.types import StepRecord
 from serving.workload.spec import Workload, load_workload, workload_of
@@ -76,7 +76,7 @@ def test_the_examples_play(name: str) -> None:
     assert records
 
 
-class Heard:
+class Heard(VirtualObserver):
     def __init__(self) -> None:
         self.records: list[StepRecord] = []
         self.outcomes: list[Outcome] = []
@@ -89,14 +89,14 @@ class Heard:
 
 
 @pytest.mark.parametrize("devices", [1, 3])
-def test_a_listener_hears_all_that_would_be_kept(devices: int) -> None:
+def test_an_observer_hears_all_that_would_be_kept(devices: int) -> None:
     users, scenario, heard = (
         workload(arrivals={"kind": "closed", "users": 5}, requests=40),
         Scenario(devices=devices),
         Heard(),
     )
     outcomes, records = play(users, scenario)
-    assert play(users, scenario, listener=heard) == ([], [])
+    assert play(users, scenario, observer=heard) == ([], [])
     assert sorted(heard.records, key=lambda each: (each.device, each.start_s)) == records
     told = {each.request.id: (each.started_s, each.first_s, each.last_s, each.tokens) for each in heard.outcomes}
     assert told == {each.request.id: (each.started_s, each.first_s, each.last_s, each.tokens) for each in outcomes}

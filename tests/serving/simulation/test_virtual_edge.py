@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.admission.refusals import Reason
+from serving.refusals import Reason, Refusal
 from serving.reports.policy_comparison import mixed
 from serving.scenario.scenario import Scenario
-from serving.simulation.node import NOWHERE, Outcome
+from serving.simulation.node import NOWHERE, Outcome, VirtualObserver
 from serving.simulation.play import play
 from serving.simulation.simulator import Simulator
 from serving.types import Request
@@ -82,7 +82,7 @@ def test_steps_made_at_once_are_those_made_one_by_one_where_devices_are_lost(
 
 def test_a_full_queue_turns_away_and_takes_on_again() -> None:
     outcomes, _ = Simulator(Scenario(max_queue=10)).serve(crowd(30, 0.0))
-    assert [each.refused for each in outcomes] == [""] * 10 + [Reason.QUEUE] * 20
+    assert [each.refused for each in outcomes] == [None] * 10 + [Reason.QUEUE] * 20
     assert all(each.device == NOWHERE and not each.tokens_s and not each.good for each in outcomes[10:])
     later = [Request("later", 1000.0, 10, 10)]
     assert not Simulator(Scenario(max_queue=10)).serve(crowd(30, 0.0) + later)[0][-1].refused
@@ -98,7 +98,7 @@ def test_requests_that_are_moved_take_one_place() -> None:
 def test_what_no_device_has_room_for_is_turned_away() -> None:
     requests = [Request("fits", 0.0, 3000, 96), Request("too long", 0.0, 3001, 96)]
     outcomes, _ = Simulator(Scenario(max_model_len=3096)).serve(requests)
-    assert [each.refused for each in outcomes] == ["", Reason.TOO_LONG]
+    assert [each.refused for each in outcomes] == [None, Reason.TOO_LONG]
 
 
 def test_keys_have_their_limits_by_the_minute() -> None:
@@ -108,7 +108,7 @@ def test_keys_have_their_limits_by_the_minute() -> None:
     for key in "ab":
         taken = [each for each in outcomes[:-1] if each.request.key == key and not each.refused]
         assert 15 <= len(taken) <= 18  # six at once, and six a minute for two minutes
-    assert {each.refused for each in outcomes} == {"", "requests_per_min", Reason.TOO_LARGE}
+    assert {each.refused for each in outcomes} == {None, Reason.REQUESTS, Reason.TOO_LARGE}
     assert outcomes[-1].refused == Reason.TOO_LARGE
 
 
@@ -181,16 +181,14 @@ def test_a_traced_device_keeps_its_cache_in_a_fault_and_is_cold_after_a_loss() -
 
 
 @pytest.mark.parametrize("leaps", [False, True])
-def test_requests_that_were_turned_away_are_told_to_listeners(leaps: bool) -> None:
-    class Heard:
+def test_requests_that_were_turned_away_are_told_to_observers(leaps: bool) -> None:
+    class Heard(VirtualObserver):
         def __init__(self) -> None:
-            self.refused: list[str] = []
+            self.refused: list[Reason] = []
 
-        def on_step(self, record: object) -> None:
-            """Nothing."""
-
-        def on_finish(self, flight: Outcome) -> None:
-            self.refused += [flight.refused] if flight.refused else []
+        def on_refusal(self, refusal: Refusal, flight: Outcome | None) -> None:
+            assert flight is not None and flight.refused is refusal.reason
+            self.refused.append(refusal.reason)
 
     heard = Heard()
     Simulator(Scenario(max_queue=10), leaps, heard).serve(crowd(30, 0.0))

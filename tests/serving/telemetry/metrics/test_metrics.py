@@ -13,11 +13,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Histogram as Reference
 from prometheus_client.parser import text_string_to_metric_families
 
-from serving.admission.refusals import OVERLOAD
 from serving.clock import VirtualClock, WallClock
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
 from serving.flight import Flight
+from serving.refusals import Reason, Refusal
 from serving.reports.policy_comparison import mixed, run
 from serving.scenario.faults import KINDS
 from serving.scenario.scenario import Scenario
@@ -325,8 +325,8 @@ def everything(metrics: Metrics, devices: int) -> None:
         finish(metrics, each, end)
     for each in all_flights(devices):
         metrics.on_begin(each)
-    for slo, reason in product((*CLASSES, ""), OVERLOAD):
-        metrics.on_rejection(reason, slo)
+    for slo, reason in product((*CLASSES, ""), Reason):
+        metrics.on_refusal(Refusal(reason, "", slo=slo), None)
 
 
 def all_steps(metrics: Metrics, device: int) -> None:

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from serving.admission.refusals import Reason, Refusal
 from serving.call import Call
 from serving.edge.refusals import Overflow
+from serving.refusals import Reason, Refusal
 from serving.telemetry.tracing.spans import Span, span_of
 from serving.telemetry.tracing.story import MAX_STRETCHES, Course
 from serving.types import Request

@@ -24,8 +24,8 @@ OVERLOAD = (Reason.QUEUE, Reason.REQUESTS, Reason.TOKENS, Reason.TTFT)
 
 
 class Refusal(NamedTuple):
-    """A request, of SLO class `slo` if that is known, is not taken on: not before `wait_s` emulated seconds, or never,
-    because of a `field` of it."""
+    """A request, of SLO class `slo` if that is known, is not taken on: not before `wait_s` emulated seconds if that is
+    for now, otherwise never, because of a `field` of it."""
 
     reason: Reason
     sentence: str
@@ -33,15 +33,7 @@ class Refusal(NamedTuple):
     field: str = ""
     slo: str = ""
 
-
-class InvalidOption(Exception):
-    """An invalid request option: `field` is the body's field, or the header."""
-
-    def __init__(self, field: str, sentence: str) -> None:
-        super().__init__(f"`{field}` {sentence}")
-        self.field = field
-
     @property
-    def refusal(self) -> Refusal:
-        """The refusal of the request that it was found in."""
-        return Refusal(Reason.INVALID, str(self), field=self.field)
+    def for_now(self) -> bool:
+        """Tell whether the request may come again later as it is."""
+        return self.reason in OVERLOAD
