@@ -57,7 +57,7 @@ class Response(JSONResponse):
         await send({"type": "http.response.body", "body": b""})
 
 
-class Made:
+class PreparedBody:
     """What vLLM's route takes for an answer of its own: `model_dump` returns the body."""
 
     def model_dump(self, *_: Any, **__: Any) -> Any:
@@ -207,7 +207,7 @@ finish: ContextVar[Callable[[Any], Any]] = ContextVar("finish", default=written)
 
 @cache
 def _made(kind: type) -> type:
-    return type(kind.__name__, (Made, kind), {})
+    return type(kind.__name__, (PreparedBody, kind), {})
 
 
 def _all_alone(finals: Mapping[int, RequestOutput], count: int) -> list[AsyncGenerator[RequestOutput, None]]:

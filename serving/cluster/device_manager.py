@@ -8,7 +8,7 @@ from device_model.condition import Condition
 from device_model.specs.spec import DeviceError
 from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
-from serving.cluster.observer import Traffic
+from serving.cluster.observer import LiveFlights
 from serving.cluster.places import Places
 from serving.cluster.recovery import Recovery
 from serving.cluster.sources.token_sources import TokenSources
@@ -27,13 +27,13 @@ class Devices:
     """The nodes of an emulation, by index."""
 
     def __init__(
-        self, cluster: Cluster, router: Router, traffic: Traffic, sources: TokenSources, places: Places
+        self, cluster: Cluster, router: Router, live: LiveFlights, sources: TokenSources, places: Places
     ) -> None:
         self.nodes, self._places = places.nodes, places
         self.cluster = cluster
         self._router = router
-        self.observer, self.sources = traffic.observer, sources
-        self.recovery = Recovery(cluster, router, traffic, sources, places)
+        self.observer, self.sources = live.observer, sources
+        self.recovery = Recovery(cluster, router, live, sources, places)
         self._loops: dict[int, asyncio.Task[None]] = {}
 
     @property

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from serving.cluster.cluster import Cluster
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node
-from serving.cluster.observer import EdgeObserver, Refuse, Traffic
+from serving.cluster.observer import EdgeObserver, LiveFlights, Refuse
 from serving.cluster.places import Places
 from serving.cluster.recovery import GONE
 from serving.cluster.sources.token_sources import TokenSources
@@ -43,10 +43,10 @@ class Dispatcher:
         self.flights: dict[str, Flight] = {}
         self._router = Router(cluster.scenario.router_spec.policy())
         self._observer, self._deliver, self._fail = observer, deliver, fail
-        traffic = Traffic(self.flights, observer, self._refuse)
+        live = LiveFlights(self.flights, observer, self._refuse)
         places = Places({node.index: node for node in nodes})
-        self.sources = TokenSources(cluster.sources, traffic, places)
-        self.devices = Devices(cluster, self._router, traffic, self.sources, places)
+        self.sources = TokenSources(cluster.sources, live, places)
+        self.devices = Devices(cluster, self._router, live, self.sources, places)
         self._stopped = False
 
     async def start(self) -> None:

@@ -16,7 +16,7 @@ Refuse = Callable[[Flight, str], None]
 log = logging.getLogger("foreserve")
 
 
-class Traffic(NamedTuple):
+class LiveFlights(NamedTuple):
     """The requests in flight, by id, their observer, and the function that ends one that nobody can serve."""
 
     flights: dict[str, Flight]

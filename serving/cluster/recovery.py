@@ -11,7 +11,7 @@ from ray.exceptions import RayError
 
 from serving.cluster.cluster import Cluster
 from serving.cluster.node import Node, State
-from serving.cluster.observer import Traffic
+from serving.cluster.observer import LiveFlights
 from serving.cluster.places import Places
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.supervision.deaths import cause_of_deaths, ended_from_outside, from_outside, given_up, summary
@@ -42,15 +42,15 @@ class Recovery:
     """The connecting, running and mending of devices.
 
     A device that dies again with the same requests takes them up apart, until the request that is the cause is known.
-    The traffic's `refuse` gets that request, and a sentence for its client.
+    `live.refuse` gets that request, and a sentence for its client.
     """
 
     def __init__(
-        self, cluster: Cluster, router: Router, traffic: Traffic, sources: TokenSources, places: Places
+        self, cluster: Cluster, router: Router, live: LiveFlights, sources: TokenSources, places: Places
     ) -> None:
         self._cluster, self._router, self._sources = cluster, router, sources
         self._nodes, self._addresses = places.nodes, places.addresses
-        self._flights, self._observer, self._refuse = traffic
+        self._flights, self._observer, self._refuse = live
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def connect(self, node: Node) -> None:

@@ -12,7 +12,7 @@ from serving.study.results import Results
 from serving.study.store import Store
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
-from serving.study.workers import Made, Workers
+from serving.study.workers import PointOutcome, Workers
 
 TICK_S = 0.5
 ENOUGH = 4  # Points, the first of which wait for workers that are only starting.
@@ -127,8 +127,8 @@ class Conductor:
         while self._to_make or workers.busy:
             while self._to_make and workers.has_room:
                 workers.give(self._to_make.popleft())
-            if made := workers.take(TICK_S):
-                self._note(made)
+            if outcome := workers.take(TICK_S):
+                self._note(outcome)
             # Whoever has no answer yet asks at least for what it waits for.
             self._progress.expected = max(self._progress.expected, self._progress.done + len(self._open))
             self._tell()
@@ -154,12 +154,12 @@ class Conductor:
         self._waiting[key].add(index)
         return False
 
-    def _note(self, made: Made) -> None:
-        key = made.point.key
-        if made.run is not None:
-            self._store.put(key, made.run)
-        self._progress.failed += made.run is None
-        self._find(key, Finding(made.point, made.run.summary if made.run else {}, made.error))
+    def _note(self, outcome: PointOutcome) -> None:
+        key = outcome.point.key
+        if outcome.run is not None:
+            self._store.put(key, outcome.run)
+        self._progress.failed += outcome.run is None
+        self._find(key, Finding(outcome.point, outcome.run.summary if outcome.run else {}, outcome.error))
         for index in sorted(self._waiting.pop(key)):
             self._missing[index].discard(key)
             self._go_on(index)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import ray
 from ray.exceptions import RayError
 
-from serving.cluster.observer import Traffic
+from serving.cluster.observer import LiveFlights
 from serving.cluster.places import Places
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.async_rpc import AsyncRpcClient
@@ -52,11 +52,11 @@ class SourceManager:
     real seconds of a step, and more for each sequence in it; None before the source has told them.
     """
 
-    def __init__(self, index: int, actors: SourceActors, traffic: Traffic, places: Places, siblings: Siblings) -> None:
+    def __init__(self, index: int, actors: SourceActors, live: LiveFlights, places: Places, siblings: Siblings) -> None:
         self._places, self._siblings = places, siblings
         self.index = index
         self._actors = actors
-        self._flights, self._observer, self._refuse = traffic
+        self._flights, self._observer, self._refuse = live
         self.link = Link()
         self.backoff = Backoff()
         self.inquiry = Inquiry()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection, Coroutine
 from typing import Any
 
-from serving.cluster.observer import Traffic
+from serving.cluster.observer import LiveFlights
 from serving.cluster.places import Places
 from serving.cluster.sources.manager import SourceManager
 from serving.cluster.sources.recorded import RecordedSource
@@ -17,9 +17,9 @@ class TokenSources:
     """The sources among which requests are shared out: by data-parallel rank if a request names one, else to the least
     loaded source that is up. Recorded text has a source of its own."""
 
-    def __init__(self, actors: SourceActors, traffic: Traffic, places: Places) -> None:
+    def __init__(self, actors: SourceActors, live: LiveFlights, places: Places) -> None:
         self.actors, self._places = actors, places
-        self.all = [SourceManager(index, actors, traffic, places, self) for index in range(len(actors.running))]
+        self.all = [SourceManager(index, actors, live, places, self) for index in range(len(actors.running))]
         self._recorded = RecordedSource()
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -30,7 +30,7 @@ ONE_WAY = 0
 Drop = Callable[[Dropped], object]
 
 
-class Call(msgspec.Struct, array_like=True):
+class RpcCall(msgspec.Struct, array_like=True):
     """A call of a method, with its arguments in order. Its answer bears its number; `ONE_WAY` wants none."""
 
     number: int
@@ -75,7 +75,7 @@ class RpcServer:
         self._socket, self.address = listen(zmq.ROUTER, folder, name, others)
         self._socket.set(zmq.RCVTIMEO, LOOK_MS)
         self._methods = {method.__name__: Method(method) for method in methods}
-        self._calls, self._encoder = decoder(Call), encoder()
+        self._calls, self._encoder = decoder(RpcCall), encoder()
         self._looked_s = time.monotonic()
 
     @property
@@ -203,4 +203,4 @@ class RpcClient:
 
 def encoded(encoder: msgspec.msgpack.Encoder, number: int, method: str, arguments: tuple[Any, ...]) -> bytes:
     """Return a call as a message."""
-    return encoder.encode(Call(number, method, msgspec.Raw(encoder.encode(arguments))))
+    return encoder.encode(RpcCall(number, method, msgspec.Raw(encoder.encode(arguments))))

@@ -6,7 +6,7 @@ from typing import Any
 from serving.study.point import VARIANT
 from serving.study.questions import by_settings
 from serving.study.questions.search import FIGURES, Search
-from serving.study.report.answers import AnswerView, Chosen, varied
+from serving.study.report.answers import AnswerView, ChosenLoad, varied
 from serving.study.report.answers.trials import Trial, trials_picture
 from serving.study.report.combinations import At, Combination
 from serving.study.report.markup import figure, paragraph, points_table
@@ -16,7 +16,7 @@ from serving.study.summary import Row
 BEST = 4
 
 
-class SearchTeller(AnswerView):
+class SearchAnswerView(AnswerView):
     """The view of `search`: the best places."""
 
     @property
@@ -63,10 +63,10 @@ class SearchTeller(AnswerView):
         """Sort key: a combination's best place."""
         return min(map(self._order, combination.ats))
 
-    def choose(self) -> list[Chosen]:
+    def choose(self) -> list[ChosenLoad]:
         """Return a few combinations, each where it is best."""
         best = sorted(map(self.rank, self.shown))[:BEST]
-        return [Chosen(each, min(each.ats, key=self._order)) for each in self.shown if self.rank(each) in best]
+        return [ChosenLoad(each, min(each.ats, key=self._order)) for each in self.shown if self.rank(each) in best]
 
     @property
     def answer(self) -> str:

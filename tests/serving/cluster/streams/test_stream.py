@@ -20,7 +20,7 @@ from vllm.v1.engine import EngineCoreOutput, FinishReason
 from vllm.v1.outputs import LogprobsLists, LogprobsTensors
 
 from serving.cluster.streams import sockets
-from serving.cluster.streams.rpc import ONE_WAY, Call, RpcServer, RpcTeller
+from serving.cluster.streams.rpc import ONE_WAY, RpcCall, RpcServer, RpcTeller
 from serving.cluster.streams.sockets import MOST_BYTES, Address, connect
 from serving.cluster.streams.stream import Drops, Inbox
 from serving.edge.outputs import outputs_of
@@ -79,7 +79,7 @@ def pushing(address: Address, kind: int = zmq.DEALER) -> "zmq.Socket[bytes]":
 
 def called(argument: bytes) -> bytes:
     """A call of `push`, with whatever it brings."""
-    return msgspec.msgpack.encode(Call(ONE_WAY, "push", msgspec.Raw(b"\x91" + argument)))
+    return msgspec.msgpack.encode(RpcCall(ONE_WAY, "push", msgspec.Raw(b"\x91" + argument)))
 
 
 NONSENSE = {

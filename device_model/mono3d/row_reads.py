@@ -8,7 +8,7 @@ from device_model.mono3d.row_times import RowTimes
 from device_model.specs.spec import Model
 
 
-class ExpertReads(NamedTuple):
+class RowReads(NamedTuple):
     """What is touched, and the mean tRC in ns of the rows where hot and cold experts that are read lie."""
 
     touch: ExpertTouch
@@ -16,10 +16,10 @@ class ExpertReads(NamedTuple):
     cold_ns: float
 
 
-def expected_reads(model: Model, layout: Layout, times: RowTimes, tokens: int, hit_rate: float | None) -> ExpertReads:
+def expected_reads(model: Model, layout: Layout, times: RowTimes, tokens: int, hit_rate: float | None) -> RowReads:
     """Return what `tokens` of the topic that is placed read, by the published rate of hot hits, or by `hit_rate`.
     Either class is read evenly.
     """
     touch = expected_touch(model, tokens, hit_rate)
     hot_ns = times.between(layout.shared_end, layout.hot_end)
-    return ExpertReads(touch, float(hot_ns), float(times.between(layout.cold_start, layout.cold_end)))
+    return RowReads(touch, float(hot_ns), float(times.between(layout.cold_start, layout.cold_end)))
