@@ -42,16 +42,16 @@ OPTIONS: list[tuple[str, int | str]] = [
 
 
 async def start_grpc(
-    engine: Any, state: Any, bringup: PreparedScenario, private: str = "", core: str = ""
+    engine: Any, state: Any, prepared: PreparedScenario, private: str = "", core: str = ""
 ) -> tuple[grpc.aio.Server, int]:
     """Start a server; return it, and its port: any free one if `grpc_port` is 0.
 
-    `engine` is a `PacedEngine`, `state` what vLLM's `init_app_state` has filled. `private` is a Unix socket to listen
+    `engine` is a `EmulatedLLM`, `state` what vLLM's `init_app_state` has filled. `private` is a Unix socket to listen
     on instead, for other edges, and `core` the one of the engine core, if that is another process: then the port may be
     shared with other edges. Raise `OSError` if the port is taken.
     """
-    options = bringup.scenario
-    interceptors = [GrpcGuard(bringup.access), Stamp(engine), CallBounds(options), MalformedRequests()]
+    options = prepared.scenario
+    interceptors = [GrpcGuard(prepared.access), Stamp(engine), CallBounds(options), MalformedRequests()]
     set_up: dict[str, int | str] = {**dict(OPTIONS), **dict(channel_options(options))}
     if core:
         set_up["grpc.so_reuseport"] = 1
@@ -69,7 +69,7 @@ async def start_grpc(
     if private:
         bound = server.add_insecure_port(f"unix:{private}")
     else:
-        bound = bind(server, options.host, options.grpc_port, bringup.tls)
+        bound = bind(server, options.host, options.grpc_port, prepared.tls)
     await server.start()
     return server, bound
 

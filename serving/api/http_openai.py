@@ -1,4 +1,4 @@
-"""OpenAI over HTTP: vLLM's own application, mounted on the paced engine."""
+"""OpenAI over HTTP: vLLM's own application, mounted on the emulated engine."""
 
 import asyncio
 from argparse import Namespace
@@ -27,7 +27,7 @@ from serving.api.plain_streams import stream_chat_plainly, stream_completions_pl
 from serving.api.quiet_failures import be_quiet_about_failures
 from serving.api.text_fingerprint import tell_source
 from serving.call import Call
-from serving.edge.async_llm import PacedEngine
+from serving.edge.async_llm import EmulatedLLM
 from serving.edge.preflight import PreparedScenario
 from serving.edge.refusals import Invalid, Overflow
 
@@ -45,7 +45,7 @@ class Edge:
     """ASGI middleware: stamps arrivals, tells a client that was turned away (429) when to come back, and all of them
     what is left of their limits."""
 
-    def __init__(self, app: Any, engine: PacedEngine) -> None:
+    def __init__(self, app: Any, engine: EmulatedLLM) -> None:
         self._app = app
         self._engine = engine
 
@@ -88,7 +88,7 @@ class Judged:
             await self._send(message)
 
 
-async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
+async def make_app(engine: EmulatedLLM, args: Namespace) -> FastAPI:
     """vLLM's application with all its routes; `args` are vLLM's own command-line arguments."""
     tasks = await engine.get_supported_tasks()
     app: FastAPI = build_app(args, tasks, engine.model_config)
@@ -111,18 +111,18 @@ class HttpServer:
     """Uvicorn on a socket that is bound already, without signal handlers of its own."""
 
     def __init__(
-        self, app: FastAPI, engine: PacedEngine, bringup: PreparedScenario, private: str = "", core: str = ""
+        self, app: FastAPI, engine: EmulatedLLM, prepared: PreparedScenario, private: str = "", core: str = ""
     ) -> None:
         """`private`: a Unix socket to listen on instead, for other edges. `core`: the one of the engine core, if that
         is another process."""
-        bounds = bringup.scenario
+        bounds = prepared.scenario
         context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
         guarded = BodyGuard(IntakeGuard(app, engine), bounds, context, places)
         edge: Any = Edge(QueueGuard(guarded, engine), engine)
         if core:
             edge = CoreProxy(edge, core, bounds, context, places)
         config = uvicorn.Config(
-            HttpGuard(edge, bringup.access),
+            HttpGuard(edge, prepared.access),
             http=partial(BoundedProtocol, bounds),  # type: ignore[arg-type]  # called as the class would be
             ws="none",
             # None: to whoever listens to the root logger, as what we say ourselves.
@@ -131,11 +131,11 @@ class HttpServer:
             access_log=False,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACE_S,
-            ssl_context_factory=None if private else _tls_of(bringup),
+            ssl_context_factory=None if private else _tls_of(prepared),
             uds=private or None,
         )
         self._server = app.state.server = NoSignalServer(config)
-        self._sockets = None if private else [bringup.sock]
+        self._sockets = None if private else [prepared.sock]
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -154,7 +154,7 @@ class HttpServer:
             await asyncio.gather(self._task, return_exceptions=True)
 
 
-def _tls_of(bringup: PreparedScenario) -> Any:
+def _tls_of(prepared: PreparedScenario) -> Any:
     """Return the factory of uvicorn's TLS context; None without TLS."""
-    tls = bringup.tls
+    tls = prepared.tls
     return None if tls is None else lambda _config, _default: tls.http_context()

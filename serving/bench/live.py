@@ -18,7 +18,7 @@ from serving.bench.servers import (
     has_rust_front_end,
     load,
 )
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from serving.scenario.scenario import RUST_FRONT_END
 from serving.types import StepRecord
 
@@ -120,7 +120,7 @@ def cpu_us(servers: Servers, output_len: int) -> dict[str, float]:
     return found
 
 
-def _each(child: Child, url: str, output_len: int, **fields: Any) -> dict[str, float]:
+def _each(child: ServerProcess, url: str, output_len: int, **fields: Any) -> dict[str, float]:
     """Return the microseconds that a token costs each kind of process, what they cost while idle included."""
     metrics = f"{child.http_url}/metrics"
     # The first of a process take longer.

@@ -16,7 +16,7 @@ from serving.usage_error import UsageError
 if TYPE_CHECKING:
     from serving.cluster.readiness import Readiness
     from serving.cluster.sources.forks import Forks
-    from serving.edge.engine_core import PacedCore
+    from serving.edge.engine_core import EmulatedCore
 
 log = logging.getLogger("foreserve")
 
@@ -43,7 +43,7 @@ def loss_of_ray(stack: contextlib.AsyncExitStack) -> "asyncio.Future[str]":
 
 
 def watch(
-    stack: contextlib.AsyncExitStack, core: "PacedCore", forks: "Forks | None", lost: "asyncio.Future[str]"
+    stack: contextlib.AsyncExitStack, core: "EmulatedCore", forks: "Forks | None", lost: "asyncio.Future[str]"
 ) -> "Readiness":
     """Watch the parts of an emulation until `stack` closes; return their state, in which Ray may be `lost`."""
     from serving.cluster.readiness import Readiness

@@ -58,7 +58,7 @@ class HbXpu:
         return self._answering.address
 
     @ray.method(concurrency_group="feed")
-    def wire(self, scheduler: Any, model: Any, tier: Any, sources: dict[int, Address]) -> None:
+    def connect(self, scheduler: Any, model: Any, tier: Any, sources: dict[int, Address]) -> None:
         """(Re)connect to the other actors, with no requests; `sources`: the token sources' addresses, by index."""
         spec = self._spec
         for client in self._clients:
@@ -108,7 +108,7 @@ class HbXpu:
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:
-        """Run the loop, which ends only by an error, or with its process. Raise Forgotten before `wire`."""
+        """Run the loop, which ends only by an error, or with its process. Raise Forgotten before `connect`."""
         if self._realtime:
             become_realtime()
         driver = self._driver

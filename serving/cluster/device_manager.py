@@ -207,7 +207,7 @@ class Devices:
 
     async def _join(self, node: Node) -> None:
         await self.recovery.connect(node)
-        self.sources.wire()
+        self.sources.tell_addresses()
         await self.recovery.warm_up(node)
         self._serve(node)
 
@@ -229,5 +229,5 @@ class Devices:
         others = (self.nodes[each] for each in self.tier(node.index) if each in self.nodes)
         if all(other.state in (State.GONE, State.LOST) for other in others):
             self.cluster.end_tier(node)
-        self.sources.wire()
+        self.sources.tell_addresses()
         self.observer.on_change(node)

@@ -61,20 +61,20 @@ class Recovery:
         deadline_s = time.monotonic() + START_S
         while True:
             try:
-                return await self.wire(node)
+                return await self.connect_once(node)
             except GONE as error:
                 lasting = isinstance(error, RayError) and not ended_from_outside(error)
                 if lasting or time.monotonic() > deadline_s:
                     raise
                 await asyncio.sleep(RETRY_S)
 
-    async def wire(self, node: Node) -> None:
+    async def connect_once(self, node: Node) -> None:
         """Connect a device's actors with each other, as if they had never had a request."""
         await node.device.emulate.remote(node.spec)
         limits, rules = self._cluster.limits(node.device_limits), self._cluster.rules(node.device_limits)
         device, scheduler = await asyncio.gather(node.device.address.remote(), node.scheduler.address.remote())
         await node.scheduler.reset.remote(device, limits, rules)
-        await node.device.wire.remote(node.scheduler, self._cluster.model, node.tier, self._sources.addresses)
+        await node.device.connect.remote(node.scheduler, self._cluster.model, node.tier, self._sources.addresses)
         self._addresses[node.index] = device
         node.calls.connect(device, scheduler)
         node.device.stall.remote(node.stalled_until_s)
@@ -205,9 +205,9 @@ class Recovery:
     async def _recover(self, node: Node) -> None:
         """Have a device and its scheduler, new or reset, take up their requests at the token that each client has."""
         node.lose()
-        await self.wire(node)
+        await self.connect_once(node)
         # Sent before the requests: calls come to one actor in order.
-        self._sources.wire()
+        self._sources.tell_addresses()
         node.link.up = True
         node.backoff.came_up(time.monotonic())
         await self._resume(node, self._of(node))

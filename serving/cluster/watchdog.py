@@ -126,7 +126,7 @@ class Watchdog:
             if each.asked is None or each.asked.done():
                 each.asked = asyncio.create_task(each.ask(self.on_dropped))
             if each.down:
-                part.mourn()
+                part.note_death()
         for each in list(self._watched.values()):
             if await self._is_wedged(each, now_s):
                 await self._end(each)
@@ -161,7 +161,7 @@ class Watchdog:
         sentence = "The %s is silent; its process %d is ended, so that another one takes its place."
         log.error(sentence, part.name, process.pid, extra=fields(actor=part.name))
         if process.stopped():
-            part.excuse()
+            part.note_stopped()
         with contextlib.suppress(RayError):
             await part.end(process)
         each.heard_s, each.overdue_s, each.process = time.monotonic(), 0.0, None

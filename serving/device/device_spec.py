@@ -11,7 +11,7 @@ from device_model.experts.topic_usage import TopicUsage, read_usage
 from device_model.load import load_device, places_experts
 from device_model.step import StepPlan
 from serving.device.lpddr import LEASE_S
-from serving.device.mode_choice import Switching
+from serving.device.mode_choice import ModeChoice
 from serving.device.pricing import ModelPricer, Pricer
 from serving.device.routed_pricing import Choices, Routed, TracedDevice
 from serving.device.traced_pricing import Traced
@@ -50,8 +50,8 @@ class DeviceSpec(NamedTuple):
     """A device to emulate.
 
     `system`, `hardware`, `model` and `draft` (or "") name files. `acceptance` says where acceptance rates come from,
-    `switching` when to draft, `placement` how experts are placed in HB by the topics that `token_model`'s routers know,
-    `swap` when they are placed anew, and `kv_tier` where the KV cache lies. With a `trace`, actual expert routes
+    `mode_choice` when to draft, `placement` how experts are placed in HB by the topics that `token_model`'s routers
+    know, `swap` when they are placed anew, and `kv_tier` where the KV cache lies. With a `trace`, actual expert routes
     are followed. `sharers` devices, this one included, share its LPDDR.
     """
 
@@ -60,7 +60,7 @@ class DeviceSpec(NamedTuple):
     model: str
     draft: str
     acceptance: str
-    switching: Switching
+    mode_choice: ModeChoice
     placement: str
     swap: str
     token_model: str
@@ -77,7 +77,7 @@ class DeviceSpec(NamedTuple):
             *names,
             draft=member.draft,
             acceptance=scenario.acceptance,
-            switching=Switching(scenario.mode, scenario.tau, scenario.draft_depth, scenario.objective),
+            mode_choice=ModeChoice(scenario.mode, scenario.tau, scenario.draft_depth, scenario.objective),
             placement=scenario.placement,
             swap=scenario.swap,
             token_model=scenario.token_model,
@@ -112,7 +112,7 @@ class DeviceSpec(NamedTuple):
         placing = self._expert_placement(model, options.device)
         if self.trace is not None:
             return Routed(options, choices(self.trace), placing)
-        return ModelPricer(model, self.switching.modes(options), placing)
+        return ModelPricer(model, self.mode_choice.modes(options), placing)
 
     def repriced(self, pricer: Pricer, model: StepModel, choices: Callable[[TracedDevice], Choices]) -> Pricer:
         """Return the pricer that goes on in this condition where `pricer` was in another one."""

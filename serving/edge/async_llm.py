@@ -22,7 +22,7 @@ from serving.admission_request import AdmissionRequest
 from serving.call import Call, Headers, current_call, stamp
 from serving.edge import structured_outputs
 from serving.edge.apart_outputs import ApartOutputs
-from serving.edge.engine_core import PacedCore
+from serving.edge.engine_core import EmulatedCore
 from serving.edge.refusals import GivenUp
 from serving.edge.request_bounds import check_prompt_logprobs, check_request
 from serving.edge.turnstile import Turnstile
@@ -30,10 +30,10 @@ from serving.edge.turnstile import Turnstile
 ENDING = "The server is being stopped, and ends this request with it."
 
 
-class PacedEngine(AsyncLLM):  # type: ignore[misc]
-    """An `AsyncLLM` whose engine core is a `PacedCore`; vLLM's servers take it as their own."""
+class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
+    """An `AsyncLLM` whose engine core is a `EmulatedCore`; vLLM's servers take it as their own."""
 
-    def __init__(self, config: VllmConfig, core: PacedCore, renderer: BaseRenderer) -> None:
+    def __init__(self, config: VllmConfig, core: EmulatedCore, renderer: BaseRenderer) -> None:
         """`AsyncLLM.__init__`, but for the engine core process and the token engine's statistics."""
         self.vllm_config = config
         self.model_config = config.model_config

@@ -43,7 +43,7 @@ Sink = Callable[[Release, list[EngineCoreOutput]], None]
 ENDED = "A part of the server that nothing can do without has ended."
 
 
-class PacedCore(EngineCoreClient):  # type: ignore[misc]
+class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
     """Requests become flights; releases become what vLLM's output handler expects of a step."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The engine core, for an edge in a process of its own: what `PacedCore` is to an edge in the same one."""
+"""The engine core, for an edge in a process of its own: what `EmulatedCore` is to an edge in the same one."""
 
 import asyncio
 import logging
@@ -74,7 +74,7 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
         """Say that this edge serves."""
         self._tell(UP, None)
 
-    async def beat(self) -> None:
+    async def send_pulses(self) -> None:
         """Say that this edge serves, for as long as its loop runs."""
         while True:
             self._tell(PULSE, None)

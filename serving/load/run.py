@@ -132,9 +132,17 @@ async def _report(options: LoadOptions, drive: Drive, before: emulator.Snapshot 
     if before is not None:
         after = await emulator.settled(_metrics_url(options), options.api_key, options.trust)
         fidelity = emulator.difference(before, after)
-    summary = summarise(drive.traces, drive.speed)
-    verdict = goodput(drive.traces, options.slos, drive.speed, summary.duration_s)
-    classes = by_class(drive.traces, drive.speed)
+    summary = summarise(drive.all_times, drive.speed)
+    verdict = goodput(drive.all_times, options.slos, drive.speed, summary.duration_s)
+    classes = by_class(drive.all_times, drive.speed)
     return Report(
-        options.url, drive.model, summary, verdict, options.slos, fidelity, interrupted, classes, traces=drive.traces
+        options.url,
+        drive.model,
+        summary,
+        verdict,
+        options.slos,
+        fidelity,
+        interrupted,
+        classes,
+        all_times=drive.all_times,
     )

@@ -24,7 +24,7 @@ class ServerFailed(CommandFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class ServerProcess:
     """A server that is ready: where it is, how long it took, and its process."""
 
     http_url: str
@@ -37,7 +37,7 @@ class Child:
 @contextlib.contextmanager
 def server(
     *options: str, quiet: bool = False, log: Path | None = None, environment: Mapping[str, str] | None = None
-) -> Iterator[Child]:
+) -> Iterator[ServerProcess]:
     """`foreserve serve` with these options, on free ports; stopped, as with Ctrl-C, when the context ends. What it logs
     goes to a file, if one is named; `environment` is what it has beside our own."""
     with tempfile.TemporaryDirectory(prefix="foreserve-") as folder:
@@ -77,7 +77,7 @@ def stop(process: subprocess.Popen[str]) -> None:
             process.wait()
 
 
-def _when_ready(process: subprocess.Popen[str], ready_file: Path, began: float) -> Child:
+def _when_ready(process: subprocess.Popen[str], ready_file: Path, began: float) -> ServerProcess:
     while not ready_file.exists() or not ready_file.read_text():
         if process.poll() is not None:
             raise ServerFailed(f"the server ended with exit code {process.returncode}.")
@@ -86,7 +86,7 @@ def _when_ready(process: subprocess.Popen[str], ready_file: Path, began: float) 
         time.sleep(0.05)
     ready = json.loads(ready_file.read_text())
     s = "s" if ready["encrypted"] else ""
-    return Child(
+    return ServerProcess(
         http_url=f"http{s}://127.0.0.1:{ready['http_port']}",
         grpc_url=f"grpc{s}://127.0.0.1:{ready['grpc_port']}",
         ready_s=time.monotonic() - began,

@@ -73,16 +73,16 @@ def run_study(
     if fresh:
         store.forget()
     progress = StudyProgress(study.question.expected(study))
-    conductor = Conductor(store, progress, lambda: on_progress(progress))
+    runner = StudyRunner(store, progress, lambda: on_progress(progress))
     inquiries = study.question.inquiries(study)
-    answers = conductor.conduct(inquiries, cores)
-    found = study.question.answers(study, answers, conductor.findings)
-    results = Results.write(study, store, found, conductor.findings)
+    answers = runner.run(inquiries, cores)
+    found = study.question.answers(study, answers, runner.findings)
+    results = Results.write(study, store, found, runner.findings)
     write_report(results)
     return results
 
 
-class Conductor:
+class StudyRunner:
     """Runs a study: hands points to workers and their findings to the inquiries."""
 
     def __init__(self, store: Store, progress: StudyProgress, tell: Callable[[], None]) -> None:
@@ -100,7 +100,7 @@ class Conductor:
         # Who waits for a point, by its key.
         self._waiting: dict[str, set[int]] = {}
 
-    def conduct(self, inquiries: list[Inquiry], cores: int | None) -> list[Row]:
+    def run(self, inquiries: list[Inquiry], cores: int | None) -> list[Row]:
         """Run the inquiries; return the answers of those that have one, in their order."""
         self._inquiries, self._answers = inquiries, [None] * len(inquiries)
         self._open = set(range(len(inquiries)))

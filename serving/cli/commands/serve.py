@@ -51,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
         stack.callback(checked.sock.close)
         args.api_keys = args.admin_keys = None
         # Files of logs are opened only once all else is right.
-        bringup = replace(checked, observing=observing.observe(args, stack))
+        prepared = replace(checked, observing=observing.observe(args, stack))
         try:
-            uvloop.run(serve(bringup, args.ready_file, args.discovery_file))
+            uvloop.run(serve(prepared, args.ready_file, args.discovery_file))
         except RayLost:
             return LOST
     return 0

@@ -117,9 +117,9 @@ class SourceManager:
         if self._calls is not None:
             self._calls.close()
         self._calls = AsyncRpcClient(self.address)
-        self.wire()
+        self.tell_addresses()
 
-    def wire(self) -> None:
+    def tell_addresses(self) -> None:
         """Tell the source the devices' addresses from now on."""
         self._tell("connect", self.index, self._places.addresses)
 

@@ -51,10 +51,10 @@ class TokenSources:
         """The slowest source's real seconds of a step, and more for each sequence in it; None before any has told."""
         return max((source.cost for source in self.all if source.cost is not None), default=None)
 
-    def wire(self) -> None:
+    def tell_addresses(self) -> None:
         """Tell the sources the devices' addresses from now on."""
         for source in self.all:
-            source.wire()
+            source.tell_addresses()
 
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
         """Have each source make tokens for a device that no client waits for; all sources make the same ones."""

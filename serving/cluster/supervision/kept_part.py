@@ -49,10 +49,10 @@ class KeptPart(NamedTuple):
         if process.pid == self.kept.pid:
             self.kept.kill()
 
-    def excuse(self) -> None:
+    def note_stopped(self) -> None:
         """None of its requests is ever accused."""
 
-    def mourn(self) -> None:
+    def note_death(self) -> None:
         """Who keeps it sees that."""
 
 

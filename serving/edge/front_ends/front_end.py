@@ -26,7 +26,7 @@ from vllm.v1.metrics.stats import PrefillStats, SchedulerStats
 from vllm.v1.serial_utils import MsgpackDecoder, UtilityResult
 from vllm.version import __version__ as VLLM_VERSION  # as vLLM calls it
 
-from serving.edge.engine_core import PacedCore
+from serving.edge.engine_core import EmulatedCore
 from serving.edge.front_ends.engine_sockets import ApiServer, shake_hands
 from serving.edge.request_bounds import MOST_ID_CHARS, check_prompt_logprobs, check_request
 from serving.process.logs import fields
@@ -59,7 +59,7 @@ class FrontEnd:
     as in vLLM.
     """
 
-    def __init__(self, address: str, core: PacedCore, ready: EngineCoreReadyResponse) -> None:
+    def __init__(self, address: str, core: EmulatedCore, ready: EngineCoreReadyResponse) -> None:
         """`address`: where it shakes hands, as ZeroMQ writes it. `ready`: what it is told of its engine."""
         self._address, self._core, self._ready = address, core, ready
         self._requests, self._others = MsgpackDecoder(EngineCoreRequest), MsgpackDecoder()

@@ -17,7 +17,7 @@ from vllm.v1.engine import (
 from vllm.v1.serial_utils import UtilityResult
 
 from serving.call import Call, use
-from serving.edge.engine_core import PacedCore
+from serving.edge.engine_core import EmulatedCore
 from serving.edge.front_ends.edge_messages import (
     ADMIT,
     CALL,
@@ -49,7 +49,7 @@ class EdgeAddresses(NamedTuple):
 class OwnEdge(FrontEnd):
     """Serves the edge at `addresses`, and the one that takes its place."""
 
-    def __init__(self, addresses: EdgeAddresses, core: PacedCore, ready: EngineCoreReadyResponse) -> None:
+    def __init__(self, addresses: EdgeAddresses, core: EmulatedCore, ready: EngineCoreReadyResponse) -> None:
         """`ready`: what it is told of its engine."""
         super().__init__(addresses.requests, core, ready)
         self._addresses = addresses

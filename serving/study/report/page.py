@@ -25,7 +25,7 @@ from serving.study.report.repeat import repeat
 from serving.study.results import Results
 from serving.study.store import point_row
 
-TELLERS: dict[type, type[AnswerView]] = {
+ANSWER_VIEWS: dict[type, type[AnswerView]] = {
     Capacity: CapacityAnswerView,
     Compare: CompareAnswerView,
     Search: SearchAnswerView,
@@ -41,7 +41,7 @@ MOST_FAILED = 20
 
 def page(results: Results) -> str:
     """Return the page as HTML."""
-    view = TELLERS[type(results.study.question)](results, combinations_of(results.findings))
+    view = ANSWER_VIEWS[type(results.study.question)](results, combinations_of(results.findings))
     sections = {
         "title": escape(results.study.title),
         "asked": escape(view.asked),

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
 
 # What makes vLLM write each chunk itself: it then has one field more, and nothing else that is new.
@@ -34,7 +34,7 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def chunks_of(emulator: Child, path: str, body: dict[str, Any]) -> list[str]:
+def chunks_of(emulator: ServerProcess, path: str, body: dict[str, Any]) -> list[str]:
     """The data of each event of a stream, without what is another's each time."""
     body = {"model": MODEL, "seed": 5, "max_tokens": 48, "ignore_eos": True, "stream": True} | body
     answer = httpx.post(emulator.http_url + path, json=body, timeout=120)
@@ -55,7 +55,9 @@ def form_of(chunk: str) -> str:
 
 
 @pytest.mark.parametrize(("path", "body"), REQUESTS, ids=lambda each: each if isinstance(each, str) else "")
-def test_a_stream_has_the_bytes_that_vllm_would_have_written(emulator: Child, path: str, body: dict[str, Any]) -> None:
+def test_a_stream_has_the_bytes_that_vllm_would_have_written(
+    emulator: ServerProcess, path: str, body: dict[str, Any]
+) -> None:
     plain = chunks_of(emulator, path, body | {"stream_options": {"include_usage": True}})
     counted = chunks_of(emulator, path, body | {"stream_options": COUNTED})
     # The last of these is the usage of all, which both have.

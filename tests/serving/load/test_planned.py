@@ -116,7 +116,7 @@ def test_requests_that_are_to_be_told_apart_say_their_names_and_seeds(file, serv
     stand_in = server()
     report = load(stand_in, file(), told=True)
     asks = {ask.id: seed_of(ask) for ask, _ in served(Source(load_workload(file())))}
-    assert sorted(trace.name for trace in report.traces) == sorted(asks)
+    assert sorted(times.name for times in report.all_times) == sorted(asks)
     if server is StandIn:
         seeds = [asked["seed"] for asked in stand_in.seen]
         heads = [head.decode() for head in stand_in.headers if head.startswith(b"POST")]

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from serving.process.run_folder import PREFIX, place
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
 from tests.serving.cluster.test_recovery import ask
 
@@ -82,7 +82,7 @@ def starting(tmp_path: Path) -> Iterator[Callable[[str], "subprocess.Popen[str]"
     ],
 )
 def test_a_start_that_is_ended_leaves_nothing_and_says_nothing(
-    emulator: Child, starting: Callable[[str], "subprocess.Popen[str]"], said: str, number: int, code: int
+    emulator: ServerProcess, starting: Callable[[str], "subprocess.Popen[str]"], said: str, number: int, code: int
 ) -> None:
     process = starting(said)
     time.sleep(1.5)
@@ -98,7 +98,7 @@ def test_a_start_that_is_ended_leaves_nothing_and_says_nothing(
 
 # It is the last one that asks for this server.
 def test_an_edge_that_is_killed_under_load_takes_all_with_it_but_not_another_server(
-    emulator: Child, client: openai.OpenAI, recorded_emulator: Child, discovery: Path
+    emulator: ServerProcess, client: openai.OpenAI, recorded_emulator: ServerProcess, discovery: Path
 ) -> None:
     """And so it does if its guard is killed before."""
     expected = ask(client, 3, [])

@@ -71,7 +71,7 @@ class Edge:
         self.driver.push(made)
 
     def take(self, release: Release) -> None:
-        """As `Dispatcher` and `PacedCore` do."""
+        """As `Dispatcher` and `EmulatedCore` do."""
         for id in release.started:
             if (flight := self.flights[id]).started_s is None:
                 flight.started_s = release.start_s
