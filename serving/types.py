@@ -189,7 +189,7 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     steps: int = 1
 
 
-class Dropped(msgspec.Struct, frozen=True, array_like=True):
+class DroppedMessages(msgspec.Struct, frozen=True, array_like=True):
     """Messages that could not be read: how many, and what was wrong with the last."""
 
     count: int

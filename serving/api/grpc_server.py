@@ -14,8 +14,8 @@ from serving.api.grpc.bounds import CallBounds, channel_options
 from serving.api.grpc.core_proxy import CoreServices
 from serving.api.grpc.guard import GrpcGuard
 from serving.api.grpc.health_service import PartsHealth
-from serving.api.grpc.malformed import MalformedRequests
 from serving.api.grpc.openai_service import OpenAIServicer
+from serving.api.grpc.parse_errors import ParseErrors
 from serving.api.grpc.vllm_service import EngineServicer
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc, openai_pb2, openai_pb2_grpc
 from serving.edge.preflight import PreparedScenario
@@ -51,7 +51,7 @@ async def start_grpc(
     shared with other edges. Raise `OSError` if the port is taken.
     """
     options = prepared.scenario
-    interceptors = [GrpcGuard(prepared.access), Stamp(engine), CallBounds(options), MalformedRequests()]
+    interceptors = [GrpcGuard(prepared.access), Stamp(engine), CallBounds(options), ParseErrors()]
     set_up: dict[str, int | str] = {**dict(OPTIONS), **dict(channel_options(options))}
     if core:
         set_up["grpc.so_reuseport"] = 1

@@ -14,6 +14,7 @@ from vllm.entrypoints.launchers.app import build_app
 from vllm.entrypoints.launchers.launcher import NoSignalServer
 from vllm.entrypoints.serve.exception_handling.error_response import create_error_response
 
+from serving.api.body_options import BodyOptions
 from serving.api.core_proxy import CoreProxy
 from serving.api.guards.body_guard import BodyGuard
 from serving.api.guards.http_guard import HttpGuard
@@ -22,7 +23,6 @@ from serving.api.guards.validation_guard import guard_validation
 from serving.api.http_errors import send_error
 from serving.api.http_protocol import WIRE, BoundedProtocol
 from serving.api.large_answers import make_apart
-from serving.api.listening import Listening
 from serving.api.plain_streams import stream_chat_plainly, stream_completions_plainly
 from serving.api.quiet_failures import be_quiet_about_failures
 from serving.api.text_fingerprint import tell_source
@@ -41,7 +41,7 @@ LOOK_S = 0.01
 UNSERVED = ("/v1/systemone",)
 
 
-class Edge:
+class CallMiddleware:
     """ASGI middleware: stamps arrivals, tells a client that was turned away (429) when to come back, and all of them
     what is left of their limits."""
 
@@ -66,10 +66,10 @@ class Edge:
                 message["headers"] = [*message.get("headers", []), *more]
             await send(message)
 
-        await self._app(scope, receive, Judged(call, annotate).send)
+        await self._app(scope, receive, AdmissionGate(call, annotate).send)
 
 
-class Judged:
+class AdmissionGate:
     """Answers a call once its requests are judged, or with the refusal of one of them."""
 
     def __init__(self, call: Call, send: Any) -> None:
@@ -103,7 +103,7 @@ async def make_app(engine: EmulatedLLM, args: Namespace) -> FastAPI:
     for name in ("openai_serving_chat", "openai_serving_chat_batch", "openai_serving_completion"):
         serving = getattr(state, name)
         tell_source(serving)
-        setattr(state, name, Listening(serving))
+        setattr(state, name, BodyOptions(serving))
     return app
 
 
@@ -118,11 +118,11 @@ class HttpServer:
         bounds = prepared.scenario
         context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
         guarded = BodyGuard(IntakeGuard(app, engine), bounds, context, places)
-        edge: Any = Edge(QueueGuard(guarded, engine), engine)
+        stack: Any = CallMiddleware(QueueGuard(guarded, engine), engine)
         if core:
-            edge = CoreProxy(edge, core, bounds, context, places)
+            stack = CoreProxy(stack, core, bounds, context, places)
         config = uvicorn.Config(
-            HttpGuard(edge, prepared.access),
+            HttpGuard(stack, prepared.access),
             http=partial(BoundedProtocol, bounds),  # type: ignore[arg-type]  # called as the class would be
             ws="none",
             # None: to whoever listens to the root logger, as what we say ourselves.

@@ -22,13 +22,13 @@ MARK = f"foreserve-{uuid4().hex}"
 Events = AsyncGenerator[str, None]
 
 
-class Piece(str):
+class TextEvent(str):
     """A chunk as a server-sent event, with `text` for who sends it in another form."""
 
     text: str
 
     @classmethod
-    def of(cls, head: str, text: str, tail: str) -> "Piece":
+    def of(cls, head: str, text: str, tail: str) -> "TextEvent":
         """Return the chunk that has the text as a JSON string between head and tail."""
         piece = cls(head + msgspec.json.encode(text).decode() + tail)
         piece.text = text
@@ -42,8 +42,8 @@ def stream_chat_plainly(serving: Any, outputs: ApartOutputs) -> None:
     def stream(request: Any, results: Any, request_id: str, *args: Any, **kwargs: Any) -> Events:
         if serving.parser_cls is not None or serving.enable_log_outputs or not is_plain(request):
             return chunks(request, results, request_id, *args, **kwargs)  # type: ignore[no-any-return]
-        middle = Middle(outputs, request_id, results, marked)
-        return middle.events(chunks(request, middle.outputs(), request_id, *args, **kwargs))
+        split = PlainStreamSplit(outputs, request_id, results, marked)
+        return split.events(chunks(request, split.outputs(), request_id, *args, **kwargs))
 
     serving.chat_completion_stream_generator = stream
 
@@ -55,8 +55,8 @@ def stream_completions_plainly(serving: Any, outputs: ApartOutputs) -> None:
     def stream(request: Any, prompts: Any, results: Any, request_id: str, *args: Any, **kwargs: Any) -> Events:
         if len(prompts) > 1 or not is_plain(request):
             return chunks(request, prompts, results, request_id, *args, **kwargs)  # type: ignore[no-any-return]
-        middle = Middle(outputs, f"{request_id}-0", results, marked_of_prompt)
-        return middle.events(chunks(request, prompts, middle.outputs(), request_id, *args, **kwargs))
+        split = PlainStreamSplit(outputs, f"{request_id}-0", results, marked_of_prompt)
+        return split.events(chunks(request, prompts, split.outputs(), request_id, *args, **kwargs))
 
     serving.completion_stream_generator = stream
 
@@ -81,7 +81,7 @@ def marked_of_prompt(item: tuple[int, Any]) -> tuple[int, Any]:
     return item[0], marked(item[1])
 
 
-class Middle:
+class PlainStreamSplit:
     """One stream: its outputs, as vLLM's generator of chunks gets them, and its chunks."""
 
     def __init__(self, processor: ApartOutputs, request_id: str, results: Any, mark: Callable[[Any], Any]) -> None:
@@ -123,13 +123,13 @@ class Middle:
             else:
                 await self._results.aclose()
 
-    async def _pieces(self, stream: PlainStream, head: str, tail: str) -> AsyncGenerator[Piece, None]:
+    async def _pieces(self, stream: PlainStream, head: str, tail: str) -> AsyncGenerator[TextEvent, None]:
         self._next = asyncio.create_task(self._await_next())
         self._next.add_done_callback(partial(_end, stream))
         call = current_call()
         write = call.wire.writer(head, tail) if call is not None and call.wire is not None else None
         while (text := await stream.kept(write)) is not None:
-            yield Piece.of(head, text, tail)
+            yield TextEvent.of(head, text, tail)
 
     async def _await_next(self) -> Any:
         return await anext(self._results)

@@ -59,7 +59,7 @@ class RemoteModel:
         return cost
 
 
-class Leasing:
+class TierLease:
     """A device's proxy of its LPDDR tier: it waits for the first lease only, later ones hold once they are here.
 
     Of a shared tier it also waits for the first lease after each idle time: others may have come meanwhile. `left` is

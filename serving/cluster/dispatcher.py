@@ -7,10 +7,10 @@ from functools import partial
 from typing import NamedTuple
 
 from serving.cluster.cluster import Cluster
+from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node
 from serving.cluster.observer import EdgeObserver, LiveFlights, Refuse
-from serving.cluster.places import Places
 from serving.cluster.recovery import GONE
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.stream import Inbox
@@ -44,9 +44,9 @@ class Dispatcher:
         self._router = Router(cluster.scenario.router_spec.policy())
         self._observer, self._deliver, self._fail = observer, deliver, fail
         live = LiveFlights(self.flights, observer, self._refuse)
-        places = Places({node.index: node for node in nodes})
-        self.sources = TokenSources(cluster.sources, live, places)
-        self.devices = Devices(cluster, self._router, live, self.sources, places)
+        buffers = DeviceBuffers({node.index: node for node in nodes})
+        self.sources = TokenSources(cluster.sources, live, buffers)
+        self.devices = Devices(cluster, self._router, live, self.sources, buffers)
         self._stopped = False
 
     async def start(self) -> None:

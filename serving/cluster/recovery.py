@@ -10,9 +10,9 @@ from typing import Any
 from ray.exceptions import RayError
 
 from serving.cluster.cluster import Cluster
+from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.node import Node, State
 from serving.cluster.observer import LiveFlights
-from serving.cluster.places import Places
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.supervision.deaths import cause_of_deaths, ended_from_outside, from_outside, given_up, summary
 from serving.flight import Flight
@@ -46,10 +46,10 @@ class Recovery:
     """
 
     def __init__(
-        self, cluster: Cluster, router: Router, live: LiveFlights, sources: TokenSources, places: Places
+        self, cluster: Cluster, router: Router, live: LiveFlights, sources: TokenSources, buffers: DeviceBuffers
     ) -> None:
         self._cluster, self._router, self._sources = cluster, router, sources
-        self._nodes, self._addresses = places.nodes, places.addresses
+        self._nodes, self._addresses = buffers.nodes, buffers.addresses
         self._flights, self._observer, self._refuse = live
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -112,12 +112,12 @@ class Recovery:
         """
         seen = node.link.state
         request = flight.resumed
-        if seen is None or flight.place == (node.index, seen) or not node.inquiry.allows(request.id):
+        if seen is None or flight.sent_to == (node.index, seen) or not node.inquiry.allows(request.id):
             return
-        place = flight.place = (node.index, seen)
+        sent_to = flight.sent_to = (node.index, seen)
         # Awaited, so that no token is there before its buffer is.
         await node.calls.open(request.id, request.released)
-        if self._flights.get(request.id) is flight and flight.place == place and node.link.state == seen:
+        if self._flights.get(request.id) is flight and flight.sent_to == sent_to and node.link.state == seen:
             flight.opened = True
             node.calls.submit(request)
             self._sources.resume(flight)
@@ -217,7 +217,7 @@ class Recovery:
 
     def _admit(self, node: Node) -> None:
         """Resume the requests of a device that had to wait, and may go on now."""
-        if node.link.up and any(flight.place != (node.index, node.link.state) for flight in self._of(node)):
+        if node.link.up and any(flight.sent_to != (node.index, node.link.state) for flight in self._of(node)):
             self._start(self._resume(node, self._of(node)))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

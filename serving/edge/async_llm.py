@@ -25,7 +25,7 @@ from serving.edge.apart_outputs import ApartOutputs
 from serving.edge.engine_core import EmulatedCore
 from serving.edge.refusals import GivenUp
 from serving.edge.request_bounds import check_prompt_logprobs, check_request
-from serving.edge.turnstile import Turnstile
+from serving.edge.turn_queue import TurnQueue
 
 ENDING = "The server is being stopped, and ends this request with it."
 
@@ -51,7 +51,7 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
         self._client_count = 1
         self.output_handler: asyncio.Task[None] | None = None
         self._no_profiler()
-        self._turnstile, self._ended = Turnstile(), False
+        self._turns, self._ended = TurnQueue(), False
 
     async def abort(self, request_id: str | Iterable[str], internal: bool = False) -> None:
         """Abort requests as `AsyncLLM` does, and count them as aborted; the output handler's own aborts are stop
@@ -71,7 +71,7 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
             raise VLLMClientError("foreserve emulates text generation only: no pooling, scoring or embedding requests.")
         check_request(request_id, params, cache_salt_of(prompt))
         check_prompt_logprobs(most_tokens_of(prompt), params)
-        await self._turnstile.enter()
+        await self._turns.enter()
         if self._ended:
             raise GivenUp(ENDING)
         if params.structured_outputs is not None and isinstance(prompt, dict) and "type" in prompt:

@@ -20,7 +20,7 @@ from serving.admission_request import AdmissionRequest
 from serving.call import Call, arrival_s, current_call
 from serving.clock import WallClock
 from serving.cluster.dispatcher import Dispatcher, Emulation
-from serving.cluster.fault_injector import Injector
+from serving.cluster.fault_injector import FaultInjector
 from serving.cluster.observer import EdgeBroadcast, EdgeObserver
 from serving.edge.description import describe
 from serving.edge.edge_admission import DepartureFeed
@@ -67,7 +67,7 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
         self._observer = EdgeBroadcast([*feeds, self._text, self._listeners])
         self._dispatcher = Dispatcher(emulation, self._observer, self._deliver, self._fail)
         self.devices = self._dispatcher.devices
-        self.injector = Injector(self.devices, self.clock, scenario.seed)
+        self.injector = FaultInjector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
         self.intake, self._topics = Intake(), topics
         self.outputs = OutputQueue(self.note_delay)
@@ -193,7 +193,7 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
 
     @property
     def set_aside(self) -> int:
-        """Places in the queue of requests that were admitted and are not in flight yet."""
+        """DeviceBuffers in the queue of requests that were admitted and are not in flight yet."""
         return self._admission.set_aside
 
     def retry_after_s(self) -> float:

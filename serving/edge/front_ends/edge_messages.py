@@ -57,13 +57,13 @@ class CallEnd(msgspec.Struct, array_like=True, frozen=True):
     status: str
 
 
-class Delays(msgspec.Struct, array_like=True, frozen=True):
+class ReleaseDelays(msgspec.Struct, array_like=True, frozen=True):
     """Devices' releases that have gone out, each so many real seconds late."""
 
     late_s: list[tuple[int, float]]
 
 
-class Stopped(msgspec.Struct, array_like=True, frozen=True):
+class StoppedRequests(msgspec.Struct, array_like=True, frozen=True):
     """Requests whose text has come to a stop string."""
 
     ids: list[str]

@@ -30,7 +30,7 @@ from serving.edge.engine_core import EmulatedCore
 from serving.edge.front_ends.engine_sockets import ApiServer, shake_hands
 from serving.edge.request_bounds import MOST_ID_CHARS, check_prompt_logprobs, check_request
 from serving.process.logs import fields
-from serving.types import Dropped, Release
+from serving.types import DroppedMessages, Release
 
 log = logging.getLogger("foreserve")
 
@@ -120,7 +120,7 @@ class FrontEnd:
                 if output := self.answer(call_id, method, arguments):
                     server.send(EngineCoreOutputs(utility_output=output))
         except Exception as error:
-            self._core.devices.observer.on_dropped("front end", Dropped(1, f"{type(error).__name__}: {error}"))
+            self._core.devices.observer.on_dropped("front end", DroppedMessages(1, f"{type(error).__name__}: {error}"))
 
     def _request(self, server: ApiServer, frames: list[bytes]) -> EngineCoreRequest:
         """Decode a request; one that can't be read ends with an error, if its id can."""

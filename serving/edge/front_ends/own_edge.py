@@ -29,9 +29,9 @@ from serving.edge.front_ends.edge_messages import (
     WARM,
     AdmissionCall,
     CallEnd,
-    Delays,
     Judgement,
-    Stopped,
+    ReleaseDelays,
+    StoppedRequests,
 )
 from serving.edge.front_ends.engine_sockets import ApiServer
 from serving.edge.front_ends.front_end import FrontEnd
@@ -62,8 +62,8 @@ class OwnEdge(FrontEnd):
             PULSE: lambda _: self._pulse.set(),
             UP: lambda _: self.up.set(),
             ENDED: lambda told: self._end(msgspec.msgpack.decode(told, type=CallEnd)),
-            STOP: lambda told: self._stop(msgspec.msgpack.decode(told, type=Stopped)),
-            DELAYS: lambda told: core.note_delays(msgspec.msgpack.decode(told, type=Delays).late_s),
+            STOP: lambda told: self._stop(msgspec.msgpack.decode(told, type=StoppedRequests)),
+            DELAYS: lambda told: core.note_delays(msgspec.msgpack.decode(told, type=ReleaseDelays).late_s),
         }
 
     async def meet(self) -> list[ApiServer]:
@@ -152,7 +152,7 @@ class OwnEdge(FrontEnd):
             call.status = ended.status
             _context(call).run(call.end, None)
 
-    def _stop(self, stopped: Stopped) -> None:
+    def _stop(self, stopped: StoppedRequests) -> None:
         self._core.stop(self.known(stopped.ids))
 
 

@@ -22,7 +22,7 @@ from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.requests import RequestMetrics
 from serving.telemetry.metrics.service import ServiceMetrics
 from serving.telemetry.metrics.steps import StepMetrics
-from serving.types import Chunk, Dropped, StepRecord
+from serving.types import Chunk, DroppedMessages, StepRecord
 
 
 class Served(NamedTuple):
@@ -99,7 +99,7 @@ class Metrics(EdgeObserver):
     def on_restart(self, actor: str) -> None:
         self.devices.on_restart(actor)
 
-    def on_dropped(self, receiver: str, dropped: Dropped) -> None:
+    def on_dropped(self, receiver: str, dropped: DroppedMessages) -> None:
         self.devices.on_dropped(receiver, dropped.count)
 
     def on_fault(self, device: int, kind: str, begins: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from serving.cluster.node import Node, State
 from serving.cluster.observer import EdgeObserver
 from serving.process.logs import fields
-from serving.types import Dropped
+from serving.types import DroppedMessages
 
 log = logging.getLogger("foreserve.devices")
 
@@ -35,7 +35,7 @@ class DeviceLog(EdgeObserver):
         word = "begins" if begins else "ends"
         log.log(logging.WARNING if begins else logging.INFO, "A fault %s on device %d.", word, device, extra=more)
 
-    def on_dropped(self, receiver: str, dropped: Dropped) -> None:
+    def on_dropped(self, receiver: str, dropped: DroppedMessages) -> None:
         count = self._untold[receiver] = self._untold.get(receiver, 0) + dropped.count
         if time.monotonic() - self._told_at.get(receiver, -TOLD_S) < TOLD_S:
             return

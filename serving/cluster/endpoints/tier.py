@@ -1,12 +1,12 @@
-"""The desk of an LPDDR tier, called by its devices and by the edge, each from another process."""
+"""The service of an LPDDR tier, called by its devices and by the edge, each from another process."""
 
 import threading
 
 from serving.device.lpddr import Lpddr
 
 
-class TierDesk:
-    """A desk that answers one call at a time."""
+class TierService:
+    """A service that answers one call at a time."""
 
     def __init__(self, bytes_per_s: float) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Places of devices: where each takes its tokens, and what lies in its buffers."""
+"""Device buffers: the address at which each device takes its tokens, and the tokens that lie there."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from serving.cluster.streams.sockets import Address
 THERE = (State.STARTING, State.SERVING, State.DRAINING)
 
 
-class Places:
+class DeviceBuffers:
     """The devices as token sources know them, by index: their `nodes`, and the `addresses` of those that are there."""
 
     def __init__(self, nodes: dict[int, Node]) -> None:

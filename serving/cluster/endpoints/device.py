@@ -1,12 +1,12 @@
-"""The desk of an emulated device: takes requests from the edge, tokens from a source, news from its scheduler."""
+"""The service of an emulated device: takes requests from the edge, tokens from a source, news from its scheduler."""
 
 from serving.device.live_driver import LiveDriver
 from serving.device.token_buffer import TokenBuffer
 from serving.types import Chunk
 
 
-class DeviceDesk:
-    """A desk that hands calls on to the driver and the buffers that the device has now."""
+class DeviceService:
+    """A service that hands calls on to the driver and the buffers that the device has now."""
 
     def __init__(self) -> None:
         self._driver: LiveDriver | None = None

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from serving.api.grpc.errors import StatusRefusal, refuse
 
 
-class MalformedRequests(grpc.aio.ServerInterceptor):
+class ParseErrors(grpc.aio.ServerInterceptor):
     """Parses requests leniently, and ends the call if that failed."""
 
     async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:

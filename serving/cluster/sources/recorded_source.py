@@ -22,17 +22,17 @@ class RecordedSource:
 
     def send(self, flight: Flight, addresses: Mapping[int, Address]) -> None:
         """Send the rest of a flight's answer, which its client lacks, to its device, if that has an address."""
-        self._page(flight, len(flight.tokens), flight.place, addresses)
+        self._page(flight, len(flight.tokens), flight.sent_to, addresses)
 
     def close(self) -> None:
         """Drop all connections."""
         self._senders.connect({})
 
-    def _page(self, flight: Flight, start: int, place: object, addresses: Mapping[int, Address]) -> None:
+    def _page(self, flight: Flight, start: int, sent_to: object, addresses: Mapping[int, Address]) -> None:
         # A flight that has ended, or goes on elsewhere, gets no more pages this way.
-        if flight.recorded is None or flight.device not in addresses or flight.place != place or flight.finish:
+        if flight.recorded is None or flight.device not in addresses or flight.sent_to != sent_to or flight.finish:
             return
         self._senders.connect(addresses)
         self._senders.send(flight.device, flight.recorded[start : start + PAGE])
         if start + PAGE < len(flight.recorded):
-            asyncio.get_running_loop().call_later(PAUSE_S, self._page, flight, start + PAGE, place, addresses)
+            asyncio.get_running_loop().call_later(PAUSE_S, self._page, flight, start + PAGE, sent_to, addresses)

@@ -1,4 +1,4 @@
-"""The desk of a token source: takes requests from the edge, and reports of progress from devices."""
+"""The service of a token source: takes requests from the edge, and reports of progress from devices."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("foreserve")
 
 
-class SourceDesk:
-    """A desk that hands calls on to vLLM's thread, which alone speaks to devices."""
+class SourceService:
+    """A service that hands calls on to vLLM's thread, which alone speaks to devices."""
 
     def __init__(self, source: "VllmSource", devices: Senders) -> None:
         self._source, self._devices = source, devices

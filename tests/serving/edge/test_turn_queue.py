@@ -2,12 +2,12 @@
 
 import asyncio
 
-from serving.edge.turnstile import Turnstile
+from serving.edge.turn_queue import TurnQueue
 
 CROWD = 50
 
 
-def turns_of_others(turnstile: Turnstile | None) -> list[int]:
+def turns_of_others(turns: TurnQueue | None) -> list[int]:
     """How often another task had its turn before each of a crowd had its own."""
     turns, seen = 0, []
 
@@ -18,8 +18,8 @@ def turns_of_others(turnstile: Turnstile | None) -> list[int]:
             await asyncio.sleep(0)
 
     async def one() -> None:
-        if turnstile is not None:
-            await turnstile.enter()
+        if turns is not None:
+            await turns.enter()
         seen.append(turns)
 
     async def main() -> None:
@@ -31,18 +31,18 @@ def turns_of_others(turnstile: Turnstile | None) -> list[int]:
 
 def test_between_two_of_a_crowd_others_have_a_turn() -> None:
     assert len(set(turns_of_others(None))) == 1
-    assert len(set(turns_of_others(Turnstile()))) == CROWD
+    assert len(set(turns_of_others(TurnQueue()))) == CROWD
 
 
 def test_who_goes_away_while_waiting_holds_nobody_up() -> None:
     async def main() -> list[bool]:
-        turnstile = Turnstile()
-        tasks = [asyncio.create_task(turnstile.enter()) for _ in range(10)]
+        turns = TurnQueue()
+        tasks = [asyncio.create_task(turns.enter()) for _ in range(10)]
         await asyncio.sleep(0)
         for task in tasks[::2]:
             task.cancel()
         found = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10)
-        await turnstile.enter()
+        await turns.enter()
         return [isinstance(each, asyncio.CancelledError) for each in found]
 
     assert asyncio.run(main()) == [True, False] * 5

@@ -3,19 +3,19 @@
 from typing import ClassVar
 
 
-class Refused(ValueError):
+class RefusedAction(ValueError):
     """An action that is impossible with a device as it is; the message is a sentence."""
 
     http_status: ClassVar[int] = 409
 
 
-class Unknown(Refused):
+class UnknownTarget(RefusedAction):
     """An action on a device, or fault, that does not exist."""
 
     http_status = 404
 
 
-class Malformed(Refused):
+class MalformedAction(RefusedAction):
     """A text that is not what it should be."""
 
     http_status = 400

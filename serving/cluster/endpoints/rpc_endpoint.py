@@ -1,4 +1,4 @@
-"""Answering: the common part of actors that other processes call."""
+"""RPC endpoint: the common part of actors that other processes call."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.process.run_folder import share
 
 
-class Answering:
+class RpcEndpoint:
     """A socket in the run's folder, and a thread that answers the calls of methods that come to it."""
 
     def __init__(self, name: str, edge: Address, methods: Sequence[Callable[..., Any]]) -> None:

@@ -1,17 +1,18 @@
-"""The desk of a device's scheduler, called by the edge and by the device, each from another process."""
+"""The service of a device's scheduler, called by the edge and by the device, each from another process."""
 
 import threading
 
 from serving.cluster.streams.rpc import RpcTeller
 from serving.cluster.streams.sockets import Address
-from serving.cluster.supervision.deaths import Forgotten
+from serving.cluster.supervision.deaths import StateLost
 from serving.scheduler.config import Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
 from serving.types import Batch, Done, Request
 
 
-class SchedulerDesk:
-    """A desk without a scheduler until it is reset: after a restart it is told of all requests once it is connected."""
+class SchedulerService:
+    """A service without a scheduler until it is reset: after a restart it is told of all requests once it is
+    connected."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,10 +49,10 @@ class SchedulerDesk:
                 self._poke()
 
     def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
-        """Return the next batch, as `Scheduler.plan` does. Raise Forgotten if this was not reset since its restart."""
+        """Return the next batch, as `Scheduler.plan` does. Raise StateLost if this was not reset since its restart."""
         with self._lock:
             if self._scheduler is None:
-                raise Forgotten("The scheduler was restarted.")
+                raise StateLost("The scheduler was restarted.")
             return self._scheduler.plan(at_s, now_s, last_s, done)
 
     def _poke(self) -> None:

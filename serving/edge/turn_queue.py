@@ -1,9 +1,9 @@
-"""Turnstile: spreads a crowd of tasks over turns of the event loop."""
+"""Turn queue: spreads a crowd of tasks over turns of the event loop."""
 
 import asyncio
 
 
-class Turnstile:
+class TurnQueue:
     """Admits one task per turn of the event loop.
 
     The prompts of one call, or the calls of a crowd, then delay others' tokens by one of them, and not by all.
