@@ -4,9 +4,9 @@ from abc import ABC, abstractmethod
 from typing import Protocol
 
 from device_model.experts.fidelity import Analytic, CacheAsk
+from device_model.experts.locality_laws import Experts
 from device_model.experts.reads import ExpertReads
 from device_model.experts.residency import Reads
-from device_model.experts.touched import Experts
 from device_model.placement import DraftFootprint, Held, Placement
 from device_model.roofline import DRAFT, Part, Stage, Unit
 from device_model.setup import XpuSetup

@@ -105,7 +105,7 @@ def discovery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def recorded_emulator(discovery: Path) -> Iterator[ServerProcess]:
-    """Two devices, with recorded text for whoever can have it; tests/serving/process/test_ending.py kills it."""
+    """Two devices, with recorded text for whoever can have it; tests/serving/process/test_shutdown.py kills it."""
     options = ("--devices", "2", "--text", "recorded", "--residency", "trace", "--discovery-file", str(discovery))
     with server(*options, quiet=True) as child:
         yield child

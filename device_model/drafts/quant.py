@@ -8,8 +8,8 @@ HB here: Table 3 gives GPT-OSS the same AR speedup with it as without.
 from device_model.arrays import least
 from device_model.draft import Draft, DraftDevice
 from device_model.experts.fidelity import CacheAsk
+from device_model.experts.locality_laws import PassTokens
 from device_model.experts.reads import ExpertReads, tokens_of
-from device_model.experts.touched import PassTokens
 from device_model.placement import Held
 from device_model.roofline import DRAFT, Stage, Unit
 from device_model.slices import DRAFT_BITS, draft_share, sliceable

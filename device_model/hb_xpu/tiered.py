@@ -8,13 +8,13 @@ from typing import NamedTuple
 from device_model.arrays import Number
 from device_model.device import NO_PLACES, Execution
 from device_model.draft import Draft
-from device_model.experts.fidelity import Analytic, CacheAsk, ExpertCache, Placed
+from device_model.experts.fidelity import Analytic, CacheAsk, ExpertCache, PlacementMix
 from device_model.experts.hot_pool import HotExperts, Mix
+from device_model.experts.locality_laws import KNOWN
 from device_model.experts.reads import DATA_PARALLEL, TENSOR_PARALLEL, ExpertReads, tokens_of
 from device_model.experts.residency import Reads
 from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import TopicUsage
-from device_model.experts.touched import KNOWN
 from device_model.hb_xpu.device import XpuDevice
 from device_model.placement import DraftFootprint, Held, Placement, place
 from device_model.roofline import TARGET, Part, Stage, Unit
@@ -141,11 +141,11 @@ class TieredDevice(XpuDevice):
         placed = None if plan.placed is None else self._placed(work, plan, plan.placed)
         return CacheAsk(tokens_of(work), slices, routes=plan.routes, placed=placed)
 
-    def _placed(self, work: StepWork, plan: StepPlan, mix: Mix) -> Placed:
+    def _placed(self, work: StepWork, plan: StepPlan, mix: Mix) -> PlacementMix:
         """As the law of routing has it, a sequence that decodes chooses as less than one token, and drafts as few."""
         tokens = tokens_of(work)
         decoding = self.experts.choices(tokens) - tokens.prefill
-        return Placed(mix, self._hot().tokens(plan, decoding / tokens.sequences if tokens.sequences else 0.0))
+        return PlacementMix(mix, self._hot().tokens(plan, decoding / tokens.sequences if tokens.sequences else 0.0))
 
     def found(self, ask: CacheAsk) -> Reads:
         """Return what a pass finds in HB: of what was cached there, or placed."""

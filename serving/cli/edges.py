@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from serving.cli.edge_process import EdgeSettings
-from serving.cli.watching import StartError
+from serving.cli.supervision import StartError
 from serving.cluster.supervision.kept_part import KeptPart
 from serving.edge.front_ends.own_edge import EdgeAddresses, OwnEdge
 from serving.edge.preflight import PreparedScenario

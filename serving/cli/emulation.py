@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from serving.cli.announcements import ready_file, tell
 from serving.cli.discovery import announced
 from serving.cli.front_ends import join_front_end, ready_response, start_edges
-from serving.cli.watching import loss_of_ray, unless, watch
+from serving.cli.supervision import loss_of_ray, unless, watch
 from serving.clock import WallClock
 from serving.cluster import cluster
 from serving.cluster.ray_session import is_joined, ray_in
@@ -24,9 +24,9 @@ from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost
 from serving.edge.preflight import PreparedScenario
-from serving.process.ending import until_told
 from serving.process.process_priority import become_urgent, defer_garbage, may_be_realtime, settle
 from serving.process.run_folder import run_folder
+from serving.process.shutdown import until_told
 from serving.scenario.fleet import described
 from serving.scenario.scenario import Scenario
 from serving.security.access import concerns
@@ -49,7 +49,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class RunningServer:
     """A running emulation; `ready_s` are real seconds, and `lost` gets the reason if Ray is lost."""
 
     scenario: Scenario
@@ -62,7 +62,7 @@ class Serving:
 
 
 @contextlib.asynccontextmanager
-async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[Serving]:
+async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[RunningServer]:
     """Run an emulation for as long as the context lasts; `say` gets progress, a line each."""
     began = time.monotonic()
     defer_garbage()
@@ -92,7 +92,7 @@ async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[Serving
         become_urgent()
         settle()
         ready_s = time.monotonic() - began
-        yield Serving(scenario, http_port, grpc_port, ready_s, realtime, bool(prepared.access.api), lost)
+        yield RunningServer(scenario, http_port, grpc_port, ready_s, realtime, bool(prepared.access.api), lost)
 
 
 def prepared_folder(stack: contextlib.AsyncExitStack, scenario: Scenario) -> Path:
@@ -187,10 +187,12 @@ def metrics_of(prepared: PreparedScenario, clock: WallClock) -> "Metrics":
     """Return the metrics of an emulation."""
     from prometheus_client import REGISTRY
 
-    from serving.telemetry.metrics import Metrics, Served
+    from serving.telemetry.metrics import Metrics, ServedModel
 
     scenario = prepared.scenario
-    return Metrics(REGISTRY, Served(scenario.model, prepared.max_model_len, scenario.block_tokens, scenario.slo), clock)
+    return Metrics(
+        REGISTRY, ServedModel(scenario.model, prepared.max_model_len, scenario.block_tokens, scenario.slo), clock
+    )
 
 
 def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
@@ -253,7 +255,7 @@ async def serve(prepared: PreparedScenario, ready: Path | None, discovery_file: 
         tell("\nStopping ...")
 
 
-def greeting(up: Serving) -> str:
+def greeting(up: RunningServer) -> str:
     """Return the text for a user whose server is ready: its addresses, and lines to paste."""
     scenario = up.scenario
     host = f"[{scenario.host}]" if ":" in scenario.host else scenario.host

@@ -10,7 +10,7 @@ from typing import Protocol
 from device_model.condition import HEALTHY
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import State
-from serving.scenario.active_faults import Act, ActiveFaults, Effect
+from serving.scenario.active_faults import ActiveFaults, Effect, FaultAction
 from serving.scenario.faults import LOST, STALL, Fault, FaultEvent, events
 from serving.scenario.refused_action import RefusedAction, UnknownTarget
 
@@ -181,16 +181,16 @@ class FaultInjector:
 
     async def _carry_out(self, effect: Effect, at_s: float) -> None:
         """Do what an event does, from `at_s` on, to those of its devices that are not gone."""
-        if effect.act is Act.CHANGE:
+        if effect.act is FaultAction.CHANGE:
             async with self._lock:
                 for index in self._present(effect):
                     await self._devices.degrade(index, self.active.condition(index), at_s)
             return
         for index in self._present(effect):
-            if effect.act is Act.STALL:
+            if effect.act is FaultAction.STALL:
                 self._devices.stall(index, self.active.stalled_until_s(index))
             else:
-                await (self._devices.lose if effect.act is Act.LOSE else self._devices.revive)(index)
+                await (self._devices.lose if effect.act is FaultAction.LOSE else self._devices.revive)(index)
 
     def _present(self, effect: Effect) -> list[int]:
         return [node.index for node in self._devices.present if node.index in effect.devices]

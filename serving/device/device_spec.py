@@ -13,8 +13,8 @@ from device_model.step import StepPlan
 from serving.device.lpddr import LEASE_S
 from serving.device.mode_choice import ModeChoice
 from serving.device.pricing import ModelPricer, Pricer
-from serving.device.routed_pricing import Choices, Routed, TracedDevice
-from serving.device.traced_pricing import Traced
+from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
+from serving.device.traced_pricing import TracePricer
 from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
 from serving.scenario.fleet import FleetError, Member
@@ -107,16 +107,16 @@ class DeviceSpec(NamedTuple):
         """Return the pricer of steps, by `model`, loaded from this spec, or by what `choices` says of routers if the
         cache is traced. Raise DeviceError or UsageError."""
         if self.trace is not None and not places_experts(self.system):
-            return Traced(self.trace, choices(self.trace))
+            return TracePricer(self.trace, choices(self.trace))
         options = self.load()
         placing = self._expert_placement(model, options.device)
         if self.trace is not None:
-            return Routed(options, choices(self.trace), placing)
+            return RoutePricer(options, choices(self.trace), placing)
         return ModelPricer(model, self.mode_choice.modes(options), placing)
 
     def repriced(self, pricer: Pricer, model: StepModel, choices: Callable[[TracedDevice], Choices]) -> Pricer:
         """Return the pricer that goes on in this condition where `pricer` was in another one."""
-        if isinstance(pricer, Traced) and self.trace is not None:
+        if isinstance(pricer, TracePricer) and self.trace is not None:
             pricer.emulate(self.trace)
             return pricer
         # From which batch on drafting pays depends on the condition.

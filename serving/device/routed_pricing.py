@@ -37,7 +37,7 @@ class Choices(Protocol):
         ...
 
 
-class Routed(BatchPricer):
+class RoutePricer(BatchPricer):
     """Prices steps by the token model's routes, on a device that knows topics and where `placing` puts its experts
     (None: where all topics want them)."""
 

@@ -8,12 +8,12 @@ from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_device, places_experts, trace_experts
 from device_model.step import Seconds, StepCost, StepPlan
 from serving.device.pricing import Priced
-from serving.device.routed_pricing import Choices, Routed, TracedDevice
+from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
 from serving.policies.step_options import StepOptions
 from serving.token_model.route_format import format_of
 
 
-class Traced(Routed):
+class TracePricer(RoutePricer):
     """Prices steps of a device whose cache holds actual experts, hit or missed by the token model's routes: those that
     are not in HB are read from EXT.
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from serving.process.ending import LIFELINE
+from serving.process.shutdown import LIFELINE
 from serving.usage_error import CommandFailed
 
 START_S = 300.0

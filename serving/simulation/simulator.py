@@ -22,7 +22,7 @@ from serving.observer import Broadcast
 from serving.policies.router import Router
 from serving.policies.routing import RoutingPolicy
 from serving.policies.step_options import StepOptions
-from serving.scenario.active_faults import Act, ActiveFaults, tier_of
+from serving.scenario.active_faults import ActiveFaults, FaultAction, tier_of
 from serving.scenario.faults import Fault, FaultEvent
 from serving.scenario.scenario import Scenario
 from serving.simulation.fault_timeline import FaultTimeline
@@ -34,7 +34,7 @@ from serving.types import NEVER, Request, StepRecord
 
 
 @dataclass(slots=True)
-class Throttled:
+class TierShare:
     """An LPDDR tier as a degraded device sees it: a share `left` of what the tier grants."""
 
     tier: Lpddr
@@ -53,7 +53,7 @@ class Throttled:
         self.tier.release(device, traffic_bytes)
 
 
-class Ends(VirtualObserver):
+class EndQueue(VirtualObserver):
     """The requests that have ended, each with its instant, until they are taken; the router forgets them at once."""
 
     def __init__(self, router: Router) -> None:
@@ -86,7 +86,7 @@ class Simulator:
         self._fleet = fleet = load_fleet(scenario)
         self._router = Router(policy or scenario.router_spec.policy())
         rules = AdmissionRules.of(scenario, context_held(scenario, fleet), forecasts)
-        self._edge, self._ends = VirtualEdge(rules, scenario.api_keys), Ends(self._router)
+        self._edge, self._ends = VirtualEdge(rules, scenario.api_keys), EndQueue(self._router)
         observers: list[VirtualObserver] = [self._ends, self._edge, *filter(None, [observer])]
         if forecasts:
             observers.append(ForecastFeed(rules.forecast, scenario, lambda: self._now_s))
@@ -96,7 +96,7 @@ class Simulator:
         check_faults(scenario, [spec for spec, _ in fleet])
         rates = [device_limits.ext_bytes_per_s for _, device_limits in fleet]
         tiers = [Lpddr(rate) for rate in rates[:: scenario.shared_ext]]
-        self._tiers = [Throttled(tiers[index // scenario.shared_ext]) for index in range(len(fleet))]
+        self._tiers = [TierShare(tiers[index // scenario.shared_ext]) for index in range(len(fleet))]
         self._step_options: dict[DeviceSpec, StepOptions] = {}
         self.nodes = [self._join(index, *member) for index, member in enumerate(fleet)]
         # What each device does next, with what it no longer will.
@@ -189,16 +189,16 @@ class Simulator:
             for index in effect.devices:
                 self._carry_out(effect.act, index, event.at_s)
 
-    def _carry_out(self, act: Act, index: int, at_s: float) -> None:
+    def _carry_out(self, act: FaultAction, index: int, at_s: float) -> None:
         match act:
-            case Act.LOSE:
+            case FaultAction.LOSE:
                 self._lose(index, at_s)
-            case Act.REVIVE:
+            case FaultAction.REVIVE:
                 self._revive(index, at_s)
-            case Act.STALL:
+            case FaultAction.STALL:
                 self.nodes[index].stall(at_s, self._active.stalled_until_s(index))
                 self._await(self.nodes[index])
-            case Act.CHANGE:
+            case FaultAction.CHANGE:
                 self._degrade(index, at_s)
 
     def _degrade(self, index: int, at_s: float) -> None:

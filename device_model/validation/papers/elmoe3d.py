@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from device_model.validation.cells import setup_of
-from device_model.validation.errors import Predicted, predicted
+from device_model.validation.errors import CellPrediction, predicted
 from device_model.validation.figures import RESISTS, SCORE, SHOW, PaperFigure
 from device_model.validation.headlines import HARDWARE, Headline, headlines, points
 from device_model.validation.table3 import Cell, read_cells
@@ -21,12 +21,12 @@ def figures() -> list[PaperFigure]:
     return figures_from(rows, headlines(rows, points()))
 
 
-def figures_from(rows: Sequence[Predicted], found: Sequence[Headline]) -> list[PaperFigure]:
+def figures_from(rows: Sequence[CellPrediction], found: Sequence[Headline]) -> list[PaperFigure]:
     """Return the figures of cells that are predicted, and of headlines."""
     return [*(figure for row in rows for figure in _of_cell(row)), *map(_of_headline, found)]
 
 
-def _of_cell(row: Predicted) -> Iterator[PaperFigure]:
+def _of_cell(row: CellPrediction) -> Iterator[PaperFigure]:
     cell = row.cell
     configuration = f"{cell.hardware}, {cell.draft}, batch {cell.batch}"
     for mode, published, value in (("AR", cell.phi_ar, row.phi_ar), ("SD", cell.phi_sd, row.phi_sd)):

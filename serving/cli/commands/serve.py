@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from serving.cli.discovery import check_folder
     from serving.cli.emulation import serve
     from serving.cluster.supervision.ray_watch import RayLost
-    from serving.process.ending import LOST, end_at_once_when_told
+    from serving.process.shutdown import LOST, end_at_once_when_told
 
     end_at_once_when_told()
     check_folder(args.ready_file, "--ready-file")

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from serving.presentation.picture import INK
 from serving.study.report.answers import AnswerView
-from serving.study.report.combinations import PLAIN, At, Combination
+from serving.study.report.combinations import PLAIN, Combination, LoadPoint
 from serving.study.report.markup import Picture, points_table
 from serving.study.report.svg import by_factors, drawn, legend, wide
 from serving.study.report.units import Scale, scale
@@ -25,7 +25,7 @@ class PlotPlace(NamedTuple):
     """A point of the picture."""
 
     combination: Combination
-    at: At
+    at: LoadPoint
     x: float
     y: float
 

@@ -20,7 +20,7 @@ from serving.device.lpddr import Lpddr
 from serving.device.pricing import ModelPricer
 from serving.device.routed_pricing import TracedDevice
 from serving.device.token_buffer import TokenBuffer
-from serving.device.traced_pricing import Traced, check_trace
+from serving.device.traced_pricing import TracePricer, check_trace
 from serving.policies.modes import Modes
 from serving.policies.step_options import PLAIN, StepOptions
 from serving.scenario.scenario import BUNDLED_MODEL
@@ -36,8 +36,8 @@ LAYERS, EXPERTS, TOP_K = format_of(str(BUNDLED_MODEL)).routers
 FULL_SPEED = DEVICE.ext_bytes_per_s
 
 
-def traced_by(trace: TracedDevice, tokens: TokenBuffer, speed: float) -> Traced:
-    return Traced(trace, LiveRoutes(trace, tokens, speed))
+def traced_by(trace: TracedDevice, tokens: TokenBuffer, speed: float) -> TracePricer:
+    return TracePricer(trace, LiveRoutes(trace, tokens, speed))
 
 
 def rows(*tokens: int) -> bytes:
@@ -59,7 +59,7 @@ def batch(ids: list[str], new: list[int], context: list[int], horizon: int = 1) 
     return Batch(ids, new, context, [True] * len(ids), 0.0, horizon=horizon)
 
 
-def run(traced: Traced, tokens: TokenBuffer, of: Batch):
+def run(traced: TracePricer, tokens: TokenBuffer, of: Batch):
     steps = []
     for priced in traced.price(of, FULL_SPEED):
         steps.append(priced)

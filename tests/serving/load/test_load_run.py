@@ -14,7 +14,7 @@ from serving.load.options import LoadError, LoadOptions, OptionError, Slos
 from serving.load.progress import LoadProgress
 from serving.load.report import Report
 from serving.load.request import LoadRequest
-from serving.load.run import Interrupted, run_load
+from serving.load.run import LoadInterrupted, run_load
 from serving.process.progress_line import ProgressLine
 from tests.serving.load.grpc_stand_in import GrpcStandIn
 from tests.serving.load.openai_stand_in import StandIn
@@ -264,7 +264,7 @@ def test_stopping_before_anything_was_sent():
         stop.set()
         await run_load(LoadOptions("http://127.0.0.1:9"), None, stop)
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(LoadInterrupted):
         asyncio.run(run())
 
 

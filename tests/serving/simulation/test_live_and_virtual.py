@@ -22,7 +22,7 @@ from serving.scenario.scenario import Scenario
 from serving.scheduler.scheduler import Scheduler
 from serving.simulation.node import VirtualNode
 from serving.simulation.recorded_routes import RecordedRoutes
-from serving.simulation.simulator import Throttled
+from serving.simulation.simulator import TierShare
 from serving.types import NEVER, Chunk, Release, Request, StepRecord
 from tests.examples import examples
 
@@ -57,7 +57,7 @@ class Device:
         self.options = loaded(self.spec)
         self.device_limits = self.spec.device_limits(self.options)
         self.limits, self.rules = limits_of(scenario, self.device_limits), rules_of(scenario, self.device_limits)
-        self.tier = Throttled(Lpddr(self.device_limits.ext_bytes_per_s))
+        self.tier = TierShare(Lpddr(self.device_limits.ext_bytes_per_s))
         self.pricer = self.spec.pricer(self.options, RecordedRoutes)
         self._stalled_until_s = 0.0
 

@@ -17,8 +17,8 @@ from serving.study.point import Point
 from serving.study.runner import run_study
 from serving.study.side_by_side.comparison import FIGURES, PARTS, HardwareFigures, compared
 from serving.study.side_by_side.hardware_study import SideBySide, hardware_study
+from serving.study.side_by_side.output import energy_table, figures_table
 from serving.study.side_by_side.picture import write_picture
-from serving.study.side_by_side.shown import energy_table, figures_table
 from serving.study.side_by_side.verdict import sentences
 from serving.study.workers import PointOutcome
 from serving.usage_error import UsageError

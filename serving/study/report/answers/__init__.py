@@ -3,7 +3,7 @@ base."""
 
 from typing import Any, NamedTuple
 
-from serving.study.report.combinations import At, Combination, shown_of
+from serving.study.report.combinations import Combination, LoadPoint, shown_of
 from serving.study.report.units import listed, seconds, share, short
 from serving.study.results import Results
 from serving.study.targets import Targets
@@ -14,7 +14,7 @@ class ChosenLoad(NamedTuple):
     """A combination at the one load at which it is looked at more closely."""
 
     combination: Combination
-    at: At
+    at: LoadPoint
 
 
 class AnswerView:
@@ -62,7 +62,7 @@ class AnswerView:
         which = "it" if len(self.shown) == 1 else "any of them"
         return f"at {at.load_label}, the highest at which {which} keeps the targets"
 
-    def keeps(self, at: At) -> bool:
+    def keeps(self, at: LoadPoint) -> bool:
         """Tell whether it does as is asked."""
         return at["attainment"] >= self.share
 
@@ -86,7 +86,7 @@ class AnswerView:
         told = [each for each in (*best, self.why, *more) if each]
         return f" Shown: {', '.join(told)}." if told else ""
 
-    def _at(self, combination: Combination, load: Any) -> At:
+    def _at(self, combination: Combination, load: Any) -> LoadPoint:
         kept = [at for at in combination.ats if self.keeps(at)]
         otherwise = kept[-1] if kept else combination.ats[0]
         return next((at for at in combination.ats if at.load == load), otherwise)

@@ -7,7 +7,7 @@ from serving.study.point import VARIANT
 from serving.study.questions.capacity import FIGURES, Capacity
 from serving.study.report.answers import AnswerView, ChosenLoad, varied, within
 from serving.study.report.answers.bars import bars_picture
-from serving.study.report.combinations import At, Combination
+from serving.study.report.combinations import Combination, LoadPoint
 from serving.study.report.markup import figure, paragraph, points_table
 from serving.study.report.units import share
 from serving.study.summary import Row
@@ -48,7 +48,7 @@ class CapacityAnswerView(AnswerView):
         held = [(each, self._held(each)) for each in self.shown]
         return [ChosenLoad(each, at) for each, at in held if at]
 
-    def _held(self, combination: Combination) -> At | None:
+    def _held(self, combination: Combination) -> LoadPoint | None:
         row = next((row for row in self.results.answer_rows if _is_of(row, combination)), {})
         return next((at for at in combination.ats if at.settings[LOAD] == row.get(LOAD)), None)
 

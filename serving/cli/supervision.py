@@ -10,7 +10,7 @@ from ray.exceptions import RayError
 
 from serving.cluster.supervision.deaths import summary
 from serving.cluster.supervision.ray_watch import RayLost, on_loss, ray_processes, watch_ray
-from serving.process.ending import LOST, end_soon
+from serving.process.shutdown import LOST, end_soon
 from serving.usage_error import UsageError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from serving.workload.virtual import seed_of
 SLO, TOPIC, NAME = "x-foreserve-slo", "x-foreserve-topic", "x-request-id"
 
 
-class Planned:
+class LoadPlan:
     """The requests of a run: iteration yields those that wait for no other one, `after` returns those that do.
 
     A workload that proves invalid in its middle ends the run; `error` says why.
@@ -28,7 +28,7 @@ class Planned:
         self.error: WorkloadError | None = None
 
     @classmethod
-    def of(cls, options: LoadOptions) -> "Planned":
+    def of(cls, options: LoadOptions) -> "LoadPlan":
         """Return the requests of the workload that the options name or describe. Raise OptionError if it is invalid."""
         prompts = cycle(read_prompts(options.prompts)) if options.prompts else None
         try:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.experts.touched import Experts, PassTokens
+from device_model.experts.locality_laws import Experts, PassTokens
 from device_model.specs.calibrated import Locality, Speculation
 
 SPECULATION = Speculation(8, 6, 10, 15, 13, 20, 0.34, 0.28, 10.0)

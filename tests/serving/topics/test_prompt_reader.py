@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.topics.reading import HEAD, TAIL, PromptReader
+from serving.topics.prompt_reader import HEAD, TAIL, PromptReader
 
 READER = PromptReader()
 

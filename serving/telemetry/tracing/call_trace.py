@@ -1,4 +1,4 @@
-"""The story of a call and its requests, step by step, as the edge hears of it.
+"""Call trace: a call and its requests, step by step, as the edge hears of them.
 
 A step names no requests. One that was on time brought each decoding sequence of its batch a token, so those that got
 one were in it; of one that had underruns, all sequences that its device had begun are taken to have been. The prompt of
@@ -12,8 +12,8 @@ from serving.flight import Flight
 from serving.telemetry.metrics.service import missed_by
 from serving.types import StepRecord
 
-# More stretches than these are told as one.
-MAX_STRETCHES = 32
+# More spans of steps than these are folded into the last one.
+MAX_STEP_SPANS = 32
 # Events of a request that are kept.
 MAX_EVENTS = 32
 # Steps that follow one another begin where the last one ended, but for what adding up floats loses.
@@ -23,11 +23,11 @@ PREFILL, SEVERAL = "prefill", "several"
 
 
 @dataclass(slots=True)
-class Stretch:
+class StepSpan:
     """Steps of a request in a row, all of one `kind`: `prefill`, `ar`, `sd`, or `several` kinds. Instants are emulated.
 
     `tokens` came out of them for this request; `drafted` were drafted for it. `batch` is the sum of the batches, and
-    `share_j` of the joules, where those of each step are split evenly among its sequences. `folded`: stretches that
+    `share_j` of the joules, where those of each step are split evenly among its sequences. `folded`: spans that
     this one stands for, beside itself.
     """
 
@@ -54,12 +54,12 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Course:
-    """The course of one sequence, of which a call may have several."""
+class SequenceTrace:
+    """The trace of one sequence, of which a call may have several."""
 
     flight: Flight
-    prefill: Stretch | None = None
-    stretches: list[Stretch] = field(default_factory=list)
+    prefill: StepSpan | None = None
+    step_spans: list[StepSpan] = field(default_factory=list)
     events: list[tuple[float, str, dict[str, str | int | bool]]] = field(default_factory=list)
     overdue: int = 0
     ended_s: float | None = None
@@ -70,10 +70,10 @@ class Course:
         """Record a step that the sequence took part in."""
         if self.flight.first_s is None:
             if self.prefill is None:
-                self.prefill = Stretch(PREFILL, record.start_s, record.start_s)
+                self.prefill = StepSpan(PREFILL, record.start_s, record.start_s)
             self.prefill.add(record, tokens)
         else:
-            self._stretch(PREFILL if self.computing else record.mode, record.start_s).add(record, tokens)
+            self._step_span(PREFILL if self.computing else record.mode, record.start_s).add(record, tokens)
         if tokens:
             self.computing = False
 
@@ -81,8 +81,8 @@ class Course:
         """Tokens came after their step."""
         self.overdue += tokens
         self.computing = False
-        if self.stretches:
-            self.stretches[-1].tokens += tokens
+        if self.step_spans:
+            self.step_spans[-1].tokens += tokens
 
     def note(self, at_s: float, what: str, **more: str | int | bool) -> None:
         """Record an event of the sequence."""
@@ -109,37 +109,37 @@ class Course:
     @property
     def share_j(self) -> float:
         """Joules: of each step that it was in, an even share."""
-        return sum(each.share_j for each in (self.prefill, *self.stretches) if each is not None)
+        return sum(each.share_j for each in (self.prefill, *self.step_spans) if each is not None)
 
-    def _stretch(self, kind: str, start_s: float) -> Stretch:
-        last = self.stretches[-1] if self.stretches else None
+    def _step_span(self, kind: str, start_s: float) -> StepSpan:
+        last = self.step_spans[-1] if self.step_spans else None
         if last is not None:
             if last.kind == kind and abs(start_s - last.end_s) < SAME_S:
                 return last
-            if len(self.stretches) == MAX_STRETCHES:
+            if len(self.step_spans) == MAX_STEP_SPANS:
                 last.kind = SEVERAL
                 last.folded += 1
                 return last
-        self.stretches.append(Stretch(kind, start_s, start_s))
-        return self.stretches[-1]
+        self.step_spans.append(StepSpan(kind, start_s, start_s))
+        return self.step_spans[-1]
 
 
 @dataclass(slots=True)
-class Story:
-    """A call with the courses of its requests; `call` is None for a request that came by a way that does not stamp.
+class CallTrace:
+    """A call with the traces of its sequences; `call` is None for a request that came by a way that does not stamp.
 
     `ended_s` is the emulated instant at which its answer was complete. `trace_id` is for log lines, if it is traced.
     """
 
     call: Call | None
-    courses: list[Course] = field(default_factory=list)
+    sequences: list[SequenceTrace] = field(default_factory=list)
     ended_s: float | None = None
     trace_id: str = ""
 
     @property
     def complete(self) -> bool:
         """Tell whether nothing more is to come."""
-        return self.ended_s is not None and all(course.ended_s is not None for course in self.courses)
+        return self.ended_s is not None and all(sequence.ended_s is not None for sequence in self.sequences)
 
     @property
     def over_s(self) -> float:

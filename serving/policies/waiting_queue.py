@@ -60,7 +60,7 @@ class WaitingQueue(Protocol):
     def __len__(self) -> int: ...
 
 
-class Line:
+class PriorityHeap:
     """Requests in the order of a key, of those with the same the first that came. All takes at most the logarithm of
     their number, but for those that left out of turn: they are dropped when they come up."""
 

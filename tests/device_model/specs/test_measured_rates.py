@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.acceptance import acceptance_of, batch_plan, measured_of
-from device_model.specs.measured import MeasuredRates, read_measured
+from device_model.specs.measured_rates import MeasuredRates, read_measured
 from device_model.specs.spec import DeviceError, SpecError
 from device_model.speculation import accepted_at
 from device_model.step import StepPlan

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.topics.labelled import Labelled, read_labelled
+from serving.topics.labelled_prompts import LabelledPrompt, read_labelled
 from serving.topics.names import NAMES
 from serving.usage_error import UsageError
 
@@ -19,8 +19,8 @@ def read(tmp_path, data):
 
 def test_lines_keep_their_order_and_number(tmp_path):
     assert read(tmp_path, "cs\twhat is a pointer\n\nmath\t2+2?\n") == [
-        Labelled("cs", "what is a pointer", 1),
-        Labelled("math", "2+2?", 3),
+        LabelledPrompt("cs", "what is a pointer", 1),
+        LabelledPrompt("math", "2+2?", 3),
     ]
 
 
@@ -30,8 +30,8 @@ def test_only_the_first_tab_divides(tmp_path):
 
 def test_windows_line_ends_and_byte_order_marks_are_no_part_of_anything(tmp_path):
     assert read(tmp_path, b"\xef\xbb\xbflogic\tall A are B\r\nother\thi\r\n") == [
-        Labelled("logic", "all A are B", 1),
-        Labelled("other", "hi", 2),
+        LabelledPrompt("logic", "all A are B", 1),
+        LabelledPrompt("other", "hi", 2),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The story of a request, and its spans: do they say what the device did with it, and for how long?"""
+"""The trace of a call, and its spans: do they say what the device did with it, and for how long?"""
 
 import msgspec
 import pytest
@@ -6,8 +6,8 @@ import pytest
 from serving.call import Call
 from serving.edge.refusals import Overflow
 from serving.refusals import Reason, Refusal
+from serving.telemetry.tracing.call_trace import MAX_STEP_SPANS, SequenceTrace
 from serving.telemetry.tracing.spans import Span, span_of
-from serving.telemetry.tracing.story import MAX_STRETCHES, Course
 from serving.types import Request
 from tests.serving.telemetry.tracing.emulate import ROUTE, Edge
 
@@ -18,7 +18,7 @@ def names(span: Span) -> list[str]:
 
 def spans(edge: Edge) -> dict[str, Span]:
     """The root spans by the id of the request."""
-    return {story.courses[0].flight.request.id: span_of(story, "moe", 1.0) for story in edge.told}
+    return {call_trace.sequences[0].flight.request.id: span_of(call_trace, "moe", 1.0) for call_trace in edge.told}
 
 
 def check_tree(span: Span) -> None:
@@ -90,13 +90,13 @@ def test_more_stretches_than_can_be_told_are_told_as_one() -> None:
     edge = Edge()
     edge.submit(Request("a", 0.0, 10, 5))
     (record,) = {r.phase: r for r in edge.run().records if r.phase == "decode"}.values()
-    course = Course(edge.told[0].courses[0].flight)
-    for i in range(3 * MAX_STRETCHES):
-        course.step(msgspec.structs.replace(record, mode="sd" if i % 2 else "ar", start_s=float(i)), 1)
-    assert len(course.stretches) == MAX_STRETCHES
-    last = course.stretches[-1]
-    assert (last.kind, last.folded) == ("several", 2 * MAX_STRETCHES)
-    assert sum(stretch.steps for stretch in course.stretches) == 3 * MAX_STRETCHES
+    sequence = SequenceTrace(edge.told[0].sequences[0].flight)
+    for i in range(3 * MAX_STEP_SPANS):
+        sequence.step(msgspec.structs.replace(record, mode="sd" if i % 2 else "ar", start_s=float(i)), 1)
+    assert len(sequence.step_spans) == MAX_STEP_SPANS
+    last = sequence.step_spans[-1]
+    assert (last.kind, last.folded) == ("several", 2 * MAX_STEP_SPANS)
+    assert sum(each.steps for each in sequence.step_spans) == 3 * MAX_STEP_SPANS
 
 
 def test_tokens_that_come_late_are_counted_and_their_steps_too() -> None:
@@ -117,12 +117,12 @@ def test_a_request_that_moves_says_so_and_its_prompt_is_computed_again() -> None
     while len(flight.tokens) < 5:
         edge.driver.cycle()
     flight.move(1)
-    edge.stories.on_move(flight)
-    edge.stories.on_restart("token source")
-    edge.stories.on_restart("device 0")
-    edge.stories.on_fault(1, "clock", True)
+    edge.call_traces.on_move(flight)
+    edge.call_traces.on_restart("token source")
+    edge.call_traces.on_restart("device 0")
+    edge.call_traces.on_fault(1, "clock", True)
     flight.move(0)
-    edge.stories.on_move(flight)
+    edge.call_traces.on_move(flight)
     edge.scheduler.abort("a")
     edge.scheduler.submit(flight.resumed)
     root = spans(edge.run())["a"]
@@ -142,8 +142,8 @@ def test_several_texts_of_one_call_lie_side_by_side_in_one_trace() -> None:
     call = Call(0.0, route="/v1/completions", status="200")
     for id in ("a-0", "a-1"):
         edge.submit(Request(id, 0.0, 20, 8), call)
-    (story,) = edge.run().told
-    root = span_of(story, "moe", 1.0)
+    (call_trace,) = edge.run().told
+    root = span_of(call_trace, "moe", 1.0)
     check_tree(root)
     assert root.name == "text_completion moe"
     assert names(root) == ["sequence 0", "sequence 1", "delivery"]
@@ -158,8 +158,8 @@ def test_several_prompts_of_one_call_are_counted_each() -> None:
     call = Call(0.0, route="/v1/completions", status="200")
     for id, tokens in (("a-0", 20), ("b-0", 30)):
         edge.submit(Request(id, 0.0, tokens, 8), call)
-    (story,) = edge.run().told
-    said = span_of(story, "moe", 1.0).attributes
+    (call_trace,) = edge.run().told
+    said = span_of(call_trace, "moe", 1.0).attributes
     assert (said["gen_ai.request.n"], said["gen_ai.usage.input_tokens"]) == (1, 50)
 
 
@@ -188,10 +188,10 @@ def test_a_request_that_never_began_has_waited_all_its_life() -> None:
 def test_a_call_that_was_turned_away_has_a_span_and_says_why() -> None:
     edge = Edge()
     refusal = Overflow(Refusal(Reason.TTFT, "The first token is predicted too late.", 2.0), 1.0)
-    edge.stories.on_answer(Call(0.0, route=ROUTE, status="429", refusal=refusal))
-    edge.stories.on_answer(Call(0.0, route=ROUTE, status="400"))
-    edge.stories.on_answer(Call(0.0, route="/foreserve.v1.OpenAI/CreateCompletion", status="NOT_FOUND"))
-    away, wrong, unknown = (span_of(story, "moe", 1.0) for story in edge.told)
+    edge.call_traces.on_answer(Call(0.0, route=ROUTE, status="429", refusal=refusal))
+    edge.call_traces.on_answer(Call(0.0, route=ROUTE, status="400"))
+    edge.call_traces.on_answer(Call(0.0, route="/foreserve.v1.OpenAI/CreateCompletion", status="NOT_FOUND"))
+    away, wrong, unknown = (span_of(call_trace, "moe", 1.0) for call_trace in edge.told)
     assert (away.attributes["error.type"], away.attributes["http.response.status_code"]) == ("ttft", 429)
     assert away.error.startswith("The first token is predicted too late.")
     assert wrong.attributes["error.type"] == "400"
@@ -200,8 +200,8 @@ def test_a_call_that_was_turned_away_has_a_span_and_says_why() -> None:
 
 def test_calls_that_asked_for_no_text_have_no_story() -> None:
     edge = Edge()
-    edge.stories.on_answer(Call(0.0, route="/metrics", status="200"))
-    edge.stories.on_answer(Call(0.0, route="/v1/nowhere", status="404"))
+    edge.call_traces.on_answer(Call(0.0, route="/metrics", status="200"))
+    edge.call_traces.on_answer(Call(0.0, route="/v1/nowhere", status="404"))
     assert edge.told == []
 
 
@@ -209,7 +209,7 @@ def test_a_call_is_told_once_its_last_request_has_ended_even_if_it_was_answered_
     edge = Edge()
     flight = edge.submit(Request("a", 0.0, 100, 20))
     assert flight.call is not None
-    edge.stories.on_answer(flight.call)
+    edge.call_traces.on_answer(flight.call)
     assert edge.told == []
     edge.finish(flight, "abort")
     assert len(edge.told) == 1
@@ -237,5 +237,5 @@ def test_a_request_without_a_call_is_told_too() -> None:
     edge = Edge()
     request = Request("a", 0.0, 10, 4)
     edge.submit(request, called=False)
-    (story,) = edge.run().told
-    assert span_of(story, "moe", 1.0).name == "text_completion moe"
+    (call_trace,) = edge.run().told
+    assert span_of(call_trace, "moe", 1.0).name == "text_completion moe"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from device_model.specs.published import COLUMNS, read_published
+from device_model.specs.published_rates import COLUMNS, read_published
 from device_model.specs.spec import SpecError
 
 GIVEN = """# of nothing in particular

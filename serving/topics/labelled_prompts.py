@@ -14,7 +14,7 @@ STDIN = Path("-")
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledPrompt:
     """A prompt, its topic, and the number of its line, from 1 on."""
 
     topic: str
@@ -22,7 +22,7 @@ class Labelled:
     line: int
 
 
-def read_labelled(path: Path) -> list[Labelled]:
+def read_labelled(path: Path) -> list[LabelledPrompt]:
     """Return the prompts in a file, or on stdin for `-`. Raise UsageError, naming file and line, if one is invalid."""
     where = "stdin" if path == STDIN else str(path)
     found = [
@@ -46,7 +46,7 @@ def _text(path: Path, where: str) -> str:
         raise UsageError(f"{where}, line {line}: this is not UTF-8; prompts must be.") from error
 
 
-def _labelled(text: str, where: str, line: int) -> Labelled:
+def _labelled(text: str, where: str, line: int) -> LabelledPrompt:
     topic, _, prompt = (part.strip() for part in text.partition("\t"))
     if "\t" not in text:
         raise UsageError(f"{where}, line {line}: there is no tab; a line is a topic, a tab, and a prompt.")
@@ -54,4 +54,4 @@ def _labelled(text: str, where: str, line: int) -> Labelled:
         raise UsageError(f"{where}, line {line}: there is no topic {topic!r}; allowed are {', '.join(NAMES)}.")
     if not prompt:
         raise UsageError(f"{where}, line {line}: the prompt is empty; a line is a topic, a tab, and a prompt.")
-    return Labelled(topic, prompt, line)
+    return LabelledPrompt(topic, prompt, line)
