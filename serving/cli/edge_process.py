@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from serving.clock import WallClock
+from serving.clock import ClockOrigin, WallClock
 from serving.edge.front_ends.own_edge import EdgeAddresses
 from serving.edge.preflight import PreparedScenario, sharing
 from serving.process.background import in_background
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 class EdgeSettings(msgspec.Struct, frozen=True):
     """Settings of an edge: whose it is, where it listens, and by which sockets it reaches the engine core, whose clock
-    began at `origin` (Unix time, speed)."""
+    has this `origin`."""
 
     scenario: Scenario
     access: Access
     max_model_len: int
-    origin: tuple[float, float]
+    origin: ClockOrigin
     addresses: EdgeAddresses
     http_core: str
     grpc_core: str

@@ -12,6 +12,7 @@ import msgspec
 
 from serving.cli.edge_process import EdgeSettings
 from serving.cli.supervision import StartError
+from serving.clock import ClockOrigin
 from serving.cluster.supervision.kept_part import KeptPart
 from serving.edge.front_ends.own_edge import EdgeAddresses, OwnEdge
 from serving.edge.preflight import PreparedScenario
@@ -29,7 +30,7 @@ COMMAND = [sys.executable, "-m", "serving.cli.edge_process"]
 class EdgeProcesses:
     """The edges of a server, whose sockets lie in the run's `folder`; its clock began at `origin`."""
 
-    def __init__(self, prepared: PreparedScenario, folder: Path, origin: tuple[float, float]) -> None:
+    def __init__(self, prepared: PreparedScenario, folder: Path, origin: ClockOrigin) -> None:
         self._prepared, self._folder, self._origin = prepared, folder, origin
         self._stack = contextlib.AsyncExitStack()
         self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()

@@ -16,7 +16,7 @@ from serving.cli.announcements import ready_file, tell
 from serving.cli.discovery import announced
 from serving.cli.front_ends import join_front_end, ready_response, start_edges
 from serving.cli.supervision import loss_of_ray, unless, watch
-from serving.clock import WallClock
+from serving.clock import ClockOrigin, WallClock
 from serving.cluster import cluster
 from serving.cluster.ray_session import is_joined, ray_in
 from serving.cluster.sources.forks import Forks, forking
@@ -64,7 +64,7 @@ class RunningServer:
 @contextlib.asynccontextmanager
 async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[RunningServer]:
     """Run an emulation for as long as the context lasts; `say` gets progress, a line each."""
-    began = time.monotonic()
+    began_s = time.monotonic()
     defer_garbage()
     scenario = prepared.scenario
     async with contextlib.AsyncExitStack() as stack:
@@ -79,7 +79,7 @@ async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[Running
         realtime = may_be_realtime()
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=is_joined())
         sources = cluster.start_sources(scenario, flags, realtime, inbox.address, forks.options if forks else {})
-        origin = (time.time(), scenario.speed)
+        origin = ClockOrigin(time.time(), scenario.speed)
         edges = await start_edges(stack, prepared, folder, origin)
         engine, core, metrics = await build_engine(prepared, flags, sources, inbox, origin)
         stack.callback(engine.shutdown)
@@ -91,7 +91,7 @@ async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[Running
         await inject_faults(core, scenario)
         become_urgent()
         settle()
-        ready_s = time.monotonic() - began
+        ready_s = time.monotonic() - began_s
         yield RunningServer(scenario, http_port, grpc_port, ready_s, realtime, bool(prepared.access.api), lost)
 
 
@@ -122,7 +122,7 @@ async def build_engine(
     flags: list[str],
     sources: SourceActors,
     inbox: Inbox[list[Release]],
-    origin: tuple[float, float],
+    origin: ClockOrigin,
 ) -> "tuple[EmulatedLLM, EmulatedCore, Metrics]":
     """Build the engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
     from serving.cluster.dispatcher import Emulation

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from serving.clock import ClockOrigin
 from serving.edge.preflight import PreparedScenario, free_port
 from serving.scenario.scenario import RUST_FRONT_END
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def start_edges(
-    stack: contextlib.AsyncExitStack, prepared: PreparedScenario, folder: Path, origin: tuple[float, float]
+    stack: contextlib.AsyncExitStack, prepared: PreparedScenario, folder: Path, origin: ClockOrigin
 ) -> "EdgeProcesses | None":
     """Start the edges that are processes of their own, until `stack` closes, if there are to be any."""
     if prepared.scenario.edges == 1:

@@ -6,6 +6,7 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from serving.clock import ClockOrigin
 from serving.cluster import actors, device_actor
 from serving.cluster.actor_process import this_node
 from serving.cluster.node import Node
@@ -40,13 +41,13 @@ MOST_SOURCES = 8
 class Cluster:
     """The common parts of an emulation, and the start of one more device.
 
-    `max_model_len`: tokens of context that clients were promised. `clock`: origin in Unix seconds, and speed. `edge`:
+    `max_model_len`: tokens of context that clients were promised. `clock`: the start of emulated time. `edge`:
     the address for releases. `tiers`: the LPDDR tiers, by the first device on each.
     """
 
     scenario: Scenario
     max_model_len: int
-    clock: tuple[float, float]
+    clock: ClockOrigin
     edge: Address
     model: Any
     sources: SourceActors

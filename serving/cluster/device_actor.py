@@ -7,7 +7,7 @@ from typing import Any
 import ray
 
 from device_model.step import StepPlan
-from serving.clock import WallClock
+from serving.clock import ClockOrigin, WallClock
 from serving.cluster.actor_proxies import REPORT_S, ProgressReports, ReleaseSink, RemoteModel, RemotePlanner, TierLease
 from serving.cluster.endpoints.device import DeviceService
 from serving.cluster.endpoints.rpc_endpoint import RpcEndpoint
@@ -30,9 +30,9 @@ class HbXpu:
     """The actor of an emulated device: runs the engine's loop by the wall clock and sends its releases to the edge."""
 
     def __init__(  # all that stays the same however often it is connected
-        self, index: int, clock: tuple[float, float], edge: Address, realtime: bool, spec: DeviceSpec, ahead: int
+        self, index: int, clock: ClockOrigin, edge: Address, realtime: bool, spec: DeviceSpec, ahead: int
     ) -> None:
-        """`clock`: its origin in Unix seconds, and its speed. `ahead`: tokens that sources may be ahead of it."""
+        """`clock`: when and how fast emulated time began. `ahead`: tokens that sources may be ahead of it."""
         become_urgent(realtime)
         self._index = index
         self._realtime = realtime
@@ -93,7 +93,7 @@ class HbXpu:
             return
         engine = self._driver.engine
         self._model.spec = spec
-        self._lease.left = spec.condition.ext_share
+        self._lease.share = spec.condition.ext_share
         engine.pricer = spec.repriced(engine.pricer, self._model, self._routes)
         self._driver.change(at_s)
 

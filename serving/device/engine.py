@@ -35,7 +35,7 @@ class ExternalTier(Protocol):
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float: ...
 
-    def rate(self, device: int) -> float: ...
+    def granted_bytes_per_s(self, device: int) -> float: ...
 
     def release(self, device: int, traffic_bytes: float) -> None: ...
 
@@ -97,7 +97,7 @@ class Engine:
 
     def again(self, priced: Priced) -> StepCost:
         """Reprice the current step in the device's present condition."""
-        return self.pricer.again(priced, self._steps, self.tier.rate(self.device))
+        return self.pricer.again(priced, self._steps, self.tier.granted_bytes_per_s(self.device))
 
     def holds_s(self, batch: Batch) -> float:
         """Return the instant from which the batch must be planned anew: its own limit, or the end of the lease."""

@@ -40,10 +40,10 @@ class Lpddr:
         draw = self._draws.setdefault(device, TierDraw(self.bytes_per_s))
         if elapsed_s > 0:
             draw.duty = min(1.0, traffic_bytes / (draw.granted_bytes_per_s * elapsed_s))
-        draw.granted_bytes_per_s = self.share(device)
+        draw.granted_bytes_per_s = self.fair_bytes_per_s(device)
         return draw.granted_bytes_per_s
 
-    def rate(self, device: int) -> float:
+    def granted_bytes_per_s(self, device: int) -> float:
         """Return the bytes per second granted to `device` last. Raise KeyError if it holds no lease."""
         return self._draws[device].granted_bytes_per_s
 
@@ -52,7 +52,7 @@ class Lpddr:
         self._count(device, traffic_bytes)
         self._draws.pop(device, None)
 
-    def share(self, device: int) -> float:
+    def fair_bytes_per_s(self, device: int) -> float:
         """Return the bytes per second that `device` has while it draws."""
         return self.bytes_per_s / (1.0 + sum(draw.duty for other, draw in self._draws.items() if other != device))
 

@@ -61,7 +61,7 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
         self._block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
         self._listeners = EdgeBroadcast(observers, quiet=True)
         rules, now = admission.rules, self.clock.now
-        rate = rate_of(rules.forecast.token_rate, scenario.speed)
+        rate = rate_of(rules.forecast.tokens_per_s, scenario.speed)
         self._text = TextChoice(scenario.text, answers, SourceLoad(rate, len(cluster.sources.running)))
         feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now)
         self._observer = EdgeBroadcast([*feeds, self._text, self._listeners])

@@ -44,7 +44,7 @@ def server(
         ready_file = Path(folder) / "ready.json"
         command = [sys.executable, "-m", "serving.cli", "serve", *options, "--ready-file", str(ready_file)]
         ports = [option for name in ("--http-port", "--grpc-port") for option in (name, "0") if name not in options]
-        began = time.monotonic()
+        began_s = time.monotonic()
         # It ends with us, as nobody else has the other end.
         reader, writer = os.pipe()
         with log.open("wb") if log else contextlib.nullcontext() as stderr:
@@ -60,7 +60,7 @@ def server(
             )
         os.close(reader)
         try:
-            yield _when_ready(process, ready_file, began)
+            yield _when_ready(process, ready_file, began_s)
         finally:
             stop(process)
             os.close(writer)
@@ -77,11 +77,11 @@ def stop(process: subprocess.Popen[str]) -> None:
             process.wait()
 
 
-def _when_ready(process: subprocess.Popen[str], ready_file: Path, began: float) -> ServerProcess:
+def _when_ready(process: subprocess.Popen[str], ready_file: Path, began_s: float) -> ServerProcess:
     while not ready_file.exists() or not ready_file.read_text():
         if process.poll() is not None:
             raise ServerFailed(f"the server ended with exit code {process.returncode}.")
-        if time.monotonic() - began > START_S:
+        if time.monotonic() - began_s > START_S:
             raise ServerFailed(f"the server was not ready after {START_S:.0f} s.")
         time.sleep(0.05)
     ready = json.loads(ready_file.read_text())
@@ -89,7 +89,7 @@ def _when_ready(process: subprocess.Popen[str], ready_file: Path, began: float) 
     return ServerProcess(
         http_url=f"http{s}://127.0.0.1:{ready['http_port']}",
         grpc_url=f"grpc{s}://127.0.0.1:{ready['grpc_port']}",
-        ready_s=time.monotonic() - began,
+        ready_s=time.monotonic() - began_s,
         realtime=ready["realtime"],
         process=process,
     )

@@ -26,12 +26,12 @@ class StudyProgress:
     done: int = 0
     kept: int = 0
     failed: int = 0
-    began: float = field(default_factory=monotonic)
+    began_s: float = field(default_factory=monotonic)
 
     @property
     def elapsed_s(self) -> float:
         """Real seconds since it began."""
-        return monotonic() - self.began
+        return monotonic() - self.began_s
 
     def __str__(self) -> str:
         left = "" if self.left_s is None else f", about {_clock(self.left_s)} left"

@@ -58,7 +58,7 @@ def test_who_is_idle_costs_nothing_from_then_on(wanted: list[float]) -> None:
     tier, _ = settled(wanted)
     for device in range(1, len(wanted)):
         tier.release(device, 0.0)
-    assert tier.share(0) == B
+    assert tier.fair_bytes_per_s(0) == B
 
 
 def test_one_that_has_just_begun_counts_as_drawing_always() -> None:
@@ -66,7 +66,7 @@ def test_one_that_has_just_begun_counts_as_drawing_always() -> None:
     assert tier.lease(0, 0.0, 0.0) == B
     assert tier.lease(1, 0.0, 0.0) == B / 2
     assert tier.lease(0, 0.1 * B * ELAPSED_S, ELAPSED_S) == B / 2
-    assert tier.share(1) == pytest.approx(B / 1.1)
+    assert tier.fair_bytes_per_s(1) == pytest.approx(B / 1.1)
 
 
 def test_bytes_are_counted_for_each_device() -> None:

@@ -14,6 +14,7 @@ from vllm.exceptions import VLLMClientError
 from vllm.v1.engine import EngineCoreRequest
 
 from serving.cli.emulation import build_engine, make_ready
+from serving.clock import ClockOrigin
 from serving.cluster import cluster
 from serving.cluster.ray_session import ray_session
 from serving.cluster.readiness import Readiness
@@ -40,7 +41,9 @@ async def emulation(scenario: Scenario) -> AsyncIterator[Any]:
         flags = vllm_flags(scenario, prepared.max_model_len)
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=False)
         sources = cluster.start_sources(scenario, flags, False, inbox.address, {})
-        engine, core, metrics = await build_engine(prepared, flags, sources, inbox, (time.time(), scenario.speed))
+        engine, core, metrics = await build_engine(
+            prepared, flags, sources, inbox, ClockOrigin(time.time(), scenario.speed)
+        )
         await make_ready(prepared, engine, core, metrics, flags, Readiness(core.devices))
         yield engine, core
         engine.shutdown()

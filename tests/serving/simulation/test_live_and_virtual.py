@@ -66,7 +66,7 @@ class Device:
         self.spec = self.spec.in_condition(condition)
         self.options = loaded(self.spec)
         self.limits = limits_of(self._scenario, self.spec.device_limits(self.options))
-        self.tier.left = condition.ext_share
+        self.tier.share = condition.ext_share
         self.pricer = self.spec.repriced(self.pricer, self.options, RecordedRoutes)
 
     def stall(self, until_s: float) -> float:

@@ -178,7 +178,7 @@ def test_a_lease_is_waited_for_once_and_later_ones_hold_when_they_are_here(actor
         return mine.lease(0, 4.0, 1.0)
 
     until(lambda: leased() == 2.0)
-    assert mine.rate(0) == 2.0
+    assert mine.granted_bytes_per_s(0) == 2.0
     other.release(1, 4.0)
 
     def begun_anew() -> float:
