@@ -1,4 +1,4 @@
-"""What a draft scheme is: what it keeps in HB, what one of its passes costs, and what it does to verification."""
+"""Draft scheme: its footprint in HB, the cost of one of its passes, and its effect on verification."""
 
 from abc import ABC, abstractmethod
 from typing import Protocol

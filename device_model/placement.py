@@ -1,4 +1,4 @@
-"""What lies in which memory tier, and what room that leaves to keys and values.
+"""Placement of weights, experts and drafts in memory tiers, and the room that is left to keys and values.
 
 ELMoE-3D puts the static weights into HB, then the KV cache, and gives what remains to the expert cache (7.1, Fig. 12);
 the KV cache takes that room from the experts as it grows (8). EXT holds every expert, since HB caches copies of them.

@@ -1,4 +1,5 @@
-"""Observers: metrics, logs, traces, forecasts and studies hear of requests, steps and devices, live as in virtual time.
+"""Observer: one interface by which metrics, logs, traces, forecasts and studies hear of requests, steps and devices,
+live as in virtual time.
 
 An observer is given at construction to whoever tells it. It is called only for the events that it extends.
 """

@@ -1,4 +1,4 @@
-"""What flows through the emulator, in the order in which a request meets it.
+"""Value types of the emulator, in the order in which a request meets them.
 
     Request    stamped once at the edge, handed to one device's scheduler
     Batch      what the scheduler composed: whole steps, ahead until something changes

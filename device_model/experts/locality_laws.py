@@ -1,4 +1,4 @@
-"""Which experts a pass touches, and how many of these reads HB serves: the analytic fidelity of expert residency.
+"""Locality laws: the share of experts that a pass touches, and of these reads that HB serves, at analytic fidelity.
 
 ELMoE-3D models its LRU cache by a power law calibrated per model, with intra- and inter-request correlation and a
 locality that degrades with the batch (7, Inference Framework; Fig. 16), but prints neither law nor parameters. The

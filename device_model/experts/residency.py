@@ -1,4 +1,4 @@
-"""What HB really holds of the experts, at trace fidelity: fed with the ids that a router chose, it counts hits.
+"""Expert cache at trace fidelity: holds experts in HB by the ids that a router chose, and counts hits.
 
     cache = Lru(layers=48, experts=128)
     cache.probe(routes, slices=1500)      # what would the pass find in HB?

@@ -1,4 +1,4 @@
-"""What all systems on ELMoE-3D's hardware share: an xPU, and laws of which experts a pass touches."""
+"""xPU device: the common part of all systems on ELMoE-3D's hardware, an xPU and the locality laws of experts."""
 
 from device_model.device import RooflineDevice
 from device_model.experts.locality_laws import Experts

@@ -1,4 +1,4 @@
-"""What passes between PUs, xPU and dies in a decode step, and cannot be hidden behind reading weights.
+"""Exchanges between PUs, xPU and dies in a decode step, as far as reading weights does not hide them.
 
 Tokens cross the interposer twice in each layer and each way, before attention and before experts, as norms and routers
 are the xPU's (Stratum, 4.1). Each chip has its part of every matrix, so that it needs all tokens, and gives partial

@@ -1,4 +1,4 @@
-"""What a decode step does near memory: projections, attention and experts.
+"""Near-memory parts of a decode step: projections, attention and experts.
 
 Everything is decoded near memory, LM head included: with projections on the xPU, behind the interposer, request times
 are off by a third (Stratum, Table 4). Only norms and routers are the xPU's (4.1; `exchanges`).

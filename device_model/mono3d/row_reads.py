@@ -1,4 +1,4 @@
-"""The experts that a step reads, hot and cold, and how long the rows take that they lie in."""
+"""Row reads: the experts that a step reads, hot and cold, and the mean tRC of their rows."""
 
 from typing import NamedTuple
 

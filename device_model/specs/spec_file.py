@@ -1,4 +1,4 @@
-"""Reads a TOML spec into its dataclass and refuses whatever is not exactly that: by file, line and key."""
+"""Spec files: parse TOML into a dataclass, and refuse whatever is not exactly that, by file, line and key."""
 
 import dataclasses
 import re

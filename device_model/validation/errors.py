@@ -1,4 +1,4 @@
-"""How far predictions are from what is published."""
+"""Errors of predictions against published cells."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Wraps vLLM's serving objects to read request options in fields that vLLM drops."""
+"""Body options: request options in fields of a body that vLLM drops, read by wrapping its serving objects."""
 
 from collections.abc import Awaitable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What answers clients in other processes: edges of ours, and front ends of vLLM's."""
+"""Front ends in other processes: edges of ours, and front ends of vLLM's."""
 
 import contextlib
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What an emulation is watched for from its start on: parts that do not answer, and the loss of Ray."""
+"""Supervision of an emulation from its start on: parts that do not answer, and the loss of Ray."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Drives an engine by a clock: waits for the end of each step, then releases its tokens."""
+"""Live driver: runs an engine by a clock, which waits for the end of each step, then releases its tokens."""
 
 from serving.clock import Clock
 from serving.device.engine import Engine

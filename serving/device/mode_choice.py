@@ -1,4 +1,4 @@
-"""Makes the mode policy of a device from a scenario's choice and the device model."""
+"""Mode choice: the mode policy of a device, by a scenario's choice and the device model."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Steps priced by what routers chose of a model's experts, each of which has a place of its own, hot or cold."""
+"""Route pricer: prices steps by the experts that routers chose, each of which has a place of its own, hot or cold."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Steps on a device whose expert cache is real: it holds what was used, and hits or misses what a router chose."""
+"""Trace pricer: prices steps of a device whose cache holds actual experts, hit or missed by the choices of a router."""
 
 from dataclasses import replace
 from functools import cache

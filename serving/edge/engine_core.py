@@ -1,4 +1,4 @@
-"""What vLLM's front end takes for its engine core: the emulated devices, through the dispatcher."""
+"""Emulated engine core: what vLLM's front end talks to, with emulated devices behind the dispatcher."""
 
 import copy
 import random

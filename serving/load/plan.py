@@ -1,4 +1,4 @@
-"""The requests of a workload, as a load run sends them."""
+"""Load plan: the requests of a workload, as a load run sends them."""
 
 from collections.abc import Iterable, Iterator
 from itertools import cycle, groupby

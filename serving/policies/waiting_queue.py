@@ -1,4 +1,5 @@
-"""Requests that wait, and in which order they may begin: what all batching policies have in common.
+"""Waiting queue: the requests that wait, in the order in which they may begin; the common part of all batching
+policies.
 
 A policy is a file in `batching/`, with a class `Queue`. It may prefer whom it likes, but nobody is passed over for
 ever: each says up to when one that waits may be.

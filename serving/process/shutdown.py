@@ -1,4 +1,4 @@
-"""Ends a server: by Ctrl-C, by SIGTERM, or with the process that started it."""
+"""Shutdown of a server: by Ctrl-C, by SIGTERM, or with the process that started it."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Refusals of an operator's action on a device or fault: a sentence, and the status that HTTP has for it."""
+"""Refused actions of an operator on a device or fault: a sentence, and the status that HTTP has for it."""
 
 from typing import ClassVar
 

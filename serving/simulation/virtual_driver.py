@@ -1,4 +1,4 @@
-"""Drives an engine in virtual time: says at which instant it is due next, and is called once that has come."""
+"""Virtual driver: runs an engine in virtual time; it says at which instant it is due next, and is called then."""
 
 from collections.abc import Sized
 from typing import NamedTuple

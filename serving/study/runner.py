@@ -1,4 +1,4 @@
-"""Carries a study out: its inquiries go on side by side, each as soon as the points that it asked for are there."""
+"""Study runner: runs inquiries side by side, each as soon as the points that it asked for are there."""
 
 from collections import deque
 from collections.abc import Callable

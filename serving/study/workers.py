@@ -1,4 +1,4 @@
-"""Points are made by Ray, one on each core, here or all over the cluster that `RAY_ADDRESS` names."""
+"""Workers of a study: Ray runs points, one on each core, here or all over the cluster that `RAY_ADDRESS` names."""
 
 import contextlib
 from typing import Any, NamedTuple

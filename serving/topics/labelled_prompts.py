@@ -1,4 +1,4 @@
-"""Prompts with their topics, from a file: a line each, the topic, a tab, and the prompt.
+"""Labelled prompts: prompts with their topics, from a file with a line for each: the topic, a tab, and the prompt.
 
 Only the first tab divides: further ones belong to the prompt. Blank lines are skipped, and a byte order mark too.
 """

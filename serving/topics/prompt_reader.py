@@ -1,4 +1,4 @@
-"""A prompt as the tokens that the encoder reads: a long one loses its middle, where pasted text lies.
+"""Prompt reader: a prompt as the tokens of the encoder; a long one loses its middle, where pasted text lies.
 
 People say what they want before the text that they paste, or after it. So of a prompt of more than `HEAD` + `TAIL`
 tokens, the first and the last are kept; and only as many letters as those may have are split into tokens at all, so

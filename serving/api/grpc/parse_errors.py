@@ -1,4 +1,5 @@
-"""Bytes that are no message get INVALID_ARGUMENT, where grpc itself would say INTERNAL and log a traceback."""
+"""Parse errors: bytes that are no message get INVALID_ARGUMENT, where grpc itself would say INTERNAL and log a
+traceback."""
 
 import inspect
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The source of recorded text: sends recorded answers to the devices of their requests."""
+"""Recorded source: sends recorded answers to the devices of their requests."""
 
 import asyncio
 from collections.abc import Mapping

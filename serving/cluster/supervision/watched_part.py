@@ -1,4 +1,4 @@
-"""What the watchdog watches: a part of the emulation that has a process, and must not be silent."""
+"""Watched part: a part of the emulation that has a process, and must not be silent to the watchdog."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, Protocol

@@ -1,4 +1,4 @@
-"""What an edge in a process of its own says to the engine core, for which vLLM's protocol has no message.
+"""Messages of an edge in a process of its own to the engine core, beside those of vLLM's protocol.
 
 Each is the argument of a utility call of vLLM's, encoded: `ADMIT` is answered with a `Judgement`, `WARM` once the edge
 may serve, the others not.

@@ -1,4 +1,4 @@
-"""A comparison of hardware in a terminal, as JSON, and as files."""
+"""Output of a comparison of hardware: in a terminal, as JSON, and as files."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sends traces to a collector of OpenTelemetry's protocol (OTLP), from a thread of its own.
+"""OTLP export: sends traces to a collector of OpenTelemetry's protocol, from a thread of its own.
 
 OpenTelemetry's own variables hold (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`,
 `OTEL_EXPORTER_OTLP_TRACES_HEADERS`, `OTEL_BSP_...`), but for what the command line says. The protocol is gRPC unless

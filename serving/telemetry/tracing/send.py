@@ -1,4 +1,4 @@
-"""Makes OpenTelemetry spans of a call trace, and hands them to the exporter."""
+"""OpenTelemetry spans of a call trace, handed to the exporter."""
 
 from collections.abc import Mapping
 
