@@ -51,7 +51,7 @@ async def start_grpc(
     shared with other edges. Raise `OSError` if the port is taken.
     """
     options = prepared.scenario
-    interceptors = [GrpcGuard(prepared.access), Stamp(engine), CallBounds(options), ParseErrors()]
+    interceptors = [GrpcGuard(prepared.access), ArrivalStamp(engine), CallBounds(options), ParseErrors()]
     set_up: dict[str, int | str] = {**dict(OPTIONS), **dict(channel_options(options))}
     if core:
         set_up["grpc.so_reuseport"] = 1
@@ -74,7 +74,7 @@ async def start_grpc(
     return server, bound
 
 
-class Stamp(grpc.aio.ServerInterceptor):
+class ArrivalStamp(grpc.aio.ServerInterceptor):
     """Stamps arrivals."""
 
     def __init__(self, engine: Any) -> None:

@@ -61,7 +61,7 @@ class EdgeBroadcast(Broadcast[Flight, Node], EdgeObserver):
         """Tell the observers from now on."""
         self._quiet = False
 
-    def _told(self, hearing: list[Hear]) -> Hear:
+    def _broadcast(self, hearing: list[Hear]) -> Hear:
         def tell(*arguments: Any) -> None:
             if self._quiet:
                 return

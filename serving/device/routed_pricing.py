@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from device_model.condition import HEALTHY, Condition
 from device_model.step import IntArray, StepCost, StepPlan
-from serving.device.pricing import BatchPricer, Priced
+from serving.device.pricing import BatchPricer, StepPrice
 from serving.policies.placement import ExpertPlacement
 from serving.policies.step_options import StepOptions
 from serving.types import Batch
@@ -45,18 +45,18 @@ class RoutePricer(BatchPricer):
         super().__init__(options, placing)
         self._device, self._choices = options.device, choices
 
-    def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[Priced]:
+    def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[StepPrice]:
         for _ in range(batch.horizon):
             routes, unrouted = self._choices.rows(batch, plan.new_tokens, plan.context)
             routed = replace(plan, routes=routes)
-            yield Priced(self._cost(routed, ext_bytes_per_s), unrouted, plan=routed)
+            yield StepPrice(self._cost(routed, ext_bytes_per_s), unrouted, plan=routed)
             plan = replace(plan, context=plan.context + plan.new_tokens)
 
     def _cost(self, plan: StepPlan, ext_bytes_per_s: float) -> StepCost:
         """Return the cost of a step by itself."""
         return self._device.probe(plan, 1, ext_bytes_per_s).first
 
-    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+    def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost:
         """Return the present cost of a step priced earlier, without what was moved before it: its routes and its
         experts' places are those of its plan."""
         assert priced.plan is not None

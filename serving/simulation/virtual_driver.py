@@ -55,13 +55,13 @@ class VirtualDriver:
         """Take another condition's pricer from `at_s` on; the rest of the current step is repriced."""
         self.engine.pricer = pricer
         if self._pending is not None and self.due.what == ENDS:
-            self._pending.change(at_s)
+            self._pending.reprice(at_s)
         self._renew(at_s)
 
     def _end(self, at_s: float) -> None:
         """Make the steps that have ended by `at_s`, and no more."""
         if self._pending is not None and self.due.what == ENDS:
-            self._pending.lose(at_s)
+            self._pending.discard_after(at_s)
         self._idle()
 
     def _renew(self, at_s: float) -> None:
@@ -85,7 +85,7 @@ class VirtualDriver:
 
     def _begin(self, now_s: float) -> None:
         """Continue the plan, or make another."""
-        if self._pending is None or not self._pending.go_on():
+        if self._pending is None or not self._pending.advance():
             self._pending = None
             self._plan(now_s)
         if self._pending is not None:
