@@ -23,7 +23,7 @@ from serving.api.guards.validation_guard import guard_validation
 from serving.api.http_errors import send_error
 from serving.api.http_protocol import WIRE, BoundedProtocol
 from serving.api.large_answers import make_apart
-from serving.api.plain_streams import stream_chat_plainly, stream_completions_plainly
+from serving.api.plain_stream_split import stream_chat_plainly, stream_completions_plainly
 from serving.api.quiet_failures import be_quiet_about_failures
 from serving.api.text_fingerprint import tell_source
 from serving.call import Call

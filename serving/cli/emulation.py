@@ -125,7 +125,7 @@ async def build_engine(
     origin: ClockOrigin,
 ) -> "tuple[EmulatedLLM, EmulatedCore, Metrics]":
     """Build the engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
-    from serving.cluster.dispatcher import Emulation
+    from serving.cluster.dispatcher import EmulationActors
     from serving.edge.edge_admission import admission_of
 
     scenario = prepared.scenario
@@ -144,7 +144,7 @@ async def build_engine(
     observers = [metrics, *prepared.observing.observers(nodes, clock, scenario.model)]
     renderer = renderer_of(config)
     topics = open_topics(renderer.tokenizer) if scenario.asks_topics else None
-    core = EmulatedCore(Emulation(actors, nodes, inbox), admission, observers, prepared.answers, topics)
+    core = EmulatedCore(EmulationActors(actors, nodes, inbox), admission, observers, prepared.answers, topics)
     return EmulatedLLM(config, core, renderer), core, metrics
 
 

@@ -60,7 +60,7 @@ class RemoteModel:
 
 
 class TierLease:
-    """A device's proxy of its LPDDR tier: it waits for the first lease only, later ones hold once they are here.
+    """A device's proxy of its slow tier: it waits for the first lease only, later ones hold once they are here.
 
     Of a shared tier it also waits for the first lease after each idle time: others may have come meanwhile. `share` is
     what a throttled device can draw of the granted bandwidth.
@@ -74,7 +74,7 @@ class TierLease:
         self.share = share
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
-        """Return the bytes per second that the device may draw from now on, as `Lpddr.lease` does."""
+        """Return the bytes per second that the device may draw from now on, as `SlowTier.lease` does."""
         if self._granted_bytes_per_s is None:
             self._granted_bytes_per_s = self._rpc.call("lease", float, device, traffic_bytes, elapsed_s)
         else:
@@ -87,12 +87,12 @@ class TierLease:
         return self._granted_bytes_per_s * self.share
 
     def granted_bytes_per_s(self, device: int) -> float:
-        """Return the bytes per second granted last, as `Lpddr.granted_bytes_per_s` does."""
+        """Return the bytes per second granted last, as `SlowTier.granted_bytes_per_s` does."""
         assert self._granted_bytes_per_s is not None, "a step that is under way has a lease"
         return self._granted_bytes_per_s * self.share
 
     def release(self, device: int, traffic_bytes: float) -> None:
-        """End the lease of an idle device, as `Lpddr.release` does."""
+        """End the lease of an idle device, as `SlowTier.release` does."""
         self._rpc.tell("release", device, traffic_bytes)
         if self._shared:
             self._granted_bytes_per_s = None

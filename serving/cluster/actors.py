@@ -39,7 +39,7 @@ class DeviceModelActor:
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class LpddrActor:
-    """The actor of an LPDDR tier, of one device or several: `index` is that of the first."""
+    """The actor of a slow tier, of one device or several: `index` is that of the first."""
 
     def __init__(self, index: int, bytes_per_s: float, realtime: bool, edge: Address) -> None:
         become_urgent(realtime)

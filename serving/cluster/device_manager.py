@@ -158,7 +158,7 @@ class Devices:
         return self._router.in_flight(index) if self.nodes[index].state is not State.STARTING else 0
 
     def tier(self, index: int) -> range:
-        """Return the devices that are, were, or may come to be on the LPDDR tier of a device, itself included."""
+        """Return the devices that are, were, or may come to be on the slow tier of a device, itself included."""
         return tier_of(index, self.nodes[index].spec.sharers)
 
     @property

@@ -23,8 +23,8 @@ log = logging.getLogger("foreserve")
 Deliver = Callable[[Release, list[tuple[Flight, Chunk]]], None]
 
 
-class Emulation(NamedTuple):
-    """An emulation whose actors are started: its common parts, its devices, and the inbox of their releases."""
+class EmulationActors(NamedTuple):
+    """The started actors of an emulation: its common parts, its devices, and the inbox of their releases."""
 
     cluster: Cluster
     nodes: list[Node]
@@ -38,8 +38,8 @@ class Dispatcher:
     serve, each with a sentence for its client.
     """
 
-    def __init__(self, emulation: Emulation, observer: EdgeObserver, deliver: Deliver, fail: Refuse) -> None:
-        cluster, nodes, self._inbox = emulation
+    def __init__(self, actors: EmulationActors, observer: EdgeObserver, deliver: Deliver, fail: Refuse) -> None:
+        cluster, nodes, self._inbox = actors
         self.flights: dict[str, Flight] = {}
         self._router = Router(cluster.scenario.router_spec.policy())
         self._observer, self._deliver, self._fail = observer, deliver, fail

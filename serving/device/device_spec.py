@@ -10,10 +10,10 @@ from device_model.device import RooflineDevice
 from device_model.experts.topic_usage import TopicUsage, read_usage
 from device_model.load import load_device, places_experts
 from device_model.step import StepPlan
-from serving.device.lpddr import LEASE_S
 from serving.device.mode_choice import ModeChoice
 from serving.device.pricing import ModelPricer, Pricer
 from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
+from serving.device.slow_tier import LEASE_S
 from serving.device.traced_pricing import TracePricer
 from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
@@ -52,7 +52,7 @@ class DeviceSpec(NamedTuple):
     `system`, `hardware`, `model` and `draft` (or "") name files. `acceptance` says where acceptance rates come from,
     `mode_choice` when to draft, `placement` how experts are placed in HB by the topics that `token_model`'s routers
     know, `swap` when they are placed anew, and `kv_tier` where the KV cache lies. With a `trace`, actual expert routes
-    are followed. `sharers` devices, this one included, share its LPDDR.
+    are followed. `sharers` devices, this one included, share its slow tier.
     """
 
     system: str
@@ -124,7 +124,7 @@ class DeviceSpec(NamedTuple):
 
     @property
     def lease_s(self) -> float:
-        """For how long a lease of its LPDDR holds, in emulated seconds: what other devices draw changes."""
+        """For how long a lease of its slow tier holds, in emulated seconds: what other devices draw changes."""
         return LEASE_S if self.sharers > 1 else NEVER
 
     def device_limits(self, step_options: StepOptions) -> DeviceLimits:

@@ -31,7 +31,7 @@ class Buffers(Protocol):
 
 
 class ExternalTier(Protocol):
-    """Grants bandwidth of the external memory: `serving.device.lpddr.Lpddr`, or an actor that owns one."""
+    """Grants bandwidth of the external memory: `serving.device.slow_tier.SlowTier`, or an actor that owns one."""
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float: ...
 

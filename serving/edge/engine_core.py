@@ -19,7 +19,7 @@ from serving.admission.reservations import Admission
 from serving.admission_request import AdmissionRequest
 from serving.call import Call, arrival_s, current_call
 from serving.clock import WallClock
-from serving.cluster.dispatcher import Dispatcher, Emulation
+from serving.cluster.dispatcher import Dispatcher, EmulationActors
 from serving.cluster.fault_injector import FaultInjector
 from serving.cluster.observer import EdgeBroadcast, EdgeObserver
 from serving.edge.description import describe
@@ -48,7 +48,7 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
 
     def __init__(
         self,
-        emulation: Emulation,
+        emulation: EmulationActors,
         admission: Admission,
         observers: Sequence[EdgeObserver],
         answers: Answers | None = None,

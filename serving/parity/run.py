@@ -61,7 +61,7 @@ class Parity:
 
     @property
     def shared(self) -> bool:
-        """Tell whether devices share an LPDDR tier: live they ask for shares, and go on until the answer is there."""
+        """Tell whether devices share a slow tier: live they ask for shares, and go on until the answer is there."""
         return self.scenario.shared_ext > 1
 
     @property

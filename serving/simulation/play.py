@@ -12,7 +12,7 @@ from serving.scenario.scenario import Scenario
 from serving.scenario.slo import SloClass
 from serving.simulation.node import Outcome, VirtualObserver
 from serving.simulation.simulator import Simulator
-from serving.simulation.virtual_edge import forecasts
+from serving.simulation.virtual_admission import forecasts
 from serving.types import NEVER, StepRecord
 from serving.workload import Ask, Source
 from serving.workload.source import AFTER_FAILURE_S

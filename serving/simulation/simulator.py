@@ -1,4 +1,4 @@
-"""Simulate a scenario in virtual time: devices, schedulers, router, LPDDR tiers and faults, in one process.
+"""Simulate a scenario in virtual time: devices, schedulers, router, slow tiers and faults, in one process.
 
     outcomes, records = Simulator(Scenario(devices=2)).serve(requests)
 
@@ -17,8 +17,8 @@ from serving.admission.forecast_feed import ForecastFeed
 from serving.admission.rules import AdmissionRules
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
-from serving.device.lpddr import Lpddr
 from serving.device.scheduler_config import limits_of, rules_of
+from serving.device.slow_tier import SlowTier
 from serving.observer import Broadcast
 from serving.policies.router import Router
 from serving.policies.routing import RoutingPolicy
@@ -29,16 +29,16 @@ from serving.scenario.scenario import Scenario
 from serving.simulation.fault_timeline import FaultTimeline
 from serving.simulation.node import NOWHERE, Outcome, VirtualDevice, VirtualNode, VirtualObserver
 from serving.simulation.recorded_routes import RecordedRoutes
+from serving.simulation.virtual_admission import VirtualAdmission
 from serving.simulation.virtual_driver import ARRIVES, Due
-from serving.simulation.virtual_edge import VirtualEdge
 from serving.types import NEVER, Request, StepRecord
 
 
 @dataclass(slots=True)
 class TierShare:
-    """An LPDDR tier as a degraded device sees it: a `share` of what the tier grants."""
+    """A slow tier as a degraded device sees it: a `share` of what the tier grants."""
 
-    tier: Lpddr
+    tier: SlowTier
     share: float = 1.0
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
@@ -101,8 +101,8 @@ class Simulator:
         self._fleet = fleet = load_fleet(scenario)
         self._router = Router(policy or scenario.router_spec.policy())
         rules = AdmissionRules.of(scenario, context_held(scenario, fleet), forecasts)
-        self._edge, self._ends = VirtualEdge(rules, scenario.api_keys), EndQueue(self._router)
-        observers: list[VirtualObserver] = [self._ends, self._edge, *filter(None, [observer])]
+        self._admission, self._ends = VirtualAdmission(rules, scenario.api_keys), EndQueue(self._router)
+        observers: list[VirtualObserver] = [self._ends, self._admission, *filter(None, [observer])]
         if forecasts:
             observers.append(ForecastFeed(rules.forecast, scenario, lambda: self._now_s))
         self._observer = Broadcast(observers)
@@ -110,7 +110,7 @@ class Simulator:
         self._now_s = 0.0
         check_faults(scenario, [spec for spec, _ in fleet])
         rates = [device_limits.ext_bytes_per_s for _, device_limits in fleet]
-        tiers = [Lpddr(rate) for rate in rates[:: scenario.shared_ext]]
+        tiers = [SlowTier(rate) for rate in rates[:: scenario.shared_ext]]
         self._tiers = [TierShare(tiers[index // scenario.shared_ext]) for index in range(len(fleet))]
         self._step_options: dict[DeviceSpec, StepOptions] = {}
         self.nodes = [self._join(index, *member) for index, member in enumerate(fleet)]
@@ -132,7 +132,7 @@ class Simulator:
     def submit(self, request: Request) -> Outcome:
         """Submit a request at its arrival, which devices have come to; return its outcome."""
         self._now_s = request.arrival_s
-        if refusal := self._edge.refusal(request, request.arrival_s):
+        if refusal := self._admission.refusal(request, request.arrival_s):
             refused = Outcome(request, NOWHERE, [], refused=refusal.reason)
             self._observer.on_refusal(refusal, refused)
             return refused

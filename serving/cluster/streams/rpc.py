@@ -1,4 +1,4 @@
-"""Calls between processes: of a device to its scheduler, the device model and its LPDDR; of the edge to devices.
+"""Calls between processes: of a device to its scheduler, the device model and its slow tier; of the edge to devices.
 
 Over ZeroMQ, as streams are, because a call of Ray's costs ten times as much, and these are made at every change of a
 batch. Only Ray knows whether an actor that does not answer is still there: so Ray is asked then.

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 from serving.study.axes import LOAD, Settings
 from serving.study.point import Point, shown
-from serving.study.points import points_of
+from serving.study.point_factory import points_of
 from serving.study.questions import first_error, pooled, row_of, settings_of
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row

@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc
-from serving.device.lpddr import LEASE_S
+from serving.device.slow_tier import LEASE_S
 from serving.process.server_process import ServerProcess
 from serving.telemetry.step_log import read_step_log
 from serving.types import StepRecord

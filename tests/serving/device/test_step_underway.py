@@ -14,8 +14,8 @@ from device_model.step import StepCost, StepPlan
 from serving.clock import WallClock
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
-from serving.device.lpddr import Lpddr
 from serving.device.pricing import StepPrice
+from serving.device.slow_tier import SlowTier
 from serving.device.step_underway import StepUnderway
 from serving.device.token_buffer import TokenBuffer
 from serving.types import Batch, Done, Release
@@ -88,7 +88,7 @@ class Endless:
 
 def test_in_real_time_a_step_of_many_years_ends_soon_after_its_reason() -> None:
     planner, releases, clock = Endless(), list[Release](), WallClock(time.time())
-    driver = LiveDriver(Engine(0, planner, planner, Lpddr(1e9), TokenBuffer(), releases.append), clock)
+    driver = LiveDriver(Engine(0, planner, planner, SlowTier(1e9), TokenBuffer(), releases.append), clock)
     driver.engine.at_s = clock.now()
     thread = threading.Thread(target=driver.cycle)
     thread.start()

@@ -14,8 +14,8 @@ from serving.clock import VirtualClock
 from serving.device.device_spec import DeviceSpec
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
-from serving.device.lpddr import LEASE_S, Lpddr
 from serving.device.scheduler_config import limits_of, rules_of
+from serving.device.slow_tier import LEASE_S, SlowTier
 from serving.device.token_buffer import TokenBuffer
 from serving.policies.step_options import StepOptions
 from serving.scenario.scenario import Scenario
@@ -57,7 +57,7 @@ class Device:
         self.options = loaded(self.spec)
         self.device_limits = self.spec.device_limits(self.options)
         self.limits, self.rules = limits_of(scenario, self.device_limits), rules_of(scenario, self.device_limits)
-        self.tier = TierShare(Lpddr(self.device_limits.ext_bytes_per_s))
+        self.tier = TierShare(SlowTier(self.device_limits.ext_bytes_per_s))
         self.pricer = self.spec.pricer(self.options, RecordedRoutes)
         self._stalled_until_s = 0.0
 

@@ -9,8 +9,8 @@ from serving.clock import VirtualClock, WallClock
 from serving.cluster.observer import EdgeObserver
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
-from serving.device.lpddr import Lpddr
 from serving.device.pricing import ModelPricer
+from serving.device.slow_tier import SlowTier
 from serving.device.token_buffer import TokenBuffer
 from serving.flight import Flight, unseen
 from serving.policies.modes import Modes
@@ -47,7 +47,7 @@ class Edge:
             pricer=ModelPricer(
                 step_options, Modes.of(mode, () if mode == "fixed-ar" else (step_options.calibrated,), tau=2)
             ),
-            tier=Lpddr(DEVICE.ext_bytes_per_s),
+            tier=SlowTier(DEVICE.ext_bytes_per_s),
             tokens=self.tokens,
             sink=self.take,
         )

@@ -8,8 +8,8 @@ from device_model.load import load_device
 from serving.clock import VirtualClock
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
-from serving.device.lpddr import LEASE_S, Lpddr
 from serving.device.pricing import ModelPricer
+from serving.device.slow_tier import LEASE_S, SlowTier
 from serving.device.token_buffer import TokenBuffer
 from serving.policies.modes import Modes
 from serving.policies.step_options import StepOptions
@@ -21,9 +21,9 @@ ELAPSED_S = 0.05
 duties = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=8)
 
 
-def settled(wanted: list[float]) -> tuple[Lpddr, list[float]]:
+def settled(wanted: list[float]) -> tuple[SlowTier, list[float]]:
     """A tier whose devices have the duties `wanted`, and what each is granted."""
-    tier = Lpddr(B)
+    tier = SlowTier(B)
     granted = [B] * len(wanted)
     for _ in range(3):
         granted = [
@@ -62,7 +62,7 @@ def test_who_is_idle_costs_nothing_from_then_on(wanted: list[float]) -> None:
 
 
 def test_one_that_has_just_begun_counts_as_drawing_always() -> None:
-    tier = Lpddr(B)
+    tier = SlowTier(B)
     assert tier.lease(0, 0.0, 0.0) == B
     assert tier.lease(1, 0.0, 0.0) == B / 2
     assert tier.lease(0, 0.1 * B * ELAPSED_S, ELAPSED_S) == B / 2
@@ -70,7 +70,7 @@ def test_one_that_has_just_begun_counts_as_drawing_always() -> None:
 
 
 def test_bytes_are_counted_for_each_device() -> None:
-    tier = Lpddr(B)
+    tier = SlowTier(B)
     tier.lease(0, 0.0, 0.0)
     tier.lease(1, 5.0, 1.0)
     tier.lease(0, 7.0, 1.0)
@@ -86,7 +86,7 @@ OUTPUT = 60
 class Sharer:
     """A device on a shared tier, in virtual time of its own."""
 
-    def __init__(self, index: int, tier: Lpddr, arrivals: list[float]) -> None:
+    def __init__(self, index: int, tier: SlowTier, arrivals: list[float]) -> None:
         self.releases: list[Release] = []
         self.wanted = len(arrivals)
         scheduler, tokens = Scheduler(LIMITS), TokenBuffer()
@@ -124,9 +124,9 @@ def run(*sharers: Sharer) -> None:
 
 
 def test_contention_shows_in_step_times() -> None:
-    alone = Sharer(0, Lpddr(DEVICE.ext_bytes_per_s), [0.0] * 4)
+    alone = Sharer(0, SlowTier(DEVICE.ext_bytes_per_s), [0.0] * 4)
     run(alone)
-    tier = Lpddr(DEVICE.ext_bytes_per_s)
+    tier = SlowTier(DEVICE.ext_bytes_per_s)
     pair = [Sharer(index, tier, [0.0] * 4) for index in range(2)]
     run(*pair)
     for sharer in pair:
@@ -139,7 +139,7 @@ def test_contention_shows_in_step_times() -> None:
 
 
 def test_a_device_that_comes_in_slows_the_other_down_within_a_lease() -> None:
-    tier = Lpddr(DEVICE.ext_bytes_per_s)
+    tier = SlowTier(DEVICE.ext_bytes_per_s)
     first, second = Sharer(0, tier, [0.0]), Sharer(1, tier, [0.4])
     run(first, second)
     steps = [r.record for r in first.releases if r.record is not None and r.record.phase == "decode"]
@@ -149,7 +149,7 @@ def test_a_device_that_comes_in_slows_the_other_down_within_a_lease() -> None:
 
 
 def test_a_tier_of_ones_own_is_leased_for_as_long_as_the_plan_holds() -> None:
-    sharer = Sharer(0, Lpddr(DEVICE.ext_bytes_per_s), [0.0])
+    sharer = Sharer(0, SlowTier(DEVICE.ext_bytes_per_s), [0.0])
     sharer.driver.engine.lease_s = NEVER
     sharer.driver.cycle()
     sharer.driver.cycle()

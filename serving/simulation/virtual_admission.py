@@ -10,7 +10,7 @@ from serving.simulation.node import Outcome, VirtualObserver
 from serving.types import NEVER, Request
 
 
-class VirtualEdge(VirtualObserver):
+class VirtualAdmission(VirtualObserver):
     """Judges requests by `rules`; `keys` are the server's own. Counts the requests in flight."""
 
     def __init__(self, rules: AdmissionRules, keys: Collection[str]) -> None:

@@ -26,8 +26,8 @@ class TierDraw:
 
 
 @dataclass(slots=True)
-class Lpddr:
-    """An LPDDR tier of `bytes_per_s`, shared fairly among the devices that draw on it."""
+class SlowTier:
+    """A slow tier of `bytes_per_s`, shared fairly among the devices that draw on it."""
 
     bytes_per_s: float
     traffic_bytes: dict[int, float] = field(default_factory=dict)
