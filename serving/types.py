@@ -138,7 +138,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StepRecord(msgspec.Struct, frozen=True, array_like=True):
-    """What one step of one device did. Metrics, logs and traces are made from it, and nothing else counts anything.
+    """A record of one step of one device. Metrics, logs and traces are made from it, and nothing else counts anything.
 
     `mode` is "ar" or "sd": `drafts` sequences drafted, `drafted` tokens in all (of the longest path of each tree), of
     which `accepted` were; `reason` says why it is in this mode. `late_real_s` is how long after its modelled instant

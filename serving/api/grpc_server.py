@@ -100,7 +100,7 @@ def bind(server: grpc.aio.Server, host: str, port: int, tls: Tls | None = None) 
 
 
 def _reason(host: str, port: int) -> str:
-    """Why, in the words of the system; grpc keeps them to its log."""
+    """Return the reason, in the words of the system; grpc keeps them to its log."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         try:
             probe.bind((host, port))

@@ -58,7 +58,7 @@ class Response(JSONResponse):
 
 
 class PreparedBody:
-    """What vLLM's route takes for an answer of its own: `model_dump` returns the body."""
+    """An answer for vLLM's route, which takes it for one of its own: `model_dump` returns the body."""
 
     def model_dump(self, *_: Any, **__: Any) -> Any:
         """Return the pieces of the body, which `Response` takes as they are."""

@@ -16,7 +16,7 @@ def tier_of(device: int, sharers: int) -> range:
 
 
 class FaultAction(Enum):
-    """What an event of a fault does to a device: it is lost, or back with nothing in it; it stands still until its last
+    """The action of a fault's event on a device: it is lost, or back with nothing in it; it stands still until its last
     stall ends (`stalled_until_s`); or it takes up the condition that its faults leave it in (`condition`)."""
 
     LOSE = auto()

@@ -22,7 +22,7 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AccessDenial:
-    """Why a call is not let in, in a sentence. A stranger has shown no key of ours; others one that isn't enough."""
+    """A denial of access, in a sentence. A stranger has shown no key of ours; others one that isn't enough."""
 
     stranger: bool
     sentence: str
@@ -43,7 +43,8 @@ class Access:
         return Access(api, admin, is_loopback(options.host))
 
     def denied(self, need: Need, authorization: str) -> AccessDenial | None:
-        """Why a call with this header, or metadata, is not let in; None if it is. The admin's key opens all."""
+        """Return the denial of a call with this header, or metadata; None if it is let in. The admin's key opens
+        all."""
         if need is Need.NOTHING:
             return None
         # Both always: how long it takes says nothing about which keys there are.
@@ -55,7 +56,7 @@ class Access:
         return self._not_admin(is_client) if need is Need.ADMIN_KEY else None
 
     def _not_admin(self, is_client: bool) -> AccessDenial | None:
-        """Why who is not the admin, but may be a client, is not let in as one."""
+        """Return the denial of whoever is not the admin, but may be a client; None if everybody is let in."""
         if self.admin:
             return AccessDenial(not is_client, f"This is the admin's, whose key is none of the API keys: {WANTED}.")
         if self.loopback:

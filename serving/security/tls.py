@@ -67,7 +67,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the files hold, loaded: a context for HTTP, bytes for gRPC."""
+    """The loaded content of the files: a context for HTTP, bytes for gRPC."""
 
     context: ssl.SSLContext
     grpc: Any

@@ -55,7 +55,7 @@ class TierShare:
 
 
 class DeviceDue(NamedTuple):
-    """What a device does next, for the heap of all devices: of those with equal dues, the first device comes first."""
+    """The next due of a device, for the heap of all devices: of those with equal dues, the first device comes first."""
 
     due: Due
     device: int

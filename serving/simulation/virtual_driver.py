@@ -14,7 +14,7 @@ ENDS, ARRIVES, PLANS = range(3)
 
 
 class Due(NamedTuple):
-    """What happens next, and the emulated instant at which it does: in the order of these."""
+    """The emulated instant of a next event, and its kind, by which those of one instant are ordered."""
 
     at_s: float
     what: int

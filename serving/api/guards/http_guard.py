@@ -78,8 +78,8 @@ class HttpGuard:
 
 
 def strange(scope: Any) -> str:
-    """Why a request isn't from this machine, though it came from it: a browser here sent it for a page from elsewhere,
-    or a proxy for its own client. "" if it looks as if it were."""
+    """Return why a request isn't from this machine, though it came from it: a browser here sent it for a page from
+    elsewhere, or a proxy for its own client. "" if it looks as if it were."""
     host = header(scope, b"host")
     if not is_loopback(_name_in(host)):
         return f"Without a key, admin requests must be for this machine by a name of its own, not for {host[:100]!r}."

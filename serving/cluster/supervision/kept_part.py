@@ -53,7 +53,7 @@ class KeptPart(NamedTuple):
         """None of its requests is ever accused."""
 
     def note_death(self) -> None:
-        """Who keeps it sees that."""
+        """Do nothing: `kept` sees the end of its process."""
 
 
 async def answers_http(host: str, port: int) -> None:

@@ -20,7 +20,7 @@ class WatchedPart(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """What is different for the part that takes its place."""
+        """The identity of the part: another one for the part that takes its place."""
 
     async def pulse(self) -> Heartbeat:
         """Ask for its heartbeat. Raise RayError if it is dead."""

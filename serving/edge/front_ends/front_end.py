@@ -183,7 +183,7 @@ class FrontEnd:
         self._core.note_delay(release.device, release.at_s)
 
     def _stats(self) -> SchedulerStats:
-        """How the devices are, all together, as vLLM's scheduler says it."""
+        """Return the state of all devices together, as statistics of vLLM's scheduler."""
         self._told_s = time.monotonic()
         running = sum(flight.started_s is not None for flight in self._core.flights)
         waiting = len(self._core.flights) - running

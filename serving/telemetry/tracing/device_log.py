@@ -41,4 +41,4 @@ class DeviceLog(EdgeObserver):
             return
         self._told_at[receiver], self._untold[receiver] = time.monotonic(), 0
         more = fields(receiver=receiver, messages=count)
-        log.warning("What was sent to the %s was dropped, as it can't be read: %s.", receiver, dropped.why, extra=more)
+        log.warning("Messages to the %s were dropped, as they can't be read: %s.", receiver, dropped.why, extra=more)
