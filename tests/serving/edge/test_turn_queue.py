@@ -7,7 +7,7 @@ from serving.edge.turn_queue import TurnQueue
 CROWD = 50
 
 
-def turns_of_others(turns: TurnQueue | None) -> list[int]:
+def turns_of_others(queue: TurnQueue | None) -> list[int]:
     """How often another task had its turn before each of a crowd had its own."""
     turns, seen = 0, []
 
@@ -18,8 +18,8 @@ def turns_of_others(turns: TurnQueue | None) -> list[int]:
             await asyncio.sleep(0)
 
     async def one() -> None:
-        if turns is not None:
-            await turns.enter()
+        if queue is not None:
+            await queue.enter()
         seen.append(turns)
 
     async def main() -> None:
