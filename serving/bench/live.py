@@ -1,5 +1,6 @@
 """Benchmarks of live streams: how well clients see the modelled pace, and the processor time of each token."""
 
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -61,6 +62,7 @@ RUST = (
 COSTLY = Streams(64, 4, 20.0, "vllm")
 SEVERAL_SOURCES = ("--token-sources", "2")
 EDGES = (2, 4)
+IDLE_S = 3.0
 
 
 def live(servers: Servers, output_len: int) -> Iterator[dict[str, Any]]:
@@ -89,7 +91,7 @@ def live(servers: Servers, output_len: int) -> Iterator[dict[str, Any]]:
 
 
 def cpu_us(servers: Servers, output_len: int) -> dict[str, float]:
-    """Return the processor microseconds of a token by kind of process, and of a step for the device."""
+    """Return the processor microseconds of tokens and of requests by kind of process, and of a device's step."""
     found: dict[str, float] = {}
     with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", COSTLY.text) as child:
         http, grpc, top_p = (
@@ -97,37 +99,66 @@ def cpu_us(servers: Servers, output_len: int) -> dict[str, float]:
             for url, fields in ((child.http_url, {}), (child.grpc_url, {}), (child.http_url, {"top_p": 0.9}))
         )
     batch = COSTLY.streams / COSTLY.devices
-    found["source_token_vllm"], found["source_token_top_p"] = http["source"], top_p["source"]
+    found["source_token_vllm"], found["source_token_top_p"] = http.token["source"], top_p.token["source"]
     for name, each in (("http", http), ("grpc", grpc)):
-        found[f"edge_token_{name}"], found[f"client_token_{name}"] = each["edge"], each["client"]
-    found["client_token"] = http["client"]
-    found["device_step"] = round(batch * (http["device"] + http["scheduler"]), 1)
+        found[f"edge_token_{name}"], found[f"edge_request_{name}"] = each.token["edge"], each.request["edge"]
+        found[f"client_token_{name}"] = each.token["client"]
+    found["client_token"] = http.token["client"]
+    found["device_step"] = round(batch * (http.token["device"] + http.token["scheduler"]), 1)
     with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", "vllm", *SEVERAL_SOURCES) as child:
-        found["source_token_2_sources"] = _each(child, child.http_url, output_len)["source"]
+        found["source_token_2_sources"] = _each(child, child.http_url, output_len).token["source"]
     with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", "recorded") as child:
         recorded = _each(child, child.http_url, output_len)
-        found["source_token_recorded"], found["edge_token_recorded"] = recorded["source"], recorded["edge"]
+        found["source_token_recorded"], found["edge_token_recorded"] = recorded.token["source"], recorded.token["edge"]
+        found["device_idle_ms_per_s"] = _idle_ms_per_s(child)
     for edges in EDGES:
         several = ("--text", "recorded", "--edges", str(edges))
         with servers.running(COSTLY.devices, COSTLY.speed(output_len), *several) as child:
             apart = _each(child, child.http_url, output_len)
-            found[f"edge_token_{edges}_edges"], found["core_token"] = apart["own_edge"], apart["edge"]
+            found[f"edge_token_{edges}_edges"] = apart.token["own_edge"]
+            found["core_token"], found["core_request"] = apart.token["edge"], apart.request["edge"]
     if has_rust_front_end():
         options = front_end_options()
         with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", "recorded", *options) as child:
             rust = _each(child, front_end_url(options), output_len)
-            found["edge_token_vllm_rs"], found["front_end_token_vllm_rs"] = rust["edge"], rust["front_end"]
+            found["edge_token_vllm_rs"], found["front_end_token_vllm_rs"] = rust.token["edge"], rust.token["front_end"]
     return found
 
 
-def _each(child: Child, url: str, output_len: int, **fields: Any) -> dict[str, float]:
-    """Return the microseconds that a token costs each kind of process, what they cost while idle included."""
+class Cost(NamedTuple):
+    """Processor microseconds by kind of process: of one token more, and of a request with none."""
+
+    token: dict[str, float]
+    request: dict[str, float]
+
+
+def _each(child: Child, url: str, output_len: int, **fields: Any) -> Cost:
+    """Return what tokens and requests cost each kind of process, from answers of two lengths. What a process costs by
+    being there, for as long as a token takes, is in the token."""
     metrics = f"{child.http_url}/metrics"
     # The first of a process take longer.
     load(url, COSTLY.streams, output_len // 4, metrics, **fields)
+    short, few = _spent(child, url, output_len // 3, **fields)
+    long, many = _spent(child, url, output_len, **fields)
+    token = {kind: (long[kind] - short[kind]) / (many - few) for kind in long}
+    request = {kind: (short[kind] - few * token[kind]) / COSTLY.streams for kind in long}
+    return Cost(*({kind: round(MICRO * cost, 1) for kind, cost in each.items()} for each in (token, request)))
+
+
+def _spent(child: Child, url: str, output_len: int, **fields: Any) -> tuple[dict[str, float], int]:
+    """Return the seconds of processor time that a load takes of each kind of process, and its tokens."""
     before = cpu_times(child)
-    tokens = load(url, COSTLY.streams, output_len, metrics, **fields).summary.output_tokens
-    return {kind: round(MICRO * (spent - before[kind]) / tokens, 1) for kind, spent in cpu_times(child).items()}
+    tokens = load(url, COSTLY.streams, output_len, f"{child.http_url}/metrics", **fields).summary.output_tokens
+    return {kind: spent - before[kind] for kind, spent in cpu_times(child).items()}, tokens
+
+
+def _idle_ms_per_s(child: Child) -> float:
+    """Return the processor milliseconds that each device takes in a second, with its scheduler, when nobody asks."""
+    before = cpu_times(child)
+    time.sleep(IDLE_S)
+    after = cpu_times(child)
+    spent_s = sum(after[kind] - before[kind] for kind in ("device", "scheduler"))
+    return round(1e3 * spent_s / IDLE_S / COSTLY.devices, 1)
 
 
 def _modelled_s(records: list[StepRecord]) -> float:
