@@ -59,6 +59,8 @@ RUST = (
     Streams(256, 4, 20.0, "recorded", RUST_FRONT_END),
     Streams(1000, 16, 25.0, "recorded", RUST_FRONT_END),
 )
+SEEN = ("modelled_ms", "seen_ms", "error_percent", "late_percent", "tokens_per_s")
+"""Milliseconds between tokens, as modelled and as clients see them, their difference, late tokens, and tokens."""
 COSTLY = Streams(64, 4, 20.0, "vllm")
 SEVERAL_SOURCES = ("--token-sources", "2")
 EDGES = (2, 4)
@@ -68,26 +70,32 @@ IDLE_S = 3.0
 def live(servers: Servers, output_len: int) -> Iterator[dict[str, Any]]:
     """Yield, for each of `LIVE` over HTTP, the mean time between tokens as clients see it, and as modelled."""
     for streams in LIVE + (RUST if has_rust_front_end() else ()):
-        speed = streams.speed(output_len)
-        options = front_end_options() if streams.edge == RUST_FRONT_END else ()
-        with servers.recorded(streams.devices, speed, "--text", streams.text, *options) as (child, records):
-            url = front_end_url(options) if options else child.http_url
-            report = load(url, streams.streams, output_len, f"{child.http_url}/metrics")
-        modelled_s = _modelled_s(records)
-        seen_s = report.summary.itl_s.mean or 0.0
-        late = sum(step.underruns for step in records) / report.summary.output_tokens
-        yield {
-            "streams": streams.streams,
-            "devices": streams.devices,
-            "step_ms": streams.step_ms,
-            "text": streams.text,
-            "edge": streams.edge,
-            "modelled_ms": round(modelled_s / speed * 1e3, 3),
-            "seen_ms": round(seen_s / speed * 1e3, 3),
-            "error_percent": round((seen_s / modelled_s - 1) * 100, 2),
-            "late_percent": round(100 * late, 2),
-            "tokens_per_s": round(report.summary.output_tokens_per_s * speed),
-        }
+        asked = {name: getattr(streams, name) for name in ("streams", "devices", "step_ms", "text", "edge")}
+        try:
+            yield asked | _seen(servers, streams, output_len) | {"failed": ""}
+        except RuntimeError as error:
+            # The other rows are none the worse for it.
+            yield asked | dict.fromkeys(SEEN) | {"failed": str(error)}
+
+
+def _seen(servers: Servers, streams: Streams, output_len: int) -> dict[str, float]:
+    """Return the figures of `SEEN`. Raise RuntimeError if a request failed."""
+    speed = streams.speed(output_len)
+    options = front_end_options() if streams.edge == RUST_FRONT_END else ()
+    with servers.recorded(streams.devices, speed, "--text", streams.text, *options) as (child, records):
+        url = front_end_url(options) if options else child.http_url
+        report = load(url, streams.streams, output_len, f"{child.http_url}/metrics")
+    modelled_s = _modelled_s(records)
+    seen_s = report.summary.itl_s.mean or 0.0
+    late = sum(step.underruns for step in records) / report.summary.output_tokens
+    figures = (
+        round(modelled_s / speed * 1e3, 3),
+        round(seen_s / speed * 1e3, 3),
+        round((seen_s / modelled_s - 1) * 100, 2),
+        round(100 * late, 2),
+        round(report.summary.output_tokens_per_s * speed),
+    )
+    return dict(zip(SEEN, figures, strict=True))
 
 
 def cpu_us(servers: Servers, output_len: int) -> dict[str, float]:
