@@ -9,8 +9,8 @@ import numpy as np
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
 from device_model.hb_xpu.tiered import TieredDevice
-from device_model.specs.measured import POOLS, MeasuredRates
-from device_model.specs.published import CONTEXT, PublishedRates, read_published
+from device_model.specs.measured_rates import POOLS, MeasuredRates
+from device_model.specs.published_rates import CONTEXT, PublishedRates, read_published
 from device_model.specs.spec import DeviceError
 from device_model.speculation import accepted_at
 from device_model.step import StepPlan

@@ -1,4 +1,5 @@
-"""What all systems share: the stages of a step priced by roofline and by energy. A system says what its stages are."""
+"""Roofline device: the common part of all systems, which prices the stages of a step by time and by energy. A system
+names its stages."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence

@@ -1,13 +1,13 @@
-"""What a draft scheme is: what it keeps in HB, what one of its passes costs, and what it does to verification."""
+"""Draft scheme: its footprint in HB, the cost of one of its passes, and its effect on verification."""
 
 from abc import ABC, abstractmethod
 from typing import Protocol
 
 from device_model.experts.fidelity import Analytic, CacheAsk
+from device_model.experts.locality_laws import Experts
 from device_model.experts.reads import ExpertReads
 from device_model.experts.residency import Reads
-from device_model.experts.touched import Experts
-from device_model.placement import DraftFootprint, Held, Placement
+from device_model.placement import DraftFootprint, Placement, TierBytes
 from device_model.roofline import DRAFT, Part, Stage, Unit
 from device_model.setup import XpuSetup
 from device_model.size import ModelSize
@@ -26,7 +26,7 @@ class DraftDevice(Protocol):
     placement: Placement
     expected: Analytic
 
-    def ask(self, work: StepWork, held: Held, plan: StepPlan) -> CacheAsk: ...
+    def ask(self, work: StepWork, held: TierBytes, plan: StepPlan) -> CacheAsk: ...
 
     def found(self, ask: CacheAsk) -> Reads: ...
 
@@ -34,7 +34,7 @@ class DraftDevice(Protocol):
 
     def static_part(self, work: StepWork, unit: Unit, read_bytes: float) -> Part: ...
 
-    def attention_part(self, work: StepWork, held: Held, unit: Unit) -> Part: ...
+    def attention_part(self, work: StepWork, held: TierBytes, unit: Unit) -> Part: ...
 
     def expert_group(self, work: StepWork, reads: ExpertReads, unit: Unit) -> tuple[Part, ...]: ...
 
@@ -80,7 +80,7 @@ class Draft(ABC):
         return DraftShape(depth, own.width, max(depth, round(own.verify_tokens * depth / own.depth)))
 
     @abstractmethod
-    def stage(self, device: DraftDevice, work: StepWork, held: Held, unit: Unit) -> Stage:
+    def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit) -> Stage:
         """One draft pass: `work` has the tree's width of tokens for each sequence."""
 
     @property
@@ -88,15 +88,15 @@ class Draft(ABC):
         """Tell whether the target's experts may be cached in what is left of HB."""
         return True
 
-    def drafted_share(self, device: DraftDevice, held: Held) -> float:
+    def drafted_share(self, device: DraftDevice, held: TierBytes) -> float:
         """Return the share of the target's experts that the draft is made with."""
         return 1.0
 
-    def ask(self, device: DraftDevice, work: StepWork, held: Held, plan: StepPlan) -> CacheAsk:
+    def ask(self, device: DraftDevice, work: StepWork, held: TierBytes, plan: StepPlan) -> CacheAsk:
         """Return what verification asks of the expert cache."""
         return device.ask(work, held, plan)
 
-    def verify_reads(self, device: DraftDevice, work: StepWork, held: Held, plan: StepPlan) -> ExpertReads:
+    def verify_reads(self, device: DraftDevice, work: StepWork, held: TierBytes, plan: StepPlan) -> ExpertReads:
         """Return the experts that verification reads, and where it finds them."""
         reads = device.found(self.ask(device, work, held, plan))
         return device.reads_of(reads, device.size.experts_bytes, self.hb_share)
@@ -114,7 +114,7 @@ class SeparateDraft(Draft):
     def groups(self, work: StepWork, unit: Unit) -> tuple[tuple[Part, ...], ...]:
         """Return the operators of one draft pass, as if all that they read lay in HB."""
 
-    def stage(self, device: DraftDevice, work: StepWork, held: Held, unit: Unit) -> Stage:
+    def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit) -> Stage:
         return self.stage_with(device.placement.draft_hb_bytes / self.weights_bytes, work, unit)
 
     def stage_with(self, in_hb: float, work: StepWork, unit: Unit) -> Stage:

@@ -1,4 +1,4 @@
-"""What lies in which memory tier, and what room that leaves to keys and values.
+"""Placement of weights, experts and drafts in memory tiers, and the room that is left to keys and values.
 
 ELMoE-3D puts the static weights into HB, then the KV cache, and gives what remains to the expert cache (7.1, Fig. 12);
 the KV cache takes that room from the experts as it grows (8). EXT holds every expert, since HB caches copies of them.
@@ -39,7 +39,7 @@ class Memory(Protocol):
         ...
 
 
-class Held(NamedTuple):
+class TierBytes(NamedTuple):
     """Bytes by tier and use at a given size of the KV cache; arrays have the shape of that size."""
 
     hb_static_bytes: float
@@ -89,11 +89,11 @@ class Placement:
     def _hb_free_bytes(self) -> float:
         return self.hb_capacity_bytes - self.hb_static_bytes - self.draft_hb_bytes
 
-    def at(self, kv_bytes: Number) -> Held:
+    def at(self, kv_bytes: Number) -> TierBytes:
         """Who holds what with so large a KV cache. Beyond `kv_capacity_tokens` EXT is overfull."""
         hb_free = self._hb_free_bytes
         hb_kv = least(kv_bytes, hb_free)
-        return Held(
+        return TierBytes(
             hb_static_bytes=self.hb_static_bytes,
             hb_kv_bytes=hb_kv,
             hb_expert_bytes=least(hb_free - hb_kv, self.expert_bytes),

@@ -1,4 +1,4 @@
-"""How long a step takes: a roofline for each of its parts, one after the other.
+"""Roofline of a step: seconds of each of its parts, one after the other.
 
 ELMoE-3D has two kinds of memory (5.1, Fig. 9). HB is coupled: each PE reads its own bank, so that work spread over a
 share of the PEs gets that share of both bandwidth and throughput; tensor parallelism engages them all. EXT is

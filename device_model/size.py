@@ -1,4 +1,4 @@
-"""How large a model is, and what a step of it moves and computes, whatever the hardware: bytes by part, and MACs."""
+"""Model size, and the work of a step, whatever the hardware: bytes by part, and MACs."""
 
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""How many of a draft's tokens are accepted: the paper's acceptance rate as a chain, drawn for each sequence."""
+"""Accepted tokens of a draft: the paper's acceptance rate as a chain, drawn for each sequence."""
 
 from functools import lru_cache
 

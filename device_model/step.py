@@ -1,4 +1,4 @@
-"""What one step asks of the hardware, and what it costs: the types between the scheduler and a device model."""
+"""Step plans and step costs: the types between the scheduler and a device model."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

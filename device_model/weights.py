@@ -1,4 +1,4 @@
-"""How many weights a model has, by part, over all its layers. They are counts: bits come in where bytes are asked for.
+"""Weight counts of a model, by part, over all its layers. They are counts: bits come in where bytes are asked for.
 
 Left out are biases (GPT-OSS: 0.03 % of the attention and of the experts; Qwen2.5: less), the norms of heads and of
 latents, attention sinks, and multi-token-prediction layers, which decoding does without.

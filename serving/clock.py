@@ -2,7 +2,7 @@
 
 import threading
 import time
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 # The kernel wakes a sleeper some 50 to 100 us late; the rest of the wait is spun away.
 SPIN_S = 100e-6
@@ -10,6 +10,13 @@ SPIN_S = 100e-6
 NEAR_S = 5e-3
 # Who waits for news looks for himself this often: a signal may be lost with a process that was to send it.
 LOOK_S = 0.25
+
+
+class ClockOrigin(NamedTuple):
+    """The start of emulated time, in Unix seconds, and its speed: emulated seconds per real one."""
+
+    origin_unix_s: float
+    speed: float
 
 
 class Clock(Protocol):
@@ -43,17 +50,17 @@ class WallClock:
     def __init__(self, origin_unix_s: float, speed: float = 1.0) -> None:
         """`origin_unix_s` is agreed between processes; each maps it to its own monotonic clock, once."""
         self._origin_unix_ns = round(origin_unix_s * 1e9)
-        self._origin = time.monotonic() - (time.time() - origin_unix_s)
+        self._origin_s = time.monotonic() - (time.time() - origin_unix_s)
         self.speed = speed
         self._news, self._interrupted = threading.Event(), threading.Event()
         self._wakes_s = time.monotonic()
 
     def now(self) -> float:
-        return (time.monotonic() - self._origin) * self.speed
+        return (time.monotonic() - self._origin_s) * self.speed
 
     def late(self, at_s: float) -> float:
         """Return the real seconds since emulated instant `at_s`; negative while it is to come."""
-        return time.monotonic() - self._origin - at_s / self.speed
+        return time.monotonic() - self._origin_s - at_s / self.speed
 
     def unix_ns(self, at_s: float) -> int:
         """Emulated instant `at_s` in nanoseconds of real time since 1970, as the other processes take it too."""
@@ -70,7 +77,7 @@ class WallClock:
                 return -left
         if left > SPIN_S:
             time.sleep(left - SPIN_S)
-        deadline = self._origin + at_s / self.speed
+        deadline = self._origin_s + at_s / self.speed
         while (late := time.monotonic() - deadline) < 0:
             pass
         return late
@@ -100,13 +107,13 @@ class VirtualClock:
     speed = 1.0
 
     def __init__(self) -> None:
-        self._now = 0.0
+        self._now_s = 0.0
 
     def now(self) -> float:
-        return self._now
+        return self._now_s
 
     def until(self, at_s: float) -> float:
-        self._now = max(self._now, at_s)
+        self._now_s = max(self._now_s, at_s)
         return 0.0
 
     def interrupt(self) -> None:

@@ -16,7 +16,7 @@ class Flight:
 
     `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the
     request's class, or is ""; `n` is the number of sequences that its client asked for at once. `opened` tells that
-    a device has had a buffer for its tokens; `place` is the device it was sent to last, and the state of its link
+    a device has had a buffer for its tokens; `sent_to` is the device it was sent to last, and the state of its link
     then. `call` brought the request; `rank` is the data-parallel rank that it named; `source` is the index of the
     token source that makes its tokens (None: not chosen), and `moved` tells that it was another's, and has got no
     further since; `classified_s` are the begin and end of finding its topic; `recorded` is its whole answer where
@@ -37,7 +37,7 @@ class Flight:
     rank: int | None = None
     source: int | None = None
     moved: bool = False
-    place: tuple[int, int] | None = None
+    sent_to: tuple[int, int] | None = None
     kv_lost: bool = False
     call: Call | None = None
     classified_s: tuple[float, float] | None = None

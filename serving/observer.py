@@ -1,4 +1,5 @@
-"""Observers: metrics, logs, traces, forecasts and studies hear of requests, steps and devices, live as in virtual time.
+"""Observer: one interface by which metrics, logs, traces, forecasts and studies hear of requests, steps and devices,
+live as in virtual time.
 
 An observer is given at construction to whoever tells it. It is called only for the events that it extends.
 """
@@ -12,7 +13,7 @@ from serving.types import Chunk, Release, Request, StepRecord
 Hear = Callable[..., None]
 
 
-class Tracked(Protocol):
+class TrackedRequest(Protocol):
     """A request on its way: a server's `Flight`, or an `Outcome` of virtual time.
 
     `made` counts the tokens that it has got. `resumed` is the request for a device that has never seen it.
@@ -37,7 +38,7 @@ class Tracked(Protocol):
     def tpot_s(self) -> float: ...
 
 
-RequestT = TypeVar("RequestT", bound=Tracked, contravariant=True)
+RequestT = TypeVar("RequestT", bound=TrackedRequest, contravariant=True)
 DeviceT = TypeVar("DeviceT", contravariant=True)
 
 
@@ -77,9 +78,9 @@ class Broadcast(Observer[RequestT, DeviceT]):
         kind = type(self)
         for event in (name for name in dir(kind) if name.startswith("on_")):
             if hearing := hearers(observers, event, getattr(kind, event)):
-                setattr(self, event, self._told(hearing))
+                setattr(self, event, self._broadcast(hearing))
 
-    def _told(self, hearing: list[Hear]) -> Hear:
+    def _broadcast(self, hearing: list[Hear]) -> Hear:
         """Return what tells the observers of one event: of a single one the method itself, as virtual time is fast."""
         if len(hearing) == 1:
             return hearing[0]

@@ -1,4 +1,4 @@
-"""What flows through the emulator, in the order in which a request meets it.
+"""Value types of the emulator, in the order in which a request meets them.
 
     Request    stamped once at the edge, handed to one device's scheduler
     Batch      what the scheduler composed: whole steps, ahead until something changes
@@ -138,7 +138,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StepRecord(msgspec.Struct, frozen=True, array_like=True):
-    """What one step of one device did. Metrics, logs and traces are made from it, and nothing else counts anything.
+    """A record of one step of one device. Metrics, logs and traces are made from it, and nothing else counts anything.
 
     `mode` is "ar" or "sd": `drafts` sequences drafted, `drafted` tokens in all (of the longest path of each tree), of
     which `accepted` were; `reason` says why it is in this mode. `late_real_s` is how long after its modelled instant
@@ -189,7 +189,7 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     steps: int = 1
 
 
-class Dropped(msgspec.Struct, frozen=True, array_like=True):
+class DroppedMessages(msgspec.Struct, frozen=True, array_like=True):
     """Messages that could not be read: how many, and what was wrong with the last."""
 
     count: int

@@ -13,7 +13,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.serving.observed_server import Observed, observed_server
 
 # How long an example takes is the machine's business, and no test's. `fixed`, of `make test`, tries the same examples
@@ -83,7 +83,7 @@ CONTEXT, QUEUE = 1024, 64
 
 
 @pytest.fixture(scope="session")
-def emulator() -> Iterator[Child]:
+def emulator() -> Iterator[ServerProcess]:
     """Two devices, fast enough for tests to be short and slow enough for tokens to be on time."""
     options = ("--devices", "2", "--speed", "4", "--max-model-len", str(CONTEXT), "--max-queue", str(QUEUE))
     with server(*options, quiet=True) as child:
@@ -91,7 +91,7 @@ def emulator() -> Iterator[Child]:
 
 
 @pytest.fixture(scope="session")
-def small_emulator() -> Iterator[Child]:
+def small_emulator() -> Iterator[ServerProcess]:
     """One slow device behind a key, with two places in its queue."""
     with server("--speed", "0.2", "--max-queue", "2", "--api-key", SECRET, quiet=True) as child:
         yield child
@@ -104,8 +104,8 @@ def discovery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def recorded_emulator(discovery: Path) -> Iterator[Child]:
-    """Two devices, with recorded text for whoever can have it; tests/serving/process/test_ending.py kills it."""
+def recorded_emulator(discovery: Path) -> Iterator[ServerProcess]:
+    """Two devices, with recorded text for whoever can have it; tests/serving/process/test_shutdown.py kills it."""
     options = ("--devices", "2", "--text", "recorded", "--residency", "trace", "--discovery-file", str(discovery))
     with server(*options, quiet=True) as child:
         yield child
@@ -119,6 +119,6 @@ def observed_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Obse
 
 
 @pytest.fixture
-def client(emulator: Child) -> openai.OpenAI:
+def client(emulator: ServerProcess) -> openai.OpenAI:
     """The `openai` client, as users have it, but for its retries."""
     return openai.OpenAI(base_url=f"{emulator.http_url}/v1", api_key="none", max_retries=0)

@@ -10,7 +10,7 @@ from device_model.arrays import Number, least
 from device_model.draft import Draft, DraftDevice
 from device_model.experts.fidelity import CacheAsk
 from device_model.experts.reads import TENSOR_PARALLEL, tokens_of
-from device_model.placement import Held
+from device_model.placement import TierBytes
 from device_model.roofline import DRAFT, Part, Stage, Unit
 from device_model.setup import XpuSetup
 from device_model.slices import DRAFT_BITS, draft_share, sliceable
@@ -37,7 +37,7 @@ class Scheme(Draft):
         fitted = self.setup.speculation
         return DraftShape(fitted.elastic_depth, fitted.elastic_width, fitted.verify_tokens)
 
-    def stage(self, device: DraftDevice, work: StepWork, held: Held, unit: Unit) -> Stage:
+    def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit) -> Stage:
         sliced = at_four_bits(unit, self.setup.hardware)
         static = device.static_part(work, sliced, device.size.static_read_bytes_at(DRAFT_BITS))
         pool = self.pool(device, held)
@@ -48,15 +48,15 @@ class Scheme(Draft):
         experts = Part("experts in the pool", sliced, TENSOR_PARALLEL, device.size.expert_macs(work) * some, read)
         return Stage(DRAFT, 1, ((static,), (device.attention_part(work, held, unit),), (experts,)))
 
-    def ask(self, device: DraftDevice, work: StepWork, held: Held, plan: StepPlan) -> CacheAsk:
+    def ask(self, device: DraftDevice, work: StepWork, held: TierBytes, plan: StepPlan) -> CacheAsk:
         asked = device.ask(work, held, plan)
         if not self._sliced:
             return asked
         return asked._replace(slices=self.pool(device, held) * device.size.experts, pool=True)
 
-    def drafted_share(self, device: DraftDevice, held: Held) -> float:
+    def drafted_share(self, device: DraftDevice, held: TierBytes) -> float:
         return float(self.pool(device, held))
 
-    def pool(self, device: DraftDevice, held: Held) -> Number:
+    def pool(self, device: DraftDevice, held: TierBytes) -> Number:
         """Return the share of all experts whose slices find room in HB."""
         return least(device.size.expert_share(held.hb_expert_bytes) / self.hb_share, 1.0)

@@ -1,1 +1,1 @@
-"""Which experts a step touches, and which of them HB has."""
+"""Experts: those that a step touches, and those of them that HB holds."""

@@ -1,19 +1,19 @@
 """Two fidelities of what HB holds of the experts, behind one interface.
 
-Analytic: the laws of `touched`, calibrated, that know numbers of tokens only. Trace: a real cache (`residency`) that is
-fed with the expert ids of each pass. Either answers what a pass would read without changing anything (`probe`), and
-carries it out (`commit`).
+Analytic: the laws of `locality_laws`, calibrated, that know numbers of tokens only. Trace: a real cache (`residency`)
+that is fed with the expert ids of each pass. Either answers what a pass would read without changing anything (`probe`),
+and carries it out (`commit`).
 """
 
 from typing import NamedTuple, Protocol
 
 from device_model.arrays import Number, least
+from device_model.experts.locality_laws import Experts, PassTokens
 from device_model.experts.residency import Lru, Reads
-from device_model.experts.touched import Experts, PassTokens
 from device_model.step import FloatArray, IntArray
 
 
-class Placed(NamedTuple):
+class PlacementMix(NamedTuple):
     """The mix of topics that HB's experts are placed for, and as how many independent `tokens` of each topic a pass
     chooses, those of unknown topic last."""
 
@@ -30,7 +30,7 @@ class CacheAsk(NamedTuple):
     slices: Number
     pool: bool = False
     routes: IntArray | None = None
-    placed: Placed | None = None
+    placed: PlacementMix | None = None
 
 
 class ExpertCache(Protocol):

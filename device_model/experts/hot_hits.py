@@ -1,4 +1,5 @@
-"""How many experts a pass touches where the tokens of its topic prefer some: the `hot` ones and the `cold` ones apart.
+"""Expert touch by topic: the number of experts that a pass touches where its tokens prefer some, `hot` and `cold` ones
+apart.
 
 Stratum calls hot the k L experts that a topic uses most, of K in each of L layers, k of which a token chooses, and
 gives the share h of a token's choices that fall on them (arXiv 2510.05245, 5.2 and 6.3.3). Beyond that nothing is

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from device_model.arrays import Number
-from device_model.experts.touched import PassTokens
+from device_model.experts.locality_laws import PassTokens
 from device_model.work import StepWork
 
 TENSOR_PARALLEL = "HB banks are bound to their PEs: split the weights over all (5.1, TP)"

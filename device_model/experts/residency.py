@@ -1,4 +1,4 @@
-"""What HB really holds of the experts, at trace fidelity: fed with the ids that a router chose, it counts hits.
+"""Expert cache at trace fidelity: holds experts in HB by the ids that a router chose, and counts hits.
 
     cache = Lru(layers=48, experts=128)
     cache.probe(routes, slices=1500)      # what would the pass find in HB?
@@ -25,7 +25,7 @@ Routes = IntArray
 """Expert ids [tokens, layers, top_k] that the router chose for each token of a pass."""
 
 
-class Checked(np.ndarray[Any, np.dtype[np.int64]]):
+class CheckedRoutes(np.ndarray[Any, np.dtype[np.int64]]):
     """Routes of which it is known that each token's experts exist and differ: slices of what was checked once are."""
 
 
@@ -92,13 +92,13 @@ def tally(routes: Routes, layers: int, experts: int) -> IntArray:
     ValueError unless `routes` has ids from 0 to `experts` - 1 in the shape [tokens, layers, top_k], no two of a token
     the same; there may be no tokens.
     """
-    if not isinstance(routes, Checked):
+    if not isinstance(routes, CheckedRoutes):
         check(routes, layers, experts)
     flat = np.asarray(routes).astype(np.int64, copy=False) + experts * np.arange(layers)[:, None]
     return np.bincount(flat.ravel(), minlength=layers * experts).reshape(layers, experts)
 
 
-def check(routes: Routes, layers: int, experts: int) -> Checked:
+def check(routes: Routes, layers: int, experts: int) -> CheckedRoutes:
     """Routes that `tally` need not look through again. ValueError as there."""
     if routes.ndim != 3 or routes.shape[1] != layers or not np.issubdtype(routes.dtype, np.integer):
         raise ValueError(f"Routes are whole numbers [tokens, {layers}, top_k], not {routes.dtype} {routes.shape}.")
@@ -106,7 +106,7 @@ def check(routes: Routes, layers: int, experts: int) -> Checked:
         raise ValueError(f"Expert ids go from 0 to {experts - 1}; these go from {routes.min()} to {routes.max()}.")
     if any((routes[..., apart:] == routes[..., :-apart]).any() for apart in range(1, routes.shape[2])):
         raise ValueError("A token chose the same expert twice in one layer.")
-    return routes.view(Checked)
+    return routes.view(CheckedRoutes)
 
 
 def shares(slices: int, layers: int) -> IntArray:

@@ -1,5 +1,5 @@
-"""How often each topic's tokens choose each expert: the per-topic usage table of Stratum (arXiv 2510.05245, 3.1), for
-the routers of any model.
+"""Topic usage: the frequency at which tokens of each topic choose each expert, Stratum's per-topic usage table (arXiv
+2510.05245, 3.1), for the routers of any model.
 
     usage = read_usage(folder / "experts_by_topic.json")      # a token model's, on held-out text
     chances = usage.chances(Routers(layers=48, experts=128, top_k=8))

@@ -1,7 +1,7 @@
-"""What all systems on ELMoE-3D's hardware share: an xPU, and laws of which experts a pass touches."""
+"""xPU device: the common part of all systems on ELMoE-3D's hardware, an xPU and the locality laws of experts."""
 
 from device_model.device import RooflineDevice
-from device_model.experts.touched import Experts
+from device_model.experts.locality_laws import Experts
 from device_model.roofline import Unit
 from device_model.setup import XpuSetup
 from device_model.specs.calibrated import Locality, Speculation

@@ -8,15 +8,15 @@ from typing import NamedTuple
 from device_model.arrays import Number
 from device_model.device import NO_PLACES, Execution
 from device_model.draft import Draft
-from device_model.experts.fidelity import Analytic, CacheAsk, ExpertCache, Placed
+from device_model.experts.fidelity import Analytic, CacheAsk, ExpertCache, PlacementMix
 from device_model.experts.hot_pool import HotExperts, Mix
+from device_model.experts.locality_laws import KNOWN
 from device_model.experts.reads import DATA_PARALLEL, TENSOR_PARALLEL, ExpertReads, tokens_of
 from device_model.experts.residency import Reads
 from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import TopicUsage
-from device_model.experts.touched import KNOWN
 from device_model.hb_xpu.device import XpuDevice
-from device_model.placement import DraftFootprint, Held, Placement, place
+from device_model.placement import DraftFootprint, Placement, TierBytes, place
 from device_model.roofline import TARGET, Part, Stage, Unit
 from device_model.setup import XpuSetup
 from device_model.slices import sliceable
@@ -127,25 +127,25 @@ class TieredDevice(XpuDevice):
             raise ValueError(NO_TOPICS)
         return self.hot
 
-    def held(self, work: StepWork) -> Held:
+    def held(self, work: StepWork) -> TierBytes:
         """Return what lies where while `work` is done: the KV cache takes room from the experts as it grows (8)."""
         kv = self.size.kv_held_bytes(work)
         if self.draft is not None:
             kv = kv + self.draft.kv_bytes_per_token * work.kv_tokens
         return self.placement.at(kv)
 
-    def ask(self, work: StepWork, held: Held, plan: StepPlan) -> CacheAsk:
+    def ask(self, work: StepWork, held: TierBytes, plan: StepPlan) -> CacheAsk:
         """About whole experts in all of HB that is left; in nothing if the draft has that room."""
         free = self.draft is None or self.draft.leaves_cache
         slices = held.hb_expert_bytes / self.size.expert_bytes if free and self.size.experts else 0.0
         placed = None if plan.placed is None else self._placed(work, plan, plan.placed)
         return CacheAsk(tokens_of(work), slices, routes=plan.routes, placed=placed)
 
-    def _placed(self, work: StepWork, plan: StepPlan, mix: Mix) -> Placed:
+    def _placed(self, work: StepWork, plan: StepPlan, mix: Mix) -> PlacementMix:
         """As the law of routing has it, a sequence that decodes chooses as less than one token, and drafts as few."""
         tokens = tokens_of(work)
         decoding = self.experts.choices(tokens) - tokens.prefill
-        return Placed(mix, self._hot().tokens(plan, decoding / tokens.sequences if tokens.sequences else 0.0))
+        return PlacementMix(mix, self._hot().tokens(plan, decoding / tokens.sequences if tokens.sequences else 0.0))
 
     def found(self, ask: CacheAsk) -> Reads:
         """Return what a pass finds in HB: of what was cached there, or placed."""
@@ -153,7 +153,7 @@ class TieredDevice(XpuDevice):
             return self.cache.probe(ask)
         return self._hot().probe(ask, self.experts.touched(ask.tokens) * self.size.experts)
 
-    def cached_reads(self, work: StepWork, held: Held, plan: StepPlan) -> ExpertReads:
+    def cached_reads(self, work: StepWork, held: TierBytes, plan: StepPlan) -> ExpertReads:
         """Return the reads of whole experts, cached by LRU or placed."""
         return self.reads_of(self.found(self.ask(work, held, plan)), self.size.experts_bytes)
 
@@ -165,7 +165,7 @@ class TieredDevice(XpuDevice):
         hits = reads.hits / reads.touched
         return ExpertReads(reads.touched / experts, hits, reads.written / experts, expert_bytes, hb_share)
 
-    def pass_of_target(self, work: StepWork, held: Held, reads: ExpertReads, unit: Unit) -> Execution:
+    def pass_of_target(self, work: StepWork, held: TierBytes, reads: ExpertReads, unit: Unit) -> Execution:
         """One forward pass of the target: prefill, decoding or verifying."""
         static = self.static_part(work, unit, self.size.static_read_bytes)
         groups = ((static,), (self.attention_part(work, held, unit),), self.expert_group(work, reads, unit))
@@ -189,7 +189,7 @@ class TieredDevice(XpuDevice):
         busy = unit if self._in_hb else at_share(unit, work.tokens / self.setup.hardware.pe_count)
         return Part("static weights", busy, why, self.size.static_macs(work), in_hb, read_bytes - in_hb)
 
-    def attention_part(self, work: StepWork, held: Held, unit: Unit) -> Part:
+    def attention_part(self, work: StepWork, held: TierBytes, unit: Unit) -> Part:
         """Keys and values are read, and written, where they lie."""
         moved = self.size.kv_traffic_bytes(work)
         hb_bytes = moved * (held.hb_kv_bytes / (held.hb_kv_bytes + held.ext_kv_bytes))

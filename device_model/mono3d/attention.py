@@ -1,4 +1,4 @@
-"""How attention is shared out over PUs: heads over groups of neighbours, the context over the PUs of a group.
+"""Attention on PUs: heads are shared out over groups of neighbours, the context over the PUs of a group.
 
 Stratum (arXiv 2510.05245, 4.2, Fig. 10): a group works on two heads at least, so that the softmax of one hides behind
 the products of the other. The KV cache is split along the sequence, and new tokens go to the PUs in turn, so that the

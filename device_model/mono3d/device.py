@@ -4,9 +4,9 @@ from device_model.device import Execution
 from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import TopicUsage
 from device_model.mono3d.exchanges import Exchanges
-from device_model.mono3d.expert_reads import ExpertReads, expected_reads
 from device_model.mono3d.layout import lay_out
 from device_model.mono3d.near_parts import Groups, NearParts
+from device_model.mono3d.row_reads import RowReads, expected_reads
 from device_model.mono3d.row_swap import RowSwap, Slots
 from device_model.mono3d.row_times import RowTimes
 from device_model.mono3d.setup import Mono3dSetup
@@ -49,7 +49,7 @@ class Mono3dDevice(OneTierDevice):
         self._hit_rate = hit_rate
         self._near = NearParts(setup, self.size, self.layout, self.times)
         self._exchanges = Exchanges(setup, self.size)
-        self._batches: dict[tuple[int, int, float], tuple[Groups, ExpertReads]] = {}
+        self._batches: dict[tuple[int, int, float], tuple[Groups, RowReads]] = {}
 
     @classmethod
     def setup_of(cls, target: str, hardware: Hardware, model: Model) -> Mono3dSetup:
@@ -128,7 +128,7 @@ class Mono3dDevice(OneTierDevice):
         stage = Stage(TARGET, 1, (*groups, *self._near.attention(work, rows)), self._exchanges.wait_s())
         return Execution((stage,), reads.touch.touched, reads.touch.hot)
 
-    def _batch(self, plan: StepPlan, work: StepWork, unit: Unit) -> tuple[Groups, ExpertReads]:
+    def _batch(self, plan: StepPlan, work: StepWork, unit: Unit) -> tuple[Groups, RowReads]:
         """All groups but attention's, which are the same for as long as a batch decodes."""
         key = (work.tokens, work.logits, unit.ext_bytes_per_s)
         known = self._batches.get(key) if self.ranks is None else None
@@ -142,7 +142,7 @@ class Mono3dDevice(OneTierDevice):
                 self._batches[key] = known
         return known
 
-    def _reads(self, plan: StepPlan, tokens: int) -> ExpertReads:
+    def _reads(self, plan: StepPlan, tokens: int) -> RowReads:
         if self.ranks is not None:
             return self.ranks.reads(plan)
         if plan.placed is not None or plan.routes is not None:

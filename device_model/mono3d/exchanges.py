@@ -1,12 +1,12 @@
-"""What passes between PUs, xPU and dies in a decode step, and cannot be hidden behind reading weights.
+"""Exchanges between PUs, xPU and dies in a decode step, as far as reading weights does not hide them.
 
 Tokens cross the interposer twice in each layer and each way, before attention and before experts, as norms and routers
 are the xPU's (Stratum, 4.1). Each chip has its part of every matrix, so that it needs all tokens, and gives partial
 sums of all, in FP16; its PUs gather the tokens from each other, and scatter the sums (Fig. 9). Two dies add theirs up.
 """
 
-from device_model.mono3d.expert_reads import ExpertReads
 from device_model.mono3d.near_units import NearUnits
+from device_model.mono3d.row_reads import RowReads
 from device_model.mono3d.setup import Mono3dSetup
 from device_model.roofline import Part, Unit
 from device_model.size import ModelSize
@@ -32,7 +32,7 @@ class Exchanges:
         self._size = size
         self._units = NearUnits(setup.hardware)
 
-    def groups(self, work: StepWork, reads: ExpertReads, xpu: Unit) -> tuple[tuple[Part, ...], ...]:
+    def groups(self, work: StepWork, reads: RowReads, xpu: Unit) -> tuple[tuple[Part, ...], ...]:
         """Return the groups over ring and interposer, and between dies if there are two; one after the other."""
         ring = Part("ring", self._units.ring(), SHOWN, 0.0, link_bytes=self._ring_bytes(work, reads))
         crossing = self._crossing(work, xpu)
@@ -50,7 +50,7 @@ class Exchanges:
         hops = times if self._hardware.dies > 1 else 0
         return (times + 1) * self._calibration.handover_s + hops * self._calibration.bridge_s
 
-    def _ring_bytes(self, work: StepWork, reads: ExpertReads) -> float:
+    def _ring_bytes(self, work: StepWork, reads: RowReads) -> float:
         """Return the bytes that a PU passes on while nothing else is done. Of experts the last reduce-scatter alone
         shows, that of as many tokens as an expert has on average; the others pass while the next one is read."""
         model, touch = self._model, reads.touch

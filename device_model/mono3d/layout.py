@@ -1,4 +1,4 @@
-"""Where in the rows of its banks Stratum puts a model: Algorithm 1 (arXiv 2510.05245, 5.2).
+"""Layout of a model in the rows of Stratum's banks: Algorithm 1 (arXiv 2510.05245, 5.2).
 
 From the fastest row on: shared experts, the hot ones, all other weights of near-memory compute, the KV cache, the cold
 experts, and last what only the xPU reads. Every matrix is split over all banks of all chips, so that one number of

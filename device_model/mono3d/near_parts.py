@@ -1,4 +1,4 @@
-"""What a decode step does near memory: projections, attention and experts.
+"""Near-memory parts of a decode step: projections, attention and experts.
 
 Everything is decoded near memory, LM head included: with projections on the xPU, behind the interposer, request times
 are off by a third (Stratum, Table 4). Only norms and routers are the xPU's (4.1; `exchanges`).
@@ -9,9 +9,9 @@ from math import ceil
 from device_model.arrays import Number
 from device_model.mono3d.attention import SOFTMAX_STEPS, head_groups
 from device_model.mono3d.exchanges import ring_bytes
-from device_model.mono3d.expert_reads import ExpertReads
 from device_model.mono3d.layout import Layout
 from device_model.mono3d.near_units import NearUnits
+from device_model.mono3d.row_reads import RowReads
 from device_model.mono3d.row_times import RowTimes
 from device_model.mono3d.setup import Mono3dSetup
 from device_model.mono3d.tiles import mlp_tiles, shared_tiles
@@ -55,7 +55,7 @@ class NearParts:
             groups.append(self._part("shared experts", unit, SPLIT, weights.shared_experts, work.tokens))
         return tuple((part,) for part in groups)
 
-    def experts(self, reads: ExpertReads) -> Groups:
+    def experts(self, reads: RowReads) -> Groups:
         """Return the groups for routed experts: hot ones, then cold ones. Each takes the longest of its activations,
         its MACs and the reduce-scatter of the one before it (Stratum, Fig. 9).
         """

@@ -1,4 +1,5 @@
-"""What it costs to give experts other tiers: rows trade places within their banks (Stratum, 3.2 and 5.2).
+"""Row swaps: the cost of giving experts other tiers, for which rows trade places within their banks (Stratum, 3.2 and
+5.2).
 
 The row-swap buffer of a PE holds two rows: both are read, and written where the other one was, in all banks of all
 chips at once. So an expert that moves costs one opening of each of its rows where it was, and one where it goes; two

@@ -1,4 +1,4 @@
-"""What a device on monolithic 3D DRAM is made from."""
+"""Setup of a device on monolithic 3D DRAM: hardware, model and calibration."""
 
 from dataclasses import dataclass
 

@@ -8,7 +8,7 @@ from device_model.experts.hot_hits import ExpertTouch
 from device_model.experts.residency import tally
 from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import UNKNOWN, TopicUsage
-from device_model.mono3d.expert_reads import ExpertReads
+from device_model.mono3d.row_reads import RowReads
 from device_model.mono3d.row_swap import Slots
 from device_model.step import FloatArray, IntArray, StepPlan
 
@@ -19,7 +19,7 @@ KNOWN = 64
 ALMOST = 1.0 - 1e-12
 
 
-class Chosen(NamedTuple):
+class ExpertChoices(NamedTuple):
     """Of each expert [experts of all layers]: the chance that a step reads it, and the choices that fall on it."""
 
     read: FloatArray
@@ -50,7 +50,7 @@ class TopicRanks:
             self._known[mix] = places
         return places
 
-    def reads(self, plan: StepPlan) -> ExpertReads:
+    def reads(self, plan: StepPlan) -> RowReads:
         """Return what the tokens of a plan read where it has its experts placed: by its routes, if it has them, or else
         as expected of its topics. ValueError for topics that the table does not have.
         """
@@ -64,15 +64,15 @@ class TopicRanks:
             float(chosen.choices[hot].sum()),
             float(chosen.choices[~hot].sum()),
         )
-        return ExpertReads(touch, _mean(trc_ns[hot], chosen.read[hot]), _mean(trc_ns[~hot], chosen.read[~hot]))
+        return RowReads(touch, _mean(trc_ns[hot], chosen.read[hot]), _mean(trc_ns[~hot], chosen.read[~hot]))
 
-    def _routed(self, routes: IntArray) -> Chosen:
+    def _routed(self, routes: IntArray) -> ExpertChoices:
         choices = tally(routes, self.routers.layers, self.routers.experts).ravel().astype(np.float64)
-        return Chosen((choices > 0).astype(np.float64), choices)
+        return ExpertChoices((choices > 0).astype(np.float64), choices)
 
-    def _expected(self, plan: StepPlan) -> Chosen:
+    def _expected(self, plan: StepPlan) -> ExpertChoices:
         tokens = self._tokens(plan)
-        return Chosen(-np.expm1(tokens @ self._misses), tokens @ self._chances)
+        return ExpertChoices(-np.expm1(tokens @ self._misses), tokens @ self._chances)
 
     def _tokens(self, plan: StepPlan) -> FloatArray:
         """Tokens by topic [topics + 1], UNKNOWN last."""

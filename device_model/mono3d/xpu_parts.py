@@ -1,4 +1,4 @@
-"""What prefill does on the xPU: all weights cross the interposer, and the NMP rests (Stratum, 3.1)."""
+"""xPU parts of prefill: all weights cross the interposer, and the NMP rests (Stratum, 3.1)."""
 
 from device_model.experts.hot_hits import ExpertTouch
 from device_model.mono3d.setup import Mono3dSetup

@@ -1,4 +1,4 @@
-"""What devices share that hold a whole model in one tier of memory, and decode plainly: nothing spills or drafts."""
+"""One-tier device: holds a whole model in one tier of memory, and decodes plainly, without spills or drafts."""
 
 from device_model.device import RooflineDevice
 from device_model.one_tier.memory import OneTier

@@ -1,1 +1,1 @@
-"""What the papers and data sheets print, as TOML with sources, and what reads it."""
+"""Specs: the figures of papers and data sheets, as TOML with sources, and their readers."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 from device_model.specs.spec import SpecError
 
 
-class Figure(NamedTuple):
+class SpecValue(NamedTuple):
     """A value of a spec, and the text that says where it is from."""
 
     value: Any
@@ -51,23 +51,23 @@ class ConfigFile:
             self.refuse(f"{key} is {value!r}; allowed is {words}")
         return value
 
-    def count(self, key: str, least: int = 1) -> Figure:
+    def count(self, key: str, least: int = 1) -> SpecValue:
         """Return the figure of `key`, a whole number of at least `least`."""
         words = f"a whole number of at least {least}"
         value = self.get(key, int, words)
         if value < least:
             self.refuse(f"{key} is {value!r}; allowed is {words}")
-        return Figure(value, f"config.json: {key}")
+        return SpecValue(value, f"config.json: {key}")
 
-    def count_or_none(self, key: str) -> Figure:
+    def count_or_none(self, key: str) -> SpecValue:
         """Return the figure of `key`, a whole number, 0 if it is missing."""
-        return self.count(key, least=0) if self.has(key) else Figure(0, f"config.json has no {key}, or null")
+        return self.count(key, least=0) if self.has(key) else SpecValue(0, f"config.json has no {key}, or null")
 
-    def flag(self, key: str) -> Figure:
+    def flag(self, key: str) -> SpecValue:
         """Return the figure of `key`, true or false; false if it is missing."""
         if not self.has(key):
-            return Figure(False, f"config.json has no {key}; transformers takes that for false in this family")
-        return Figure(self.get(key, bool, "true or false"), f"config.json: {key}")
+            return SpecValue(False, f"config.json has no {key}; transformers takes that for false in this family")
+        return SpecValue(self.get(key, bool, "true or false"), f"config.json: {key}")
 
     def kinds(self, key: str, allowed: tuple[str, str], layers: int) -> list[str]:
         """One of two words for each of `layers` layers."""

@@ -1,4 +1,4 @@
-"""What all kinds of hardware have in common: the protocol that shared code asks; a kind is a file in `kinds/`."""
+"""Hardware protocol: the questions that shared code asks of any kind of hardware; a kind is a file in `kinds/`."""
 
 from typing import ClassVar, NamedTuple, Protocol, Self
 

@@ -8,21 +8,21 @@ expert. How the device will serve the model is in no `config.json`; INT8 is assu
 from collections.abc import Callable
 from pathlib import Path
 
-from device_model.specs.config_file import ConfigFile, Figure
+from device_model.specs.config_file import ConfigFile, SpecValue
 from device_model.specs.spec import GQA, MLA, Contradiction, Model
 
-Figures = dict[str, Figure]
-Part = Callable[[ConfigFile, int], Figures]
+SpecValues = dict[str, SpecValue]
+Part = Callable[[ConfigFile, int], SpecValues]
 """Reads a part of a model that has so many layers."""
 
 SLIDING, FULL = "sliding_attention", "full_attention"
 DENSE, SPARSE = "dense", "sparse"
-FP16 = Figure(16.0, "Assumed: an FP16 KV cache, as ELMoE-3D's Table 3 implies; config.json does not say")
-INT8 = Figure(8.5, "Assumed: INT8 in groups of 32 with an FP16 scale, as in ELMoE-3D, 7; config.json does not say")
-MXFP4 = Figure(4.25, "config.json: quantization_config, MXFP4: 32 weights of 4 bits share a scale of 8 bits")
+FP16 = SpecValue(16.0, "Assumed: an FP16 KV cache, as ELMoE-3D's Table 3 implies; config.json does not say")
+INT8 = SpecValue(8.5, "Assumed: INT8 in groups of 32 with an FP16 scale, as in ELMoE-3D, 7; config.json does not say")
+MXFP4 = SpecValue(4.25, "config.json: quantization_config, MXFP4: 32 weights of 4 bits share a scale of 8 bits")
 
 
-def read_config(path: Path) -> Figures:
+def read_config(path: Path) -> SpecValues:
     """Read the figures of a `Model`, by key, from the `config.json` at `path`: all but `calibration`. Raise SpecError
     for a file that does not give them."""
     config = ConfigFile(path)
@@ -38,16 +38,16 @@ def read_config(path: Path) -> Figures:
     return {key: figures[key] for key in Model.__dataclass_fields__ if key in figures}
 
 
-def _check(config: ConfigFile, figures: Figures) -> None:
+def _check(config: ConfigFile, figures: SpecValues) -> None:
     """Each figure is allowed by itself; here, whether they can stand beside each other."""
     try:
         Model(calibration="any", **{key: figure.value for key, figure in figures.items()})
     except Contradiction as error:
-        figure = figures.get(error.key, Figure("missing", "config.json"))
+        figure = figures.get(error.key, SpecValue("missing", "config.json"))
         config.refuse(f"{error.key} ({figure.source}) is {figure.value!r}; allowed is {error.allowed}")
 
 
-def _common(config: ConfigFile) -> Figures:
+def _common(config: ConfigFile) -> SpecValues:
     return {
         "layers": config.count("num_hidden_layers"),
         "hidden_size": config.count("hidden_size"),
@@ -58,7 +58,7 @@ def _common(config: ConfigFile) -> Figures:
     }
 
 
-def _bits(config: ConfigFile, has_experts: bool) -> Figures:
+def _bits(config: ConfigFile, has_experts: bool) -> SpecValues:
     bits = {"static_weight_bits": INT8, "kv_bits": FP16}
     if has_experts:
         given = config.get("quantization_config", dict, "an object") if config.has("quantization_config") else {}
@@ -70,39 +70,45 @@ def _gqa(*may_lack: str) -> Part:
     """Return the part for grouped queries; `may_lack` are the keys that the family works out from others when they are
     missing."""
 
-    def figures(config: ConfigFile, layers: int) -> Figures:
+    def figures(config: ConfigFile, layers: int) -> SpecValues:
         heads, hidden = config.count("num_attention_heads").value, config.count("hidden_size").value
-        kv_heads = Figure(heads, "config.json: num_attention_heads, as there is no num_key_value_heads")
-        head_dim = Figure(hidden // heads, "config.json: hidden_size / num_attention_heads, as there is no head_dim")
+        kv_heads = SpecValue(heads, "config.json: num_attention_heads, as there is no num_key_value_heads")
+        head_dim = SpecValue(hidden // heads, "config.json: hidden_size / num_attention_heads, as there is no head_dim")
         defaults = {"num_key_value_heads": kv_heads, "head_dim": head_dim}
         found = {
             key: default if key in may_lack and not config.has(key) else config.count(key)
             for key, default in defaults.items()
         }
-        return {"attention": Figure(GQA, ""), "kv_heads": found["num_key_value_heads"], "head_dim": found["head_dim"]}
+        return {
+            "attention": SpecValue(GQA, ""),
+            "kv_heads": found["num_key_value_heads"],
+            "head_dim": found["head_dim"],
+        }
 
     return figures
 
 
-def _mla(config: ConfigFile, layers: int) -> Figures:
+def _mla(config: ConfigFile, layers: int) -> SpecValues:
     """Latents, in the keys of DeepSeek-V2; without `q_lora_rank` queries are projected at full rank."""
     widths = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
-    figures = {"attention": Figure(MLA, ""), "q_lora_rank": config.count_or_none("q_lora_rank")}
+    figures = {"attention": SpecValue(MLA, ""), "q_lora_rank": config.count_or_none("q_lora_rank")}
     return figures | {key: config.count(key) for key in widths}
 
 
 def _window(layers_with: Callable[[ConfigFile, int], int], on: Callable[[ConfigFile], bool]) -> Part:
     """Sliding windows if they are `on`, in the layers that `layer_types` lists, or else in `layers_with` of them."""
 
-    def figures(config: ConfigFile, layers: int) -> Figures:
+    def figures(config: ConfigFile, layers: int) -> SpecValues:
         if not on(config):
             return {}
         window = config.count("sliding_window")
         if config.has("layer_types"):
             kinds = config.kinds("layer_types", (SLIDING, FULL), layers)
-            count = Figure(kinds.count(SLIDING), f"config.json: layer_types, those that are {SLIDING}")
+            count = SpecValue(kinds.count(SLIDING), f"config.json: layer_types, those that are {SLIDING}")
         else:
-            count = Figure(layers_with(config, layers), "config.json has no layer_types; as in transformers by default")
+            count = SpecValue(
+                layers_with(config, layers), "config.json has no layer_types; as in transformers by default"
+            )
         return {"sliding_window": window, "sliding_window_layers": count} if count.value else {}
 
     return figures
@@ -138,16 +144,16 @@ def _listed_layers(config: ConfigFile, layers: int) -> int:
     config.refuse("the key layer_types is missing; required is a list, as use_sliding_window is true")
 
 
-def _dense(config: ConfigFile, layers: int) -> Figures:
+def _dense(config: ConfigFile, layers: int) -> SpecValues:
     """Return the figures of a model without experts."""
-    count = Figure(layers, "config.json: num_hidden_layers, as there are no experts")
+    count = SpecValue(layers, "config.json: num_hidden_layers, as there are no experts")
     return {"dense_layers": count, "dense_intermediate_size": config.count("intermediate_size")}
 
 
 def _experts(count: str, size: str, shared: str | None = None) -> Part:
     """Routed experts, with the keys of their number and size; `shared` is the key of a number of as large ones."""
 
-    def figures(config: ConfigFile, layers: int) -> Figures:
+    def figures(config: ConfigFile, layers: int) -> SpecValues:
         # Under this name transformers 5 saves what others call `num_experts`.
         renamed = config.has("num_local_experts") and not config.has(count)
         figures = {
@@ -160,15 +166,15 @@ def _experts(count: str, size: str, shared: str | None = None) -> Part:
     return figures
 
 
-def _one_shared_expert(config: ConfigFile, layers: int) -> Figures:
-    one = Figure(1, "config.json has shared_expert_intermediate_size; transformers makes it one expert")
+def _one_shared_expert(config: ConfigFile, layers: int) -> SpecValues:
+    one = SpecValue(1, "config.json has shared_expert_intermediate_size; transformers makes it one expert")
     return {"shared_experts": one, "shared_expert_intermediate_size": config.count("shared_expert_intermediate_size")}
 
 
-def _some_dense(counted: Callable[[ConfigFile, int], Figure]) -> Part:
+def _some_dense(counted: Callable[[ConfigFile, int], SpecValue]) -> Part:
     """Return the part for a model with experts, some layers of which have none."""
 
-    def figures(config: ConfigFile, layers: int) -> Figures:
+    def figures(config: ConfigFile, layers: int) -> SpecValues:
         count = counted(config, layers)
         if not count.value:
             return {}
@@ -177,32 +183,32 @@ def _some_dense(counted: Callable[[ConfigFile, int], Figure]) -> Part:
     return figures
 
 
-def _first_layers(config: ConfigFile, layers: int) -> Figure:
+def _first_layers(config: ConfigFile, layers: int) -> SpecValue:
     """Count the dense layers: the first, and of the others those whose number is no multiple of `moe_layer_freq`."""
     first = config.count("first_k_dense_replace", least=0)
     every = config.count("moe_layer_freq").value if config.has("moe_layer_freq") else 1
     if every == 1:
         return first
     dense = sum(layer < first.value or layer % every != 0 for layer in range(layers))
-    return Figure(dense, "config.json: first_k_dense_replace and moe_layer_freq")
+    return SpecValue(dense, "config.json: first_k_dense_replace and moe_layer_freq")
 
 
-def _glm_layers(config: ConfigFile, layers: int) -> Figure:
+def _glm_layers(config: ConfigFile, layers: int) -> SpecValue:
     """`mlp_layer_types`, which replaced `first_k_dense_replace`; without either, the first layer."""
     if config.has("mlp_layer_types"):
         kinds = config.kinds("mlp_layer_types", (DENSE, SPARSE), layers)
-        return Figure(kinds.count(DENSE), f"config.json: mlp_layer_types, those that are {DENSE}")
+        return SpecValue(kinds.count(DENSE), f"config.json: mlp_layer_types, those that are {DENSE}")
     if config.has("first_k_dense_replace"):
         return config.count("first_k_dense_replace", least=0)
-    return Figure(1, "config.json has no mlp_layer_types; the first layer is dense in transformers by default")
+    return SpecValue(1, "config.json has no mlp_layer_types; the first layer is dense in transformers by default")
 
 
-def _layers_between(config: ConfigFile, layers: int) -> Figure:
+def _layers_between(config: ConfigFile, layers: int) -> SpecValue:
     """Those of `mlp_only_layers`, and all but each `decoder_sparse_step`th."""
     only = config.numbers("mlp_only_layers")
     every = config.count("decoder_sparse_step").value if config.has("decoder_sparse_step") else 1
     dense = sum(layer in only or (layer + 1) % every != 0 for layer in range(layers))
-    return Figure(dense, "config.json: mlp_only_layers and decoder_sparse_step")
+    return SpecValue(dense, "config.json: mlp_only_layers and decoder_sparse_step")
 
 
 _DEEPSEEK_EXPERTS = _experts("n_routed_experts", "moe_intermediate_size", shared="n_shared_experts")

@@ -1,4 +1,4 @@
-"""How long a row of monolithic 3D DRAM takes to open, by tier and by the number of layers.
+"""Row timing: tRCD of a row of monolithic 3D DRAM, by tier and by the number of layers.
 
 A word line reaches its layer over a staircase whose length grows with the layer, so that tRCD is that of a wire whose
 resistance and capacitance both grow: a constant, a linear and a quadratic term (Stratum, arXiv 2510.05245, 6.2.1 and

@@ -40,28 +40,29 @@ class Contradiction(ValueError):
         self.allowed = allowed
 
 
-class Allowed(NamedTuple):
+class ValueRule(NamedTuple):
     """What a field takes: in words, completing "allowed is ...", and as a test of the value."""
 
     words: str
     accepts: Callable[[Any], bool]
 
 
-Count = Annotated[int, Allowed("a whole number of at least 1", lambda v: v >= 1)]
-CountOrNone = Annotated[int, Allowed("a whole number of at least 0", lambda v: v >= 0)]
-PositiveOrNone = Annotated[float, Allowed("a number of at least 0", lambda v: v >= 0)]
-Positive = Annotated[float, Allowed("a number above 0", lambda v: v > 0)]
-Loss = Annotated[float, Allowed("a percentage from 0 to below 100", lambda v: 0 <= v < 100)]
-Exponent = Annotated[float, Allowed("a number above 0 and at most 1", lambda v: 0 < v <= 1)]
-Share = Annotated[float, Allowed("a number from 0 to 1", lambda v: 0 <= v <= 1)]
+Count = Annotated[int, ValueRule("a whole number of at least 1", lambda v: v >= 1)]
+CountOrNone = Annotated[int, ValueRule("a whole number of at least 0", lambda v: v >= 0)]
+PositiveOrNone = Annotated[float, ValueRule("a number of at least 0", lambda v: v >= 0)]
+Positive = Annotated[float, ValueRule("a number above 0", lambda v: v > 0)]
+Loss = Annotated[float, ValueRule("a percentage from 0 to below 100", lambda v: 0 <= v < 100)]
+Exponent = Annotated[float, ValueRule("a number above 0 and at most 1", lambda v: 0 < v <= 1)]
+Share = Annotated[float, ValueRule("a number from 0 to 1", lambda v: 0 <= v <= 1)]
 Series = Annotated[
-    tuple[float, ...], Allowed("a list of two or more numbers above 0, none below the one before", lambda v: _rises(v))
+    tuple[float, ...],
+    ValueRule("a list of two or more numbers above 0, none below the one before", lambda v: _rises(v)),
 ]
-Flag = Annotated[bool, Allowed("true or false", lambda v: True)]
-Name = Annotated[str, Allowed("the name of a file in specs/calibration", lambda v: bool(v))]
-System = Annotated[str, Allowed("the name of a file in systems", lambda v: bool(v))]
+Flag = Annotated[bool, ValueRule("true or false", lambda v: True)]
+Name = Annotated[str, ValueRule("the name of a file in specs/calibration", lambda v: bool(v))]
+System = Annotated[str, ValueRule("the name of a file in systems", lambda v: bool(v))]
 GQA, MLA = "gqa", "mla"
-AttentionKind = Annotated[str, Allowed(f"{GQA} or {MLA}", lambda v: v in (GQA, MLA))]
+AttentionKind = Annotated[str, ValueRule(f"{GQA} or {MLA}", lambda v: v in (GQA, MLA))]
 
 
 def _rises(values: Sequence[float]) -> bool:

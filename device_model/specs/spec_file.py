@@ -1,4 +1,4 @@
-"""Reads a TOML spec into its dataclass and refuses whatever is not exactly that: by file, line and key."""
+"""Spec files: parse TOML into a dataclass, and refuse whatever is not exactly that, by file, line and key."""
 
 import dataclasses
 import re
@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
-from device_model.specs.spec import Allowed, Contradiction, SpecError, UnknownName
+from device_model.specs.spec import Contradiction, SpecError, UnknownName, ValueRule
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -37,7 +37,8 @@ def read_named(form: type[Spec], kind: str, name: str, folder: Path) -> Spec:
 
 
 def read_spec(form: type[Spec], path: Path) -> Spec:
-    """Read the dataclass `form`, whose fields are `Annotated` with `Allowed`, from the file at `path`. Raise SpecError.
+    """Read the dataclass `form`, whose fields are `Annotated` with `ValueRule`, from the file at `path`. Raise
+    SpecError.
 
     A key whose field has a default may be left out, and then needs no source.
     """
@@ -106,7 +107,7 @@ class _SpecFile:
             if key not in values:
                 self.refuse(None, f"the key {key} is missing; required are {', '.join(required)}")
 
-    def _value(self, key: str, value: Any, base: type, allowed: Allowed) -> Any:
+    def _value(self, key: str, value: Any, base: type, allowed: ValueRule) -> Any:
         if not (_is(value, base) and allowed.accepts(value)):
             self.refuse(key, f"{key} is {value!r}; allowed is {allowed.words}")
         return base(value)

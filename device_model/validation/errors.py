@@ -1,4 +1,4 @@
-"""How far predictions are from what is published."""
+"""Errors of predictions against published cells."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from device_model.validation.cells import predict
 from device_model.validation.table3 import Cell
 
 
-class Predicted(NamedTuple):
+class CellPrediction(NamedTuple):
     """A cell with its speedups as predicted."""
 
     cell: Cell
@@ -27,12 +27,12 @@ class Errors(NamedTuple):
     largest: float
 
 
-def predicted(cell: Cell, setup: XpuSetup) -> Predicted:
+def predicted(cell: Cell, setup: XpuSetup) -> CellPrediction:
     """Return the prediction of a cell."""
-    return Predicted(cell, *predict(cell, setup))
+    return CellPrediction(cell, *predict(cell, setup))
 
 
-def errors_of(rows: Iterable[Predicted]) -> tuple[Errors, Errors]:
+def errors_of(rows: Iterable[CellPrediction]) -> tuple[Errors, Errors]:
     """Return the errors of phi_ar and of phi_sd, over the cells where they are given."""
     rows = list(rows)
     ar = [row.phi_ar / row.cell.phi_ar - 1 for row in rows if row.cell.phi_ar]

@@ -9,7 +9,7 @@ in which it holds. input: the model needs it. show: printed beside, with nothing
 others of its paper."""
 
 
-class Figure(NamedTuple):
+class PaperFigure(NamedTuple):
     """A figure of a paper. `fitted`: constants were fitted to it. `where` says where the paper has it, and what was
     assumed."""
 
@@ -40,7 +40,7 @@ class RoleErrors(NamedTuple):
     largest: float
 
 
-def errors_by_role(figures: Iterable[Figure]) -> list[RoleErrors]:
+def errors_by_role(figures: Iterable[PaperFigure]) -> list[RoleErrors]:
     """Return the errors of each role that has a predicted figure, fitted and unfitted apart."""
     figures = list(figures)
     groups = [(role, fitted) for role in ROLES for fitted in (True, False)]

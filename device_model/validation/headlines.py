@@ -7,7 +7,7 @@ import numpy as np
 
 from device_model.load import load_setup
 from device_model.validation.best_mode import PerToken, best
-from device_model.validation.errors import Predicted
+from device_model.validation.errors import CellPrediction
 from device_model.validation.table3 import Cell
 
 TARGETS = ("Qwen3-30B-A3B", "GLM-4.7-Flash", "DeepSeek-V2-Lite", "GPT-OSS-20B")
@@ -53,12 +53,12 @@ def points() -> list[HeadlinePoint]:
     return found
 
 
-def headlines(rows: Sequence[Predicted], sixteen: Sequence[HeadlinePoint]) -> list[Headline]:
+def headlines(rows: Sequence[CellPrediction], sixteen: Sequence[HeadlinePoint]) -> list[Headline]:
     """Return every headline of ELMoE-3D that follows from cells of Table 3 or from its platforms."""
     return [*_of_table(rows), *_of_speed(sixteen), *_of_energy(sixteen)]
 
 
-def _of_table(rows: Sequence[Predicted]) -> list[Headline]:
+def _of_table(rows: Sequence[CellPrediction]) -> list[Headline]:
     found = []
     for hb_gb, reference in ((4.0, 3.41), (8.0, 6.94)):
         bests = [max(r.phi_ar, r.phi_sd) for r in rows if r.cell.draft == "Elastic-SD" and r.cell.hb_gb == hb_gb]
@@ -73,7 +73,7 @@ def _of_table(rows: Sequence[Predicted]) -> list[Headline]:
     return found
 
 
-def _elastic_over_eagle(rows: Sequence[Predicted]) -> list[float]:
+def _elastic_over_eagle(rows: Sequence[CellPrediction]) -> list[float]:
     def key(cell: Cell) -> tuple[float, str, int]:
         return cell.hb_gb, cell.target, cell.batch
 

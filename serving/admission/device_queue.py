@@ -3,6 +3,7 @@
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from math import ceil, exp
+from typing import NamedTuple
 
 from serving.admission.step_times import Pace
 from serving.types import Request, StepRecord
@@ -15,17 +16,24 @@ MOST_SLOWER = 4.0
 USUAL_CONTEXT = 512
 
 
+class DecodeSteps(NamedTuple):
+    """The steps, by the queue's count, of a sequence's first token and its expected last one."""
+
+    first: float
+    end: float
+
+
 @dataclass(slots=True)
 class DeviceQueue:
     """One device's queue of work. `steps` are counted in tokens that they give each sequence, accepted drafts included.
 
     Of its `requests`, `waiting` have no first token; they have `prompts` tokens of prompt, of which `computed` are done
     and `under_way` in the step that ends at `end_s`, and `wanted` tokens to come. The others are `decoding`, each from
-    one step to another or so; `ends` are these last steps in order, and `context` is the sum of their tokens. `beside`
-    of them are in the step under way, and `finished` tokens of prompt were those of requests that now decode.
+    one step to another or so; `end_steps` are these last steps in order, and `context` is the sum of their tokens.
+    `beside` of them are in the step under way, and `finished` tokens of prompt were those of requests that now decode.
     `beside_s`, worked out once until they change, is what they take for a step, and what they add to one with prompts.
-    Learned are: how much `slower` steps without and with prompts are than the model says (throttled, contended,
-    drafting), what a step `gain`s a sequence, and which share of the tokens that requests may have they take
+    Learned are: the `slowdown` of steps without and with prompts, against what the model says (throttled, contended,
+    drafting), `tokens_per_step` of a sequence, and which share of the tokens that requests may have they take
     (`length`).
     """
 
@@ -34,7 +42,7 @@ class DeviceQueue:
     budget: int
     kv_tokens: int
     requests: dict[str, Request] = field(default_factory=dict)
-    decoding: dict[str, tuple[float, float]] = field(default_factory=dict)
+    decoding: dict[str, DecodeSteps] = field(default_factory=dict)
     waiting: int = 0
     prompts: int = 0
     wanted: int = 0
@@ -43,12 +51,12 @@ class DeviceQueue:
     end_s: float = 0.0
     steps: float = 0.0
     context: float = 0.0
-    ends: list[float] = field(default_factory=list)
+    end_steps: list[float] = field(default_factory=list)
     beside: int = 0
     finished: int = 0
     beside_s: tuple[float, float] | None = None
-    slower: list[float] = field(default_factory=lambda: [1.0, 1.0])
-    gain: float = 1.0
+    slowdown: list[float] = field(default_factory=lambda: [1.0, 1.0])
+    tokens_per_step: float = 1.0
     length: float = 1.0
 
     def add(self, request: Request) -> None:
@@ -65,8 +73,8 @@ class DeviceQueue:
         self.finished += request.prompt_tokens
         self.context += request.prompt_tokens + released
         end = first + max(1.0, self.length * request.max_tokens)
-        self.decoding[request_id] = first, end
-        insort(self.ends, end)
+        self.decoding[request_id] = DecodeSteps(first, end)
+        insort(self.end_steps, end)
         self.beside_s = None
 
     def finish(self, request_id: str, made: int) -> None:
@@ -80,18 +88,17 @@ class DeviceQueue:
         """Remove a request, wherever it is."""
         request = self.requests.pop(request_id)
         if decoding := self.decoding.pop(request_id, None):
-            first, end = decoding
-            del self.ends[bisect_left(self.ends, end)]
+            del self.end_steps[bisect_left(self.end_steps, decoding.end)]
             self.beside_s = None
-            left = self.context - request.prompt_tokens - (self.steps - first)
-            self.context = max(0.0, left) if self.ends else 0.0
+            left = self.context - request.prompt_tokens - (self.steps - decoding.first)
+            self.context = max(0.0, left) if self.end_steps else 0.0
         else:
             self._count(request, -1)
             self.computed = min(self.computed, self.prompts)
         if not self.requests:
             # What was learned was of that crowd. Kept, it could turn everybody away from a device with nothing to do,
             # which then makes no step that would teach it better.
-            self.slower = [1.0, 1.0]
+            self.slowdown = [1.0, 1.0]
 
     def _count(self, request: Request, sign: int) -> None:
         """Count a request among those that wait, or (-1) no more."""
@@ -99,15 +106,15 @@ class DeviceQueue:
         self.prompts += sign * request.prompt_tokens
         self.wanted += sign * request.max_tokens
 
-    def token_rate(self, sequences: int) -> float:
+    def tokens_per_s(self, sequences: int) -> float:
         """Return the tokens per emulated second that each of `sequences` sequences gets at the present pace."""
-        context = self._mean_context() if self.ends else USUAL_CONTEXT
-        step_s = self.slower[0] * self.pace.decode_s(min(sequences, self.slots), context)
-        return self.gain / step_s if step_s > 0 else 0.0
+        context = self._mean_context() if self.end_steps else USUAL_CONTEXT
+        step_s = self.slowdown[0] * self.pace.decode_s(min(sequences, self.slots), context)
+        return self.tokens_per_step / step_s if step_s > 0 else 0.0
 
     def begin(self, at_s: float) -> None:
         """Begin the step after the one that ended at `at_s`."""
-        self.beside, self.finished = len(self.ends), 0
+        self.beside, self.finished = len(self.end_steps), 0
         self.under_way = min(self._room(), self.prompts - self.computed) if self.beside < self.slots else 0
         self.end_s = at_s + self._step_s(self.under_way)
 
@@ -118,18 +125,18 @@ class DeviceQueue:
         if expected > 0:
             kind = prefilled > 0
             ratio = min(MOST_SLOWER, record.latency_s / expected)
-            self.slower[kind] += STEPS * (ratio - self.slower[kind])
+            self.slowdown[kind] += STEPS * (ratio - self.slowdown[kind])
         if self.beside:
-            self.gain += STEPS * (1 + record.accepted / self.beside - self.gain)
-        self.steps += self.gain
-        self.context += self.gain * len(self.ends)
+            self.tokens_per_step += STEPS * (1 + record.accepted / self.beside - self.tokens_per_step)
+        self.steps += self.tokens_per_step
+        self.context += self.tokens_per_step * len(self.end_steps)
         self.beside_s = None
         self.computed = min(max(0, self.computed + prefilled - self.finished), self.prompts)
 
     def ttft_s(self, prompt_tokens: int, now_s: float) -> float:
         """Return the seconds from `now_s` to the first token of a prompt queued behind all others."""
         ahead = self.prompts - self.computed
-        if not self.ends and not ahead:
+        if not self.end_steps and not ahead:
             return self._chunks_s(prompt_tokens)
         left_s = max(0.0, self.end_s - now_s)
         ahead -= min(self.under_way, ahead)
@@ -139,12 +146,12 @@ class DeviceQueue:
         """Return the seconds from the end of the current step to that first token, with `ahead` prompt tokens of others
         to compute."""
         departures = self._departures(prompt_tokens)
-        if departures <= 0 or not self.ends:
+        if departures <= 0 or not self.end_steps:
             return self._chunks_s(ahead + prompt_tokens)
         steps, entries = self._wait(departures)
         each = ahead / entries
         with_prompts = (entries - 1) * max(1.0, each / self._room())
-        plain_s = max(0.0, steps / self.gain - with_prompts) * self._step_s(0)
+        plain_s = max(0.0, steps / self.tokens_per_step - with_prompts) * self._step_s(0)
         return plain_s + (entries - 1) * self._chunks_s(each) + self._chunks_s(each + prompt_tokens)
 
     def _wait(self, departures: int) -> tuple[float, float]:
@@ -156,7 +163,7 @@ class DeviceQueue:
         """
         length = max(1.0, self.length * self.wanted / self.waiting) if self.waiting else 1.0
         now, steps, total, places, left = self.steps, 0.0, 0.0, 0, departures * length
-        for end in self.ends:
+        for end in self.end_steps:
             due = end - now if end > now else 0.0
             if steps <= due and places:
                 break
@@ -166,7 +173,7 @@ class DeviceQueue:
             steps = (left + total) / places
             if steps < due:
                 steps = due
-        apart = len({int(end - now) for end in self.ends[:places]})
+        apart = len({int(end - now) for end in self.end_steps[:places]})
         again = max(0, departures - places)
         # Who leaves with others lets all in at once; places that are taken anew are left at random.
         alone = max(0.0, steps - apart) * (1 - exp(-again / max(1.0, steps)))
@@ -176,7 +183,7 @@ class DeviceQueue:
         """Return how many sequences must leave before one more has a place and room in the KV cache."""
         over = self.context + self.prompts + prompt_tokens - self.kv_tokens
         for_room = ceil(over / max(1.0, self._mean_context())) if over > 0 else 0
-        return max(self.waiting + len(self.ends) + 1 - self.slots, for_room)
+        return max(self.waiting + len(self.end_steps) + 1 - self.slots, for_room)
 
     def _chunks_s(self, prompt_tokens: float) -> float:
         """Return the seconds that `prompt_tokens` take, in steps as full as they may be."""
@@ -185,17 +192,17 @@ class DeviceQueue:
         return full * self._step_s(room) + (self._step_s(rest) if rest else 0.0)
 
     def _room(self) -> int:
-        return max(1, self.budget - len(self.ends))
+        return max(1, self.budget - len(self.end_steps))
 
     def _step_s(self, prompt_tokens: float) -> float:
-        decoding = len(self.ends)
+        decoding = len(self.end_steps)
         if self.beside_s is None:
             context = self._mean_context()
             self.beside_s = self.pace.decode_s(decoding, context), self.pace.reading_s(decoding, context)
         plain_s, reading_s = self.beside_s
         if prompt_tokens <= 0:
-            return self.slower[0] * plain_s
-        return self.slower[1] * (self.pace.prefill_s(prompt_tokens + decoding) + reading_s)
+            return self.slowdown[0] * plain_s
+        return self.slowdown[1] * (self.pace.prefill_s(prompt_tokens + decoding) + reading_s)
 
     def _mean_context(self) -> float:
-        return self.context / len(self.ends) if self.ends else 1.0
+        return self.context / len(self.end_steps) if self.end_steps else 1.0

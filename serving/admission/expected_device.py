@@ -1,4 +1,4 @@
-"""Tells the forecast about a device: its pace, and its limits."""
+"""Expected device: sets the pace and the limits of a device in the forecast."""
 
 from functools import cache
 

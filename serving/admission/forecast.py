@@ -38,16 +38,16 @@ class Forecast:
         """Return the shortest time to first token (s) among `devices`, and the device."""
         return min((self.predict_ttft_s(device, prompt_tokens, now_s), device) for device in devices)
 
-    def token_rate(self, device: int, sequences: int) -> float:
+    def tokens_per_s(self, device: int, sequences: int) -> float:
         """Return the tokens per emulated second that each of `sequences` sequences gets from a device at its present
         pace; 0 from one that is unknown."""
         queue = self._queues.get(device)
-        return queue.token_rate(sequences) if queue else 0.0
+        return queue.tokens_per_s(sequences) if queue else 0.0
 
     def set_pace(self, device: int, pace: Pace) -> None:
         """Set the pace of a device whose condition has changed."""
         queue = self._queues[device]
-        queue.pace, queue.slower, queue.beside_s = pace, [1.0, 1.0], None
+        queue.pace, queue.slowdown, queue.beside_s = pace, [1.0, 1.0], None
 
     @property
     def devices(self) -> list[int]:

@@ -7,7 +7,7 @@ from serving.admission.expected_device import expect
 from serving.admission.forecast import Forecast
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.scheduler_config import limits_of
-from serving.observer import Observer, Tracked
+from serving.observer import Observer, TrackedRequest
 from serving.scenario.scenario import Scenario
 from serving.types import Chunk, Release, StepRecord
 
@@ -28,25 +28,25 @@ class ForecastDevice(Protocol):
     def serving(self) -> bool: ...
 
 
-class ForecastFeed(Observer[Tracked, ForecastDevice]):
+class ForecastFeed(Observer[TrackedRequest, ForecastDevice]):
     """Keeps a forecast up to date. `now` is the emulated instant at which requests come to devices."""
 
     def __init__(self, forecast: Forecast, scenario: Scenario, now: Callable[[], float]) -> None:
         self._forecast, self._scenario, self._now = forecast, scenario, now
 
-    def on_begin(self, flight: Tracked) -> None:
+    def on_begin(self, flight: TrackedRequest) -> None:
         self._forecast.on_submit(flight.device, flight.request, self._now())
 
-    def on_move(self, flight: Tracked) -> None:
+    def on_move(self, flight: TrackedRequest) -> None:
         self._forecast.on_submit(flight.device, flight.resumed, self._now())
 
-    def on_release(self, release: Release, news: list[tuple[Tracked, Chunk]]) -> None:
+    def on_release(self, release: Release, news: list[tuple[TrackedRequest, Chunk]]) -> None:
         self._forecast.on_release(chunk for _, chunk in news)
 
     def on_step(self, record: StepRecord) -> None:
         self._forecast.on_step(record)
 
-    def on_finish(self, flight: Tracked) -> None:
+    def on_finish(self, flight: TrackedRequest) -> None:
         self._forecast.on_finish(flight.request.id, flight.made)
 
     def on_change(self, device: ForecastDevice) -> None:

@@ -83,9 +83,9 @@ def _one_of(said: Said, field: str, allowed: Collection[str], default: str) -> s
     return value
 
 
-def _seconds(said: Said, field: str, default: float) -> float:
+def _seconds(said: Said, field: str, default_s: float) -> float:
     if field not in said:
-        return default
+        return default_s
     name, value = said[field]
     number = _number(value)
     if not (isfinite(number) and number > 0):

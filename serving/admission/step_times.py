@@ -13,15 +13,15 @@ CONTEXTS = (1, 256, 1024, 4096, 16384, 65536, 262144)
 class Curve(NamedTuple):
     """A piecewise linear function through known points, extended beyond them."""
 
-    at: Sequence[float]
+    points: Sequence[float]
     values: Sequence[float]
 
     def __call__(self, x: float) -> float:
         """Return the value at `x`."""
-        right = min(max(bisect_right(self.at, x), 1), len(self.at) - 1)
+        right = min(max(bisect_right(self.points, x), 1), len(self.points) - 1)
         left = right - 1
-        slope = (self.values[right] - self.values[left]) / (self.at[right] - self.at[left])
-        return self.values[left] + slope * (x - self.at[left])
+        slope = (self.values[right] - self.values[left]) / (self.points[right] - self.points[left])
+        return self.values[left] + slope * (x - self.points[left])
 
 
 class Pace:

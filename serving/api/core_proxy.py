@@ -1,4 +1,4 @@
-"""What an edge in a process of its own lets the engine core answer: probes, metrics, and the admin's calls."""
+"""Core proxy: passes probes, metrics and the admin's calls of an edge in a process of its own on to the engine core."""
 
 from typing import Any
 

@@ -14,8 +14,8 @@ from serving.api.grpc.bounds import CallBounds, channel_options
 from serving.api.grpc.core_proxy import CoreServices
 from serving.api.grpc.guard import GrpcGuard
 from serving.api.grpc.health_service import PartsHealth
-from serving.api.grpc.malformed import MalformedRequests
 from serving.api.grpc.openai_service import OpenAIServicer
+from serving.api.grpc.parse_errors import ParseErrors
 from serving.api.grpc.vllm_service import EngineServicer
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc, openai_pb2, openai_pb2_grpc
 from serving.edge.preflight import PreparedScenario
@@ -42,16 +42,16 @@ OPTIONS: list[tuple[str, int | str]] = [
 
 
 async def start_grpc(
-    engine: Any, state: Any, bringup: PreparedScenario, private: str = "", core: str = ""
+    engine: Any, state: Any, prepared: PreparedScenario, private: str = "", core: str = ""
 ) -> tuple[grpc.aio.Server, int]:
     """Start a server; return it, and its port: any free one if `grpc_port` is 0.
 
-    `engine` is a `PacedEngine`, `state` what vLLM's `init_app_state` has filled. `private` is a Unix socket to listen
+    `engine` is a `EmulatedLLM`, `state` what vLLM's `init_app_state` has filled. `private` is a Unix socket to listen
     on instead, for other edges, and `core` the one of the engine core, if that is another process: then the port may be
     shared with other edges. Raise `OSError` if the port is taken.
     """
-    options = bringup.scenario
-    interceptors = [GrpcGuard(bringup.access), Stamp(engine), CallBounds(options), MalformedRequests()]
+    options = prepared.scenario
+    interceptors = [GrpcGuard(prepared.access), ArrivalStamp(engine), CallBounds(options), ParseErrors()]
     set_up: dict[str, int | str] = {**dict(OPTIONS), **dict(channel_options(options))}
     if core:
         set_up["grpc.so_reuseport"] = 1
@@ -69,12 +69,12 @@ async def start_grpc(
     if private:
         bound = server.add_insecure_port(f"unix:{private}")
     else:
-        bound = bind(server, options.host, options.grpc_port, bringup.tls)
+        bound = bind(server, options.host, options.grpc_port, prepared.tls)
     await server.start()
     return server, bound
 
 
-class Stamp(grpc.aio.ServerInterceptor):
+class ArrivalStamp(grpc.aio.ServerInterceptor):
     """Stamps arrivals."""
 
     def __init__(self, engine: Any) -> None:
@@ -100,7 +100,7 @@ def bind(server: grpc.aio.Server, host: str, port: int, tls: Tls | None = None) 
 
 
 def _reason(host: str, port: int) -> str:
-    """Why, in the words of the system; grpc keeps them to its log."""
+    """Return the reason, in the words of the system; grpc keeps them to its log."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         try:
             probe.bind((host, port))

@@ -7,7 +7,7 @@ import msgspec
 from fastapi import APIRouter, HTTPException, Request
 
 from serving.edge.device_admin import Admin
-from serving.scenario.refused import Refused
+from serving.scenario.refused_action import RefusedAction
 
 PREFIX = "/foreserve/v1"
 T = TypeVar("T")
@@ -61,5 +61,5 @@ async def answer(call: Callable[[T], Awaitable[dict[str, Any]]], argument: T) ->
     """Return the answer to an admin call. Raise HTTPException with its refusal."""
     try:
         return await call(argument)
-    except Refused as refused:
+    except RefusedAction as refused:
         raise HTTPException(refused.http_status, str(refused)) from refused

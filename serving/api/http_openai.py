@@ -1,4 +1,4 @@
-"""OpenAI over HTTP: vLLM's own application, mounted on the paced engine."""
+"""OpenAI over HTTP: vLLM's own application, mounted on the emulated engine."""
 
 import asyncio
 from argparse import Namespace
@@ -14,6 +14,7 @@ from vllm.entrypoints.launchers.app import build_app
 from vllm.entrypoints.launchers.launcher import NoSignalServer
 from vllm.entrypoints.serve.exception_handling.error_response import create_error_response
 
+from serving.api.body_options import BodyOptions
 from serving.api.core_proxy import CoreProxy
 from serving.api.guards.body_guard import BodyGuard
 from serving.api.guards.http_guard import HttpGuard
@@ -22,12 +23,11 @@ from serving.api.guards.validation_guard import guard_validation
 from serving.api.http_errors import send_error
 from serving.api.http_protocol import WIRE, BoundedProtocol
 from serving.api.large_answers import make_apart
-from serving.api.listening import Listening
-from serving.api.plain_streams import stream_chat_plainly, stream_completions_plainly
+from serving.api.plain_stream_split import stream_chat_plainly, stream_completions_plainly
 from serving.api.quiet_failures import be_quiet_about_failures
 from serving.api.text_fingerprint import tell_source
 from serving.call import Call
-from serving.edge.async_llm import PacedEngine
+from serving.edge.async_llm import EmulatedLLM
 from serving.edge.preflight import PreparedScenario
 from serving.edge.refusals import Invalid, Overflow
 
@@ -41,11 +41,11 @@ LOOK_S = 0.01
 UNSERVED = ("/v1/systemone",)
 
 
-class Edge:
+class CallMiddleware:
     """ASGI middleware: stamps arrivals, tells a client that was turned away (429) when to come back, and all of them
     what is left of their limits."""
 
-    def __init__(self, app: Any, engine: PacedEngine) -> None:
+    def __init__(self, app: Any, engine: EmulatedLLM) -> None:
         self._app = app
         self._engine = engine
 
@@ -66,10 +66,10 @@ class Edge:
                 message["headers"] = [*message.get("headers", []), *more]
             await send(message)
 
-        await self._app(scope, receive, Judged(call, annotate).send)
+        await self._app(scope, receive, AdmissionGate(call, annotate).send)
 
 
-class Judged:
+class AdmissionGate:
     """Answers a call once its requests are judged, or with the refusal of one of them."""
 
     def __init__(self, call: Call, send: Any) -> None:
@@ -88,7 +88,7 @@ class Judged:
             await self._send(message)
 
 
-async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
+async def make_app(engine: EmulatedLLM, args: Namespace) -> FastAPI:
     """vLLM's application with all its routes; `args` are vLLM's own command-line arguments."""
     tasks = await engine.get_supported_tasks()
     app: FastAPI = build_app(args, tasks, engine.model_config)
@@ -103,7 +103,7 @@ async def make_app(engine: PacedEngine, args: Namespace) -> FastAPI:
     for name in ("openai_serving_chat", "openai_serving_chat_batch", "openai_serving_completion"):
         serving = getattr(state, name)
         tell_source(serving)
-        setattr(state, name, Listening(serving))
+        setattr(state, name, BodyOptions(serving))
     return app
 
 
@@ -111,18 +111,18 @@ class HttpServer:
     """Uvicorn on a socket that is bound already, without signal handlers of its own."""
 
     def __init__(
-        self, app: FastAPI, engine: PacedEngine, bringup: PreparedScenario, private: str = "", core: str = ""
+        self, app: FastAPI, engine: EmulatedLLM, prepared: PreparedScenario, private: str = "", core: str = ""
     ) -> None:
         """`private`: a Unix socket to listen on instead, for other edges. `core`: the one of the engine core, if that
         is another process."""
-        bounds = bringup.scenario
+        bounds = prepared.scenario
         context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
         guarded = BodyGuard(IntakeGuard(app, engine), bounds, context, places)
-        edge: Any = Edge(QueueGuard(guarded, engine), engine)
+        stack: Any = CallMiddleware(QueueGuard(guarded, engine), engine)
         if core:
-            edge = CoreProxy(edge, core, bounds, context, places)
+            stack = CoreProxy(stack, core, bounds, context, places)
         config = uvicorn.Config(
-            HttpGuard(edge, bringup.access),
+            HttpGuard(stack, prepared.access),
             http=partial(BoundedProtocol, bounds),  # type: ignore[arg-type]  # called as the class would be
             ws="none",
             # None: to whoever listens to the root logger, as what we say ourselves.
@@ -131,11 +131,11 @@ class HttpServer:
             access_log=False,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACE_S,
-            ssl_context_factory=None if private else _tls_of(bringup),
+            ssl_context_factory=None if private else _tls_of(prepared),
             uds=private or None,
         )
         self._server = app.state.server = NoSignalServer(config)
-        self._sockets = None if private else [bringup.sock]
+        self._sockets = None if private else [prepared.sock]
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -154,7 +154,7 @@ class HttpServer:
             await asyncio.gather(self._task, return_exceptions=True)
 
 
-def _tls_of(bringup: PreparedScenario) -> Any:
+def _tls_of(prepared: PreparedScenario) -> Any:
     """Return the factory of uvicorn's TLS context; None without TLS."""
-    tls = bringup.tls
+    tls = prepared.tls
     return None if tls is None else lambda _config, _default: tls.http_context()

@@ -57,8 +57,8 @@ class Response(JSONResponse):
         await send({"type": "http.response.body", "body": b""})
 
 
-class Made:
-    """What vLLM's route takes for an answer of its own: `model_dump` returns the body."""
+class PreparedBody:
+    """An answer for vLLM's route, which takes it for one of its own: `model_dump` returns the body."""
 
     def model_dump(self, *_: Any, **__: Any) -> Any:
         """Return the pieces of the body, which `Response` takes as they are."""
@@ -207,7 +207,7 @@ finish: ContextVar[Callable[[Any], Any]] = ContextVar("finish", default=written)
 
 @cache
 def _made(kind: type) -> type:
-    return type(kind.__name__, (Made, kind), {})
+    return type(kind.__name__, (PreparedBody, kind), {})
 
 
 def _all_alone(finals: Mapping[int, RequestOutput], count: int) -> list[AsyncGenerator[RequestOutput, None]]:

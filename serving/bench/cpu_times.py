@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import psutil
 
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 
 CLIENT, EDGE = "client", "edge"
 ACTORS = {"ray::TokenSource": "source", "ray::HbXpu": "device", "ray::SchedulerActor": "scheduler"}
@@ -14,7 +14,7 @@ PROGRAMS = {"vllm-rs": "front_end"}
 MODULES = {"serving.cli.edge_process": "own_edge"}
 
 
-def cpu_times(child: Child) -> Mapping[str, float]:
+def cpu_times(child: ServerProcess) -> Mapping[str, float]:
     """Return the seconds of processor time so far of each kind of process: the client (this one), edge and actors.
 
     With edges in processes of their own (`own_edge`), `edge` is the engine core.

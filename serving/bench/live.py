@@ -19,7 +19,7 @@ from serving.bench.servers import (
     has_rust_front_end,
     load,
 )
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from serving.scenario.scenario import RUST_FRONT_END
 from serving.types import StepRecord
 
@@ -140,7 +140,7 @@ class Cost(NamedTuple):
     request: dict[str, float]
 
 
-def _each(child: Child, url: str, output_len: int, **fields: Any) -> Cost:
+def _each(child: ServerProcess, url: str, output_len: int, **fields: Any) -> Cost:
     """Return what tokens and requests cost each kind of process, from answers of two lengths. What a process costs by
     being there, for as long as a token takes, is in the token."""
     metrics = f"{child.http_url}/metrics"
@@ -153,14 +153,14 @@ def _each(child: Child, url: str, output_len: int, **fields: Any) -> Cost:
     return Cost(*({kind: round(MICRO * cost, 1) for kind, cost in each.items()} for each in (token, request)))
 
 
-def _spent(child: Child, url: str, output_len: int, **fields: Any) -> tuple[dict[str, float], int]:
+def _spent(child: ServerProcess, url: str, output_len: int, **fields: Any) -> tuple[dict[str, float], int]:
     """Return the seconds of processor time that a load takes of each kind of process, and its tokens."""
     before = cpu_times(child)
     tokens = load(url, COSTLY.streams, output_len, f"{child.http_url}/metrics", **fields).summary.output_tokens
     return {kind: spent - before[kind] for kind, spent in cpu_times(child).items()}, tokens
 
 
-def _idle_ms_per_s(child: Child) -> float:
+def _idle_ms_per_s(child: ServerProcess) -> float:
     """Return the processor milliseconds that each device takes in a second, with its scheduler, when nobody asks."""
     before = cpu_times(child)
     time.sleep(IDLE_S)

@@ -12,7 +12,7 @@ from serving.device.device_spec import DeviceSpec
 from serving.flight import Flight
 from serving.reports.policy_comparison import mixed, run
 from serving.scenario.scenario import Scenario
-from serving.telemetry.metrics import Metrics, Served
+from serving.telemetry.metrics import Metrics, ServedModel
 from serving.types import Chunk, Request, StepRecord
 
 BATCH, DEVICES, CALLS = 16, 8, 2000
@@ -44,7 +44,7 @@ def metrics_cost() -> dict[str, Any]:
 
 def _metrics(scenario: Scenario) -> tuple[Metrics, CollectorRegistry]:
     registry, spec = CollectorRegistry(), DeviceSpec.of(scenario, scenario.members[0])
-    served = Served("m", 4096, 16, scenario.slo)
+    served = ServedModel("m", 4096, 16, scenario.slo)
     metrics = Metrics(registry, served, VirtualClock())
     device_limits = spec.device_limits(spec.load())
     for device in range(DEVICES):

@@ -29,9 +29,9 @@ def _decide(rules: SchedulerRules, waiting: int) -> dict[str, Any]:
     scheduler.plan(at, at, at, Done())
     taken_us = []
     for _ in range(DECISIONS):
-        began = time.perf_counter()
+        began_s = time.perf_counter()
         batch = scheduler.plan(at, at, at, Done(1))
-        taken_us.append((time.perf_counter() - began) * 1e6)
+        taken_us.append((time.perf_counter() - began_s) * 1e6)
         for _ in batch.started:
             scheduler.submit(next(requests))
         at += 0.01

@@ -16,7 +16,7 @@ from serving.edge.preflight import free_port
 from serving.load.options import LoadOptions
 from serving.load.report import Report
 from serving.load.run import run_load
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from serving.scenario.scenario import RUST_FRONT_END
 from serving.telemetry.step_log import read_step_log
 from serving.types import StepRecord
@@ -34,7 +34,7 @@ class Servers:
         self._token_model = token_model
 
     @contextmanager
-    def recorded(self, devices: int, speed: float, *options: str) -> Iterator[tuple[Child, list[StepRecord]]]:
+    def recorded(self, devices: int, speed: float, *options: str) -> Iterator[tuple[ServerProcess, list[StepRecord]]]:
         """Run a server of `devices` devices, with more `options`; yield it, and a list for its steps.
 
         The list is empty until the context has ended.
@@ -47,7 +47,7 @@ class Servers:
             records += read_step_log(log)
 
     @contextmanager
-    def running(self, devices: int, speed: float, *options: str) -> Iterator[Child]:
+    def running(self, devices: int, speed: float, *options: str) -> Iterator[ServerProcess]:
         """Run a server of `devices` devices, with more `options`, and yield it."""
         scenario = ("--hardware", HARDWARE, "--mode", "fixed-ar", "--devices", str(devices), "--speed", str(speed))
         with server(*scenario, "--token-model", self._token_model, *options, quiet=True) as child:

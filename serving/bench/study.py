@@ -31,9 +31,9 @@ def sweep_pace(requests: int = 2000) -> dict[str, Any]:
         run_study(small, Path(folder) / "warm-up", 2)
         took_s = {}
         for cores in (1, 2):
-            began = perf_counter()
+            began_s = perf_counter()
             run_study(study, Path(folder) / str(cores), cores)
-            took_s[cores] = perf_counter() - began
+            took_s[cores] = perf_counter() - began_s
     return {
         "points": POINTS,
         "one_core_s": round(took_s[1], 2),

@@ -68,13 +68,13 @@ def day_pace(requests: int) -> dict[str, Any]:
         "output": {"kind": "exponential", "mean": 150},
         "requests": requests,
     }
-    counts, began = Counts(), time.perf_counter()
+    counts, began_s = Counts(), time.perf_counter()
     play(workload_of(WorkloadTable(day, Path("day"))), Scenario(devices=DAY_DEVICES, mode="fixed-ar"), observer=counts)
     return {
         "devices": DAY_DEVICES,
         "requests": counts.requests,
         "steps": counts.steps,
-        "wall_s": round(time.perf_counter() - began, 1),
+        "wall_s": round(time.perf_counter() - began_s, 1),
         "most_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
 
@@ -82,6 +82,6 @@ def day_pace(requests: int) -> dict[str, Any]:
 def _timed(requests: list[Request], scenario: Scenario, leaps: bool) -> tuple[float, int]:
     """Return the wall seconds, and the steps made in them."""
     simulated = Simulator(scenario, leaps)
-    began = time.perf_counter()
+    began_s = time.perf_counter()
     _, records = simulated.serve(requests)
-    return time.perf_counter() - began, sum(record.steps for record in records)
+    return time.perf_counter() - began_s, sum(record.steps for record in records)

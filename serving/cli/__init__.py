@@ -1,1 +1,1 @@
-"""The `foreserve` command: its commands, and the wiring of an emulation."""
+"""The `foreserve` command: its commands, and the start of an emulation."""

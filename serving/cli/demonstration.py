@@ -7,7 +7,7 @@ from serving.load.options import LoadOptions
 from serving.load.run import run_load
 from serving.presentation.wide_console import wide_console
 from serving.process.progress_line import ProgressLine
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from serving.scenario.command_line import options_of
 from serving.scenario.fleet import described
 from serving.scenario.scenario import Scenario, ScenarioError
@@ -37,7 +37,7 @@ def trust_in(scenario: Scenario) -> Trust:
     return Trust(ca_file=scenario.tls_cert, pinned=True)
 
 
-def show_reply(child: Child, model: str, api_key: str | None, trust: Trust) -> None:
+def show_reply(child: ServerProcess, model: str, api_key: str | None, trust: Trust) -> None:
     """Print one streamed reply, at the emulated pace."""
     print(f"\n--- {QUESTION!r}, answered by the bundled token model at the emulated device's pace ---", flush=True)
     http = openai.DefaultHttpxClient(verify=trust.context())
@@ -54,7 +54,7 @@ def show_reply(child: Child, model: str, api_key: str | None, trust: Trust) -> N
     print("\n")
 
 
-def show_load(child: Child, api_key: str | None, trust: Trust) -> int:
+def show_load(child: ServerProcess, api_key: str | None, trust: Trust) -> int:
     """Send a bounded load over HTTP and print its table; return 0 if every request completed, else 1."""
     options = LoadOptions(url=child.http_url, api_key=api_key, trust=trust, **LOAD)  # type: ignore[arg-type]
     print(f"--- {options.num_requests} requests, {options.rate_per_s:g} per second, Poisson ---", flush=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from serving.clock import WallClock
+from serving.clock import ClockOrigin, WallClock
 from serving.edge.front_ends.own_edge import EdgeAddresses
 from serving.edge.preflight import PreparedScenario, sharing
 from serving.process.background import in_background
@@ -28,17 +28,17 @@ from serving.token_source.engine_args import engine_config
 from serving.token_source.vllm_args import parse_flags, prepare_environment, vllm_flags
 
 if TYPE_CHECKING:
-    from serving.edge.async_llm import PacedEngine
+    from serving.edge.async_llm import EmulatedLLM
 
 
 class EdgeSettings(msgspec.Struct, frozen=True):
     """Settings of an edge: whose it is, where it listens, and by which sockets it reaches the engine core, whose clock
-    began at `origin` (Unix time, speed)."""
+    has this `origin`."""
 
     scenario: Scenario
     access: Access
     max_model_len: int
-    origin: tuple[float, float]
+    origin: ClockOrigin
     addresses: EdgeAddresses
     http_core: str
     grpc_core: str
@@ -79,23 +79,23 @@ async def serve(settings: EdgeSettings) -> None:
         await engine.engine_core.opened()
         sock = sharing(scenario.host, settings.http_port)
         options = replace(scenario, grpc_port=settings.grpc_port)
-        bringup = PreparedScenario(options, [], settings.max_model_len, settings.access, Tls.of(scenario), sock)
-        grpc_server, _ = await start_grpc(engine, app.state, bringup, core=settings.grpc_core)
+        prepared = PreparedScenario(options, [], settings.max_model_len, settings.access, Tls.of(scenario), sock)
+        grpc_server, _ = await start_grpc(engine, app.state, prepared, core=settings.grpc_core)
         stack.push_async_callback(grpc_server.stop, 0.5)
-        http = HttpServer(app, engine, bringup, core=settings.http_core)
+        http = HttpServer(app, engine, prepared, core=settings.http_core)
         stack.push_async_callback(http.stop)
         stack.push_async_callback(engine.fail_all)
         await http.start()
         become_urgent()
         settle()
         engine.engine_core.tell_up()
-        await stack.enter_async_context(in_background(engine.engine_core.beat()))
+        await stack.enter_async_context(in_background(engine.engine_core.send_pulses()))
         await told.wait()
 
 
-async def build_engine(settings: EdgeSettings, flags: list[str]) -> "PacedEngine":
+async def build_engine(settings: EdgeSettings, flags: list[str]) -> "EmulatedLLM":
     """Return vLLM's front end, once the engine core is there."""
-    from serving.edge.async_llm import PacedEngine, renderer_of
+    from serving.edge.async_llm import EmulatedLLM, renderer_of
     from serving.edge.front_ends.core_sockets import CoreSockets
     from serving.edge.remote_core import RemoteCore
 
@@ -103,7 +103,7 @@ async def build_engine(settings: EdgeSettings, flags: list[str]) -> "PacedEngine
     config = engine_config(flags)
     renderer = renderer_of(config)
     await sockets.ready()
-    return PacedEngine(config, RemoteCore(sockets, WallClock(*settings.origin)), renderer)
+    return EmulatedLLM(config, RemoteCore(sockets, WallClock(*settings.origin)), renderer)
 
 
 def _outlive_nobody() -> None:

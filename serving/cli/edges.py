@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from serving.cli.edge_process import EdgeSettings
-from serving.cli.watching import StartError
+from serving.cli.supervision import StartError
+from serving.clock import ClockOrigin
 from serving.cluster.supervision.kept_part import KeptPart
 from serving.edge.front_ends.own_edge import EdgeAddresses, OwnEdge
 from serving.edge.preflight import PreparedScenario
@@ -20,7 +21,7 @@ from serving.process.backoff import FREE_RESTARTS
 from serving.process.kept_process import KeptProcess
 
 if TYPE_CHECKING:
-    from serving.edge.engine_core import PacedCore
+    from serving.edge.engine_core import EmulatedCore
     from serving.edge.front_ends.front_end import Ready
 
 COMMAND = [sys.executable, "-m", "serving.cli.edge_process"]
@@ -29,8 +30,8 @@ COMMAND = [sys.executable, "-m", "serving.cli.edge_process"]
 class EdgeProcesses:
     """The edges of a server, whose sockets lie in the run's `folder`; its clock began at `origin`."""
 
-    def __init__(self, bringup: PreparedScenario, folder: Path, origin: tuple[float, float]) -> None:
-        self._bringup, self._folder, self._origin = bringup, folder, origin
+    def __init__(self, prepared: PreparedScenario, folder: Path, origin: ClockOrigin) -> None:
+        self._prepared, self._folder, self._origin = prepared, folder, origin
         self._stack = contextlib.AsyncExitStack()
         self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._killed = 0
@@ -41,24 +42,24 @@ class EdgeProcesses:
     @property
     def grpc_port(self) -> int:
         """The port of gRPC."""
-        assert self._bringup.grpc_sock is not None
-        return int(self._bringup.grpc_sock.getsockname()[1])
+        assert self._prepared.grpc_sock is not None
+        return int(self._prepared.grpc_sock.getsockname()[1])
 
     async def start(self) -> None:
         """Start them; they wait for the engine core."""
-        for index in range(self._bringup.scenario.edges):
+        for index in range(self._prepared.scenario.edges):
             given = msgspec.msgpack.encode(self._settings(index))
             # Of the scenario nothing is left in the environment but what `prepare_environment` has set.
             kept = KeptProcess(f"Edge {index}", COMMAND, os.environ, given, self._fail)
             self._kept.append(kept)
             self._running.append(asyncio.create_task(kept.run()))
 
-    async def join(self, core: "PacedCore", ready: "Ready", watch: Callable[[KeptPart], None]) -> None:
+    async def join(self, core: "EmulatedCore", ready: "Ready", watch: Callable[[KeptPart], None]) -> None:
         """Meet them, and have them serve; then `core` is listened to. `watch` gets each, to be watched from now on.
 
         Raise StartError if one fails before it serves.
         """
-        joining = [OwnEdge(self._addresses(index), core, ready) for index in range(self._bringup.scenario.edges)]
+        joining = [OwnEdge(self._addresses(index), core, ready) for index in range(self._prepared.scenario.edges)]
         for edge in joining:
             await self._stack.enter_async_context(in_background(edge.run()))
         for index, (kept, edge) in enumerate(zip(self._kept, joining, strict=True)):
@@ -99,17 +100,17 @@ class EdgeProcesses:
         return EdgeAddresses(requests, outputs)
 
     def _settings(self, index: int) -> EdgeSettings:
-        bringup = self._bringup
+        prepared = self._prepared
         return EdgeSettings(
-            bringup.scenario,
-            bringup.access,
-            bringup.max_model_len,
+            prepared.scenario,
+            prepared.access,
+            prepared.max_model_len,
             self._origin,
             self._addresses(index),
             self.http_core,
             self.grpc_core,
-            bringup.sock.getsockname()[1],
+            prepared.sock.getsockname()[1],
             self.grpc_port,
-            bringup.observing.log_format,
-            bringup.observing.log_level,
+            prepared.observing.log_format,
+            prepared.observing.log_level,
         )

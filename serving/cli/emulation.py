@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from serving.cli.announcements import ready_file, tell
 from serving.cli.discovery import announced
 from serving.cli.front_ends import join_front_end, ready_response, start_edges
-from serving.cli.watching import loss_of_ray, unless, watch
-from serving.clock import WallClock
+from serving.cli.supervision import loss_of_ray, unless, watch
+from serving.clock import ClockOrigin, WallClock
 from serving.cluster import cluster
 from serving.cluster.ray_session import is_joined, ray_in
 from serving.cluster.sources.forks import Forks, forking
@@ -24,9 +24,9 @@ from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost
 from serving.edge.preflight import PreparedScenario
-from serving.process.ending import until_told
 from serving.process.process_priority import become_urgent, defer_garbage, may_be_realtime, settle
 from serving.process.run_folder import run_folder
+from serving.process.shutdown import until_told
 from serving.scenario.fleet import described
 from serving.scenario.scenario import Scenario
 from serving.security.access import concerns
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from serving.cli.edges import EdgeProcesses
     from serving.cluster.readiness import Readiness
-    from serving.edge.async_llm import PacedEngine
-    from serving.edge.engine_core import PacedCore
+    from serving.edge.async_llm import EmulatedLLM
+    from serving.edge.engine_core import EmulatedCore
     from serving.telemetry.metrics import Metrics
 
 log = logging.getLogger("foreserve")
@@ -49,7 +49,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class RunningServer:
     """A running emulation; `ready_s` are real seconds, and `lost` gets the reason if Ray is lost."""
 
     scenario: Scenario
@@ -62,37 +62,37 @@ class Serving:
 
 
 @contextlib.asynccontextmanager
-async def serving(bringup: PreparedScenario, say: Say) -> AsyncIterator[Serving]:
+async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[RunningServer]:
     """Run an emulation for as long as the context lasts; `say` gets progress, a line each."""
-    began = time.monotonic()
+    began_s = time.monotonic()
     defer_garbage()
-    scenario = bringup.scenario
+    scenario = prepared.scenario
     async with contextlib.AsyncExitStack() as stack:
-        stack.callback(bringup.close)
+        stack.callback(prepared.close)
         say("Starting Ray ...")
         folder = prepared_folder(stack, scenario)
         forks = await start_forks(stack, folder)
         stack.enter_context(ray_in(folder))
         lost = loss_of_ray(stack)
-        flags = vllm_flags(scenario, bringup.max_model_len)
+        flags = vllm_flags(scenario, prepared.max_model_len)
         say("Starting the token source (vLLM) and the devices ...")
         realtime = may_be_realtime()
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=is_joined())
         sources = cluster.start_sources(scenario, flags, realtime, inbox.address, forks.options if forks else {})
-        origin = (time.time(), scenario.speed)
-        edges = await start_edges(stack, bringup, folder, origin)
-        engine, core, metrics = await build_engine(bringup, flags, sources, inbox, origin)
+        origin = ClockOrigin(time.time(), scenario.speed)
+        edges = await start_edges(stack, prepared, folder, origin)
+        engine, core, metrics = await build_engine(prepared, flags, sources, inbox, origin)
         stack.callback(engine.shutdown)
         metrics.set_info(**info(scenario, realtime))
         readiness = watch(stack, core, forks, lost)
-        app = await unless(lost, make_ready(bringup, engine, core, metrics, flags, readiness))
-        grpc_port, http_port = await unless(lost, open_edge(stack, bringup, engine, app, edges))
-        await join_front_end(stack, bringup, engine, readiness.watch)
+        app = await unless(lost, make_ready(prepared, engine, core, metrics, flags, readiness))
+        grpc_port, http_port = await unless(lost, open_edge(stack, prepared, engine, app, edges))
+        await join_front_end(stack, prepared, engine, readiness.watch)
         await inject_faults(core, scenario)
         become_urgent()
         settle()
-        ready_s = time.monotonic() - began
-        yield Serving(scenario, http_port, grpc_port, ready_s, realtime, bool(bringup.access.api), lost)
+        ready_s = time.monotonic() - began_s
+        yield RunningServer(scenario, http_port, grpc_port, ready_s, realtime, bool(prepared.access.api), lost)
 
 
 def prepared_folder(stack: contextlib.AsyncExitStack, scenario: Scenario) -> Path:
@@ -111,47 +111,47 @@ async def start_forks(stack: contextlib.AsyncExitStack, folder: Path) -> Forks |
     return await stack.enter_async_context(forking(folder))
 
 
-async def inject_faults(core: "PacedCore", scenario: Scenario) -> None:
+async def inject_faults(core: "EmulatedCore", scenario: Scenario) -> None:
     """Inject the faults of a scenario, each now or at its time."""
     for fault in scenario.fault_specs:
         await core.injector.inject(fault)
 
 
 async def build_engine(
-    bringup: PreparedScenario,
+    prepared: PreparedScenario,
     flags: list[str],
     sources: SourceActors,
     inbox: Inbox[list[Release]],
-    origin: tuple[float, float],
-) -> "tuple[PacedEngine, PacedCore, Metrics]":
+    origin: ClockOrigin,
+) -> "tuple[EmulatedLLM, EmulatedCore, Metrics]":
     """Build the engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
-    from serving.cluster.dispatcher import Emulation
+    from serving.cluster.dispatcher import EmulationActors
     from serving.edge.edge_admission import admission_of
 
-    scenario = bringup.scenario
-    model = cluster.start_model(scenario, [spec for spec, _ in bringup.fleet], inbox.address)
-    actors = cluster.Cluster(scenario, bringup.max_model_len, origin, inbox.address, model, sources)
-    nodes = [actors.start_node(index, *member) for index, member in enumerate(bringup.fleet)]
+    scenario = prepared.scenario
+    model = cluster.start_model(scenario, [spec for spec, _ in prepared.fleet], inbox.address)
+    actors = cluster.Cluster(scenario, prepared.max_model_len, origin, inbox.address, model, sources)
+    nodes = [actors.start_node(index, *member) for index, member in enumerate(prepared.fleet)]
     config = engine_config(flags)
 
-    from serving.edge.async_llm import PacedEngine, renderer_of
-    from serving.edge.engine_core import PacedCore
+    from serving.edge.async_llm import EmulatedLLM, renderer_of
+    from serving.edge.engine_core import EmulatedCore
     from serving.edge.prompt_topics import open_topics
 
     clock = WallClock(*origin)
-    admission = admission_of(scenario, bringup.access.api)
-    metrics = metrics_of(bringup, clock)
-    observers = [metrics, *bringup.observing.observers(nodes, clock, scenario.model)]
+    admission = admission_of(scenario, prepared.access.api)
+    metrics = metrics_of(prepared, clock)
+    observers = [metrics, *prepared.observing.observers(nodes, clock, scenario.model)]
     renderer = renderer_of(config)
     topics = open_topics(renderer.tokenizer) if scenario.asks_topics else None
-    core = PacedCore(Emulation(actors, nodes, inbox), admission, observers, bringup.answers, topics)
-    return PacedEngine(config, core, renderer), core, metrics
+    core = EmulatedCore(EmulationActors(actors, nodes, inbox), admission, observers, prepared.answers, topics)
+    return EmulatedLLM(config, core, renderer), core, metrics
 
 
 async def make_ready(
-    bringup: PreparedScenario,
-    engine: "PacedEngine",
-    core: "PacedCore",
+    prepared: PreparedScenario,
+    engine: "EmulatedLLM",
+    core: "EmulatedCore",
     metrics: "Metrics",
     flags: list[str],
     readiness: "Readiness",
@@ -174,8 +174,8 @@ async def make_ready(
     app.include_router(health_routes(readiness))
     app.include_router(admin_routes(app.state.admin))
     await core.start()
-    await warm_up(app.state, bringup.scenario.model)
-    if bringup.scenario.edges == 1:
+    await warm_up(app.state, prepared.scenario.model)
+    if prepared.scenario.edges == 1:
         core.listen()
     # Before vLLM's own, which would be found first.
     app.router.routes[:0] = metrics_routes(REGISTRY, metrics.dcgm).routes
@@ -183,14 +183,16 @@ async def make_ready(
     return app
 
 
-def metrics_of(bringup: PreparedScenario, clock: WallClock) -> "Metrics":
+def metrics_of(prepared: PreparedScenario, clock: WallClock) -> "Metrics":
     """Return the metrics of an emulation."""
     from prometheus_client import REGISTRY
 
-    from serving.telemetry.metrics import Metrics, Served
+    from serving.telemetry.metrics import Metrics, ServedModel
 
-    scenario = bringup.scenario
-    return Metrics(REGISTRY, Served(scenario.model, bringup.max_model_len, scenario.block_tokens, scenario.slo), clock)
+    scenario = prepared.scenario
+    return Metrics(
+        REGISTRY, ServedModel(scenario.model, prepared.max_model_len, scenario.block_tokens, scenario.slo), clock
+    )
 
 
 def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
@@ -213,8 +215,8 @@ def joined(names: Iterable[str]) -> str:
 
 async def open_edge(
     stack: contextlib.AsyncExitStack,
-    bringup: PreparedScenario,
-    engine: "PacedEngine",
+    prepared: PreparedScenario,
+    engine: "EmulatedLLM",
     app: "FastAPI",
     edges: "EdgeProcesses | None",
 ) -> tuple[int, int]:
@@ -223,26 +225,26 @@ async def open_edge(
     from serving.api.http_openai import HttpServer
 
     grpc_private, http_private = (edges.grpc_core, edges.http_core) if edges else ("", "")
-    grpc_server, grpc_port = await start_grpc(engine, app.state, bringup, private=grpc_private)
+    grpc_server, grpc_port = await start_grpc(engine, app.state, prepared, private=grpc_private)
     stack.push_async_callback(grpc_server.stop, 0.5)
-    http = HttpServer(app, engine, bringup, private=http_private)
+    http = HttpServer(app, engine, prepared, private=http_private)
     stack.push_async_callback(http.stop)
     stack.push_async_callback(engine.fail_all)
     await http.start()
     if edges:
         await edges.join(engine.engine_core, ready_response(engine), app.state.readiness.watch)
         grpc_port = edges.grpc_port
-    return grpc_port, bringup.sock.getsockname()[1]
+    return grpc_port, prepared.sock.getsockname()[1]
 
 
-async def serve(bringup: PreparedScenario, ready: Path | None, discovery_file: Path | None = None) -> None:
+async def serve(prepared: PreparedScenario, ready: Path | None, discovery_file: Path | None = None) -> None:
     """Run `foreserve serve` until it is interrupted. Raise RayLost."""
-    scenario = bringup.scenario
-    for sentence in concerns(bringup.access, scenario.host, encrypted=scenario.encrypted):
+    scenario = prepared.scenario
+    for sentence in concerns(prepared.access, scenario.host, encrypted=scenario.encrypted):
         log.warning(sentence)
     tell(f"foreserve: {scenario.model} on {described(scenario.members)}, speed {scenario.speed:g}")
     async with contextlib.AsyncExitStack() as stack:
-        up = await stack.enter_async_context(serving(bringup, say=tell))
+        up = await stack.enter_async_context(serving(prepared, say=tell))
         stack.enter_context(announced(scenario, up.http_port, discovery_file))
         tell(greeting(up))
         told: dict[str, Any] = {"http_port": up.http_port, "grpc_port": up.grpc_port, "encrypted": scenario.encrypted}
@@ -253,7 +255,7 @@ async def serve(bringup: PreparedScenario, ready: Path | None, discovery_file: P
         tell("\nStopping ...")
 
 
-def greeting(up: Serving) -> str:
+def greeting(up: RunningServer) -> str:
     """Return the text for a user whose server is ready: its addresses, and lines to paste."""
     scenario = up.scenario
     host = f"[{scenario.host}]" if ":" in scenario.host else scenario.host

@@ -1,4 +1,4 @@
-"""What answers clients in other processes: edges of ours, and front ends of vLLM's."""
+"""Front ends in other processes: edges of ours, and front ends of vLLM's."""
 
 import contextlib
 from collections.abc import Callable
@@ -6,25 +6,26 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from serving.clock import ClockOrigin
 from serving.edge.preflight import PreparedScenario, free_port
 from serving.scenario.scenario import RUST_FRONT_END
 
 if TYPE_CHECKING:
     from serving.cli.edges import EdgeProcesses
     from serving.cluster.supervision.kept_part import KeptPart
-    from serving.edge.async_llm import PacedEngine
+    from serving.edge.async_llm import EmulatedLLM
     from serving.edge.front_ends.front_end import Ready
 
 
 async def start_edges(
-    stack: contextlib.AsyncExitStack, bringup: PreparedScenario, folder: Path, origin: tuple[float, float]
+    stack: contextlib.AsyncExitStack, prepared: PreparedScenario, folder: Path, origin: ClockOrigin
 ) -> "EdgeProcesses | None":
     """Start the edges that are processes of their own, until `stack` closes, if there are to be any."""
-    if bringup.scenario.edges == 1:
+    if prepared.scenario.edges == 1:
         return None
     from serving.cli.edges import EdgeProcesses
 
-    edges = EdgeProcesses(bringup, folder, origin)
+    edges = EdgeProcesses(prepared, folder, origin)
     stack.push_async_callback(edges.stop)
     await edges.start()
     return edges
@@ -32,15 +33,15 @@ async def start_edges(
 
 async def join_front_end(
     stack: contextlib.AsyncExitStack,
-    bringup: PreparedScenario,
-    engine: "PacedEngine",
+    prepared: PreparedScenario,
+    engine: "EmulatedLLM",
     watch: "Callable[[KeptPart], None]",
 ) -> None:
     """Serve the vLLM front end that a scenario names, if it names one.
 
     If it is vLLM's in Rust, it is started first, and `watch` gets it.
     """
-    scenario = bringup.scenario
+    scenario = prepared.scenario
     if not scenario.front_end:
         return
     from serving.cluster.supervision.kept_part import KeptPart, answers_http
@@ -56,7 +57,7 @@ async def join_front_end(
             find_binary(),
             scenario.token_model,
             scenario.model,
-            bringup.max_model_len,
+            prepared.max_model_len,
             scenario.host,
             scenario.front_end_port,
             handshake,
@@ -68,7 +69,7 @@ async def join_front_end(
     await stack.enter_async_context(in_background(joining.run()))
 
 
-def ready_response(engine: "PacedEngine") -> "Ready":
+def ready_response(engine: "EmulatedLLM") -> "Ready":
     """Return what front ends in other processes are told of the devices."""
     from serving.edge.front_ends.front_end import described
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from serving.load.bearer import bearer
 from serving.security.client_trust import SYSTEMS, Trust
 from serving.telemetry.status import DeviceNow, SloNow, Status
-from serving.telemetry.status_delta import Beat, Pulse, attained
+from serving.telemetry.status_delta import DeviceRates, StatusDeltas, attained
 from serving.usage_error import UsageError
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
@@ -48,46 +48,46 @@ def fetch(url: str, api_key: str | None = None, verify: ssl.SSLContext | bool = 
 
 def top(url: str, interval_s: float, once: bool, api_key: str | None = None, trust: Trust = SYSTEMS) -> None:
     """Show the status until Ctrl-C, or `once`, after an interval. Raise Unreachable if it cannot be had at first."""
-    console, pulse = Console(), Pulse()
+    console, deltas = Console(), StatusDeltas()
     look = partial(fetch, url, api_key, trust.context() if url.startswith("https:") else True)
     status = look()
     if once:
-        pulse.beat(status)
+        deltas.since_last(status)
         time.sleep(interval_s)
-        console.print(_next(url, look, pulse))
+        console.print(_next(url, look, deltas))
         return
-    first = TopView(status, pulse.beat(status), url)
+    first = TopView(status, deltas.since_last(status), url)
     with Live(first, console=console, screen=console.is_terminal, auto_refresh=False) as live:
         while True:
             time.sleep(interval_s)
-            live.update(_next(url, look, pulse), refresh=True)
+            live.update(_next(url, look, deltas), refresh=True)
 
 
-def _next(url: str, look: Callable[[], Status], pulse: Pulse) -> Any:
+def _next(url: str, look: Callable[[], Status], deltas: StatusDeltas) -> Any:
     try:
         status = look()
     except Unreachable as gone:
         return Text(str(gone), style="bold red")
-    return TopView(status, pulse.beat(status), url)
+    return TopView(status, deltas.since_last(status), url)
 
 
 class TopView(NamedTuple):
     """The whole view: head, devices, SLO classes and foot."""
 
     status: Status
-    beats: dict[int, Beat]
+    rates: dict[int, DeviceRates]
     url: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield _head(*self)
-        yield _devices(self.status, self.beats, options.max_width)
+        yield _devices(self.status, self.rates, options.max_width)
         yield _slos(self.status)
         yield _foot(self.status)
 
 
-def _head(status: Status, beats: dict[int, Beat], url: str) -> Text:
+def _head(status: Status, rates: dict[int, DeviceRates], url: str) -> Text:
     about = status.about
-    rate = sum(beat.tokens_per_s for beat in beats.values())
+    rate = sum(each.tokens_per_s for each in rates.values())
     power = sum(device.power_w for device in status.devices)
     line = Text()
     line.append(f" {about.get('model', '')} on {about.get('hardware', '')} ", style="bold reverse")
@@ -100,7 +100,7 @@ class Column(NamedTuple):
     """A column of the table of devices, shown in terminals of at least `least` characters."""
 
     name: str
-    cell: Callable[[DeviceNow, Beat], Text | str]
+    cell: Callable[[DeviceNow, DeviceRates], Text | str]
     least: int = 0
     justify: Literal["left", "right"] = "right"
 
@@ -111,10 +111,10 @@ COLUMNS = (
     Column("mode", lambda device, _: _mode(device), justify="left"),
     Column("batch", lambda device, _: str(device.batch)),
     Column("queue", lambda device, _: str(device.waiting)),
-    Column("tokens/s", lambda _, beat: f"{beat.tokens_per_s:,.0f}"),
-    Column("J/token", lambda _, beat: shown(beat.j_per_token, "{:.3f}"), 90),
-    Column("SD", lambda _, beat: shown(beat.sd_share, "{:.0%}"), 110),
-    Column("accepted", lambda _, beat: shown(beat.acceptance, "{:.0%}"), 80),
+    Column("tokens/s", lambda _, rates: f"{rates.tokens_per_s:,.0f}"),
+    Column("J/token", lambda _, rates: shown(rates.j_per_token, "{:.3f}"), 90),
+    Column("SD", lambda _, rates: shown(rates.sd_share, "{:.0%}"), 110),
+    Column("accepted", lambda _, rates: shown(rates.acceptance, "{:.0%}"), 80),
     Column("hits", lambda device, _: f"{device.hit_share:.0%}"),
     Column("busy", lambda device, _: bar(device.busy_share), 140, "left"),
     Column("slow tier", lambda device, _: f"{bar(device.ext_share)} {device.tiers[1]}", 130, "left"),
@@ -124,13 +124,13 @@ COLUMNS = (
 )
 
 
-def _devices(status: Status, beats: dict[int, Beat], width: int) -> Table:
+def _devices(status: Status, rates: dict[int, DeviceRates], width: int) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=True)
     columns = [column for column in COLUMNS if column.least <= width]
     for column in columns:
         table.add_column(column.name, justify=column.justify, no_wrap=True)
     for device in status.devices:
-        table.add_row(*(column.cell(device, beats[device.index]) for column in columns))
+        table.add_row(*(column.cell(device, rates[device.index]) for column in columns))
     return table
 
 

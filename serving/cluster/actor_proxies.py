@@ -59,43 +59,43 @@ class RemoteModel:
         return cost
 
 
-class Leasing:
-    """A device's proxy of its LPDDR tier: it waits for the first lease only, later ones hold once they are here.
+class TierLease:
+    """A device's proxy of its slow tier: it waits for the first lease only, later ones hold once they are here.
 
-    Of a shared tier it also waits for the first lease after each idle time: others may have come meanwhile. `left` is
-    the share of the granted bandwidth that a throttled device can draw.
+    Of a shared tier it also waits for the first lease after each idle time: others may have come meanwhile. `share` is
+    what a throttled device can draw of the granted bandwidth.
     """
 
-    def __init__(self, rpc: RpcClient, shared: bool, left: float) -> None:
+    def __init__(self, rpc: RpcClient, shared: bool, share: float) -> None:
         self._rpc = rpc
         self._shared = shared
-        self._granted: float | None = None
+        self._granted_bytes_per_s: float | None = None
         self._unanswered = 0
-        self.left = left
+        self.share = share
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
-        """Return the bytes per second that the device may draw from now on, as `Lpddr.lease` does."""
-        if self._granted is None:
-            self._granted = self._rpc.call("lease", float, device, traffic_bytes, elapsed_s)
+        """Return the bytes per second that the device may draw from now on, as `SlowTier.lease` does."""
+        if self._granted_bytes_per_s is None:
+            self._granted_bytes_per_s = self._rpc.call("lease", float, device, traffic_bytes, elapsed_s)
         else:
             granted = self._rpc.latest("lease", float)
-            self._granted = self._granted if granted is None else granted
+            self._granted_bytes_per_s = self._granted_bytes_per_s if granted is None else granted
             self._unanswered = self._unanswered + 1 if granted is None else 0
             self._rpc.ask("lease", device, traffic_bytes, elapsed_s)
             if self._unanswered > MOST_UNANSWERED:
                 self._rpc.look(wait=False)
-        return self._granted * self.left
+        return self._granted_bytes_per_s * self.share
 
-    def rate(self, device: int) -> float:
-        """Return the bytes per second granted last, as `Lpddr.rate` does."""
-        assert self._granted is not None, "a step that is under way has a lease"
-        return self._granted * self.left
+    def granted_bytes_per_s(self, device: int) -> float:
+        """Return the bytes per second granted last, as `SlowTier.granted_bytes_per_s` does."""
+        assert self._granted_bytes_per_s is not None, "a step that is under way has a lease"
+        return self._granted_bytes_per_s * self.share
 
     def release(self, device: int, traffic_bytes: float) -> None:
-        """End the lease of an idle device, as `Lpddr.release` does."""
+        """End the lease of an idle device, as `SlowTier.release` does."""
         self._rpc.tell("release", device, traffic_bytes)
         if self._shared:
-            self._granted = None
+            self._granted_bytes_per_s = None
 
 
 class ReleaseSink:

@@ -5,9 +5,9 @@ from typing import Any
 
 import ray
 
-from serving.cluster.desks.answering import Answering
-from serving.cluster.desks.scheduler import SchedulerDesk
-from serving.cluster.desks.tier import TierDesk
+from serving.cluster.endpoints.rpc_endpoint import RpcEndpoint
+from serving.cluster.endpoints.scheduler import SchedulerService
+from serving.cluster.endpoints.tier import TierService
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.device.device_models import DeviceModels
@@ -23,14 +23,14 @@ class DeviceModelActor:
     def __init__(self, fleet: list[DeviceSpec], realtime: bool, edge: Address) -> None:
         become_urgent(realtime)
         self._models = models = DeviceModels(fleet)
-        self._answering = Answering("model", edge, [models.price, models.move, models.swap])
+        self._endpoint = RpcEndpoint("model", edge, [models.price, models.move, models.swap])
 
     def pulse(self) -> Heartbeat:
-        return self._answering.heartbeat()
+        return self._endpoint.heartbeat()
 
     def address(self) -> Address:
         """Return the address at which the actor is called."""
-        return self._answering.address
+        return self._endpoint.address
 
     def device_limits(self, spec: DeviceSpec) -> DeviceLimits:
         """Return the limits of a device. Raise DeviceError or UsageError if there can be no such device."""
@@ -39,23 +39,23 @@ class DeviceModelActor:
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class LpddrActor:
-    """The actor of an LPDDR tier, of one device or several: `index` is that of the first."""
+    """The actor of a slow tier, of one device or several: `index` is that of the first."""
 
     def __init__(self, index: int, bytes_per_s: float, realtime: bool, edge: Address) -> None:
         become_urgent(realtime)
-        self._desk = desk = TierDesk(bytes_per_s)
-        self._answering = Answering(f"lpddr-{index}", edge, [desk.lease, desk.release])
+        self._service = service = TierService(bytes_per_s)
+        self._endpoint = RpcEndpoint(f"lpddr-{index}", edge, [service.lease, service.release])
 
     def pulse(self) -> Heartbeat:
-        return self._answering.heartbeat()
+        return self._endpoint.heartbeat()
 
     def address(self) -> Address:
         """Return the address at which the actor is called."""
-        return self._answering.address
+        return self._endpoint.address
 
     def release(self, device: int, traffic_bytes: float) -> None:
         """End a device's lease, for the edge once the device is gone."""
-        self._desk.release(device, traffic_bytes)
+        self._service.release(device, traffic_bytes)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1)
@@ -64,17 +64,17 @@ class SchedulerActor:
 
     def __init__(self, index: int, realtime: bool, edge: Address) -> None:
         become_urgent(realtime)
-        self._desk = desk = SchedulerDesk()
-        methods: list[Callable[..., Any]] = [desk.limit, desk.submit, desk.abort, desk.plan]
-        self._answering = Answering(f"scheduler-{index}", edge, methods)
+        self._service = service = SchedulerService()
+        methods: list[Callable[..., Any]] = [service.limit, service.submit, service.abort, service.plan]
+        self._endpoint = RpcEndpoint(f"scheduler-{index}", edge, methods)
 
     def pulse(self) -> Heartbeat:
-        return self._answering.heartbeat()
+        return self._endpoint.heartbeat()
 
     def address(self) -> Address:
         """Return the address at which the actor is called."""
-        return self._answering.address
+        return self._endpoint.address
 
     def reset(self, device: Address, limits: Limits, rules: SchedulerRules) -> None:
         """Schedule a device anew, as if it had never had a request."""
-        self._desk.reset(device, limits, rules)
+        self._service.reset(device, limits, rules)

@@ -6,6 +6,7 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from serving.clock import ClockOrigin
 from serving.cluster import actors, device_actor
 from serving.cluster.actor_process import this_node
 from serving.cluster.node import Node
@@ -40,20 +41,20 @@ MOST_SOURCES = 8
 class Cluster:
     """The common parts of an emulation, and the start of one more device.
 
-    `max_model_len`: tokens of context that clients were promised. `clock`: origin in Unix seconds, and speed. `edge`:
-    the address for releases. `tiers`: the LPDDR tiers, by the first device on each.
+    `max_model_len`: tokens of context that clients were promised. `clock`: the start of emulated time. `edge`:
+    the address for releases. `tiers`: the slow tiers, by the first device on each.
     """
 
     scenario: Scenario
     max_model_len: int
-    clock: tuple[float, float]
+    clock: ClockOrigin
     edge: Address
     model: Any
     sources: SourceActors
     tiers: dict[int, Any] = field(default_factory=dict)
 
     def start_node(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> Node:
-        """Start a device with its scheduler, and its LPDDR tier unless that is up; all on one of Ray's nodes."""
+        """Start a device with its scheduler, and its slow tier unless that is up; all on one of Ray's nodes."""
         place = placed(index)
         group = tier_of(index, spec.sharers).start
         if group not in self.tiers:
@@ -72,13 +73,13 @@ class Cluster:
         )
 
     def end_node(self, node: Node) -> None:
-        """End a device's actors for good. Its LPDDR tier stays, freed of the device's lease."""
+        """End a device's actors for good. Its slow tier stays, freed of the device's lease."""
         for handle in (node.device, node.scheduler):
             ray.kill(handle, no_restart=True)
         node.tier.release.remote(node.index, 0.0)
 
     def end_tier(self, node: Node) -> None:
-        """End the LPDDR tier of a device that was the last one on it; one that comes back gets another."""
+        """End the slow tier of a device that was the last one on it; one that comes back gets another."""
         if (tier := self.tiers.pop(node.group, None)) is not None:
             ray.kill(tier, no_restart=True)
 

@@ -7,13 +7,13 @@ from typing import Any
 import ray
 
 from device_model.step import StepPlan
-from serving.clock import WallClock
-from serving.cluster.actor_proxies import REPORT_S, Leasing, ProgressReports, ReleaseSink, RemoteModel, RemotePlanner
-from serving.cluster.desks.answering import Answering
-from serving.cluster.desks.device import DeviceDesk
+from serving.clock import ClockOrigin, WallClock
+from serving.cluster.actor_proxies import REPORT_S, ProgressReports, ReleaseSink, RemoteModel, RemotePlanner, TierLease
+from serving.cluster.endpoints.device import DeviceService
+from serving.cluster.endpoints.rpc_endpoint import RpcEndpoint
 from serving.cluster.streams.rpc import RpcClient
 from serving.cluster.streams.sockets import Address
-from serving.cluster.supervision.deaths import Forgotten
+from serving.cluster.supervision.deaths import StateLost
 from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.device.device_spec import DeviceSpec
 from serving.device.engine import Engine
@@ -30,17 +30,17 @@ class HbXpu:
     """The actor of an emulated device: runs the engine's loop by the wall clock and sends its releases to the edge."""
 
     def __init__(  # all that stays the same however often it is connected
-        self, index: int, clock: tuple[float, float], edge: Address, realtime: bool, spec: DeviceSpec, ahead: int
+        self, index: int, clock: ClockOrigin, edge: Address, realtime: bool, spec: DeviceSpec, ahead: int
     ) -> None:
-        """`clock`: its origin in Unix seconds, and its speed. `ahead`: tokens that sources may be ahead of it."""
+        """`clock`: when and how fast emulated time began. `ahead`: tokens that sources may be ahead of it."""
         become_urgent(realtime)
         self._index = index
         self._realtime = realtime
         self._spec = spec
         self._clock = WallClock(*clock)
         self._sink = ReleaseSink(edge)
-        self._desk = desk = DeviceDesk()
-        self._answering = Answering(f"device-{index}", edge, [desk.open, desk.close, desk.push, desk.poke])
+        self._service = service = DeviceService()
+        self._endpoint = RpcEndpoint(f"device-{index}", edge, [service.open, service.close, service.push, service.poke])
         self._clients: list[RpcClient] = []
         self._driver: LiveDriver | None = None
         self._progress = ProgressReports(ahead)
@@ -50,15 +50,15 @@ class HbXpu:
     @ray.method(concurrency_group="feed")
     def pulse(self) -> Heartbeat:
         """Return the heartbeat of the loop, the feed, and the reports of progress."""
-        return self._answering.heartbeat(max(self._clock.overdue_s if self._running else 0.0, self._reported_late_s()))
+        return self._endpoint.heartbeat(max(self._clock.overdue_s if self._running else 0.0, self._reported_late_s()))
 
     @ray.method(concurrency_group="feed")
     def address(self) -> Address:
         """Return the address for calls and tokens."""
-        return self._answering.address
+        return self._endpoint.address
 
     @ray.method(concurrency_group="feed")
-    def wire(self, scheduler: Any, model: Any, tier: Any, sources: dict[int, Address]) -> None:
+    def connect(self, scheduler: Any, model: Any, tier: Any, sources: dict[int, Address]) -> None:
         """(Re)connect to the other actors, with no requests; `sources`: the token sources' addresses, by index."""
         spec = self._spec
         for client in self._clients:
@@ -67,21 +67,21 @@ class HbXpu:
         to_scheduler, to_model, to_tier = self._clients
         self._model = RemoteModel(to_model, spec)
         self._model.price(StepPlan.of((1, 1)), 1, None, (PLAIN,))
-        self._leasing = Leasing(to_tier, spec.sharers > 1, spec.condition.ext_share)
-        self._leasing.release(self._index, 0.0)
+        self._lease = TierLease(to_tier, spec.sharers > 1, spec.condition.ext_share)
+        self._lease.release(self._index, 0.0)
         self._tokens = TokenBuffer()
         self._progress.begin(self._tokens, sources)
         engine = Engine(
             device=self._index,
             planner=RemotePlanner(to_scheduler),
             pricer=spec.pricer(self._model, self._routes),
-            tier=self._leasing,
+            tier=self._lease,
             tokens=self._tokens,
             sink=self._sink,
             lease_s=spec.lease_s,
         )
         self._driver = LiveDriver(engine, self._clock)
-        self._desk.connect(self._driver, self._tokens)
+        self._service.connect(self._driver, self._tokens)
         settle()
 
     @ray.method(concurrency_group="feed")
@@ -93,7 +93,7 @@ class HbXpu:
             return
         engine = self._driver.engine
         self._model.spec = spec
-        self._leasing.left = spec.condition.ext_share
+        self._lease.share = spec.condition.ext_share
         engine.pricer = spec.repriced(engine.pricer, self._model, self._routes)
         self._driver.change(at_s)
 
@@ -108,12 +108,12 @@ class HbXpu:
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:
-        """Run the loop, which ends only by an error, or with its process. Raise Forgotten before `wire`."""
+        """Run the loop, which ends only by an error, or with its process. Raise StateLost before `connect`."""
         if self._realtime:
             become_realtime()
         driver = self._driver
         if driver is None:
-            raise Forgotten("The device was restarted.")
+            raise StateLost("The device was restarted.")
         driver.engine.at_s = self._clock.now()
         self._running = True
         try:

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from device_model.condition import Condition
 from device_model.specs.spec import DeviceError
 from serving.cluster.cluster import Cluster
+from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.node import Node, State
-from serving.cluster.observer import Traffic
-from serving.cluster.places import Places
+from serving.cluster.observer import LiveFlights
 from serving.cluster.recovery import Recovery
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.sockets import Address
@@ -17,7 +17,7 @@ from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
 from serving.policies.router import Router
 from serving.scenario.active_faults import tier_of
 from serving.scenario.fleet import FleetError
-from serving.scenario.refused import Refused, Unknown
+from serving.scenario.refused_action import RefusedAction, UnknownTarget
 from serving.usage_error import UsageError
 
 log = logging.getLogger("foreserve")
@@ -27,19 +27,19 @@ class Devices:
     """The nodes of an emulation, by index."""
 
     def __init__(
-        self, cluster: Cluster, router: Router, traffic: Traffic, sources: TokenSources, places: Places
+        self, cluster: Cluster, router: Router, live: LiveFlights, sources: TokenSources, buffers: DeviceBuffers
     ) -> None:
-        self.nodes, self._places = places.nodes, places
+        self.nodes, self._buffers = buffers.nodes, buffers
         self.cluster = cluster
         self._router = router
-        self.observer, self.sources = traffic.observer, sources
-        self.recovery = Recovery(cluster, router, traffic, sources, places)
+        self.observer, self.sources = live.observer, sources
+        self.recovery = Recovery(cluster, router, live, sources, buffers)
         self._loops: dict[int, asyncio.Task[None]] = {}
 
     @property
     def addresses(self) -> dict[int, Address]:
         """The address of each device, for its tokens, by index."""
-        return self._places.addresses
+        return self._buffers.addresses
 
     async def start(self) -> None:
         """Connect the actors, and run the devices."""
@@ -60,29 +60,29 @@ class Devices:
 
     async def add(self, spec: DeviceSpec, starts: Callable[[int], Awaitable[None]]) -> Node:
         """Add a device, and return it once it takes requests; `starts(index)` is awaited before it is connected. Raise
-        Refused."""
+        RefusedAction."""
         device_limits = await self._checked(spec)
         index = max(self.nodes) + 1
         rates = [node.device_limits.ext_bytes_per_s for node in self.nodes.values()]
         try:
             check_shared([*rates, device_limits.ext_bytes_per_s], spec.sharers)
         except FleetError as error:
-            raise Refused(str(error)) from error
+            raise RefusedAction(str(error)) from error
         node = self.cluster.start_node(index, spec, device_limits)
         self.nodes[node.index] = node
         try:
             await starts(index)
-        except Refused:
+        except RefusedAction:
             self._end(node, State.GONE)
             raise
         await self._join(node)
         return node
 
     def drain(self, index: int) -> Node:
-        """Send a device no more requests: it ends with the last one that it has. Raise Refused."""
+        """Send a device no more requests: it ends with the last one that it has. Raise RefusedAction."""
         node = self.at(index)
         if node.state is not State.SERVING:
-            raise Refused(f"Device {index} is {node.state}: only one that is serving can be drained.")
+            raise RefusedAction(f"Device {index} is {node.state}: only one that is serving can be drained.")
         self._need_another(index, "drained")
         self._router.close(index)
         node.state = State.DRAINING
@@ -98,7 +98,7 @@ class Devices:
                 self._end(node, State.GONE)
 
     async def lose(self, index: int) -> None:
-        """Lose a device with all that it holds; its requests go on elsewhere. Raise Refused."""
+        """Lose a device with all that it holds; its requests go on elsewhere. Raise RefusedAction."""
         self.check_loss(index)
         node = self.nodes[index]
         self._router.close(index)
@@ -106,10 +106,10 @@ class Devices:
         await self.recovery.move_all(node)
 
     def check_loss(self, index: int) -> None:
-        """Raise Refused if a device cannot be lost now."""
+        """Raise RefusedAction if a device cannot be lost now."""
         node = self.at(index)
         if not node.up:
-            raise Refused(f"Device {index} is {node.state}: only one that is up can be lost.")
+            raise RefusedAction(f"Device {index} is {node.state}: only one that is up can be lost.")
         self._need_another(index, "lost")
 
     def is_last(self, index: int) -> bool:
@@ -124,8 +124,8 @@ class Devices:
             await self._join(node)
 
     async def degrade(self, index: int, condition: Condition, at_s: float) -> None:
-        """Put a device into another condition, from emulated instant `at_s` on. Raise Refused, and change nothing, if
-        it cannot be in it."""
+        """Put a device into another condition, from emulated instant `at_s` on. Raise RefusedAction, and change
+        nothing, if it cannot be in it."""
         spec = self.at(index).spec.in_condition(condition)
         device_limits = await self._checked(spec)
         # By now another node may stand in its place.
@@ -143,7 +143,7 @@ class Devices:
         node.calls.limit(self.cluster.limits(node.device_limits))
 
     async def check(self, index: int, condition: Condition) -> None:
-        """Raise Refused if a device cannot be in a condition."""
+        """Raise RefusedAction if a device cannot be in a condition."""
         await self._checked(self.at(index).spec.in_condition(condition))
 
     def stall(self, index: int, until_s: float) -> None:
@@ -158,7 +158,7 @@ class Devices:
         return self._router.in_flight(index) if self.nodes[index].state is not State.STARTING else 0
 
     def tier(self, index: int) -> range:
-        """Return the devices that are, were, or may come to be on the LPDDR tier of a device, itself included."""
+        """Return the devices that are, were, or may come to be on the slow tier of a device, itself included."""
         return tier_of(index, self.nodes[index].spec.sharers)
 
     @property
@@ -172,11 +172,11 @@ class Devices:
         return [*self.kept, *(node for node in self.nodes.values() if node.state is State.STARTING)]
 
     def at(self, index: int) -> Node:
-        """Return the device with an index. Raise Unknown if there is none, or it is gone."""
+        """Return the device with an index. Raise UnknownTarget if there is none, or it is gone."""
         node = self.nodes.get(index)
         if node is None or node.state is State.GONE:
             there = ", ".join(str(node.index) for node in self.present)
-            raise Unknown(f"There is no device {index}; those that there are: {there}.")
+            raise UnknownTarget(f"There is no device {index}; those that there are: {there}.")
         return node
 
     @property
@@ -190,24 +190,25 @@ class Devices:
         return [node for node in self.nodes.values() if node.up]
 
     async def _checked(self, spec: DeviceSpec) -> DeviceLimits:
-        """Return a device's limits. Raise Refused if it cannot be, or cannot hold the context promised to clients."""
+        """Return a device's limits. Raise RefusedAction if it cannot be, or cannot hold the context promised to
+        clients."""
         try:
             device_limits: DeviceLimits = await self.cluster.model.device_limits.remote(spec)
         except (DeviceError, UsageError) as error:
-            raise Refused(str(getattr(error, "cause", error))) from error
+            raise RefusedAction(str(getattr(error, "cause", error))) from error
         context = self.cluster.max_model_len
         if min(device_limits.kv_capacity_tokens, device_limits.max_context_tokens) < context:
             held = min(device_limits.kv_capacity_tokens, device_limits.max_context_tokens)
-            raise Refused(f"Such a device holds {held} tokens of context, and clients were promised {context}.")
+            raise RefusedAction(f"Such a device holds {held} tokens of context, and clients were promised {context}.")
         return device_limits
 
     def _need_another(self, index: int, done: str) -> None:
         if self.is_last(index):
-            raise Refused(f"Device {index} is the last one that serves: add another before it is {done}.")
+            raise RefusedAction(f"Device {index} is the last one that serves: add another before it is {done}.")
 
     async def _join(self, node: Node) -> None:
         await self.recovery.connect(node)
-        self.sources.wire()
+        self.sources.tell_addresses()
         await self.recovery.warm_up(node)
         self._serve(node)
 
@@ -229,5 +230,5 @@ class Devices:
         others = (self.nodes[each] for each in self.tier(node.index) if each in self.nodes)
         if all(other.state in (State.GONE, State.LOST) for other in others):
             self.cluster.end_tier(node)
-        self.sources.wire()
+        self.sources.tell_addresses()
         self.observer.on_change(node)

@@ -7,10 +7,10 @@ from functools import partial
 from typing import NamedTuple
 
 from serving.cluster.cluster import Cluster
+from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node
-from serving.cluster.observer import EdgeObserver, Refuse, Traffic
-from serving.cluster.places import Places
+from serving.cluster.observer import EdgeObserver, LiveFlights, Refuse
 from serving.cluster.recovery import GONE
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.stream import Inbox
@@ -23,8 +23,8 @@ log = logging.getLogger("foreserve")
 Deliver = Callable[[Release, list[tuple[Flight, Chunk]]], None]
 
 
-class Emulation(NamedTuple):
-    """An emulation whose actors are started: its common parts, its devices, and the inbox of their releases."""
+class EmulationActors(NamedTuple):
+    """The started actors of an emulation: its common parts, its devices, and the inbox of their releases."""
 
     cluster: Cluster
     nodes: list[Node]
@@ -38,15 +38,15 @@ class Dispatcher:
     serve, each with a sentence for its client.
     """
 
-    def __init__(self, emulation: Emulation, observer: EdgeObserver, deliver: Deliver, fail: Refuse) -> None:
-        cluster, nodes, self._inbox = emulation
+    def __init__(self, actors: EmulationActors, observer: EdgeObserver, deliver: Deliver, fail: Refuse) -> None:
+        cluster, nodes, self._inbox = actors
         self.flights: dict[str, Flight] = {}
         self._router = Router(cluster.scenario.router_spec.policy())
         self._observer, self._deliver, self._fail = observer, deliver, fail
-        traffic = Traffic(self.flights, observer, self._refuse)
-        places = Places({node.index: node for node in nodes})
-        self.sources = TokenSources(cluster.sources, traffic, places)
-        self.devices = Devices(cluster, self._router, traffic, self.sources, places)
+        live = LiveFlights(self.flights, observer, self._refuse)
+        buffers = DeviceBuffers({node.index: node for node in nodes})
+        self.sources = TokenSources(cluster.sources, live, buffers)
+        self.devices = Devices(cluster, self._router, live, self.sources, buffers)
         self._stopped = False
 
     async def start(self) -> None:

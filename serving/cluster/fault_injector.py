@@ -10,9 +10,9 @@ from typing import Protocol
 from device_model.condition import HEALTHY
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import State
-from serving.scenario.active_faults import Act, ActiveFaults, Effect
+from serving.scenario.active_faults import ActiveFaults, Effect, FaultAction
 from serving.scenario.faults import LOST, STALL, Fault, FaultEvent, events
-from serving.scenario.refused import Refused, Unknown
+from serving.scenario.refused_action import RefusedAction, UnknownTarget
 
 log = logging.getLogger("foreserve")
 
@@ -20,14 +20,14 @@ log = logging.getLogger("foreserve")
 LOOK_S = 0.02
 
 
-class Now(Protocol):
+class EmulatedTime(Protocol):
     """A clock that tells the emulated time."""
 
     def now(self) -> float: ...
 
 
 @dataclass(slots=True)
-class Injected:
+class InjectedFault:
     """An injected fault, until it is over; `told_at_s` is the emulated instant of its injection."""
 
     id: int
@@ -38,11 +38,11 @@ class Injected:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class Injector:
+class FaultInjector:
     """The injected faults, by id; the devices' observer hears of each begin and end."""
 
-    def __init__(self, devices: Devices, clock: Now, seed: int) -> None:
-        self.faults: dict[int, Injected] = {}
+    def __init__(self, devices: Devices, clock: EmulatedTime, seed: int) -> None:
+        self.faults: dict[int, InjectedFault] = {}
         self._devices = devices
         self._clock = clock
         self._seed = seed
@@ -50,38 +50,39 @@ class Injector:
         self.active = ActiveFaults(devices.tier)
         # Held while conditions change, so that two changes of one device come one after the other.
         self._lock = asyncio.Lock()
-        self._carried_out: set[asyncio.Future[Injected]] = set()
+        self._carried_out: set[asyncio.Future[InjectedFault]] = set()
 
-    async def inject(self, fault: Fault) -> Injected:
-        """Inject a fault, whose times count from now on. Raise Refused, and change nothing, if it could not come."""
+    async def inject(self, fault: Fault) -> InjectedFault:
+        """Inject a fault, whose times count from now on. Raise RefusedAction, and change nothing, if it could not
+        come."""
         return await self._whole(self._inject(fault))
 
-    async def clear(self, id: int) -> Injected:
-        """End a fault and its effects. Raise Unknown if there is none with this id."""
+    async def clear(self, id: int) -> InjectedFault:
+        """End a fault and its effects. Raise UnknownTarget if there is none with this id."""
         if id not in self.faults:
             there = ", ".join(map(str, self.faults)) or "none"
-            raise Unknown(f"There is no fault {id}; those that there are: {there}.")
+            raise UnknownTarget(f"There is no fault {id}; those that there are: {there}.")
         return await self._whole(self._clear(self.faults.pop(id)))
 
     async def reach(self, device: int) -> None:
         """Put a device that starts into the condition in which active faults leave it: those of a slow tier that it
-        shares were there before it. Raise Refused if it cannot be in it."""
+        shares were there before it. Raise RefusedAction if it cannot be in it."""
         async with self._lock:
             if (condition := self.active.condition(device)) != HEALTHY:
                 await self._devices.degrade(device, condition, self._clock.now())
 
-    async def _whole(self, change: Coroutine[None, None, Injected]) -> Injected:
+    async def _whole(self, change: Coroutine[None, None, InjectedFault]) -> InjectedFault:
         """Carry out a change as a whole, also if its caller goes away meanwhile."""
         task = asyncio.ensure_future(change)
         self._carried_out.add(task)
         task.add_done_callback(self._carried_out.discard)
         return await asyncio.shield(task)
 
-    async def _inject(self, fault: Fault) -> Injected:
+    async def _inject(self, fault: Fault) -> InjectedFault:
         targets = self._targets(fault)
         for device in targets:
             await self._check(fault, device)
-        injected = self.faults[self._told] = Injected(self._told, fault, self._clock.now())
+        injected = self.faults[self._told] = InjectedFault(self._told, fault, self._clock.now())
         self._told += 1
         coming = events(fault, targets, self._seed + injected.id, injected.told_at_s)
         event = next(coming, None)
@@ -89,7 +90,7 @@ class Injector:
             while event is not None and event.at_s <= injected.told_at_s:
                 await self._happen(injected, event)
                 event = next(coming, None)
-        except Refused:
+        except RefusedAction:
             if self.faults.pop(injected.id, None):
                 await self._clear(injected)
             raise
@@ -98,7 +99,7 @@ class Injector:
             injected.task = asyncio.create_task(self._drive(injected, rest))
         return injected
 
-    async def _clear(self, injected: Injected) -> Injected:
+    async def _clear(self, injected: InjectedFault) -> InjectedFault:
         """End all occurrences of a fault that is no longer in `faults`."""
         async with injected.lock:  # An occurrence that is beginning is ended once it has begun.
             if injected.task is not None:
@@ -109,7 +110,7 @@ class Injector:
                     await self._end(injected.fault, device, effect, at_s)
         return injected
 
-    def _is_told(self, injected: Injected) -> bool:
+    def _is_told(self, injected: InjectedFault) -> bool:
         """Tell whether a fault has not been cleared."""
         return self.faults.get(injected.id) is injected
 
@@ -125,18 +126,18 @@ class Injector:
         return [node.index for node in self._devices.present]
 
     async def _check(self, fault: Fault, device: int) -> None:
-        """Raise Refused if a fault could not come now."""
+        """Raise RefusedAction if a fault could not come now."""
         if fault.kind == LOST:
             self._devices.check_loss(device)
         elif fault.kind != STALL:
             await self._devices.check(device, self.active.condition(device, fault))
 
-    async def _drive(self, injected: Injected, coming: Iterable[FaultEvent]) -> None:
+    async def _drive(self, injected: InjectedFault, coming: Iterable[FaultEvent]) -> None:
         for event in coming:
             await self._until(event.at_s)
             try:
                 await self._happen(injected, event)
-            except Refused as error:
+            except RefusedAction as error:
                 log.error("The fault %r could not come: %s", str(injected.fault), error)
         if not self.active.of(injected.id):
             self.faults.pop(injected.id, None)
@@ -147,7 +148,7 @@ class Injector:
         while self._clock.now() < at_s:
             await asyncio.sleep(LOOK_S)
 
-    async def _happen(self, injected: Injected, event: FaultEvent) -> None:
+    async def _happen(self, injected: InjectedFault, event: FaultEvent) -> None:
         async with injected.lock:
             state = self._devices.nodes[event.device].state
             if event.begins and (state is State.GONE or not self._is_told(injected)):
@@ -162,11 +163,12 @@ class Injector:
             elif effect is not None:
                 await self._end(injected.fault, event.device, effect, event.at_s)
 
-    async def _begin(self, injected: Injected, event: FaultEvent, effect: Effect) -> None:
-        """Carry out what the begin of an occurrence does, and tell of it. Raise Refused, and have it not begun."""
+    async def _begin(self, injected: InjectedFault, event: FaultEvent, effect: Effect) -> None:
+        """Carry out what the begin of an occurrence does, and tell of it. Raise RefusedAction, and have it not
+        begun."""
         try:
             await self._carry_out(effect, event.at_s)
-        except Refused:
+        except RefusedAction:
             self.active.end(injected.id, event.number)
             raise
         self._devices.observer.on_fault(event.device, injected.fault.kind, True)
@@ -179,16 +181,16 @@ class Injector:
 
     async def _carry_out(self, effect: Effect, at_s: float) -> None:
         """Do what an event does, from `at_s` on, to those of its devices that are not gone."""
-        if effect.act is Act.CHANGE:
+        if effect.act is FaultAction.CHANGE:
             async with self._lock:
                 for index in self._present(effect):
                     await self._devices.degrade(index, self.active.condition(index), at_s)
             return
         for index in self._present(effect):
-            if effect.act is Act.STALL:
+            if effect.act is FaultAction.STALL:
                 self._devices.stall(index, self.active.stalled_until_s(index))
             else:
-                await (self._devices.lose if effect.act is Act.LOSE else self._devices.revive)(index)
+                await (self._devices.lose if effect.act is FaultAction.LOSE else self._devices.revive)(index)
 
     def _present(self, effect: Effect) -> list[int]:
         return [node.index for node in self._devices.present if node.index in effect.devices]

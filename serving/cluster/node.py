@@ -45,7 +45,7 @@ class Node:
 
     @property
     def group(self) -> int:
-        """The first device on its LPDDR tier."""
+        """The first device on its slow tier."""
         return tier_of(self.index, self.spec.sharers).start
 
     def lose(self) -> None:

@@ -8,7 +8,7 @@ from serving.call import Call
 from serving.cluster.node import Node
 from serving.flight import Flight
 from serving.observer import Broadcast, Hear, Observer
-from serving.types import Chunk, Dropped
+from serving.types import Chunk, DroppedMessages
 
 Refuse = Callable[[Flight, str], None]
 """Ends a request that nobody can serve, with a sentence for its client."""
@@ -16,7 +16,7 @@ Refuse = Callable[[Flight, str], None]
 log = logging.getLogger("foreserve")
 
 
-class Traffic(NamedTuple):
+class LiveFlights(NamedTuple):
     """The requests in flight, by id, their observer, and the function that ends one that nobody can serve."""
 
     flights: dict[str, Flight]
@@ -43,7 +43,7 @@ class EdgeObserver(Observer[Flight, Node]):
     def on_restart(self, actor: str) -> None:
         """Hear that an actor died and comes back: `token source`, or `device 0`."""
 
-    def on_dropped(self, receiver: str, dropped: Dropped) -> None:
+    def on_dropped(self, receiver: str, dropped: DroppedMessages) -> None:
         """Hear that messages to a receiver (`edge`, or `device 0`) could not be read."""
 
 
@@ -61,7 +61,7 @@ class EdgeBroadcast(Broadcast[Flight, Node], EdgeObserver):
         """Tell the observers from now on."""
         self._quiet = False
 
-    def _told(self, hearing: list[Hear]) -> Hear:
+    def _broadcast(self, hearing: list[Hear]) -> Hear:
         def tell(*arguments: Any) -> None:
             if self._quiet:
                 return

@@ -73,13 +73,13 @@ class Readiness:
         yield from self._others
         cluster, actors = self._devices.cluster, self._sources.actors
         for source in self._sources.all:
-            yield ActorPart(self._name(source), source.handle, SOURCE_S, source.inquiry.excuse)
+            yield ActorPart(self._name(source), source.handle, SOURCE_S, source.inquiry.expect_death)
         for number, standby in enumerate(actors.standbys):
             lose = partial(actors.lose_standby, standby)
             yield ActorPart(f"standby token source {number}", standby, SOURCE_S, on_dead=lose)
         yield ActorPart("device model", cluster.model, NEVER_S)
         for node in self._devices.watched:
-            yield ActorPart(f"device {node.index}", node.device, DEVICE_S, node.inquiry.excuse)
+            yield ActorPart(f"device {node.index}", node.device, DEVICE_S, node.inquiry.expect_death)
             yield ActorPart(f"scheduler {node.index}", node.scheduler, NEVER_S)
         for index, tier in cluster.tiers.items():
             yield ActorPart(f"lpddr {index}", tier, NEVER_S)

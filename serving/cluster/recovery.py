@@ -10,9 +10,9 @@ from typing import Any
 from ray.exceptions import RayError
 
 from serving.cluster.cluster import Cluster
+from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.node import Node, State
-from serving.cluster.observer import Traffic
-from serving.cluster.places import Places
+from serving.cluster.observer import LiveFlights
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.supervision.deaths import cause_of_deaths, ended_from_outside, from_outside, given_up, summary
 from serving.flight import Flight
@@ -42,15 +42,15 @@ class Recovery:
     """The connecting, running and mending of devices.
 
     A device that dies again with the same requests takes them up apart, until the request that is the cause is known.
-    The traffic's `refuse` gets that request, and a sentence for its client.
+    `live.refuse` gets that request, and a sentence for its client.
     """
 
     def __init__(
-        self, cluster: Cluster, router: Router, traffic: Traffic, sources: TokenSources, places: Places
+        self, cluster: Cluster, router: Router, live: LiveFlights, sources: TokenSources, buffers: DeviceBuffers
     ) -> None:
         self._cluster, self._router, self._sources = cluster, router, sources
-        self._nodes, self._addresses = places.nodes, places.addresses
-        self._flights, self._observer, self._refuse = traffic
+        self._nodes, self._addresses = buffers.nodes, buffers.addresses
+        self._flights, self._observer, self._refuse = live
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def connect(self, node: Node) -> None:
@@ -61,20 +61,20 @@ class Recovery:
         deadline_s = time.monotonic() + START_S
         while True:
             try:
-                return await self.wire(node)
+                return await self.connect_once(node)
             except GONE as error:
                 lasting = isinstance(error, RayError) and not ended_from_outside(error)
                 if lasting or time.monotonic() > deadline_s:
                     raise
                 await asyncio.sleep(RETRY_S)
 
-    async def wire(self, node: Node) -> None:
+    async def connect_once(self, node: Node) -> None:
         """Connect a device's actors with each other, as if they had never had a request."""
         await node.device.emulate.remote(node.spec)
         limits, rules = self._cluster.limits(node.device_limits), self._cluster.rules(node.device_limits)
         device, scheduler = await asyncio.gather(node.device.address.remote(), node.scheduler.address.remote())
         await node.scheduler.reset.remote(device, limits, rules)
-        await node.device.wire.remote(node.scheduler, self._cluster.model, node.tier, self._sources.addresses)
+        await node.device.connect.remote(node.scheduler, self._cluster.model, node.tier, self._sources.addresses)
         self._addresses[node.index] = device
         node.calls.connect(device, scheduler)
         node.device.stall.remote(node.stalled_until_s)
@@ -112,12 +112,12 @@ class Recovery:
         """
         seen = node.link.state
         request = flight.resumed
-        if seen is None or flight.place == (node.index, seen) or not node.inquiry.allows(request.id):
+        if seen is None or flight.sent_to == (node.index, seen) or not node.inquiry.allows(request.id):
             return
-        place = flight.place = (node.index, seen)
+        sent_to = flight.sent_to = (node.index, seen)
         # Awaited, so that no token is there before its buffer is.
         await node.calls.open(request.id, request.released)
-        if self._flights.get(request.id) is flight and flight.place == place and node.link.state == seen:
+        if self._flights.get(request.id) is flight and flight.sent_to == sent_to and node.link.state == seen:
             flight.opened = True
             node.calls.submit(request)
             self._sources.resume(flight)
@@ -205,9 +205,9 @@ class Recovery:
     async def _recover(self, node: Node) -> None:
         """Have a device and its scheduler, new or reset, take up their requests at the token that each client has."""
         node.lose()
-        await self.wire(node)
+        await self.connect_once(node)
         # Sent before the requests: calls come to one actor in order.
-        self._sources.wire()
+        self._sources.tell_addresses()
         node.link.up = True
         node.backoff.came_up(time.monotonic())
         await self._resume(node, self._of(node))
@@ -217,7 +217,7 @@ class Recovery:
 
     def _admit(self, node: Node) -> None:
         """Resume the requests of a device that had to wait, and may go on now."""
-        if node.link.up and any(flight.place != (node.index, node.link.state) for flight in self._of(node)):
+        if node.link.up and any(flight.sent_to != (node.index, node.link.state) for flight in self._of(node)):
             self._start(self._resume(node, self._of(node)))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

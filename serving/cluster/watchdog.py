@@ -16,7 +16,7 @@ from serving.cluster.actor_process import ActorProcess
 from serving.cluster.supervision.deaths import summary
 from serving.cluster.supervision.watched_part import WatchedPart
 from serving.process.logs import fields
-from serving.types import Dropped
+from serving.types import DroppedMessages
 
 log = logging.getLogger("foreserve")
 
@@ -34,7 +34,7 @@ LOADING_S = 3600.0
 
 
 @dataclass(slots=True)
-class Watched:
+class PartState:
     """A part's last known state: when it answered, on the monotonic clock (None: never), by how many real seconds its
     loop was overdue then, its process, and why it is down, if it is."""
 
@@ -48,7 +48,7 @@ class Watched:
     busy_s: float | None = None
     busy_since_s: float = 0.0
 
-    async def ask(self, on_dropped: Callable[[str, Dropped], None]) -> None:
+    async def ask(self, on_dropped: Callable[[str, DroppedMessages], None]) -> None:
         """Ask for the heartbeat once; that an actor is dead is an answer as well."""
         try:
             heartbeat = await self.part.pulse()
@@ -78,8 +78,8 @@ class Watchdog:
     """
 
     parts: Callable[[], Iterable[WatchedPart]]
-    on_dropped: Callable[[str, Dropped], None] = lambda name, dropped: None
-    _watched: dict[Hashable, Watched] = field(default_factory=dict)
+    on_dropped: Callable[[str, DroppedMessages], None] = lambda name, dropped: None
+    _watched: dict[Hashable, PartState] = field(default_factory=dict)
     _task: "asyncio.Task[None] | None" = None
 
     def start(self) -> None:
@@ -97,7 +97,7 @@ class Watchdog:
         now_s = time.monotonic()
         return {each.part.name: self._state(key, each, now_s) for key, each in self._watched.items()}
 
-    def _state(self, key: Hashable, each: Watched, now_s: float) -> str:
+    def _state(self, key: Hashable, each: PartState, now_s: float) -> str:
         # Since the last look another one may have taken its place.
         if each.heard_s is None or key != each.part.key:
             return "starting"
@@ -122,16 +122,16 @@ class Watchdog:
             if (asked := self._watched.pop(gone).asked) is not None:
                 asked.cancel()
         for id, part in parts.items():
-            each = self._watched.setdefault(id, Watched(part, now_s))
+            each = self._watched.setdefault(id, PartState(part, now_s))
             if each.asked is None or each.asked.done():
                 each.asked = asyncio.create_task(each.ask(self.on_dropped))
             if each.down:
-                part.mourn()
+                part.note_death()
         for each in list(self._watched.values()):
             if await self._is_wedged(each, now_s):
                 await self._end(each)
 
-    async def _is_wedged(self, each: Watched, now_s: float) -> bool:
+    async def _is_wedged(self, each: PartState, now_s: float) -> bool:
         if each.overdue_s > each.part.patience_s:
             return True
         silent_s = each.silent_s(now_s)
@@ -143,7 +143,7 @@ class Watchdog:
             return False
         return process.stopped() or silent_s > self._limit_s(each, process, now_s)
 
-    def _limit_s(self, each: Watched, process: ActorProcess, now_s: float) -> float:
+    def _limit_s(self, each: PartState, process: ActorProcess, now_s: float) -> float:
         """Return the real seconds for which a part may be silent, by the work of its process."""
         idle_limit_s, busy_limit_s = (STARTING_S, LOADING_S) if each.heard_s is None else (SILENT_S, BUSY_S)
         busy_s = process.busy_s()
@@ -154,14 +154,14 @@ class Watchdog:
             return busy_limit_s
         return busy_limit_s if now_s - each.busy_since_s < idle_limit_s else idle_limit_s
 
-    async def _end(self, each: Watched) -> None:
+    async def _end(self, each: PartState) -> None:
         part, process = each.part, await each.found()
         if process is None:
             return
         sentence = "The %s is silent; its process %d is ended, so that another one takes its place."
         log.error(sentence, part.name, process.pid, extra=fields(actor=part.name))
         if process.stopped():
-            part.excuse()
+            part.note_stopped()
         with contextlib.suppress(RayError):
             await part.end(process)
         each.heard_s, each.overdue_s, each.process = time.monotonic(), 0.0, None

@@ -10,11 +10,11 @@ from device_model.device import RooflineDevice
 from device_model.experts.topic_usage import TopicUsage, read_usage
 from device_model.load import load_device, places_experts
 from device_model.step import StepPlan
-from serving.device.lpddr import LEASE_S
-from serving.device.mode_choice import Switching
+from serving.device.mode_choice import ModeChoice
 from serving.device.pricing import ModelPricer, Pricer
-from serving.device.routed_pricing import Choices, Routed, TracedDevice
-from serving.device.traced_pricing import Traced
+from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
+from serving.device.slow_tier import LEASE_S
+from serving.device.traced_pricing import TracePricer
 from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
 from serving.scenario.fleet import FleetError, Member
@@ -50,9 +50,9 @@ class DeviceSpec(NamedTuple):
     """A device to emulate.
 
     `system`, `hardware`, `model` and `draft` (or "") name files. `acceptance` says where acceptance rates come from,
-    `switching` when to draft, `placement` how experts are placed in HB by the topics that `token_model`'s routers know,
-    `swap` when they are placed anew, and `kv_tier` where the KV cache lies. With a `trace`, actual expert routes
-    are followed. `sharers` devices, this one included, share its LPDDR.
+    `mode_choice` when to draft, `placement` how experts are placed in HB by the topics that `token_model`'s routers
+    know, `swap` when they are placed anew, and `kv_tier` where the KV cache lies. With a `trace`, actual expert routes
+    are followed. `sharers` devices, this one included, share its slow tier.
     """
 
     system: str
@@ -60,7 +60,7 @@ class DeviceSpec(NamedTuple):
     model: str
     draft: str
     acceptance: str
-    switching: Switching
+    mode_choice: ModeChoice
     placement: str
     swap: str
     token_model: str
@@ -77,7 +77,7 @@ class DeviceSpec(NamedTuple):
             *names,
             draft=member.draft,
             acceptance=scenario.acceptance,
-            switching=Switching(scenario.mode, scenario.tau, scenario.draft_depth, scenario.objective),
+            mode_choice=ModeChoice(scenario.mode, scenario.tau, scenario.draft_depth, scenario.objective),
             placement=scenario.placement,
             swap=scenario.swap,
             token_model=scenario.token_model,
@@ -107,16 +107,16 @@ class DeviceSpec(NamedTuple):
         """Return the pricer of steps, by `model`, loaded from this spec, or by what `choices` says of routers if the
         cache is traced. Raise DeviceError or UsageError."""
         if self.trace is not None and not places_experts(self.system):
-            return Traced(self.trace, choices(self.trace))
+            return TracePricer(self.trace, choices(self.trace))
         options = self.load()
         placing = self._expert_placement(model, options.device)
         if self.trace is not None:
-            return Routed(options, choices(self.trace), placing)
-        return ModelPricer(model, self.switching.modes(options), placing)
+            return RoutePricer(options, choices(self.trace), placing)
+        return ModelPricer(model, self.mode_choice.modes(options), placing)
 
     def repriced(self, pricer: Pricer, model: StepModel, choices: Callable[[TracedDevice], Choices]) -> Pricer:
         """Return the pricer that goes on in this condition where `pricer` was in another one."""
-        if isinstance(pricer, Traced) and self.trace is not None:
+        if isinstance(pricer, TracePricer) and self.trace is not None:
             pricer.emulate(self.trace)
             return pricer
         # From which batch on drafting pays depends on the condition.
@@ -124,7 +124,7 @@ class DeviceSpec(NamedTuple):
 
     @property
     def lease_s(self) -> float:
-        """For how long a lease of its LPDDR holds, in emulated seconds: what other devices draw changes."""
+        """For how long a lease of its slow tier holds, in emulated seconds: what other devices draw changes."""
         return LEASE_S if self.sharers > 1 else NEVER
 
     def device_limits(self, step_options: StepOptions) -> DeviceLimits:

@@ -10,7 +10,7 @@ from itertools import compress
 from typing import Protocol
 
 from device_model.step import StepCost
-from serving.device.pricing import Priced, Pricer
+from serving.device.pricing import Pricer, StepPrice
 from serving.types import NEVER, Batch, Chunk, Done, Release, StepRecord
 
 
@@ -31,11 +31,11 @@ class Buffers(Protocol):
 
 
 class ExternalTier(Protocol):
-    """Grants bandwidth of the external memory: `serving.device.lpddr.Lpddr`, or an actor that owns one."""
+    """Grants bandwidth of the external memory: `serving.device.slow_tier.SlowTier`, or an actor that owns one."""
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float: ...
 
-    def rate(self, device: int) -> float: ...
+    def granted_bytes_per_s(self, device: int) -> float: ...
 
     def release(self, device: int, traffic_bytes: float) -> None: ...
 
@@ -91,13 +91,13 @@ class Engine:
         self._steps, self._accepted = 0, []
         return done
 
-    def price(self, batch: Batch) -> Iterator[Priced]:
+    def price(self, batch: Batch) -> Iterator[StepPrice]:
         """Yield the prices of the batch's steps, from the first on, under a new bandwidth lease."""
         return self.pricer.price(batch, self._lease())
 
-    def again(self, priced: Priced) -> StepCost:
+    def again(self, priced: StepPrice) -> StepCost:
         """Reprice the current step in the device's present condition."""
-        return self.pricer.again(priced, self._steps, self.tier.rate(self.device))
+        return self.pricer.again(priced, self._steps, self.tier.granted_bytes_per_s(self.device))
 
     def holds_s(self, batch: Batch) -> float:
         """Return the instant from which the batch must be planned anew: its own limit, or the end of the lease."""
@@ -125,7 +125,7 @@ class Engine:
             self.tier.release(self.device, self._traffic)
             self._traffic, self._leased_at_s = 0.0, None
 
-    def make(self, batch: Batch, priced: Priced, ends_s: list[float], first: bool, late_real_s: float = 0.0) -> int:
+    def make(self, batch: Batch, priced: StepPrice, ends_s: list[float], first: bool, late_real_s: float = 0.0) -> int:
         """Make the batch's next steps, one for each instant of `ends_s`; several only where `priced.run` has their
         costs. `first`: they begin the plan, so its own counts go into their record. Return the number of underruns."""
         start_s, steps, self.at_s = self.at_s, len(ends_s), ends_s[-1]
@@ -190,7 +190,7 @@ class Engine:
         self._finished.extend(chunk.request_id for chunk in chunks if chunk.finish is not None)
 
 
-def _emitted(batch: Batch, priced: Priced, steps: int) -> dict[str, int]:
+def _emitted(batch: Batch, priced: StepPrice, steps: int) -> dict[str, int]:
     """Return the tokens that `steps` steps give each sequence that emits any, by request id."""
     if priced.accepted:
         parts = zip(batch.ids, priced.accepted, batch.emits, strict=True)

@@ -1,4 +1,4 @@
-"""Drives an engine by a clock: waits for the end of each step, then releases its tokens."""
+"""Live driver: runs an engine by a clock, which waits for the end of each step, then releases its tokens."""
 
 from serving.clock import Clock
 from serving.device.engine import Engine
@@ -54,7 +54,7 @@ class LiveDriver:
             return
         steps = PendingSteps(self.engine, batch, leaps=False)
         self._make(steps)
-        while not self._news and steps.go_on():
+        while not self._news and steps.advance():
             self._make(steps)
 
     def _hear(self) -> None:
@@ -67,7 +67,7 @@ class LiveDriver:
         while (late_real_s := self._clock.until(steps.end_s)) < 0:
             at_s, self._changed_s = self._changed_s, None
             if at_s is not None:
-                steps.change(at_s)
+                steps.reprice(at_s)
         if steps.make(late_real_s):
             self._catch_up()
 

@@ -1,4 +1,4 @@
-"""Makes the mode policy of a device from a scenario's choice and the device model."""
+"""Mode choice: the mode policy of a device, by a scenario's choice and the device model."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 BATCHES = range(1, 65)
 
 
-class Switching(NamedTuple):
+class ModeChoice(NamedTuple):
     """A scenario's choice of mode: the policy by name; `tau`, the batch from which to speculate (0: the smallest where
     it is faster); `depth` of drafts; the `objective` of choices by cost."""
 

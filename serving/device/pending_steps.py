@@ -6,7 +6,7 @@ Until then a change can cut them short: the step under way is completed, and the
 import numpy as np
 
 from serving.device.engine import Engine
-from serving.device.pricing import Priced
+from serving.device.pricing import StepPrice
 from serving.device.step_underway import StepUnderway
 from serving.types import Batch
 
@@ -22,8 +22,8 @@ class PendingSteps:
         self._first = True
         self._ends_s: list[float] = []
         self._underway: StepUnderway | None = None
-        self._priced = self._alone(next(self._prices))
-        self._look()
+        self._priced = self._without_run(next(self._prices))
+        self._set_ends()
 
     @property
     def end_s(self) -> float:
@@ -36,20 +36,20 @@ class PendingSteps:
         if len(self._ends_s) > 1 and at_s <= self._ends_s[-2]:
             self._ends_s = self._ends_s[: int(np.searchsorted(self._ends_s, at_s)) + 1]
 
-    def change(self, at_s: float) -> None:
+    def reprice(self, at_s: float) -> None:
         """Reprice from `at_s` on: what is left of the step under way takes the pace of the device's new condition, and
         it becomes the last step."""
         self.cut(at_s)
         if self.end_s <= at_s:
             return
         if len(self._ends_s) > 1:
-            self._leave_the_last()
+            self._make_all_but_last()
         if self._underway is None:
             self._underway = StepUnderway(self._engine.at_s, self._priced)
-        self._underway.change(at_s, self._engine.again(self._priced))
+        self._underway.reprice(at_s, self._engine.again(self._priced))
         self._ends_s = [self._underway.end_s]
 
-    def lose(self, at_s: float) -> None:
+    def discard_after(self, at_s: float) -> None:
         """Make the steps ended by `at_s`; discard the rest."""
         self._ends_s = [end_s for end_s in self._ends_s if end_s <= at_s]
         if self._ends_s:
@@ -62,7 +62,7 @@ class PendingSteps:
         self._first, self._underway = False, None
         return underruns
 
-    def go_on(self) -> bool:
+    def advance(self) -> bool:
         """Advance to the plan's next steps, once the last ones were made. Return False if a new plan is needed: no
         steps are left, a request has ended, or the plan no longer holds."""
         if self._priced.run is not None or self._engine.at_s >= self._holds_s or self._engine.ended:
@@ -71,10 +71,10 @@ class PendingSteps:
         if following is None:
             return False
         self._priced = following._replace(run=None)
-        self._look()
+        self._set_ends()
         return True
 
-    def _leave_the_last(self) -> None:
+    def _make_all_but_last(self) -> None:
         """Make all pending steps but the last."""
         run, made = self._priced.run, len(self._ends_s) - 1
         assert run is not None
@@ -82,11 +82,11 @@ class PendingSteps:
         self.make()
         self._priced = self._priced._replace(cost=run.at(made), run=None)
 
-    def _alone(self, priced: Priced) -> Priced:
+    def _without_run(self, priced: StepPrice) -> StepPrice:
         """Return the price without its run, unless equal steps may be made at once."""
         return priced if self._leaps else priced._replace(run=None)
 
-    def _look(self) -> None:
+    def _set_ends(self) -> None:
         """Set the ends of the next steps: a run's, up to the first that ends after the plan's limit, or one step's."""
         priced, at_s = self._priced, self._engine.at_s
         if priced.run is None or len(priced.run) == 1:

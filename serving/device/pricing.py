@@ -16,7 +16,7 @@ from serving.policies.step_options import PLAIN, StepModel, StepOption
 from serving.types import Batch
 
 
-class Priced(NamedTuple):
+class StepPrice(NamedTuple):
     """A step's price.
 
     `unrouted` counts tokens whose experts had to be guessed. `drafts` sequences draft to a `depth`; `accepted[i]` of
@@ -40,15 +40,15 @@ class Priced(NamedTuple):
     run: StepCosts | None = None
     plan: StepPlan | None = None
 
-    def after(self, moved: StepCost) -> "Priced":
+    def after(self, moved: StepCost) -> "StepPrice":
         """Return the price of the same step preceded by the transfer `moved` between the tiers."""
         return self._replace(cost=moved.plus(self.cost), moved_s=self.moved_s + moved.latency_s, run=None)
 
-    def after_swap(self, swap: StepCost) -> "Priced":
+    def after_swap(self, swap: StepCost) -> "StepPrice":
         """Return the price of the same step preceded by a `swap` of experts."""
         return self.after(swap)._replace(swaps=1, swap_s=swap.latency_s, swap_j=swap.energy_j)
 
-    def at(self, cost: StepCost) -> "Priced":
+    def at(self, cost: StepCost) -> "StepPrice":
         """Return the price of the same step at another cost, of which what moved before it has the same shares."""
         longer, dearer = cost.latency_s / self.cost.latency_s, cost.energy_j / self.cost.energy_j
         return self._replace(
@@ -59,9 +59,9 @@ class Priced(NamedTuple):
 class Pricer(Protocol):
     """Prices the steps of a batch, one after the other; the caller carries out each step that it takes from `price`."""
 
-    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]: ...
+    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[StepPrice]: ...
 
-    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+    def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost:
         """Return the present cost of a step priced earlier, `steps` steps into its batch, without the transfers before
         it."""
         ...
@@ -78,7 +78,7 @@ class BatchPricer(ABC):
         # To which the last batch drafted.
         self._depth = PLAIN
 
-    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
+    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[StepPrice]:
         placed = self._placing.place(batch, self._depth, ext_bytes_per_s) if self._placing else PlacedPlan(batch.plan)
         steps = self._steps(batch, placed.plan, ext_bytes_per_s)
         first = next(steps)
@@ -91,11 +91,11 @@ class BatchPricer(ABC):
         yield from steps
 
     @abstractmethod
-    def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[Priced]:
+    def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[StepPrice]:
         """Yield the price of each step of a batch, of which `plan` is the first, without what is moved."""
 
     @abstractmethod
-    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost: ...
+    def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost: ...
 
 
 class ModelPricer(BatchPricer):
@@ -105,7 +105,7 @@ class ModelPricer(BatchPricer):
         super().__init__(model, placing)
         self._modes = modes
 
-    def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[Priced]:
+    def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[StepPrice]:
         depths, verdict = self._modes.candidates(batch.decoding)
         steps = self._modes.steps(verdict, batch.horizon)
         step_options = self._model.price(plan, steps, ext_bytes_per_s, depths)
@@ -113,21 +113,21 @@ class ModelPricer(BatchPricer):
         self._depth = option.depth if option.tokens else self._depth
         if option.depth == PLAIN:
             # Who makes them all at once asks for the first only.
-            yield Priced(option.costs.first, reason=reason, run=option.costs, plan=plan)
+            yield StepPrice(option.costs.first, reason=reason, run=option.costs, plan=plan)
             for cost in islice(option.costs, 1, None):
-                yield Priced(cost, reason=reason, run=option.costs, plan=plan)
+                yield StepPrice(cost, reason=reason, run=option.costs, plan=plan)
         else:
             # One step: only what was accepted tells how the next one begins.
             yield _drafted(batch, option, reason)._replace(plan=plan)
 
-    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+    def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost:
         assert priced.plan is not None
         plan = replace(priced.plan, context=priced.plan.context + steps * priced.plan.new_tokens)
         [option] = self._model.price(plan, 1, ext_bytes_per_s, (priced.depth,))
         return option.costs.first
 
 
-def _drafted(batch: Batch, option: StepOption, reason: str) -> Priced:
+def _drafted(batch: Batch, option: StepOption, reason: str) -> StepPrice:
     decoding = [new == 1 and emits for new, emits in zip(batch.new_tokens, batch.emits, strict=True)]
     draws = draws_at(np.array(batch.seeds), np.array(batch.released), option.depth)
     accepted = sample_accepted(draws, option.rate).tolist()
@@ -139,4 +139,4 @@ def _drafted(batch: Batch, option: StepOption, reason: str) -> Priced:
     of_drafting = [count for count, decodes in zip(counts, decoding, strict=True) if decodes]
     accepted_by = np.bincount(of_drafting, minlength=option.depth + 1).tolist()
     cost, drafts = next(iter(option.costs)), len(of_drafting)
-    return Priced(cost, 0, counts, drafts, option.depth, reason, accepted_by=accepted_by)
+    return StepPrice(cost, 0, counts, drafts, option.depth, reason, accepted_by=accepted_by)

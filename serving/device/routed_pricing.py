@@ -1,4 +1,4 @@
-"""Steps priced by what routers chose of a model's experts, each of which has a place of its own, hot or cold."""
+"""Route pricer: prices steps by the experts that routers chose, each of which has a place of its own, hot or cold."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from device_model.condition import HEALTHY, Condition
 from device_model.step import IntArray, StepCost, StepPlan
-from serving.device.pricing import BatchPricer, Priced
+from serving.device.pricing import BatchPricer, StepPrice
 from serving.policies.placement import ExpertPlacement
 from serving.policies.step_options import StepOptions
 from serving.types import Batch
@@ -37,7 +37,7 @@ class Choices(Protocol):
         ...
 
 
-class Routed(BatchPricer):
+class RoutePricer(BatchPricer):
     """Prices steps by the token model's routes, on a device that knows topics and where `placing` puts its experts
     (None: where all topics want them)."""
 
@@ -45,18 +45,18 @@ class Routed(BatchPricer):
         super().__init__(options, placing)
         self._device, self._choices = options.device, choices
 
-    def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[Priced]:
+    def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[StepPrice]:
         for _ in range(batch.horizon):
             routes, unrouted = self._choices.rows(batch, plan.new_tokens, plan.context)
             routed = replace(plan, routes=routes)
-            yield Priced(self._cost(routed, ext_bytes_per_s), unrouted, plan=routed)
+            yield StepPrice(self._cost(routed, ext_bytes_per_s), unrouted, plan=routed)
             plan = replace(plan, context=plan.context + plan.new_tokens)
 
     def _cost(self, plan: StepPlan, ext_bytes_per_s: float) -> StepCost:
         """Return the cost of a step by itself."""
         return self._device.probe(plan, 1, ext_bytes_per_s).first
 
-    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+    def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost:
         """Return the present cost of a step priced earlier, without what was moved before it: its routes and its
         experts' places are those of its plan."""
         assert priced.plan is not None

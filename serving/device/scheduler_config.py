@@ -1,4 +1,4 @@
-"""Makes a device's scheduler configuration, limits and rules, from a scenario."""
+"""Scheduler configuration of a device: limits and rules, by a scenario."""
 
 from serving.device.device_spec import DeviceLimits
 from serving.scenario.scenario import Scenario

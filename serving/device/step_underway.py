@@ -1,13 +1,13 @@
 """A step under way, repriced at each change of the device's condition: the part done keeps its cost."""
 
 from device_model.step import StepCost
-from serving.device.pricing import Priced
+from serving.device.pricing import StepPrice
 
 
 class StepUnderway:
     """A step that began at `start_s`. Changes affect only the part of it that is left."""
 
-    def __init__(self, start_s: float, priced: Priced) -> None:
+    def __init__(self, start_s: float, priced: StepPrice) -> None:
         self._start_s, self._priced = start_s, priced
         # Since the last change: when that was, the share of the step that was left, and what a whole step costs.
         self._at_s, self._left, self._cost = start_s, 1.0, priced.cost
@@ -18,7 +18,7 @@ class StepUnderway:
         """The instant at which the step ends if the condition does not change again."""
         return self._at_s + self._left * self._cost.latency_s
 
-    def change(self, at_s: float, cost: StepCost) -> None:
+    def reprice(self, at_s: float, cost: StepCost) -> None:
         """From `at_s` on, charge the rest of the step at the pace of `cost`, the price of a whole step in the new
         condition without transfers between the tiers."""
         first, moved_s = self._priced.cost.latency_s, self._priced.moved_s
@@ -30,7 +30,7 @@ class StepUnderway:
         self._cost = cost.times(first / (first - moved_s))
 
     @property
-    def priced(self) -> Priced:
+    def priced(self) -> StepPrice:
         """The whole step's price: its parts' energy and seconds added up, its traffic and lookups counted once."""
         if self._done is None:
             return self._priced

@@ -1,4 +1,4 @@
-"""Steps on a device whose expert cache is real: it holds what was used, and hits or misses what a router chose."""
+"""Trace pricer: prices steps of a device whose cache holds actual experts, hit or missed by the choices of a router."""
 
 from dataclasses import replace
 from functools import cache
@@ -7,13 +7,13 @@ from device_model.device import RooflineDevice
 from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_device, places_experts, trace_experts
 from device_model.step import Seconds, StepCost, StepPlan
-from serving.device.pricing import Priced
-from serving.device.routed_pricing import Choices, Routed, TracedDevice
+from serving.device.pricing import StepPrice
+from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
 from serving.policies.step_options import StepOptions
 from serving.token_model.route_format import format_of
 
 
-class Traced(Routed):
+class TracePricer(RoutePricer):
     """Prices steps of a device whose cache holds actual experts, hit or missed by the token model's routes: those that
     are not in HB are read from EXT.
 
@@ -44,7 +44,7 @@ class Traced(Routed):
         self._then = self._trace, ext_bytes_per_s, cost
         return cost
 
-    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+    def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost:
         """Return the present cost of a step priced earlier, without what was moved before it, scaled as a step with
         unknown routes would be: the experts that it missed are in HB by now."""
         assert priced.plan is not None and self._then is not None

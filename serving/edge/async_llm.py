@@ -22,18 +22,18 @@ from serving.admission_request import AdmissionRequest
 from serving.call import Call, Headers, current_call, stamp
 from serving.edge import structured_outputs
 from serving.edge.apart_outputs import ApartOutputs
-from serving.edge.engine_core import PacedCore
+from serving.edge.engine_core import EmulatedCore
 from serving.edge.refusals import GivenUp
 from serving.edge.request_bounds import check_prompt_logprobs, check_request
-from serving.edge.turnstile import Turnstile
+from serving.edge.turn_queue import TurnQueue
 
 ENDING = "The server is being stopped, and ends this request with it."
 
 
-class PacedEngine(AsyncLLM):  # type: ignore[misc]
-    """An `AsyncLLM` whose engine core is a `PacedCore`; vLLM's servers take it as their own."""
+class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
+    """An `AsyncLLM` whose engine core is a `EmulatedCore`; vLLM's servers take it as their own."""
 
-    def __init__(self, config: VllmConfig, core: PacedCore, renderer: BaseRenderer) -> None:
+    def __init__(self, config: VllmConfig, core: EmulatedCore, renderer: BaseRenderer) -> None:
         """`AsyncLLM.__init__`, but for the engine core process and the token engine's statistics."""
         self.vllm_config = config
         self.model_config = config.model_config
@@ -51,7 +51,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
         self._client_count = 1
         self.output_handler: asyncio.Task[None] | None = None
         self._no_profiler()
-        self._turnstile, self._ended = Turnstile(), False
+        self._turns, self._ended = TurnQueue(), False
 
     async def abort(self, request_id: str | Iterable[str], internal: bool = False) -> None:
         """Abort requests as `AsyncLLM` does, and count them as aborted; the output handler's own aborts are stop
@@ -71,7 +71,7 @@ class PacedEngine(AsyncLLM):  # type: ignore[misc]
             raise VLLMClientError("foreserve emulates text generation only: no pooling, scoring or embedding requests.")
         check_request(request_id, params, cache_salt_of(prompt))
         check_prompt_logprobs(most_tokens_of(prompt), params)
-        await self._turnstile.enter()
+        await self._turns.enter()
         if self._ended:
             raise GivenUp(ENDING)
         if params.structured_outputs is not None and isinstance(prompt, dict) and "type" in prompt:

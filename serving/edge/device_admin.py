@@ -6,18 +6,18 @@ from typing import Any
 
 from device_model.specs.spec import DeviceError
 from serving.cluster.device_manager import Devices
-from serving.cluster.fault_injector import Injected, Injector
+from serving.cluster.fault_injector import FaultInjector, InjectedFault
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
 from serving.scenario.faults import parse_fault
-from serving.scenario.refused import Malformed
+from serving.scenario.refused_action import MalformedAction
 from serving.usage_error import UsageError
 
 
 class Admin:
-    """Answers in plain dictionaries with the fields of `protos/foreserve/v1/admin.proto`. Raise `Refused`."""
+    """Answers in plain dictionaries with the fields of `protos/foreserve/v1/admin.proto`. Raise `RefusedAction`."""
 
-    def __init__(self, devices: Devices, injector: Injector) -> None:
+    def __init__(self, devices: Devices, injector: FaultInjector) -> None:
         self._devices = devices
         self._injector = injector
 
@@ -55,7 +55,7 @@ class Admin:
         """End a fault; return it."""
         return self._fault(await self._injector.clear(id))
 
-    def _fault(self, injected: Injected) -> dict[str, Any]:
+    def _fault(self, injected: InjectedFault) -> dict[str, Any]:
         there = self._injector.active.of(injected.id)
         return {"id": injected.id, "fault": str(injected.fault), "active_on": sorted(set(there.values()))}
 
@@ -73,14 +73,14 @@ class Admin:
 
 
 def check_names(wanted: list[DeviceSpec], text: str) -> None:
-    """Raise `Malformed` if a device names a system, hardware, model or draft that does not exist."""
+    """Raise `MalformedAction` if a device names a system, hardware, model or draft that does not exist."""
     for spec in set(wanted):
         with malformed(f"`device` is {text!r}: "):
             spec.load()
 
 
 def check_possible(broken: Iterable[DeviceSpec], text: str) -> None:
-    """Raise `Malformed` if a fault could leave a device in no valid condition, whatever else is broken."""
+    """Raise `MalformedAction` if a fault could leave a device in no valid condition, whatever else is broken."""
     for spec in broken:
         with malformed(f"`fault` is {text!r}: "):
             spec.load()
@@ -88,8 +88,8 @@ def check_possible(broken: Iterable[DeviceSpec], text: str) -> None:
 
 @contextlib.contextmanager
 def malformed(where: str = "") -> Iterator[None]:
-    """Raise `Malformed`, which begins with `where`, for what this context finds wrong with an operator's text."""
+    """Raise `MalformedAction`, which begins with `where`, for what this context finds wrong with an operator's text."""
     try:
         yield
     except (DeviceError, UsageError) as error:
-        raise Malformed(f"{where}{error}") from error
+        raise MalformedAction(f"{where}{error}") from error

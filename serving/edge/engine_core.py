@@ -1,4 +1,4 @@
-"""What vLLM's front end takes for its engine core: the emulated devices, through the dispatcher."""
+"""Emulated engine core: what vLLM's front end talks to, with emulated devices behind the dispatcher."""
 
 import copy
 import random
@@ -19,8 +19,8 @@ from serving.admission.reservations import Admission
 from serving.admission_request import AdmissionRequest
 from serving.call import Call, arrival_s, current_call
 from serving.clock import WallClock
-from serving.cluster.dispatcher import Dispatcher, Emulation
-from serving.cluster.fault_injector import Injector
+from serving.cluster.dispatcher import Dispatcher, EmulationActors
+from serving.cluster.fault_injector import FaultInjector
 from serving.cluster.observer import EdgeBroadcast, EdgeObserver
 from serving.edge.description import describe
 from serving.edge.edge_admission import DepartureFeed
@@ -43,12 +43,12 @@ Sink = Callable[[Release, list[EngineCoreOutput]], None]
 ENDED = "A part of the server that nothing can do without has ended."
 
 
-class PacedCore(EngineCoreClient):  # type: ignore[misc]
+class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
     """Requests become flights; releases become what vLLM's output handler expects of a step."""
 
     def __init__(
         self,
-        emulation: Emulation,
+        emulation: EmulationActors,
         admission: Admission,
         observers: Sequence[EdgeObserver],
         answers: Answers | None = None,
@@ -61,13 +61,13 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
         self._block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
         self._listeners = EdgeBroadcast(observers, quiet=True)
         rules, now = admission.rules, self.clock.now
-        rate = rate_of(rules.forecast.token_rate, scenario.speed)
+        rate = rate_of(rules.forecast.tokens_per_s, scenario.speed)
         self._text = TextChoice(scenario.text, answers, SourceLoad(rate, len(cluster.sources.running)))
         feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now)
         self._observer = EdgeBroadcast([*feeds, self._text, self._listeners])
         self._dispatcher = Dispatcher(emulation, self._observer, self._deliver, self._fail)
         self.devices = self._dispatcher.devices
-        self.injector = Injector(self.devices, self.clock, scenario.seed)
+        self.injector = FaultInjector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
         self.intake, self._topics = Intake(), topics
         self.outputs = OutputQueue(self.note_delay)
@@ -193,7 +193,7 @@ class PacedCore(EngineCoreClient):  # type: ignore[misc]
 
     @property
     def set_aside(self) -> int:
-        """Places in the queue of requests that were admitted and are not in flight yet."""
+        """DeviceBuffers in the queue of requests that were admitted and are not in flight yet."""
         return self._admission.set_aside
 
     def retry_after_s(self) -> float:

@@ -17,7 +17,7 @@ from serving.telemetry.step_log import StepLog
 from serving.telemetry.tracing.otlp import Otlp
 
 if TYPE_CHECKING:
-    from serving.telemetry.tracing.stories import Tell
+    from serving.telemetry.tracing.call_traces import Tell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,9 +59,9 @@ class ObservationOptions:
 
     def observers(self, nodes: Iterable[Node], clock: WallClock, model: str) -> list[EdgeObserver]:
         """Return the observers of devices and of requests for the model named `model`."""
+        from serving.telemetry.tracing.call_traces import CallTraces
         from serving.telemetry.tracing.device_log import DeviceLog
         from serving.telemetry.tracing.request_log import log_request
-        from serving.telemetry.tracing.stories import Stories
 
         observers: list[EdgeObserver] = [DeviceLog(nodes)]
         observers += [log for log in (self.step_log, self.flight_log) if log is not None]
@@ -72,7 +72,7 @@ class ObservationOptions:
             tell.append(partial(send, tracer=self.otlp.tracer, model=model, clock=clock))
         # After the trace, whose id is in the line.
         tell += [log_request] if self.log_requests else []
-        return [*observers, Stories(clock, tell)] if tell else observers
+        return [*observers, CallTraces(clock, tell)] if tell else observers
 
 
 def observe(args: argparse.Namespace, stack: contextlib.ExitStack) -> ObservationOptions:

@@ -36,6 +36,6 @@ def _opened(chunk: Chunk) -> EngineCoreOutput:
     try:
         return unpack(chunk)
     except ValueError as error:
-        log.error("What came with a token of request %s cannot be read: %s.", chunk.request_id, error)
+        log.error("The output with a token of request %s cannot be read, and is left out: %s.", chunk.request_id, error)
         finish = None if chunk.finish is None else FinishReason(chunk.finish)
         return EngineCoreOutput(chunk.request_id, chunk.tokens, finish_reason=finish, stop_reason=chunk.stop_reason)

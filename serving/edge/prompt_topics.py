@@ -25,7 +25,7 @@ class PromptTopics:
         try:
             return (await self._service.classify(self._decode(cut))).name
         except Exception as error:
-            log.error("A prompt's topic could not be told (%s); it is served without.", error)
+            log.error("The topic of a prompt could not be found (%s): the request is served without one.", error)
             return ""
 
     async def close(self) -> None:

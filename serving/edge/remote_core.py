@@ -1,4 +1,4 @@
-"""The engine core, for an edge in a process of its own: what `PacedCore` is to an edge in the same one."""
+"""The engine core, for an edge in a process of its own: what `EmulatedCore` is to an edge in the same one."""
 
 import asyncio
 import logging
@@ -27,9 +27,9 @@ from serving.edge.front_ends.edge_messages import (
     WARM,
     AdmissionCall,
     CallEnd,
-    Delays,
     Judgement,
-    Stopped,
+    ReleaseDelays,
+    StoppedRequests,
 )
 from serving.edge.intake import Intake
 from serving.edge.output_queue import OutputQueue
@@ -74,7 +74,7 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
         """Say that this edge serves."""
         self._tell(UP, None)
 
-    async def beat(self) -> None:
+    async def send_pulses(self) -> None:
         """Say that this edge serves, for as long as its loop runs."""
         while True:
             self._tell(PULSE, None)
@@ -153,7 +153,7 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
     async def abort_requests_async(self, request_ids: list[str]) -> None:
         """vLLM's output handler calls this for one reason: it has seen a stop string."""
         if request_ids:
-            self._tell(STOP, Stopped(request_ids))
+            self._tell(STOP, StoppedRequests(request_ids))
 
     def cancel(self, request_ids: list[str]) -> None:
         """End requests whose clients have gone, or said so."""
@@ -210,4 +210,4 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
 
     def _tell_delays(self) -> None:
         delays, self._delays = self._delays, []
-        self._tell(DELAYS, Delays(delays))
+        self._tell(DELAYS, ReleaseDelays(delays))

@@ -97,9 +97,9 @@ def needs_model(params: SamplingParams) -> bool:
     return any(getattr(params, name) not in (neutral, []) for name, neutral in NEUTRAL.items())
 
 
-def rate_of(token_rate: Callable[[int, int], float], speed: float) -> Callable[[int, int], float]:
-    """Return `token_rate`, by device and streams, in tokens per real second."""
-    return lambda device, streams: speed * token_rate(device, streams)
+def rate_of(tokens_per_s: Callable[[int, int], float], speed: float) -> Callable[[int, int], float]:
+    """Return `tokens_per_s`, by device and streams, in tokens per real second."""
+    return lambda device, streams: speed * tokens_per_s(device, streams)
 
 
 def asks_model(request: Any) -> bool:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.console import Console
 
+from device_model.experts.locality_laws import PassTokens
 from device_model.experts.route_map import RouteMap, Routers
-from device_model.experts.touched import PassTokens
 from device_model.load import load_setup
 from device_model.step import IntArray
 from device_model.validation.table3 import TABLE3
@@ -20,7 +20,7 @@ from serving.presentation.wide_console import wide_console
 from serving.process.output_folder import make_folder
 from serving.simulation.recorded_routes import record
 from serving.token_model.route_format import format_of
-from serving.token_source.route_profile import Profiled, profile
+from serving.token_source.route_profile import RouteProfile, profile
 from serving.topics.names import TOPICS
 
 SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875)
@@ -64,7 +64,7 @@ def locality(token_model: str, prompts: int, tokens: int, seed: int, written: Wr
     return 0
 
 
-def measure(found: Sequence[Profiled], routers: Routers, seed: int) -> Result:
+def measure(found: Sequence[RouteProfile], routers: Routers, seed: int) -> Result:
     """All of it, from the routes alone."""
     requests = [profiled.routes for profiled in found]
     by_topic = {topic: [p.routes for p in found if p.topic == topic] for topic in TOPICS}

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import least_squares  # type: ignore[import-untyped]
 
+from device_model.experts.locality_laws import Experts, PassTokens
 from device_model.experts.residency import Lru, Routes, tally
 from device_model.experts.route_map import Routers
-from device_model.experts.touched import Experts, PassTokens
 from device_model.specs.calibrated import Locality, Speculation
 from device_model.step import FloatArray
 

@@ -66,14 +66,14 @@ class RequestTimes:
 
 
 class Transport(Protocol):
-    """A connection to an endpoint; a failed request is recorded in its trace."""
+    """A connection to an endpoint; a failed request is recorded in its `RequestTimes`."""
 
     async def models(self) -> Sequence[str]:
         """Return the names of the models that the endpoint lists. Raise LoadError if it cannot be asked."""
         ...
 
-    async def stream(self, request: LoadRequest, model: str, trace: RequestTimes) -> None:
-        """Send the request and fill the trace until the stream ends."""
+    async def stream(self, request: LoadRequest, model: str, times: RequestTimes) -> None:
+        """Send the request and fill `times` until the stream ends."""
         ...
 
     async def close(self) -> None:

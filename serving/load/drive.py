@@ -17,7 +17,7 @@ LONGEST_SLEEP_S = 3600.0  # Event loops overflow on sleeps of centuries, which a
 
 
 class Drive:
-    """A load run and its progress: `traces` holds every request that was sent, in order.
+    """A load run and its progress: `all_times` holds every request that was sent, in order.
 
     `speed`: emulated seconds per real second. `timeout_s`: real seconds for one request.
     """
@@ -25,7 +25,7 @@ class Drive:
     def __init__(self, transport: Transport, model: str, speed: float, timeout_s: float) -> None:
         self.transport, self.model = transport, model
         self.speed, self.timeout_s = speed, timeout_s
-        self.traces: list[RequestTimes] = []
+        self.all_times: list[RequestTimes] = []
         self.in_flight: set[RequestTimes] = set()
         self.done = self.failed = self.ended_tokens = 0
 
@@ -49,36 +49,36 @@ class Drive:
         while following is not None:
             due_s = self.start_s + following.arrival_s / self.speed
             await _until(due_s)
-            trace = await self._one(following, due_s, slots)
-            ended_s = monotonic() - self.start_s + (AFTER_FAILURE_S if trace.error else 0.0)
+            times = await self._one(following, due_s, slots)
+            ended_s = monotonic() - self.start_s + (AFTER_FAILURE_S if times.error else 0.0)
             following = after(following, ended_s * self.speed) if after else None
 
     async def _one(self, request: LoadRequest, due_s: float, slots: Slots) -> RequestTimes:
-        trace = RequestTimes(due_s, lag_s=monotonic() - due_s, slo=request.slo, name=request.name)
-        self.traces.append(trace)
-        self.in_flight.add(trace)
+        times = RequestTimes(due_s, lag_s=monotonic() - due_s, slo=request.slo, name=request.name)
+        self.all_times.append(times)
+        self.in_flight.add(times)
         try:
             async with slots:
-                await self._send(request, trace)
+                await self._send(request, times)
         except asyncio.CancelledError:
-            trace.cancelled = True
+            times.cancelled = True
             raise
         finally:
-            self.in_flight.discard(trace)
-            self.done += trace.completed
-            self.failed += trace.error is not None
-            self.ended_tokens += trace.tokens
-        return trace
+            self.in_flight.discard(times)
+            self.done += times.completed
+            self.failed += times.error is not None
+            self.ended_tokens += times.tokens
+        return times
 
-    async def _send(self, request: LoadRequest, trace: RequestTimes) -> None:
+    async def _send(self, request: LoadRequest, times: RequestTimes) -> None:
         try:
             async with asyncio.timeout(self.timeout_s):
-                await self.transport.stream(request, self.model, trace)
+                await self.transport.stream(request, self.model, times)
         except TimeoutError:
-            trace.fail("timeout", f"no end after {self.timeout_s:g} s")
+            times.fail("timeout", f"no end after {self.timeout_s:g} s")
         except Exception as error:  # One request must not end the run; the report names what happened.
-            trace.fail("client", repr(error))
-        trace.close()
+            times.fail("client", repr(error))
+        times.close()
 
 
 async def _until(instant_s: float) -> None:

@@ -44,14 +44,14 @@ class GrpcTransport:
             raise LoadError(f"{self.options.url} does not list its models: {said}.") from error
         return [model.id for model in reply.data]
 
-    async def stream(self, request: LoadRequest, model: str, trace: RequestTimes) -> None:
-        """Send the request and fill the trace; cancelling the task cancels the call."""
+    async def stream(self, request: LoadRequest, model: str, times: RequestTimes) -> None:
+        """Send the request and fill `times`; cancelling the task cancels the call."""
         try:
             metadata = [*request.headers, *_bearer(request.api_key or self.options.api_key)]
             async for chunk in self.call(self._message(request, model), metadata=metadata):
-                self._see(trace, monotonic(), chunk)
+                self._see(times, monotonic(), chunk)
         except grpc.aio.AioRpcError as error:
-            trace.fail(error.code().name, (error.details() or "")[:300])
+            times.fail(error.code().name, (error.details() or "")[:300])
 
     async def close(self) -> None:
         """Close the channel."""
@@ -63,14 +63,14 @@ class GrpcTransport:
         except json_format.ParseError as error:
             raise OptionError(f"--extra-body must fit the gRPC service: {error}.") from error
 
-    def _see(self, trace: RequestTimes, at_s: float, chunk: Any) -> None:
+    def _see(self, times: RequestTimes, at_s: float, chunk: Any) -> None:
         usage = None
         if chunk.HasField("usage"):
             usage = chunk.usage.prompt_tokens, chunk.usage.completion_tokens
         if chunk.choices:
-            trace.see(at_s, self.is_output(chunk.choices[0]), usage)
+            times.see(at_s, self.is_output(chunk.choices[0]), usage)
         elif usage:
-            trace.prompt_tokens, trace.output_tokens = usage
+            times.prompt_tokens, times.output_tokens = usage
 
 
 def _bearer(api_key: str | None) -> list[tuple[str, str]]:

@@ -36,10 +36,10 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.done: asyncio.Future[None] | None = None
 
-    async def exchange(self, request: bytes, trace: RequestTimes) -> None:
-        """Send the request and read its response into the trace. Raise ConnectionLost if that is cut short."""
+    async def exchange(self, request: bytes, times: RequestTimes) -> None:
+        """Send the request and read its response into `times`. Raise ConnectionLost if that is cut short."""
         self.parser = httptools.HttpResponseParser(self)
-        self.reader = EventReader(trace)
+        self.reader = EventReader(times)
         self.status = 0
         self.error = b""
         self.keep_alive = False
@@ -135,17 +135,17 @@ class HttpTransport:
         except (ValueError, KeyError, TypeError) as error:
             raise LoadError(f"{url} is not an OpenAI model list.") from error
 
-    async def stream(self, request: LoadRequest, model: str, trace: RequestTimes) -> None:
-        """Send the request and fill the trace."""
+    async def stream(self, request: LoadRequest, model: str, times: RequestTimes) -> None:
+        """Send the request and fill `times`."""
         content = self._encode(body(request, self.options, model))
         head = self._head(request.headers, request.api_key or self.options.api_key)
         message = head + b"%d\r\n\r\n" % len(content) + content
         try:
-            connection = await self._exchange(message, trace)
+            connection = await self._exchange(message, times)
         except OSError as error:
-            return trace.fail("connection", _plain(error))
+            return times.fail("connection", _plain(error))
         if connection.status != 200:
-            trace.fail(str(connection.status), error_text(connection.error))
+            times.fail(str(connection.status), error_text(connection.error))
         if connection.reusable:
             self.idle.append(connection)
         else:
@@ -156,13 +156,13 @@ class HttpTransport:
         while self.idle:
             self.idle.pop().close()
 
-    async def _exchange(self, message: bytes, trace: RequestTimes) -> Connection:
+    async def _exchange(self, message: bytes, times: RequestTimes) -> Connection:
         """Return the connection that brought the whole response. Raise OSError if none did."""
         while True:
             reused = bool(self.idle)
             connection = self.idle.pop() if reused else await self._open()
             try:
-                await connection.exchange(message, trace)
+                await connection.exchange(message, times)
             except ConnectionLost:
                 # The server had closed it while it was idle: that says nothing about this request.
                 if not reused or connection.status:

@@ -36,7 +36,7 @@ class Meter:
     def read(self) -> LoadProgress:
         """Return the progress now. Outputs stand for a request's tokens until its end brings the server's count."""
         drive, now_s = self.drive, monotonic()
-        tokens = drive.ended_tokens + sum(len(trace.outputs_s) for trace in drive.in_flight)
+        tokens = drive.ended_tokens + sum(len(times.outputs_s) for times in drive.in_flight)
         rate = (tokens - self.last_tokens) / max(now_s - self.last_s, 1e-6)
         self.last_s, self.last_tokens = now_s, tokens
         return LoadProgress(now_s - self.start_s, len(drive.in_flight), drive.done, drive.failed, max(0.0, rate))

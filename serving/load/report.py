@@ -30,7 +30,7 @@ class Report:
     interrupted: bool = False
     classes: dict[str, Summary] = field(default_factory=dict)  # By SLO class, if requests named any.
     broken: str | None = None  # Why the workload broke off; None if it did not.
-    traces: Sequence[RequestTimes] = ()  # Of each request, in the order of sending.
+    all_times: Sequence[RequestTimes] = ()  # Of each request, in the order of sending.
 
     @property
     def refused(self) -> str | None:

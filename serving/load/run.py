@@ -13,7 +13,7 @@ from serving.load.client import Transport
 from serving.load.drive import Drive
 from serving.load.http import HttpTransport
 from serving.load.options import LoadError, LoadOptions, OptionError
-from serving.load.planned import Planned
+from serving.load.plan import LoadPlan
 from serving.load.progress import Meter, OnProgress
 from serving.load.report import Report
 from serving.load.summary import by_class, goodput, summarise
@@ -24,7 +24,7 @@ PROGRESS_EVERY_S = 0.25
 T = TypeVar("T")
 
 
-class Interrupted(Exception):
+class LoadInterrupted(Exception):
     """A run that was stopped before it sent anything."""
 
 
@@ -33,27 +33,27 @@ async def run_load(
 ) -> Report:
     """Run the load and return its report; setting `stop` cancels the rest and reports the requests that completed.
 
-    Raise LoadError if the endpoint cannot be used at all, OptionError if an option does not fit it, Interrupted if the
-    run was stopped before it sent anything.
+    Raise LoadError if the endpoint cannot be used at all, OptionError if an option does not fit it, LoadInterrupted if
+    the run was stopped before it sent anything.
     """
     stop = stop or asyncio.Event()
-    planned = Planned.of(options)
+    plan = LoadPlan.of(options)
     transport = connect(options)
     try:
         if (found := await _unless(stop, _look(options, transport))) is None:
-            raise Interrupted
+            raise LoadInterrupted
         model, before = found
         drive = Drive(transport, model, before.speed if before else 1.0, options.timeout_s)
         ticker = asyncio.create_task(_tick(drive, on_progress)) if on_progress else None
         try:
-            await _unless(stop, drive.run(planned, options.max_concurrency, planned.after))
+            await _unless(stop, drive.run(plan, options.max_concurrency, plan.after))
         finally:
             if ticker:
                 ticker.cancel()
     finally:
         await transport.close()
     report = await _report(options, drive, before, stop.is_set())
-    return replace(report, broken=str(planned.error)) if planned.error else report
+    return replace(report, broken=str(plan.error)) if plan.error else report
 
 
 def run_interruptible(options: LoadOptions, on_progress: OnProgress) -> Report:
@@ -65,7 +65,7 @@ def run_interruptible(options: LoadOptions, on_progress: OnProgress) -> Report:
     try:
         report: Report = uvloop.run(_interruptible(options, on_progress))
         return report
-    except Interrupted as interrupted:
+    except LoadInterrupted as interrupted:
         raise KeyboardInterrupt from interrupted
 
 
@@ -132,9 +132,17 @@ async def _report(options: LoadOptions, drive: Drive, before: emulator.Snapshot 
     if before is not None:
         after = await emulator.settled(_metrics_url(options), options.api_key, options.trust)
         fidelity = emulator.difference(before, after)
-    summary = summarise(drive.traces, drive.speed)
-    verdict = goodput(drive.traces, options.slos, drive.speed, summary.duration_s)
-    classes = by_class(drive.traces, drive.speed)
+    summary = summarise(drive.all_times, drive.speed)
+    verdict = goodput(drive.all_times, options.slos, drive.speed, summary.duration_s)
+    classes = by_class(drive.all_times, drive.speed)
     return Report(
-        options.url, drive.model, summary, verdict, options.slos, fidelity, interrupted, classes, traces=drive.traces
+        options.url,
+        drive.model,
+        summary,
+        verdict,
+        options.slos,
+        fidelity,
+        interrupted,
+        classes,
+        all_times=drive.all_times,
     )

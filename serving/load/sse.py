@@ -56,10 +56,10 @@ _decode = msgspec.json.Decoder(SseEvent).decode
 
 
 class EventReader:
-    """A parser of a stream, which fills its trace; the pieces may cut lines anywhere."""
+    """A parser of a stream, which fills `times`; the pieces may cut lines anywhere."""
 
-    def __init__(self, trace: RequestTimes) -> None:
-        self.trace = trace
+    def __init__(self, times: RequestTimes) -> None:
+        self.times = times
         self.done = False  # Whether `[DONE]` has come.
         self._rest = b""
 
@@ -81,16 +81,16 @@ class EventReader:
         try:
             event = _decode(payload)
         except msgspec.MsgspecError as error:
-            return self.trace.fail("stream", f"not an OpenAI chunk: {payload[:120]!r} ({error})")
+            return self.times.fail("stream", f"not an OpenAI chunk: {payload[:120]!r} ({error})")
         if event.error is not None:
-            self.trace.fail("stream", message_of(event.error))
+            self.times.fail("stream", message_of(event.error))
         usage = None
         if event.usage is not None and event.usage.completion_tokens is not None:
             usage = event.usage.prompt_tokens or 0, event.usage.completion_tokens
         if event.choices:
-            self.trace.see(at_s, event.choices[0].is_output, usage)
+            self.times.see(at_s, event.choices[0].is_output, usage)
         elif usage:
-            self.trace.prompt_tokens, self.trace.output_tokens = usage
+            self.times.prompt_tokens, self.times.output_tokens = usage
 
 
 def message_of(error: Any) -> str:

@@ -1,4 +1,4 @@
-"""Figures from traces. Seconds are on the report's clock: client-measured seconds x `speed`.
+"""Figures from the times of requests. Seconds are on the report's clock: client-measured seconds x `speed`.
 
 - TTFT: from the scheduled arrival to the first output.
 - TPOT: from the first output to the end, over n - 1, for a request of n > 1 tokens by the server's own count.
@@ -97,79 +97,79 @@ class Summary:
         return n / self.duration_s if self.duration_s > 0 else 0.0
 
 
-def summarise(traces: Sequence[RequestTimes], speed: float = 1.0) -> Summary:
+def summarise(all_times: Sequence[RequestTimes], speed: float = 1.0) -> Summary:
     """Return the figures of a run; `speed`: seconds of the report's clock per real second."""
-    done = [trace for trace in traces if trace.completed]
-    cancelled = sum(trace.cancelled for trace in traces)
+    done = [times for times in all_times if times.completed]
+    cancelled = sum(times.cancelled for times in all_times)
     return Summary(
-        requests=len(traces),
+        requests=len(all_times),
         completed=len(done),
-        failed=len(traces) - len(done) - cancelled,
+        failed=len(all_times) - len(done) - cancelled,
         cancelled=cancelled,
-        errors=_failures(traces),
-        duration_s=_duration_s(traces, done) * speed,
-        prompt_tokens=sum(trace.prompt_tokens or 0 for trace in done),
-        output_tokens=sum(trace.tokens for trace in done),
-        outputs=sum(len(trace.outputs_s) for trace in done),
-        counted_by_server=all(trace.output_tokens is not None for trace in done),
+        errors=_failures(all_times),
+        duration_s=_duration_s(all_times, done) * speed,
+        prompt_tokens=sum(times.prompt_tokens or 0 for times in done),
+        output_tokens=sum(times.tokens for times in done),
+        outputs=sum(len(times.outputs_s) for times in done),
+        counted_by_server=all(times.output_tokens is not None for times in done),
         ttft_s=Quantiles.of(_array(map(ttft_s, done)) * speed),
-        tpot_s=Quantiles.of(_array(value for trace in done if (value := tpot_s(trace)) is not None) * speed),
+        tpot_s=Quantiles.of(_array(value for times in done if (value := tpot_s(times)) is not None) * speed),
         itl_s=Quantiles.of(np.concatenate([np.zeros(0), *map(itl_s, done)]) * speed),
         e2e_s=Quantiles.of(_array(map(e2e_s, done)) * speed),
-        send_lag_s=Quantiles.of(_array(trace.lag_s for trace in traces)),
+        send_lag_s=Quantiles.of(_array(times.lag_s for times in all_times)),
     )
 
 
-def by_class(traces: Sequence[RequestTimes], speed: float = 1.0) -> dict[str, Summary]:
+def by_class(all_times: Sequence[RequestTimes], speed: float = 1.0) -> dict[str, Summary]:
     """Return the figures by SLO class, if any request named one; "" stands for requests that did not."""
-    names = sorted({trace.slo for trace in traces})
-    return {name: summarise([trace for trace in traces if trace.slo == name], speed) for name in names if any(names)}
+    names = sorted({times.slo for times in all_times})
+    return {name: summarise([times for times in all_times if times.slo == name], speed) for name in names if any(names)}
 
 
-def goodput(traces: Sequence[RequestTimes], slos: Slos, speed: float, duration_s: float) -> Goodput | None:
+def goodput(all_times: Sequence[RequestTimes], slos: Slos, speed: float, duration_s: float) -> Goodput | None:
     """Return the goodput on the report's clock; None if no SLO is given or no request ended."""
     limits = slos.given()
-    ended = [trace for trace in traces if not trace.cancelled]
+    ended = [times for times in all_times if not times.cancelled]
     if not limits or not ended:
         return None
-    met = sum(meets(trace, slos, speed) for trace in ended)
+    met = sum(meets(times, slos, speed) for times in ended)
     return Goodput(met / duration_s if duration_s > 0 else 0.0, met / len(ended), limits)
 
 
-def meets(trace: RequestTimes, slos: Slos, speed: float = 1.0) -> bool:
+def meets(times: RequestTimes, slos: Slos, speed: float = 1.0) -> bool:
     """Tell whether the request completed within every limit."""
-    if not trace.completed:
+    if not times.completed:
         return False
-    figures = ((ttft_s(trace), slos.ttft_s), (tpot_s(trace), slos.tpot_s), (e2e_s(trace), slos.e2e_s))
+    figures = ((ttft_s(times), slos.ttft_s), (tpot_s(times), slos.tpot_s), (e2e_s(times), slos.e2e_s))
     return all(value is None or limit is None or value * speed <= limit for value, limit in figures)
 
 
-def ttft_s(trace: RequestTimes) -> float:
+def ttft_s(times: RequestTimes) -> float:
     """Return the time to the first token, in real seconds."""
-    return trace.outputs_s[0] - trace.scheduled_s
+    return times.outputs_s[0] - times.scheduled_s
 
 
-def e2e_s(trace: RequestTimes) -> float:
+def e2e_s(times: RequestTimes) -> float:
     """Return the time to the last chunk, in real seconds."""
-    return trace.end_s - trace.scheduled_s
+    return times.end_s - times.scheduled_s
 
 
-def tpot_s(trace: RequestTimes) -> float | None:
+def tpot_s(times: RequestTimes) -> float | None:
     """Return the time per output token after the first, in real seconds; None for a single token."""
-    return (e2e_s(trace) - ttft_s(trace)) / (trace.tokens - 1) if trace.tokens > 1 else None
+    return (e2e_s(times) - ttft_s(times)) / (times.tokens - 1) if times.tokens > 1 else None
 
 
-def itl_s(trace: RequestTimes) -> Values:
+def itl_s(times: RequestTimes) -> Values:
     """Return the times between tokens [n - 1], in real seconds, which sum up to the time from the first to the last."""
-    after_first = max(trace.tokens, len(trace.outputs_s)) - 1
-    gaps = np.diff(trace.outputs_s)
-    together, k = _tokens_by_gap(trace, after_first)
+    after_first = max(times.tokens, len(times.outputs_s)) - 1
+    gaps = np.diff(times.outputs_s)
+    together, k = _tokens_by_gap(times, after_first)
     return np.concatenate((np.zeros(together), np.repeat(gaps / k, k)))
 
 
-def _tokens_by_gap(trace: RequestTimes, after_first: int) -> tuple[int, NDArray[np.int64]]:
+def _tokens_by_gap(times: RequestTimes, after_first: int) -> tuple[int, NDArray[np.int64]]:
     """Return how many more tokens came with the first one, and how many with each output after it [outputs - 1]."""
-    gaps, counts = len(trace.outputs_s) - 1, np.array(trace.counts)
+    gaps, counts = len(times.outputs_s) - 1, np.array(times.counts)
     if counts[0] > 0 and (np.diff(counts) > 0).all() and counts[-1] == after_first + 1:
         return int(counts[0]) - 1, np.diff(counts)
     if not gaps:
@@ -177,21 +177,21 @@ def _tokens_by_gap(trace: RequestTimes, after_first: int) -> tuple[int, NDArray[
     return 0, np.bincount(np.arange(after_first) * gaps // after_first, minlength=gaps)
 
 
-def _duration_s(traces: Sequence[RequestTimes], done: Sequence[RequestTimes]) -> float:
+def _duration_s(all_times: Sequence[RequestTimes], done: Sequence[RequestTimes]) -> float:
     if not done:
         return 0.0
-    return max(trace.end_s for trace in done) - min(trace.scheduled_s for trace in traces)
+    return max(times.end_s for times in done) - min(times.scheduled_s for times in all_times)
 
 
-def _failures(traces: Sequence[RequestTimes]) -> list[LoadFailure]:
+def _failures(all_times: Sequence[RequestTimes]) -> list[LoadFailure]:
     """Group failures whose messages differ in numbers only; the first message stands for its group."""
     kinds: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], str] = {}
-    for trace in traces:
-        if trace.error and not trace.cancelled:
-            kind = trace.status or "", re.sub(r"\d+", "#", trace.error)
+    for times in all_times:
+        if times.error and not times.cancelled:
+            kind = times.status or "", re.sub(r"\d+", "#", times.error)
             kinds[kind] += 1
-            first.setdefault(kind, trace.error)
+            first.setdefault(kind, times.error)
     return [LoadFailure(kind[0], first[kind], count) for kind, count in kinds.most_common()]
 
 

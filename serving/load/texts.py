@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from serving.scenario.scenario import BUNDLED_MODEL
 from serving.workload import Segment
-from serving.workload.mixing import MASK, mix
+from serving.workload.seeded_chance import MASK, mix
 
 # So common that each is one token, also in the bundled model's small vocabulary: no other tokenizer is needed, and
 # texts drawn from them hit no prefix cache.

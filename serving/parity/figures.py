@@ -56,7 +56,7 @@ class ComparedRow(NamedTuple):
 
 
 def rows_of(
-    traces: Iterable[RequestTimes],
+    all_times: Iterable[RequestTimes],
     speed: float,
     flights: Iterable[FlightRecord],
     virtual: tuple[Mapping[str, Outcome], Sequence[Outcome]],
@@ -67,7 +67,7 @@ def rows_of(
     `virtual`: the outcomes as arrived, by the server's ids, and as planned. `slipped`: the server's ids of requests
     that slipped a step.
     """
-    seen = {trace.name: trace for trace in traces if trace.completed}
+    seen = {times.name: times for times in all_times if times.completed}
     served = {each.name: each for each in flights if each.tokens}
     arrived, planned = virtual
     both = [(outcome, served[outcome.request.id]) for outcome in planned if outcome.request.id in seen.keys() & served]
@@ -113,9 +113,9 @@ def times_of(outcome: Outcome) -> Times:
     return Times(outcome.ttft_s, outcome.tpot_s if outcome.tokens > 1 else None)
 
 
-def _seen(trace: RequestTimes, speed: float) -> Times:
-    real_s = tpot_s(trace)
-    return Times(ttft_s(trace) * speed, None if real_s is None else real_s * speed)
+def _seen(times: RequestTimes, speed: float) -> Times:
+    real_s = tpot_s(times)
+    return Times(ttft_s(times) * speed, None if real_s is None else real_s * speed)
 
 
 def _released(flight: FlightRecord) -> Times:

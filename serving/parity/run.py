@@ -61,7 +61,7 @@ class Parity:
 
     @property
     def shared(self) -> bool:
-        """Tell whether devices share an LPDDR tier: live they ask for shares, and go on until the answer is there."""
+        """Tell whether devices share a slow tier: live they ask for shares, and go on until the answer is there."""
         return self.scenario.shared_ext > 1
 
     @property
@@ -99,7 +99,7 @@ def parity(scenario: Scenario, load: LoadOptions, grpc: bool, say: Callable[[str
     arrived, arrived_steps = replay(scenario, live.flights, {})
     late = slipped(live.records, live.flights)
     heard_steps = replay(scenario, live.flights, late)[1] if late else arrived_steps
-    rows = rows_of(live.report.traces, scenario.speed, live.flights, (arrived, planned), late)
+    rows = rows_of(live.report.all_times, scenario.speed, live.flights, (arrived, planned), late)
     step_s = sum(record.latency_s for record in live.records) / max(1, len(live.records))
     spreads = spread(workload, scenario, rows, step_s)
     return Parity(

@@ -39,7 +39,7 @@ class ScheduleDifference(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """How far two schedules agree: of the `steps` made live, `agree` came before their device's first difference.
+    """The agreement of two schedules: of the `steps` made live, `agree` came before their device's first difference.
 
     `first` is the earliest difference of all devices. Steps that agree began at most `apart_s` emulated seconds apart.
     """

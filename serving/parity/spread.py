@@ -31,7 +31,7 @@ class Spread(NamedTuple):
     chance_s: float
 
 
-class Late(Source):
+class LateWorkload(Source):
     """A workload whose requests come later than planned, each by one of `delays_s`, drawn at random."""
 
     def __init__(self, workload: Workload, delays_s: Sequence[float], rng: np.random.Generator) -> None:
@@ -63,7 +63,7 @@ def spread(workload: Workload, scenario: Scenario, rows: Sequence[ComparedRow], 
     delays_s = [max(0.0, row.delay_s) + (step_s if row.slipped else 0.0) for row in rows]
     runs = []
     for seed in range(RUNS):
-        late = Late(workload, delays_s, np.random.default_rng(seed))
+        late = LateWorkload(workload, delays_s, np.random.default_rng(seed))
         outcomes, _ = play_from(late, workload, scenario)
         runs.append([times_of(outcome) for outcome in outcomes if outcome.request.id in ids])
     keys = [(metric, statistic) for metric in METRICS for statistic in STATISTICS]

@@ -8,7 +8,7 @@ comes back after it had nothing to do is lifted to the lowest counter of the oth
 from collections import Counter
 from collections.abc import Callable
 
-from serving.policies.waiting import WaitingQueue
+from serving.policies.waiting_queue import WaitingQueue
 from serving.types import NEVER, Request
 
 # Weights of the paper's evaluation (5.1), which follow what providers ask for them.

@@ -1,4 +1,4 @@
-"""Which experts HB holds: what was used last (LRU), what is used most, or what the batch's topics use most.
+"""Expert placement in HB: experts used last (LRU), used most, or used most by the batch's topics.
 
 Stratum has the placement follow the topic of each new batch, and charges the swap (3.1, Table 4): always. Where a swap
 takes as long as some steps, it must pay: experts are placed anew if the steps that the batch has left, each sooner by
@@ -28,7 +28,7 @@ class PlacedPlan(NamedTuple):
 
 
 class ExpertPlacement:
-    """Places experts. It remembers what for."""
+    """DeviceBuffers experts. It remembers what for."""
 
     def __init__(self, model: StepModel, usage: TopicUsage, policy: str, always: bool = False) -> None:
         """Take what placement goes by; `always`: anew for each batch of another mix of topics, whether that pays or

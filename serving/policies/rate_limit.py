@@ -7,11 +7,11 @@ MINUTE_S = 60.0
 
 @dataclass(slots=True)
 class TokenBucket:
-    """Holds at most `burst`, and refills at `rate` per second: what is taken of it in any `t` seconds, less what was
-    given back, is at most `burst + rate * t`. It begins full. An instant before the last one counts as that one.
+    """Holds at most `burst`, and refills at `per_s`: what is taken of it in any `t` seconds, less what was
+    given back, is at most `burst + per_s * t`. It begins full. An instant before the last one counts as that one.
     """
 
-    rate: float
+    per_s: float
     burst: float
     _level: float = 0.0
     _at_s: float = float("-inf")
@@ -24,7 +24,7 @@ class TokenBucket:
     def level(self, now_s: float) -> float:
         """Return the tokens in the bucket at `now_s`."""
         if now_s > self._at_s:
-            gained = self.rate * (now_s - self._at_s)
+            gained = self.per_s * (now_s - self._at_s)
             self._level, self._at_s = min(self.burst, self._level + gained), now_s
         return self._level
 
@@ -32,7 +32,7 @@ class TokenBucket:
         """Seconds until it holds `amount`, if nobody else takes any; 0 if it does, infinite for more than `burst`."""
         if amount > self.burst:
             return float("inf")
-        return max(0.0, amount - self.level(now_s)) / self.rate
+        return max(0.0, amount - self.level(now_s)) / self.per_s
 
     def take(self, amount: float, now_s: float) -> None:
         """Take `amount`, of which `wait_s` said that it is there."""

@@ -1,4 +1,4 @@
-"""Which device a request goes to: one class for each way to choose, given what is known of the devices.
+"""Routing policies: one class for each way to choose the device of a request, given the state of the devices.
 
 A load is counted in requests of the fastest device: the requests in flight, and the one to come, times the device's
 seconds per token over the least of any device. Affine policies follow affinity for as long as the device's load is at

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from device_model.acceptance import Acceptance, acceptance_of, measured_of
 from device_model.device import RooflineDevice
-from device_model.specs.measured import MeasuredRates, read_measured
+from device_model.specs.measured_rates import MeasuredRates, read_measured
 from device_model.speculation import chain_rate, mean_accepted
 from device_model.step import StepCost, StepCosts, StepPlan
 from serving.usage_error import UsageError

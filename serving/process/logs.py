@@ -1,4 +1,4 @@
-"""How log lines look: a sentence with fields after it, or an object of JSON with the fields in it.
+"""Log lines: a sentence with fields after it, or an object of JSON with the fields in it.
 
 log.info("Device %d is lost.", 1, extra=fields(device=1))
 """

@@ -8,7 +8,7 @@ PLAIN_EVERY_S = 5.0
 ERASE = "\r\x1b[K"
 
 
-class Shown(Protocol):
+class Progress(Protocol):
     """A progress after `elapsed_s` real seconds; `str` renders it."""
 
     @property
@@ -30,7 +30,7 @@ class ProgressLine:
         if self.live:
             self._write(ERASE)
 
-    def __call__(self, progress: Shown) -> None:
+    def __call__(self, progress: Progress) -> None:
         """Show the progress."""
         if self.live:
             self._write(f"{ERASE}{progress}")

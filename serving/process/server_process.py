@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from serving.process.ending import LIFELINE
+from serving.process.shutdown import LIFELINE
 from serving.usage_error import CommandFailed
 
 START_S = 300.0
@@ -24,7 +24,7 @@ class ServerFailed(CommandFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class ServerProcess:
     """A server that is ready: where it is, how long it took, and its process."""
 
     http_url: str
@@ -37,14 +37,14 @@ class Child:
 @contextlib.contextmanager
 def server(
     *options: str, quiet: bool = False, log: Path | None = None, environment: Mapping[str, str] | None = None
-) -> Iterator[Child]:
+) -> Iterator[ServerProcess]:
     """`foreserve serve` with these options, on free ports; stopped, as with Ctrl-C, when the context ends. What it logs
     goes to a file, if one is named; `environment` is what it has beside our own."""
     with tempfile.TemporaryDirectory(prefix="foreserve-") as folder:
         ready_file = Path(folder) / "ready.json"
         command = [sys.executable, "-m", "serving.cli", "serve", *options, "--ready-file", str(ready_file)]
         ports = [option for name in ("--http-port", "--grpc-port") for option in (name, "0") if name not in options]
-        began = time.monotonic()
+        began_s = time.monotonic()
         # It ends with us, as nobody else has the other end.
         reader, writer = os.pipe()
         with log.open("wb") if log else contextlib.nullcontext() as stderr:
@@ -60,7 +60,7 @@ def server(
             )
         os.close(reader)
         try:
-            yield _when_ready(process, ready_file, began)
+            yield _when_ready(process, ready_file, began_s)
         finally:
             stop(process)
             os.close(writer)
@@ -77,19 +77,19 @@ def stop(process: subprocess.Popen[str]) -> None:
             process.wait()
 
 
-def _when_ready(process: subprocess.Popen[str], ready_file: Path, began: float) -> Child:
+def _when_ready(process: subprocess.Popen[str], ready_file: Path, began_s: float) -> ServerProcess:
     while not ready_file.exists() or not ready_file.read_text():
         if process.poll() is not None:
             raise ServerFailed(f"the server ended with exit code {process.returncode}.")
-        if time.monotonic() - began > START_S:
+        if time.monotonic() - began_s > START_S:
             raise ServerFailed(f"the server was not ready after {START_S:.0f} s.")
         time.sleep(0.05)
     ready = json.loads(ready_file.read_text())
     s = "s" if ready["encrypted"] else ""
-    return Child(
+    return ServerProcess(
         http_url=f"http{s}://127.0.0.1:{ready['http_port']}",
         grpc_url=f"grpc{s}://127.0.0.1:{ready['grpc_port']}",
-        ready_s=time.monotonic() - began,
+        ready_s=time.monotonic() - began_s,
         realtime=ready["realtime"],
         process=process,
     )

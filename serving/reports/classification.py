@@ -7,19 +7,19 @@ from rich.console import Console
 
 from serving.presentation.table import Table
 from serving.topics.classifier import Classifier
-from serving.topics.labelled import read_labelled
-from serving.topics.measure import Measured, measure
+from serving.topics.labelled_prompts import read_labelled
+from serving.topics.measure import Measurement, measure
 from serving.topics.names import NAMES
 
 SHOWN = 20  # of the prompts that got another topic than theirs
 
 
-def classify(path: Path) -> Measured:
+def classify(path: Path) -> Measurement:
     """Classify a file's prompts."""
     return measure(Classifier.load(), read_labelled(path))
 
 
-def to_json(measured: Measured) -> dict[str, Any]:
+def to_json(measured: Measurement) -> dict[str, Any]:
     """`accuracy`, `confusion` (rows are true), `latency_ms` and `predictions`, one for each prompt in its order."""
     return {
         "accuracy": round(measured.accuracy, 4),
@@ -38,7 +38,7 @@ def to_json(measured: Measured) -> dict[str, Any]:
     }
 
 
-def show(measured: Measured, console: Console) -> None:
+def show(measured: Measurement, console: Console) -> None:
     """Print the confusion matrix, and the first prompts that were taken for something else."""
     rows = []
     for row, counts in measured.confusion.items():

@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
-from device_model.specs.config_file import Figure
-from device_model.specs.hf_config import Figures, read_config
+from device_model.specs.config_file import SpecValue
+from device_model.specs.hf_config import SpecValues, read_config
 from device_model.specs.spec_file import SPECS, names_in
 from serving.usage_error import UsageError
 
@@ -23,7 +23,7 @@ def imported(config: Path, name: str | None) -> tuple[str, str]:
     return spec_text(name, figures), _advice(name, figures)
 
 
-def spec_text(name: str, figures: Figures) -> str:
+def spec_text(name: str, figures: SpecValues) -> str:
     """Return the text of the TOML file."""
     values = [f"{key} = {_toml(figure)}" for key, figure in figures.items()]
     # Words have no source of their own, as in all specs.
@@ -32,7 +32,7 @@ def spec_text(name: str, figures: Figures) -> str:
     return "\n".join([*lines, "", "[sources]", *sources]) + "\n"
 
 
-def _calibration(figures: Figures) -> list[str]:
+def _calibration(figures: SpecValues) -> list[str]:
     """Return the lines of the calibration, which no `config.json` has, and why this one."""
     if "experts" not in figures:
         return [f'calibration = "{CALIBRATION}" # in specs/calibration; it has no effect on a model without experts']
@@ -44,7 +44,7 @@ def _calibration(figures: Figures) -> list[str]:
     ]
 
 
-def _advice(name: str, figures: Figures) -> str:
+def _advice(name: str, figures: SpecValues) -> str:
     advice = f"Save it as device_model/specs/models/{name}.toml to use it as --model {name}."
     if "experts" not in figures:
         return advice
@@ -54,7 +54,7 @@ def _advice(name: str, figures: Figures) -> str:
     )
 
 
-def _toml(figure: Figure) -> str:
+def _toml(figure: SpecValue) -> str:
     """Format a value for TOML, where numbers, words and truth values are as in JSON."""
     return json.dumps(figure.value)
 

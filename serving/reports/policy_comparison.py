@@ -147,7 +147,7 @@ def ramp(scenario: Scenario, hardware: str) -> list[dict[str, Any]]:
     for name in MODES:
         spec = DeviceSpec.of(dataclasses.replace(scenario, mode=name), scenario.members[0])
         step_options = spec.load()
-        modes = spec.switching.modes(step_options)
+        modes = spec.mode_choice.modes(step_options)
         for batch in np.repeat([*RAMP, *reversed(RAMP)], STEPS_AT_EACH).tolist():
             depths, verdict = modes.candidates(batch)
             option, reason = modes.choose(step_options.price(batch_plan(batch), depths=depths), verdict)

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from device_model.validation.figures import INPUT, RESISTS, SHOW, Figure, RoleErrors, errors_by_role
+from device_model.validation.figures import INPUT, RESISTS, SHOW, PaperFigure, RoleErrors, errors_by_role
 from device_model.validation.papers import figures_of
 from serving.presentation.table import Table
 
@@ -14,17 +14,17 @@ SIGNIFICANT = 4  # digits
 LARGE = 0.2
 
 
-def published(system: str) -> list[Figure]:
+def published(system: str) -> list[PaperFigure]:
     """Return the figures of a system's paper beside the predicted ones."""
     return list(figures_of(system))
 
 
-def figures_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
+def figures_json(figures: Sequence[PaperFigure]) -> list[dict[str, Any]]:
     """Return each figure as an object."""
     return [figure._asdict() for figure in figures]
 
 
-def to_json(figures: Sequence[Figure]) -> dict[str, Any]:
+def to_json(figures: Sequence[PaperFigure]) -> dict[str, Any]:
     """Return `figures`, and the `errors` of each role, fitted and unfitted apart."""
     return {
         "figures": figures_json(figures),
@@ -32,7 +32,7 @@ def to_json(figures: Sequence[Figure]) -> dict[str, Any]:
     }
 
 
-def show(figures: Sequence[Figure], console: Console) -> None:
+def show(figures: Sequence[PaperFigure], console: Console) -> None:
     """Print what is predicted, then what is shown only, the errors, and the arithmetic of what is far off."""
     predicted = [figure for figure in figures if figure.predicted is not None]
     console.print(_figures(predicted))
@@ -49,7 +49,7 @@ def show(figures: Sequence[Figure], console: Console) -> None:
             console.print(_explained(figure), highlight=False)
 
 
-def _figures(figures: Sequence[Figure]) -> Table:
+def _figures(figures: Sequence[PaperFigure]) -> Table:
     rows = [
         [f.role, _how(f.fitted), f.figure, f.configuration, f.model, _text(f.predicted), _text(f.published), _off(f)]
         for f in figures
@@ -67,7 +67,7 @@ def _how(fitted: bool) -> str:
     return "fitted" if fitted else ""
 
 
-def _off(figure: Figure) -> str:
+def _off(figure: PaperFigure) -> str:
     return "" if figure.off is None else f"{100 * figure.off:+.1f} %"
 
 
@@ -75,7 +75,7 @@ def _text(value: float | None) -> str:
     return "-" if value is None else f"{value:.{SIGNIFICANT}g}"
 
 
-def _explained(figure: Figure) -> str:
+def _explained(figure: PaperFigure) -> str:
     word = "Resists" if figure.role == RESISTS else "Far off"
     place = ", ".join(word for word in (figure.configuration, figure.model) if word)
     return (

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from device_model.validation.cells import setup_of
-from device_model.validation.errors import Errors, Predicted, errors_of, predicted
+from device_model.validation.errors import CellPrediction, Errors, errors_of, predicted
 from device_model.validation.headlines import Headline, HeadlinePoint, headlines, points
 from device_model.validation.papers.elmoe3d import figures_from
 from device_model.validation.table3 import TABLE3, Cell, read_cells
@@ -59,7 +59,7 @@ def to_json(validation: Validation) -> dict[str, Any]:
     }
 
 
-def _cell(row: Predicted) -> dict[str, Any]:
+def _cell(row: CellPrediction) -> dict[str, Any]:
     cell = row.cell
     return {
         "hb_gb": int(cell.hb_gb) if cell.hb_gb.is_integer() else cell.hb_gb,
@@ -74,7 +74,7 @@ def _cell(row: Predicted) -> dict[str, Any]:
     }
 
 
-def _in(target: str, draft: str, row: Predicted) -> bool:
+def _in(target: str, draft: str, row: CellPrediction) -> bool:
     return target in ("all", row.cell.target) and draft in ("all", row.cell.draft)
 
 
@@ -117,7 +117,7 @@ def _beside(value: float, reference: float | None) -> tuple[str, str, str]:
     return f"{value:.2f}", f"{reference:.2f}", f"{100 * (value / reference - 1):+.1f} %"
 
 
-def resisting(rows: Sequence[Predicted]) -> list[str]:
+def resisting(rows: Sequence[CellPrediction]) -> list[str]:
     """Return the published figures that the model misses by far, with the arithmetic."""
     lines = []
     for row in rows:

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from device_model.specs.hardware_file import load_xpu
 from device_model.step import Energy
-from device_model.validation.errors import Predicted
+from device_model.validation.errors import CellPrediction
 from device_model.validation.headlines import HeadlinePoint
 from serving.presentation.picture import panels, write_png
 from serving.process.output_folder import make_folder
@@ -28,7 +28,7 @@ COMPONENTS = ("compute", "EXT", "HB", "communication", "static")
 MARKERS = "osD^"
 
 
-def draw(rows: Sequence[Predicted], sixteen: Sequence[HeadlinePoint], folder: Path) -> list[Path]:
+def draw(rows: Sequence[CellPrediction], sixteen: Sequence[HeadlinePoint], folder: Path) -> list[Path]:
     """Draw all pictures as PNG files in `folder`; return their paths."""
     make_folder("--plots", folder)
     pictures = {
@@ -40,7 +40,7 @@ def draw(rows: Sequence[Predicted], sixteen: Sequence[HeadlinePoint], folder: Pa
     return write_png(pictures, folder)
 
 
-def published(rows: Sequence[Predicted]) -> Figure:
+def published(rows: Sequence[CellPrediction]) -> Figure:
     """Each cell of Table 3 as a point; on the diagonal the prediction is what the paper prints."""
     figure, [pair] = panels((11, 5.4), columns=2)
     drafts = list(dict.fromkeys(row.cell.draft for row in rows))

@@ -15,8 +15,8 @@ def tier_of(device: int, sharers: int) -> range:
     return range(first, first + sharers)
 
 
-class Act(Enum):
-    """What an event of a fault does to a device: it is lost, or back with nothing in it; it stands still until its last
+class FaultAction(Enum):
+    """The action of a fault's event on a device: it is lost, or back with nothing in it; it stands still until its last
     stall ends (`stalled_until_s`); or it takes up the condition that its faults leave it in (`condition`)."""
 
     LOSE = auto()
@@ -28,11 +28,11 @@ class Act(Enum):
 class Effect(NamedTuple):
     """An act, and the devices it is done to: none where a stall ends in its time, as the device goes on by itself."""
 
-    act: Act
+    act: FaultAction
     devices: Collection[int]
 
 
-class Active(NamedTuple):
+class ActiveFault(NamedTuple):
     """An occurrence of a fault that is on a device until an instant, if nobody clears it before."""
 
     fault: Fault
@@ -46,7 +46,7 @@ class ActiveFaults:
     def __init__(self, tier: Callable[[int], Collection[int]]) -> None:
         """`tier(device)` are the devices that share its slow tier, itself included."""
         self._tier = tier
-        self._there: dict[tuple[int, int], Active] = {}
+        self._there: dict[tuple[int, int], ActiveFault] = {}
 
     def happen(self, id: int, fault: Fault, event: FaultEvent, lost: bool, last: bool) -> Effect | None:
         """Begin an occurrence of a fault at the event's instant, or end it; return what that does. Return None if it
@@ -56,7 +56,7 @@ class ActiveFaults:
             return self.end(id, event.number)
         if (lost and fault.kind in (LOST, STALL)) or (last and fault.kind == LOST):
             return None
-        active = self._there[id, event.number] = Active(fault, event.device, event.at_s + fault.for_s)
+        active = self._there[id, event.number] = ActiveFault(fault, event.device, event.at_s + fault.for_s)
         return self._effect(active, begins=True)
 
     def end(self, id: int, number: int, at_s: float = NEVER) -> Effect | None:
@@ -73,13 +73,13 @@ class ActiveFaults:
         """Return the faults that were told of a device."""
         return [active.fault for active in self._there.values() if active.device == device]
 
-    def _effect(self, active: Active, begins: bool, early: bool = False) -> Effect:
+    def _effect(self, active: ActiveFault, begins: bool, early: bool = False) -> Effect:
         fault, device = active.fault, active.device
         if fault.kind == LOST:
-            return Effect(Act.LOSE if begins else Act.REVIVE, (device,))
+            return Effect(FaultAction.LOSE if begins else FaultAction.REVIVE, (device,))
         if fault.kind == STALL:
-            return Effect(Act.STALL, (device,) if begins or early else ())
-        return Effect(Act.CHANGE, self._reached(fault, device))
+            return Effect(FaultAction.STALL, (device,) if begins or early else ())
+        return Effect(FaultAction.CHANGE, self._reached(fault, device))
 
     def _reached(self, fault: Fault, device: int) -> Collection[int]:
         """Return the devices that a fault on one of them concerns: with a slow tier all that share it."""

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from serving.policies.fairness import FairQueue
-from serving.policies.waiting import Terms, WaitingQueue
+from serving.policies.waiting_queue import Terms, WaitingQueue
 
 BATCHING = tuple(
     sorted(path.stem.replace("_", "-") for path in (Path(__file__).parents[1] / "policies/batching").glob("[a-z]*.py"))

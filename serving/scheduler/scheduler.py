@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from serving.policies.fairness import FairQueue
-from serving.policies.waiting import Line
+from serving.policies.waiting_queue import PriorityHeap
 from serving.scheduler.config import DECODE_FIRST, MIXED, SPILL, Limits, SchedulerRules
 from serving.scheduler.decode_group import DecodeGroup
 from serving.scheduler.kv_cache import KvCache
@@ -28,7 +28,7 @@ class Scheduler:
         self._apart: dict[str, Sequence] = {}
         self._waiting: dict[str, Sequence] = {}
         # Not here yet: stamped for an instant that the device has not come to.
-        self._coming = Line(lambda request: request.arrival_s)
+        self._coming = PriorityHeap(lambda request: request.arrival_s)
         self._queue = self.rules.queue()
         self._fair = self._queue if isinstance(self._queue, FairQueue) else None
         self._topics: Counter[str] = Counter()

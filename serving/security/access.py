@@ -21,8 +21,8 @@ class Need(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Denied:
-    """Why a call is not let in, in a sentence. A stranger has shown no key of ours; others one that isn't enough."""
+class AccessDenial:
+    """A denial of access, in a sentence. A stranger has shown no key of ours; others one that isn't enough."""
 
     stranger: bool
     sentence: str
@@ -42,8 +42,9 @@ class Access:
         api, admin = (tuple(map(digest, keys)) for keys in (api_keys(options), admin_keys(options)))
         return Access(api, admin, is_loopback(options.host))
 
-    def denied(self, need: Need, authorization: str) -> Denied | None:
-        """Why a call with this header, or metadata, is not let in; None if it is. The admin's key opens all."""
+    def denied(self, need: Need, authorization: str) -> AccessDenial | None:
+        """Return the denial of a call with this header, or metadata; None if it is let in. The admin's key opens
+        all."""
         if need is Need.NOTHING:
             return None
         # Both always: how long it takes says nothing about which keys there are.
@@ -51,16 +52,16 @@ class Access:
         if is_admin:
             return None
         if self.api and not is_client and (need is Need.API_KEY or not self.admin):
-            return Denied(True, f"This server wants one of its API keys: {WANTED}.")
+            return AccessDenial(True, f"This server wants one of its API keys: {WANTED}.")
         return self._not_admin(is_client) if need is Need.ADMIN_KEY else None
 
-    def _not_admin(self, is_client: bool) -> Denied | None:
-        """Why who is not the admin, but may be a client, is not let in as one."""
+    def _not_admin(self, is_client: bool) -> AccessDenial | None:
+        """Return the denial of whoever is not the admin, but may be a client; None if everybody is let in."""
         if self.admin:
-            return Denied(not is_client, f"This is the admin's, whose key is none of the API keys: {WANTED}.")
+            return AccessDenial(not is_client, f"This is the admin's, whose key is none of the API keys: {WANTED}.")
         if self.loopback:
             return None
-        return Denied(
+        return AccessDenial(
             False,
             "This is the admin's, and there is no admin yet: the server listens beyond this machine, and was given no "
             "key for it with --admin-key-file or FORESERVE_ADMIN_KEY.",

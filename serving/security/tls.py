@@ -67,7 +67,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the files hold, loaded: a context for HTTP, bytes for gRPC."""
+    """The loaded content of the files: a context for HTTP, bytes for gRPC."""
 
     context: ssl.SSLContext
     grpc: Any
@@ -134,7 +134,7 @@ class Tls:
 
     def http_context(self, most_unknown: int = MOST_UNKNOWN) -> ssl.SSLContext:
         """For a server that asks for a context once; so many connections may be there without a handshake."""
-        context = Current(ssl.PROTOCOL_TLS_SERVER)
+        context = CurrentContext(ssl.PROTOCOL_TLS_SERVER)
         context.current = lambda: self.identity().context
         context.most_unknown, context.unknown = most_unknown, []
         return context
@@ -185,7 +185,7 @@ def warn_of_expiry(files: Files) -> None:
         log.warning("The certificate in %s has expired (%s): clients will refuse it.", files.tls_cert, end)
 
 
-class Current(ssl.SSLContext):
+class CurrentContext(ssl.SSLContext):
     """A context that makes each connection with the one that is current. What was begun with another goes on."""
 
     current: Any

@@ -9,7 +9,7 @@ from serving.scenario.scenario import Scenario
 from serving.types import NEVER
 
 
-class Coming(NamedTuple):
+class FaultOccurrence(NamedTuple):
     """A fault's event; `id` is the fault's place in the scenario."""
 
     id: int
@@ -30,12 +30,12 @@ class FaultTimeline:
         """The instant of the next event."""
         return self._next.event.at_s if self._next is not None else NEVER
 
-    def take(self) -> Coming:
+    def take(self) -> FaultOccurrence:
         """Remove and return the next event."""
         assert self._next is not None
         taken, self._next = self._next, next(self._coming, None)
         return taken
 
 
-def _of_fault(id: int, fault: Fault, devices: Iterable[int], seed: int) -> Iterator[Coming]:
-    return (Coming(id, fault, event) for event in events(fault, devices, seed + id))
+def _of_fault(id: int, fault: Fault, devices: Iterable[int], seed: int) -> Iterator[FaultOccurrence]:
+    return (FaultOccurrence(id, fault, event) for event in events(fault, devices, seed + id))

@@ -6,12 +6,13 @@ these have ended, by the emulated clock.
 
 import heapq
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import SloClass
 from serving.simulation.node import Outcome, VirtualObserver
 from serving.simulation.simulator import Simulator
-from serving.simulation.virtual_edge import forecasts
+from serving.simulation.virtual_admission import forecasts
 from serving.types import NEVER, StepRecord
 from serving.workload import Ask, Source
 from serving.workload.source import AFTER_FAILURE_S
@@ -43,6 +44,15 @@ def play_from(
     return Play(source, simulated, classes, block_tokens, keep=observer is None).run()
 
 
+class FollowUp(NamedTuple):
+    """A request that follows one that has ended, in the order of arrivals, sessions and turns."""
+
+    arrival_s: float
+    session: int
+    turn: int
+    ask: Ask
+
+
 class Play:
     """One run: the requests to come, and those under way."""
 
@@ -53,7 +63,7 @@ class Play:
         self._classes, self._block_tokens = classes, block_tokens
         self._coming: Iterator[Ask] = iter(source)
         self._next: Ask | None = next(self._coming, None)
-        self._following: list[tuple[float, int, int, Ask]] = []
+        self._following: list[FollowUp] = []
         self._under_way: dict[str, Ask] = {}
         self._outcomes: list[Outcome] = []
         self._keep = keep
@@ -64,8 +74,7 @@ class Play:
             due_s = self._due_s
             ended = self._simulated.next_end(due_s)
             if ended is not None:
-                at_s, request = ended
-                self._follow(self._under_way.pop(request.id), at_s)
+                self._follow(self._under_way.pop(ended.request.id), ended.at_s)
             elif due_s < NEVER:
                 self._submit(self._take(due_s))
             else:
@@ -74,12 +83,12 @@ class Play:
     @property
     def _due_s(self) -> float:
         """The arrival of the next request known; endless if there is none."""
-        following_s = self._following[0][0] if self._following else NEVER
+        following_s = self._following[0].arrival_s if self._following else NEVER
         return min(following_s, self._next.arrival_s if self._next is not None else NEVER)
 
     def _take(self, due_s: float) -> Ask:
-        if self._following and self._following[0][0] <= due_s:
-            return heapq.heappop(self._following)[-1]
+        if self._following and self._following[0].arrival_s <= due_s:
+            return heapq.heappop(self._following).ask
         ask, self._next = self._next, next(self._coming, None)
         assert ask is not None
         return ask
@@ -98,4 +107,4 @@ class Play:
         """Schedule the requests that follow one that ended at `at_s`."""
         follower = self._source.next_after(ask, at_s)
         if follower is not None:
-            heapq.heappush(self._following, (follower.arrival_s, follower.session, follower.turn, follower))
+            heapq.heappush(self._following, FollowUp(follower.arrival_s, follower.session, follower.turn, follower))

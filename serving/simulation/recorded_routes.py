@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from device_model.experts.residency import Checked, check
+from device_model.experts.residency import CheckedRoutes, check
 from device_model.experts.route_map import RouteMap, Routers
 from device_model.load import load_model
 from device_model.step import IntArray
@@ -95,7 +95,7 @@ class RecordedRoutes:
 
 
 @lru_cache(maxsize=4)
-def _as_target(token_model: str, target: Routers) -> tuple[Checked, Mapping[str, tuple[int, int]]]:
+def _as_target(token_model: str, target: Routers) -> tuple[CheckedRoutes, Mapping[str, tuple[int, int]]]:
     """Load a recording, once for all devices, and its mapping to the emulated model's experts."""
     routers = format_of(token_model).routers
     tape = read(Path(token_model) / FILE, routers)

@@ -1,4 +1,4 @@
-"""Simulate a scenario in virtual time: devices, schedulers, router, LPDDR tiers and faults, in one process.
+"""Simulate a scenario in virtual time: devices, schedulers, router, slow tiers and faults, in one process.
 
     outcomes, records = Simulator(Scenario(devices=2)).serve(requests)
 
@@ -11,58 +11,73 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from serving.admission.forecast_feed import ForecastFeed
 from serving.admission.rules import AdmissionRules
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
-from serving.device.lpddr import Lpddr
 from serving.device.scheduler_config import limits_of, rules_of
+from serving.device.slow_tier import SlowTier
 from serving.observer import Broadcast
 from serving.policies.router import Router
 from serving.policies.routing import RoutingPolicy
 from serving.policies.step_options import StepOptions
-from serving.scenario.active_faults import Act, ActiveFaults, tier_of
+from serving.scenario.active_faults import ActiveFaults, FaultAction, tier_of
 from serving.scenario.faults import Fault, FaultEvent
 from serving.scenario.scenario import Scenario
 from serving.simulation.fault_timeline import FaultTimeline
 from serving.simulation.node import NOWHERE, Outcome, VirtualDevice, VirtualNode, VirtualObserver
 from serving.simulation.recorded_routes import RecordedRoutes
-from serving.simulation.virtual_driver import ARRIVES
-from serving.simulation.virtual_edge import VirtualEdge
+from serving.simulation.virtual_admission import VirtualAdmission
+from serving.simulation.virtual_driver import ARRIVES, Due
 from serving.types import NEVER, Request, StepRecord
 
 
 @dataclass(slots=True)
-class Throttled:
-    """An LPDDR tier as a degraded device sees it: a share `left` of what the tier grants."""
+class TierShare:
+    """A slow tier as a degraded device sees it: a `share` of what the tier grants."""
 
-    tier: Lpddr
-    left: float = 1.0
+    tier: SlowTier
+    share: float = 1.0
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
         """Return the throttled bandwidth of a lease, in bytes/s."""
-        return self.tier.lease(device, traffic_bytes, elapsed_s) * self.left
+        return self.tier.lease(device, traffic_bytes, elapsed_s) * self.share
 
-    def rate(self, device: int) -> float:
+    def granted_bytes_per_s(self, device: int) -> float:
         """Return the throttled bandwidth granted last, in bytes/s."""
-        return self.tier.rate(device) * self.left
+        return self.tier.granted_bytes_per_s(device) * self.share
 
     def release(self, device: int, traffic_bytes: float) -> None:
         """End the device's lease."""
         self.tier.release(device, traffic_bytes)
 
 
-class Ends(VirtualObserver):
+class DeviceDue(NamedTuple):
+    """The next due of a device, for the heap of all devices: of those with equal dues, the first device comes first."""
+
+    due: Due
+    device: int
+
+
+class RequestEnd(NamedTuple):
+    """A request that has ended, and the emulated instant of its end."""
+
+    at_s: float
+    request: Request
+
+
+class EndQueue(VirtualObserver):
     """The requests that have ended, each with its instant, until they are taken; the router forgets them at once."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
-        self.queue: deque[tuple[float, Request]] = deque()
+        self.queue: deque[RequestEnd] = deque()
 
     def on_finish(self, flight: Outcome) -> None:
         self._router.done([(flight.device, flight.request)])
-        self.queue.append((flight.last_s, flight.request))
+        self.queue.append(RequestEnd(flight.last_s, flight.request))
 
 
 class Simulator:
@@ -86,8 +101,8 @@ class Simulator:
         self._fleet = fleet = load_fleet(scenario)
         self._router = Router(policy or scenario.router_spec.policy())
         rules = AdmissionRules.of(scenario, context_held(scenario, fleet), forecasts)
-        self._edge, self._ends = VirtualEdge(rules, scenario.api_keys), Ends(self._router)
-        observers: list[VirtualObserver] = [self._ends, self._edge, *filter(None, [observer])]
+        self._admission, self._ends = VirtualAdmission(rules, scenario.api_keys), EndQueue(self._router)
+        observers: list[VirtualObserver] = [self._ends, self._admission, *filter(None, [observer])]
         if forecasts:
             observers.append(ForecastFeed(rules.forecast, scenario, lambda: self._now_s))
         self._observer = Broadcast(observers)
@@ -95,12 +110,12 @@ class Simulator:
         self._now_s = 0.0
         check_faults(scenario, [spec for spec, _ in fleet])
         rates = [device_limits.ext_bytes_per_s for _, device_limits in fleet]
-        tiers = [Lpddr(rate) for rate in rates[:: scenario.shared_ext]]
-        self._tiers = [Throttled(tiers[index // scenario.shared_ext]) for index in range(len(fleet))]
+        tiers = [SlowTier(rate) for rate in rates[:: scenario.shared_ext]]
+        self._tiers = [TierShare(tiers[index // scenario.shared_ext]) for index in range(len(fleet))]
         self._step_options: dict[DeviceSpec, StepOptions] = {}
         self.nodes = [self._join(index, *member) for index, member in enumerate(fleet)]
         # What each device does next, with what it no longer will.
-        self._coming: list[tuple[float, int, int]] = []
+        self._coming: list[DeviceDue] = []
         self._timeline = FaultTimeline(scenario, len(fleet))
         self._active = ActiveFaults(partial(tier_of, sharers=scenario.shared_ext))
         self._lost: set[int] = set()
@@ -117,7 +132,7 @@ class Simulator:
     def submit(self, request: Request) -> Outcome:
         """Submit a request at its arrival, which devices have come to; return its outcome."""
         self._now_s = request.arrival_s
-        if refusal := self._edge.refusal(request, request.arrival_s):
+        if refusal := self._admission.refusal(request, request.arrival_s):
             refused = Outcome(request, NOWHERE, [], refused=refusal.reason)
             self._observer.on_refusal(refusal, refused)
             return refused
@@ -127,9 +142,8 @@ class Simulator:
             self._await(node)
         return outcome
 
-    def next_end(self, until_s: float) -> tuple[float, Request] | None:
-        """Run until a request ends, or up to arrivals at `until_s`. Return the end's instant and the request, or
-        None."""
+    def next_end(self, until_s: float) -> RequestEnd | None:
+        """Run until a request ends, or up to arrivals at `until_s`. Return that end; None if none came."""
         while not self._ends.queue:
             if not self._proceed(until_s):
                 return None
@@ -141,7 +155,7 @@ class Simulator:
         pricer, tier = spec.pricer(self._load(spec), RecordedRoutes), self._tiers[index]
         node = VirtualNode(index, pricer, tier, limits, rules, self._leaps, self._observer, self._keep)
         node.engine.lease_s = spec.lease_s
-        tier.left = spec.condition.ext_share
+        tier.share = spec.condition.ext_share
         self._router.add(index, device_limits.token_s)
         self._observer.on_change(VirtualDevice(index, spec, device_limits, True, self._now_s))
         return node
@@ -161,12 +175,12 @@ class Simulator:
     def _proceed(self, until_s: float) -> bool:
         """Run the next event before arrivals at `until_s`; return whether there was one."""
         coming = self._coming
-        while coming and coming[0][:2] != self.nodes[coming[0][2]].due:
+        while coming and coming[0].due != self.nodes[coming[0].device].due:
             heapq.heappop(coming)  # it was put off, or is done
         event_s = self._timeline.next_s
-        first = (min(event_s, until_s), ARRIVES)
-        if coming and coming[0][:2] < first:
-            node = self.nodes[heapq.heappop(coming)[2]]
+        first = Due(min(event_s, until_s), ARRIVES)
+        if coming and coming[0].due < first:
+            node = self.nodes[heapq.heappop(coming).device]
             node.proceed()
             self._await(node)
         elif event_s <= until_s and event_s < NEVER and (coming or until_s < NEVER):
@@ -178,8 +192,8 @@ class Simulator:
 
     def _await(self, node: VirtualNode) -> None:
         """Enter a device's next event in the heap."""
-        if node.due[0] < NEVER:
-            heapq.heappush(self._coming, (*node.due, node.index))
+        if node.due.at_s < NEVER:
+            heapq.heappush(self._coming, DeviceDue(node.due, node.index))
 
     def _happen(self, id: int, fault: Fault, event: FaultEvent) -> None:
         """Carry out what an event of a fault does."""
@@ -189,16 +203,16 @@ class Simulator:
             for index in effect.devices:
                 self._carry_out(effect.act, index, event.at_s)
 
-    def _carry_out(self, act: Act, index: int, at_s: float) -> None:
+    def _carry_out(self, act: FaultAction, index: int, at_s: float) -> None:
         match act:
-            case Act.LOSE:
+            case FaultAction.LOSE:
                 self._lose(index, at_s)
-            case Act.REVIVE:
+            case FaultAction.REVIVE:
                 self._revive(index, at_s)
-            case Act.STALL:
+            case FaultAction.STALL:
                 self.nodes[index].stall(at_s, self._active.stalled_until_s(index))
                 self._await(self.nodes[index])
-            case Act.CHANGE:
+            case FaultAction.CHANGE:
                 self._degrade(index, at_s)
 
     def _degrade(self, index: int, at_s: float) -> None:
@@ -208,7 +222,7 @@ class Simulator:
         spec = self._fleet[index][0].in_condition(self._active.condition(index))
         device_limits = spec.device_limits(self._load(spec))
         limits = limits_of(self._scenario, device_limits)
-        self._tiers[index].left = spec.condition.ext_share
+        self._tiers[index].share = spec.condition.ext_share
         node = self.nodes[index]
         node.degrade(at_s, spec.repriced(node.engine.pricer, self._load(spec), RecordedRoutes), limits)
         self._await(node)

@@ -1,6 +1,7 @@
-"""Drives an engine in virtual time: says at which instant it is due next, and is called once that has come."""
+"""Virtual driver: runs an engine in virtual time; it says at which instant it is due next, and is called then."""
 
 from collections.abc import Sized
+from typing import NamedTuple
 
 from serving.device.engine import Engine
 from serving.device.pending_steps import PendingSteps
@@ -10,7 +11,16 @@ from serving.types import NEVER
 
 # What happens at one instant happens in this order: steps end, what is news to a device arrives, it plans.
 ENDS, ARRIVES, PLANS = range(3)
-IDLE = (NEVER, PLANS)
+
+
+class Due(NamedTuple):
+    """The emulated instant of a next event, and its kind, by which those of one instant are ordered."""
+
+    at_s: float
+    what: int
+
+
+IDLE = Due(NEVER, PLANS)
 
 
 class VirtualDriver:
@@ -25,7 +35,7 @@ class VirtualDriver:
 
     def run(self, until_s: float) -> None:
         """Do all that is due before requests that arrive at `until_s`; by default, until nothing is left."""
-        while self.due < (until_s, ARRIVES):
+        while self.due < Due(until_s, ARRIVES):
             self.proceed()
 
     def proceed(self) -> None:
@@ -44,28 +54,28 @@ class VirtualDriver:
     def _change(self, at_s: float, pricer: Pricer) -> None:
         """Take another condition's pricer from `at_s` on; the rest of the current step is repriced."""
         self.engine.pricer = pricer
-        if self._pending is not None and self.due[1] == ENDS:
-            self._pending.change(at_s)
+        if self._pending is not None and self.due.what == ENDS:
+            self._pending.reprice(at_s)
         self._renew(at_s)
 
     def _end(self, at_s: float) -> None:
         """Make the steps that have ended by `at_s`, and no more."""
-        if self._pending is not None and self.due[1] == ENDS:
-            self._pending.lose(at_s)
+        if self._pending is not None and self.due.what == ENDS:
+            self._pending.discard_after(at_s)
         self._idle()
 
     def _renew(self, at_s: float) -> None:
         """Plan anew at `at_s`, or once the step then under way has ended."""
-        if self._pending is not None and self.due[1] == ENDS:
+        if self._pending is not None and self.due.what == ENDS:
             self._pending.cut(at_s)
-            self.due = self._pending.end_s, ENDS
+            self.due = Due(self._pending.end_s, ENDS)
         elif self._unfinished:
-            self._pending, self.due = None, (max(at_s, self.engine.at_s), PLANS)
+            self._pending, self.due = None, Due(max(at_s, self.engine.at_s), PLANS)
 
     def _make(self) -> None:
         assert self._pending is not None
         self._pending.make()
-        self.due = self.engine.at_s, PLANS
+        self.due = Due(self.engine.at_s, PLANS)
         if not self._unfinished:
             self._idle()
 
@@ -75,21 +85,21 @@ class VirtualDriver:
 
     def _begin(self, now_s: float) -> None:
         """Continue the plan, or make another."""
-        if self._pending is None or not self._pending.go_on():
+        if self._pending is None or not self._pending.advance():
             self._pending = None
             self._plan(now_s)
         if self._pending is not None:
-            self.due = self._pending.end_s, ENDS
+            self.due = Due(self._pending.end_s, ENDS)
 
     def _plan(self, now_s: float) -> None:
         engine = self.engine
         if engine.stand_still():
             # What arrives by then is in the next plan.
             engine.resume(now_s)
-            self.due = engine.at_s, PLANS
+            self.due = Due(engine.at_s, PLANS)
             return
         batch = engine.plan(now_s)
-        self.due = batch.until_s, PLANS
+        self.due = Due(batch.until_s, PLANS)
         if batch.ids:
             self._tokens.begin(batch)
             self._pending = PendingSteps(engine, batch, self._leaps)

@@ -1,4 +1,5 @@
-"""What a study varies: settings by their dotted names, one list of values an axis, or a table of them a variant.
+"""Axes and variants of a study: settings by their dotted names, one list of values an axis, or a table of them a
+variant.
 
 A name is a key of the scenario (`tau`), one of the workload after its tables (`workload.output.mean`), or `load`: how
 many times as many requests a second, or users, as the workload says.

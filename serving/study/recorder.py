@@ -1,4 +1,4 @@
-"""Hears what comes of a run, and keeps of it one row a request, a timeline, and sums over steps."""
+"""Recorder: an observer of a run that keeps one row a request, a timeline, and sums over steps."""
 
 from collections import Counter, defaultdict
 from math import exp, log

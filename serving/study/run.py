@@ -63,9 +63,9 @@ def simulate(
     Raise UsageError for a wrong scenario or workload, DeviceError for a device that can't be.
     """
     recorder = Recorder(targets, from_s, to_s)
-    began = perf_counter()
+    began_s = perf_counter()
     play(workload, scenario, observer=recorder)
-    wall_s = perf_counter() - began
+    wall_s = perf_counter() - began_s
     requests = recorder.requests.close()
     found = summary(recorder, requests, _static_w(scenario)) | {"wall_s": wall_s}
     return Run(found, requests, recorder.timeline.rows())

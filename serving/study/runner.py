@@ -1,4 +1,4 @@
-"""Carries a study out: its inquiries go on side by side, each as soon as the points that it asked for are there."""
+"""Study runner: runs inquiries side by side, each as soon as the points that it asked for are there."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from serving.study.results import Results
 from serving.study.store import Store
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
-from serving.study.workers import Made, Workers
+from serving.study.workers import PointOutcome, Workers
 
 TICK_S = 0.5
 ENOUGH = 4  # Points, the first of which wait for workers that are only starting.
@@ -26,12 +26,12 @@ class StudyProgress:
     done: int = 0
     kept: int = 0
     failed: int = 0
-    began: float = field(default_factory=monotonic)
+    began_s: float = field(default_factory=monotonic)
 
     @property
     def elapsed_s(self) -> float:
         """Real seconds since it began."""
-        return monotonic() - self.began
+        return monotonic() - self.began_s
 
     def __str__(self) -> str:
         left = "" if self.left_s is None else f", about {_clock(self.left_s)} left"
@@ -73,16 +73,16 @@ def run_study(
     if fresh:
         store.forget()
     progress = StudyProgress(study.question.expected(study))
-    conductor = Conductor(store, progress, lambda: on_progress(progress))
+    runner = StudyRunner(store, progress, lambda: on_progress(progress))
     inquiries = study.question.inquiries(study)
-    answers = conductor.conduct(inquiries, cores)
-    found = study.question.answers(study, answers, conductor.findings)
-    results = Results.write(study, store, found, conductor.findings)
+    answers = runner.run(inquiries, cores)
+    found = study.question.answers(study, answers, runner.findings)
+    results = Results.write(study, store, found, runner.findings)
     write_report(results)
     return results
 
 
-class Conductor:
+class StudyRunner:
     """Runs a study: hands points to workers and their findings to the inquiries."""
 
     def __init__(self, store: Store, progress: StudyProgress, tell: Callable[[], None]) -> None:
@@ -100,7 +100,7 @@ class Conductor:
         # Who waits for a point, by its key.
         self._waiting: dict[str, set[int]] = {}
 
-    def conduct(self, inquiries: list[Inquiry], cores: int | None) -> list[Row]:
+    def run(self, inquiries: list[Inquiry], cores: int | None) -> list[Row]:
         """Run the inquiries; return the answers of those that have one, in their order."""
         self._inquiries, self._answers = inquiries, [None] * len(inquiries)
         self._open = set(range(len(inquiries)))
@@ -127,8 +127,8 @@ class Conductor:
         while self._to_make or workers.busy:
             while self._to_make and workers.has_room:
                 workers.give(self._to_make.popleft())
-            if made := workers.take(TICK_S):
-                self._note(made)
+            if outcome := workers.take(TICK_S):
+                self._note(outcome)
             # Whoever has no answer yet asks at least for what it waits for.
             self._progress.expected = max(self._progress.expected, self._progress.done + len(self._open))
             self._tell()
@@ -154,12 +154,12 @@ class Conductor:
         self._waiting[key].add(index)
         return False
 
-    def _note(self, made: Made) -> None:
-        key = made.point.key
-        if made.run is not None:
-            self._store.put(key, made.run)
-        self._progress.failed += made.run is None
-        self._find(key, Finding(made.point, made.run.summary if made.run else {}, made.error))
+    def _note(self, outcome: PointOutcome) -> None:
+        key = outcome.point.key
+        if outcome.run is not None:
+            self._store.put(key, outcome.run)
+        self._progress.failed += outcome.run is None
+        self._find(key, Finding(outcome.point, outcome.run.summary if outcome.run else {}, outcome.error))
         for index in sorted(self._waiting.pop(key)):
             self._missing[index].discard(key)
             self._go_on(index)

@@ -1,4 +1,4 @@
-"""What a study found, as JSON, and in a terminal, which is narrow: figures in their units, those that matter."""
+"""Answers of a study as JSON, and as a table for a narrow terminal: the figures that matter, in their units."""
 
 from collections.abc import Callable
 from typing import Any

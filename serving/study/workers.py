@@ -1,4 +1,4 @@
-"""Points are made by Ray, one on each core, here or all over the cluster that `RAY_ADDRESS` names."""
+"""Workers of a study: Ray runs points, one on each core, here or all over the cluster that `RAY_ADDRESS` names."""
 
 import contextlib
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ SENTENCES = (DeviceError, UsageError)
 AHEAD = 2
 
 
-class Made(NamedTuple):
+class PointOutcome(NamedTuple):
     """A point that was made, or the reason why it was not."""
 
     point: Point
@@ -56,7 +56,7 @@ class Workers:
         """Have a point made."""
         self._under_way[self._remote.remote(point)] = point
 
-    def take(self, timeout_s: float) -> Made | None:
+    def take(self, timeout_s: float) -> PointOutcome | None:
         """Take a point that was given out and has been made; return None if none is by then."""
         ready, _ = ray.wait(list(self._under_way), num_returns=1, timeout=timeout_s)
         if not ready:
@@ -66,8 +66,8 @@ class Workers:
             packed, error = ray.get(ready[0])
         except ray.exceptions.RayError as failure:
             first = str(failure).strip().splitlines()[0]
-            return Made(point, None, f"The process that ran it died ({type(failure).__name__}): {first}")
-        return Made(point, unpack(packed) if packed else None, error)
+            return PointOutcome(point, None, f"The process that ran it died ({type(failure).__name__}): {first}")
+        return PointOutcome(point, unpack(packed) if packed else None, error)
 
 
 def _make(point: Point) -> tuple[bytes, str]:

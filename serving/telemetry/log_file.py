@@ -1,4 +1,4 @@
-"""Writes log lines to a file, each whole and at once; where writing fails the log ends, and nothing else."""
+"""Log file: writes each line whole and at once; where writing fails the log ends, and nothing else."""
 
 import contextlib
 import errno

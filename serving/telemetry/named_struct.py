@@ -1,4 +1,4 @@
-"""Makes structs with named fields of those that flow between processes as arrays, for files."""
+"""Named structs: for files, structs with named fields in place of those that travel between processes as arrays."""
 
 from typing import Any
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from serving.telemetry.status import DeviceNow, SloNow, Status
 
 
-class Beat(NamedTuple):
+class DeviceRates(NamedTuple):
     """A device's rates between two statuses: tokens per second, joules per token, share of steps that speculated, and
     share of drafts accepted (None where there was nothing to divide by)."""
 
@@ -15,19 +15,19 @@ class Beat(NamedTuple):
     acceptance: float | None
 
 
-class Pulse:
+class StatusDeltas:
     """Keeps the last status. The first delta covers all time before."""
 
     def __init__(self) -> None:
         self._last: Status | None = None
         self._last_devices: dict[int, DeviceNow] = {}
 
-    def beat(self, status: Status) -> dict[int, Beat]:
+    def since_last(self, status: Status) -> dict[int, DeviceRates]:
         """Return each device's rates, by its index, since the last call."""
         since_s = status.emulated_s - (self._last.emulated_s if self._last else 0.0)
-        beats = {now.index: _beat(now, self._last_devices.get(now.index), since_s) for now in status.devices}
+        rates = {now.index: _rates(now, self._last_devices.get(now.index), since_s) for now in status.devices}
         self._last, self._last_devices = status, {now.index: now for now in status.devices}
-        return beats
+        return rates
 
 
 def attained(slo: SloNow) -> float | None:
@@ -36,14 +36,14 @@ def attained(slo: SloNow) -> float | None:
     return slo.met / offered if offered else None
 
 
-def _beat(now: DeviceNow, last: DeviceNow | None, since_s: float) -> Beat:
+def _rates(now: DeviceNow, last: DeviceNow | None, since_s: float) -> DeviceRates:
     tokens = now.tokens - (last.tokens if last else 0)
     joules = now.energy_j - (last.energy_j if last else 0.0)
     steps = {mode: count - (last.steps.get(mode, 0) if last else 0) for mode, count in now.steps.items()}
     drafted = now.drafted - (last.drafted if last else 0)
     accepted = now.accepted - (last.accepted if last else 0)
     made = sum(steps.values())
-    return Beat(
+    return DeviceRates(
         tokens / since_s if since_s > 0 else 0.0,
         joules / tokens if tokens else None,
         steps.get("sd", 0) / made if made else None,

@@ -1,4 +1,4 @@
-"""What token sources import, for the process that they are forked from.
+"""Preloaded modules: the imports of token sources, for the process that they are forked from.
 
 Not Ray: it reads its settings when it is imported, and each fork has its own.
 """

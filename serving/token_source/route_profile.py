@@ -12,7 +12,7 @@ from serving.token_source.vllm_args import on_cpu, prepare_environment
 CONTEXT = 2048
 
 
-class Profiled(NamedTuple):
+class RouteProfile(NamedTuple):
     """A request of a topic with its answer, as text and as `tokens`, and whether it `finished` by itself.
 
     `all_routes` [tokens, layers, top_k] are of all tokens but the last, the `prompt_tokens` of the prompt first.
@@ -32,7 +32,7 @@ class Profiled(NamedTuple):
         return self.all_routes[self.prompt_tokens - 1 :]
 
 
-def profile(token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int, seed: int) -> list[Profiled]:
+def profile(token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int, seed: int) -> list[RouteProfile]:
     """Answer prompts, given as (topic, prompt), with temperature 1, seeded, and keep their routes.
 
     Raise UsageError for a model without experts.
@@ -43,7 +43,7 @@ def profile(token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int,
 
 def answers(
     token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int, seed: int, routed: bool
-) -> list[Profiled]:
+) -> list[RouteProfile]:
     """Answer prompts like `profile`, with routes only if `routed`; otherwise the routes are empty [0, 0, 0]."""
     prepare_environment(token_model)
     from vllm import LLM, SamplingParams
@@ -56,7 +56,7 @@ def answers(
         output = answer.outputs[0]
         routes = np.asarray(output.routed_experts).astype(np.int64) if routed else np.empty((0, 0, 0), dtype=np.int64)
         tokens, finished = list(output.token_ids), output.finish_reason == "stop"
-        found.append(Profiled(topic, prompt, output.text, routes, len(answer.prompt_token_ids), tokens, finished))
+        found.append(RouteProfile(topic, prompt, output.text, routes, len(answer.prompt_token_ids), tokens, finished))
     return found
 
 

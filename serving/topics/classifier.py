@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from serving.topics.encoder import Encoder, Tensors
 from serving.topics.names import NAMES
-from serving.topics.reading import PromptReader
+from serving.topics.prompt_reader import PromptReader
 
 WEIGHTS = Path(__file__).parent / "weights.safetensors"
 MOST = 32  # prompts in one go: more are no faster, and take memory

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from serving.topics.classifier import Classifier, Topic
-from serving.topics.labelled import Labelled
+from serving.topics.labelled_prompts import LabelledPrompt
 from serving.topics.names import NAMES
 
 WARM_UP = 8  # prompts, after which caches and clocks are as in use
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """The topic found for each prompt, and the seconds that it took alone, on one core."""
 
-    prompts: tuple[Labelled, ...]
+    prompts: tuple[LabelledPrompt, ...]
     topics: tuple[Topic, ...]
     latencies_s: tuple[float, ...]
 
@@ -40,7 +40,7 @@ class Measured:
         return float(np.percentile(self.latencies_s, percentile)) * 1e3
 
 
-def measure(classifier: Classifier, prompts: Sequence[Labelled]) -> Measured:
+def measure(classifier: Classifier, prompts: Sequence[LabelledPrompt]) -> Measurement:
     """Classify the prompts one at a time on one core, after `WARM_UP` to warm up."""
     classifier.use_one_core()
     for asked in (list(prompts) * WARM_UP)[:WARM_UP]:
@@ -50,4 +50,4 @@ def measure(classifier: Classifier, prompts: Sequence[Labelled]) -> Measured:
         started_s = time.perf_counter()
         topics += classifier.classify([asked.prompt])
         latencies_s.append(time.perf_counter() - started_s)
-    return Measured(tuple(prompts), tuple(topics), tuple(latencies_s))
+    return Measurement(tuple(prompts), tuple(topics), tuple(latencies_s))

@@ -1,4 +1,5 @@
-"""What arrives when, as what: a workload is a TOML file, which `foreserve load` drives live and a study virtually.
+"""Workloads: the requests that arrive, and their instants. A workload is a TOML file, which `foreserve load` drives
+live and a study virtually.
 
     seed = 1
     duration_s = 3600

@@ -66,7 +66,7 @@ class OpenLoop:
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class ClosedLoop:
     """`users`, each of whom has one session after the other and pauses for `think_s` between them. The first ones
     begin spread evenly over `ramp_s`."""
 
@@ -74,7 +74,7 @@ class Closed:
     think_s: Distribution
     ramp_s: float = 0.0
 
-    def at_load(self, factor: float) -> "Closed":
+    def at_load(self, factor: float) -> "ClosedLoop":
         """Return the loop with `factor` times as many users, at least one."""
         return replace(self, users=max(1, round(self.users * factor)))
 
@@ -170,7 +170,7 @@ class Diurnal:
         return replace(self, mean_per_s=self.mean_per_s * factor)
 
 
-def arrivals(table: TomlTable) -> OpenLoop | Closed | None:
+def arrivals(table: TomlTable) -> OpenLoop | ClosedLoop | None:
     """Parse a table `arrivals`; None if requests come when a trace says."""
     kind = table.word("kind", KINDS)
     found = KINDS[kind](table)
@@ -221,16 +221,16 @@ def _steps(table: TomlTable) -> OpenLoop:
     return OpenLoop(Steps(np.array(per_s), np.array(for_s)), _cv(table))
 
 
-def _closed(table: TomlTable) -> Closed:
+def _closed(table: TomlTable) -> ClosedLoop:
     think_s = distribution(table, "think_s", AT_LEAST_0, always(0.0))
-    return Closed(table.whole("users"), think_s, table.number("ramp_s", AT_LEAST_0, 0.0))
+    return ClosedLoop(table.whole("users"), think_s, table.number("ramp_s", AT_LEAST_0, 0.0))
 
 
 def _trace(table: TomlTable) -> None:
     return None
 
 
-KINDS: dict[str, Callable[[TomlTable], OpenLoop | Closed | None]] = {
+KINDS: dict[str, Callable[[TomlTable], OpenLoop | ClosedLoop | None]] = {
     "poisson": _poisson,
     "gamma": _gamma,
     "constant": _constant,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from serving.workload.mixing import MASK, POSITIVE, mix
+from serving.workload.seeded_chance import MASK, POSITIVE, mix
 
 USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serving.workload.arrivals import CHUNK, OpenLoop
-from serving.workload.mixing import stream
+from serving.workload.seeded_chance import stream
 from serving.workload.spec import Workload
 from serving.workload.traces.rows import TraceRow
 

@@ -7,10 +7,10 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from serving.workload.arrivals import Closed
+from serving.workload.arrivals import ClosedLoop
 from serving.workload.ask import ASSISTANT, SYSTEM, Ask, Segment
-from serving.workload.mixing import mix, named, segment_id, segment_ids
 from serving.workload.plans import Columns, Plan, chunks
+from serving.workload.seeded_chance import mix, named, segment_id, segment_ids
 from serving.workload.spec import Workload
 from serving.workload.traces.rows import TraceRow
 
@@ -44,7 +44,7 @@ class Source:
 
     def __iter__(self) -> Iterator[Ask]:
         """Return the requests that wait for no other: of an open loop all first turns, else the first of each user."""
-        return self._users() if isinstance(self._workload.arrivals, Closed) else self._arriving()
+        return self._users() if isinstance(self._workload.arrivals, ClosedLoop) else self._arriving()
 
     def next_after(self, ended: Ask, at_s: float) -> Ask | None:
         """Return the request that follows one that ended (or failed) at `at_s`: the session's next turn, or in a closed
@@ -52,11 +52,11 @@ class Source:
         session = self._open.pop(ended.session, None)
         if session is not None:
             return self._timely(session.turns[session.turn].think_s + at_s, session)
-        return self._begin_next(at_s) if isinstance(self._workload.arrivals, Closed) else None
+        return self._begin_next(at_s) if isinstance(self._workload.arrivals, ClosedLoop) else None
 
     def _users(self) -> Iterator[Ask]:
         closed = self._workload.arrivals
-        assert isinstance(closed, Closed)
+        assert isinstance(closed, ClosedLoop)
         for at_s in closed.first_s():
             if (ask := self._begin_next(at_s, first=True)) is not None:
                 yield ask

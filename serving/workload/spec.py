@@ -6,7 +6,7 @@ from typing import Any
 
 from serving.toml_table import AT_LEAST_0, COUNT, POSITIVE, WHOLE, TomlTable
 from serving.topics.names import NAMES
-from serving.workload.arrivals import Closed, OpenLoop, Steps, arrivals
+from serving.workload.arrivals import ClosedLoop, OpenLoop, Steps, arrivals
 from serving.workload.distributions import Distribution, always, distribution
 from serving.workload.shares import NOBODY, Shares, shares
 from serving.workload.table import WorkloadTable
@@ -38,7 +38,7 @@ class Workload:
     """A workload: arrivals, and what requests are like. Without `arrivals` a trace says when. `prompt` is a user's text
     in one turn."""
 
-    arrivals: OpenLoop | Closed | None
+    arrivals: OpenLoop | ClosedLoop | None
     prompt: Distribution
     output: Distribution
     sessions: Sessions

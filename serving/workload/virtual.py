@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from serving.scenario.slo import SloClass
 from serving.types import Request
 from serving.workload.ask import Ask, block_hashes
-from serving.workload.mixing import named
+from serving.workload.seeded_chance import named
 from serving.workload.table import WorkloadError
 
 NO_CLASS = SloClass("")

@@ -20,7 +20,7 @@ from serving.cli.scenario_arguments import scenario_of
 from serving.cluster.placement import HOSTING, NODES
 from serving.device.fleet_limits import load_fleet
 from serving.process.process_priority import URGENT_NICENESS
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_file import load_scenario
 from tests.deploy.files import (
@@ -229,7 +229,7 @@ def waiting_series() -> str:
     return str(rule["seriesQuery"].split('"')[1])
 
 
-def test_a_server_answers_the_probes_and_has_the_hpas_metric(emulator: Child) -> None:
+def test_a_server_answers_the_probes_and_has_the_hpas_metric(emulator: ServerProcess) -> None:
     startup, readiness, _ = probes()
     for path in (startup["httpGet"]["path"], readiness["httpGet"]["path"]):
         assert httpx.get(emulator.http_url + path).status_code == 200

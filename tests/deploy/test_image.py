@@ -143,7 +143,7 @@ def test_sigterm_ends_a_server_that_is_up_with_0() -> None:
         assert ends_without_a_trace(child.process, family) == 0
 
 
-# tests/serving/process/test_ending.py has it, and more, on a machine that is no container.
+# tests/serving/process/test_shutdown.py has it, and more, on a machine that is no container.
 @pytest.mark.slow
 def test_sigterm_ends_a_server_that_is_not_up_yet_with_143() -> None:
     options = ["--http-port", "0", "--grpc-port", "0"]

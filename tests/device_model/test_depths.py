@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.acceptance import acceptance_of, measured_of
-from device_model.specs.measured import read_measured
+from device_model.specs.measured_rates import read_measured
 from device_model.speculation import accepted_at, mean_accepted
 from device_model.step import StepPlan
 from tests.device_model.speculating import AT_1K, batches, cost, crowds, decoding, device, devices

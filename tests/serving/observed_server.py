@@ -13,7 +13,7 @@ import httpx
 import openai
 import pytest
 
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.serving.telemetry.tracing.collector import Collector, over_http
 
 MODEL, SPEED = "qwen3-30b-a3b", 0.8
@@ -28,7 +28,7 @@ OPTIONS = (
 class Observed(NamedTuple):
     """A server, what collects its traces, and where it logs."""
 
-    child: Child
+    child: ServerProcess
     collector: Collector
     printed: Path
     log: Path

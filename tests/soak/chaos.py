@@ -19,7 +19,7 @@ import httpx
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.soak.levels import family
 from tests.soak.streams import HANG_S, SeededStreams
 
@@ -42,7 +42,7 @@ LONGEST = 8
 """So many of the longest waits for all parts are told."""
 
 
-def victims(child: Child, kind: str) -> list[psutil.Process]:
+def victims(child: ServerProcess, kind: str) -> list[psutil.Process]:
     """The processes of a kind that are there now."""
     found = []
     for pid in family(child.process.pid):
@@ -56,7 +56,7 @@ def victims(child: Child, kind: str) -> list[psutil.Process]:
     return found
 
 
-def hit(child: Child, draw: random.Random) -> list[str]:
+def hit(child: ServerProcess, draw: random.Random) -> list[str]:
     """Kill or stop one process, or two at once; what was done to which kind."""
     hits = []
     # Helpers of Ray's do not come back.
@@ -71,7 +71,7 @@ def hit(child: Child, draw: random.Random) -> list[str]:
     return hits
 
 
-def probed(child: Child, path: str) -> httpx.Response:
+def probed(child: ServerProcess, path: str) -> httpx.Response:
     """The answer to a probe; an edge that has just been hit gives none, and another one does."""
     end_s = time.monotonic() + HANG_S
     while True:
@@ -83,7 +83,7 @@ def probed(child: Child, path: str) -> httpx.Response:
             time.sleep(1.0)
 
 
-def counters(child: Child) -> dict[str, float]:
+def counters(child: ServerProcess) -> dict[str, float]:
     """Each counter of a server, by its name and labels."""
     text = probed(child, "/metrics").text
     return {
@@ -102,7 +102,7 @@ def fallen(before: Mapping[str, float], after: Mapping[str, float]) -> list[str]
     ]
 
 
-def chaos(child: Child, hits: int, seed: int, seconds: float) -> list[str]:
+def chaos(child: ServerProcess, hits: int, seed: int, seconds: float) -> list[str]:
     """Hit so often, or for so long; what was found, each in a line."""
     draw, done, end_s = random.Random(seed), Counter[str](), time.monotonic() + seconds
     away, recent = list[tuple[float, str]](), list[str]()
@@ -131,7 +131,7 @@ def chaos(child: Child, hits: int, seed: int, seconds: float) -> list[str]:
     return found + [f"a stream was silent for {gap:.0f} s" for gap in silent]
 
 
-def settle(child: Child) -> float:
+def settle(child: ServerProcess) -> float:
     """Wait until all parts are up again; for how many seconds."""
     began_s = time.monotonic()
     while time.monotonic() < began_s + SETTLED_S:
@@ -142,7 +142,7 @@ def settle(child: Child) -> float:
     raise TimeoutError(f"After {SETTLED_S:.0f} s not all parts are up: {told}")
 
 
-def lose_raylet(child: Child) -> list[str]:
+def lose_raylet(child: ServerProcess) -> list[str]:
     """Kill what no server can do without: it must end, and say so by its exit code."""
     (raylet,) = (psutil.Process(pid) for pid in family(child.process.pid) if psutil.Process(pid).name() == "raylet")
     raylet.kill()

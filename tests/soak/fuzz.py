@@ -9,7 +9,7 @@ from functools import partial
 
 import httpx
 
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.soak import fuzz_grpc, fuzz_http
 from tests.soak.fuzz_http import Answers
 from tests.soak.late_batches import LateBatches
@@ -38,7 +38,7 @@ def main() -> int:
     return 1 if found else 0
 
 
-def fuzz(child: Child, http: int, grpc: int, seed: int) -> list[str]:
+def fuzz(child: ServerProcess, http: int, grpc: int, seed: int) -> list[str]:
     """What was found, each in a line; what was done is printed."""
     before, punctual = restarts(child), Lateness.of(child)
     streams = SeededStreams(child)
@@ -67,7 +67,7 @@ def fuzz(child: Child, http: int, grpc: int, seed: int) -> list[str]:
     return found + streams.seen.lost
 
 
-def restarts(child: Child) -> float:
+def restarts(child: ServerProcess) -> float:
     """How often parts of a server were started again."""
     lines = httpx.get(f"{child.http_url}/metrics").text.splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("foreserve_actor_restarts_total"))

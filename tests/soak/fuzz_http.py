@@ -15,7 +15,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import Case
 from schemathesis.core.errors import UnsupportedSchema
 
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from tests.soak.late_batches import LateBatches
 from tests.soak.nasty import Request, request
 
@@ -48,7 +48,7 @@ def by_hand(batches: LateBatches, answers: Answers, count: int, number: int) -> 
         batches.send(requests, lambda each: _ask(client, batches.child, each, answers), AT_ONCE)
 
 
-def _ask(client: httpx.Client, child: Child, each: Request, answers: Answers) -> None:
+def _ask(client: httpx.Client, child: ServerProcess, each: Request, answers: Answers) -> None:
     try:
         answer = client.post(child.http_url + each.path, content=each.body, headers=each.headers)
         status, text = str(answer.status_code), answer.text
@@ -58,7 +58,7 @@ def _ask(client: httpx.Client, child: Child, each: Request, answers: Answers) ->
     answers.take(status, is_failure, lambda: f"{each} -> {text[:300]}")
 
 
-def of_schema(child: Child, count: int, number: int) -> list[Case]:
+def of_schema(child: ServerProcess, count: int, number: int) -> list[Case]:
     """At least so many requests by schemathesis, from a seed and those after it: it drops what it has had before.
 
     They are thought of before any is sent: that takes half a second of processor each, and what it does to a server
@@ -97,7 +97,7 @@ def by_schema(batches: LateBatches, answers: Answers, cases: Iterable[Case]) -> 
     batches.send(cases, lambda case: _send(batches.child, case, answers), 1)
 
 
-def _send(child: Child, case: Case, answers: Answers) -> None:
+def _send(child: ServerProcess, case: Case, answers: Answers) -> None:
     try:
         answer = case.call(base_url=child.http_url, timeout=HANG_S)
         status, text = str(answer.status_code), answer.text

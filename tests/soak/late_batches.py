@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from tests.soak.streams import Lateness
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ class LateBatches:
     """How many releases were late while batches were sent for the first time; how often those of which some were late
     were late again, of `AGAIN` times each, and which of them each time."""
 
-    child: Child
+    child: ServerProcess
     lateness: Lateness = field(default_factory=Lateness)
     again: list[int] = field(default_factory=list)
     causes: list[str] = field(default_factory=list)

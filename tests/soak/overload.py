@@ -19,7 +19,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.conftest import MODEL
 
 TOKENS = 100
@@ -58,7 +58,7 @@ class Load:
         )
 
 
-async def load(child: Child, clients: int, seconds: float) -> Load:
+async def load(child: ServerProcess, clients: int, seconds: float) -> Load:
     """Send requests from so many clients, half of them over gRPC, each one after the other."""
     found = Load(began_s=time.monotonic())
     end_s = found.began_s + seconds
@@ -142,7 +142,7 @@ def _retry_s(error: grpc.aio.AioRpcError) -> float:
     return info.retry_delay.ToNanoseconds() / 1e9 if found else 0.0
 
 
-async def _watch_health(child: Child, found: Load, seconds: float) -> None:
+async def _watch_health(child: ServerProcess, found: Load, seconds: float) -> None:
     """Have another process ask: this one's own loop would keep answers waiting."""
     command = [sys.executable, "-m", "tests.soak.health", child.http_url, str(seconds)]
     asking = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
@@ -154,7 +154,7 @@ async def _watch_health(child: Child, found: Load, seconds: float) -> None:
             found.health_s.append(took_s)
 
 
-def overload(child: Child, seconds: float, places: int = PLACES, factor: int = FACTOR) -> list[str]:
+def overload(child: ServerProcess, seconds: float, places: int = PLACES, factor: int = FACTOR) -> list[str]:
     """What was found, each in a line; what was measured is printed."""
     peak = asyncio.run(load(child, places, seconds / 2))
     print(f"as many clients as places ({places}): {peak}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.conftest import MODEL
 from tests.soak.streams import Lateness, SeededStreams
 
@@ -109,7 +109,7 @@ def tool(index: int) -> dict[str, Any]:
 class Probe:
     """Asks a cheap question again and again; the longest wait for an answer since the last look."""
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: ServerProcess) -> None:
         self._url = f"{child.http_url}/ping"
         self._longest_s = 0.0
         self._stopped = threading.Event()
@@ -134,7 +134,7 @@ class Probe:
                 self._longest_s = max(self._longest_s, time.monotonic() - began)
 
 
-def measure(child: Child, tries: int, say: Callable[[str], None], only: str = "") -> dict[str, float]:
+def measure(child: ServerProcess, tries: int, say: Callable[[str], None], only: str = "") -> dict[str, float]:
     """For how long the event loop was busy, in the best of some tries of each poison, in seconds: noise is not its.
 
     Beside it stands how many releases came late to their streams. The gaps of the streams themselves say less: what is

@@ -8,14 +8,14 @@ import statistics
 import sys
 import time
 
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.soak.chaos import settle, victims
 from tests.soak.streams import SeededStreams
 
 STREAMS = 8
 
 
-def recovery(child: Child, kills: int) -> list[str]:
+def recovery(child: ServerProcess, kills: int) -> list[str]:
     """What was found, each in a line; what was measured is printed."""
     found, silences_s = list[str](), list[float]()
     for _ in range(kills):

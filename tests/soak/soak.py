@@ -18,7 +18,7 @@ from google.protobuf import json_format
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.conftest import MODEL
 from tests.soak.levels import MIB, Level, levels
 
@@ -31,7 +31,7 @@ ALLOWED = ("HTTP 200", "HTTP 429", "gRPC OK", "gone")
 GAUGES = ("vllm:num_requests_running", "vllm:num_requests_waiting{", "foreserve_queue_requests")
 
 
-async def clients(child: Child, seconds: float, seed: int) -> Counter[str]:
+async def clients(child: ServerProcess, seconds: float, seed: int) -> Counter[str]:
     """What became of the requests of clients of all kinds, some of whom go away."""
     done, end_s = Counter[str](), time.monotonic() + seconds
     async with (
@@ -83,7 +83,7 @@ async def _over_grpc(http, stub, draw: random.Random) -> str:
     return "gRPC OK"
 
 
-async def watch(child: Child, seconds: float) -> list[dict[str, Level]]:
+async def watch(child: ServerProcess, seconds: float) -> list[dict[str, Level]]:
     """What each process held, every `LOOK_S`."""
     seen, end_s = list[dict[str, Level]](), time.monotonic() + seconds
     while time.monotonic() < end_s:
@@ -111,13 +111,13 @@ def grown(seen: Sequence[dict[str, Level]]) -> list[str]:
     ]
 
 
-def left(child: Child) -> list[str]:
+def left(child: ServerProcess) -> list[str]:
     """Gauges of requests that are not 0 though nobody asks for anything."""
     lines = httpx.get(f"{child.http_url}/metrics").text.splitlines()
     return [line for line in lines if line.startswith(GAUGES) and float(line.rsplit(" ", 1)[1]) != 0]
 
 
-def mixed(child: Child, seconds: float, seed: int = 0) -> tuple[list[str], list[dict[str, Level]]]:
+def mixed(child: ServerProcess, seconds: float, seed: int = 0) -> tuple[list[str], list[dict[str, Level]]]:
     """What was wrong with answers, and what is left of requests, each in a line; and what processes held meanwhile."""
 
     async def run() -> tuple[Counter[str], list[dict[str, Level]]]:

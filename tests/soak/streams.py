@@ -16,7 +16,7 @@ from google.protobuf import json_format
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
 
 QUESTIONS = (
@@ -63,7 +63,7 @@ class Lateness(NamedTuple):
     late: int = 0
 
     @classmethod
-    def of(cls, child: Child) -> "Lateness":
+    def of(cls, child: ServerProcess) -> "Lateness":
         """Since the start, on all devices."""
         text = httpx.get(f"{child.http_url}/metrics", timeout=HANG_S).text
         within: Counter[float] = Counter()
@@ -86,7 +86,7 @@ class Lateness(NamedTuple):
 class SeededStreams:
     """So many streams, half of them over gRPC, again and again while the context lasts."""
 
-    def __init__(self, child: Child, count: int = 6, max_tokens: int = 64) -> None:
+    def __init__(self, child: ServerProcess, count: int = 6, max_tokens: int = 64) -> None:
         self._child, self._count, self._max_tokens = child, count, max_tokens
         self.calm, self.seen = Seen(), Seen()
         self._texts = [self._text(index, self.calm) for index in range(count)]
@@ -152,7 +152,7 @@ class SeededStreams:
         return "".join(parts)
 
 
-def _over_http(child: Child, body: dict[str, Any]) -> Iterator[str]:
+def _over_http(child: ServerProcess, body: dict[str, Any]) -> Iterator[str]:
     url = f"{child.http_url}/v1/chat/completions"
     with httpx.stream("POST", url, json=body | {"stream": True}, timeout=HANG_S) as answer:
         answer.raise_for_status()
@@ -167,7 +167,7 @@ def _content(chunk: dict[str, Any]) -> str:
     return "".join(choice["delta"].get("content") or "" for choice in chunk["choices"])
 
 
-def _over_grpc(child: Child, body: dict[str, Any]) -> Iterator[str]:
+def _over_grpc(child: ServerProcess, body: dict[str, Any]) -> Iterator[str]:
     with grpc.insecure_channel(child.grpc_url.removeprefix("grpc://")) as channel:
         stub = openai_pb2_grpc.OpenAIStub(channel)  # type: ignore[no-untyped-call]
         for chunk in stub.StreamChatCompletion(json_format.ParseDict(body, pb.ChatCompletionRequest()), timeout=300):

@@ -7,7 +7,6 @@ from device_model.specs.hardware import TierNames
 from device_model.specs.spec import (
     GIGA,
     TERA,
-    Allowed,
     Contradiction,
     Count,
     DeviceError,
@@ -17,10 +16,11 @@ from device_model.specs.spec import (
     Share,
     System,
     TierSpec,
+    ValueRule,
 )
 
 KIND = "gpu"
-Kind = Annotated[str, Allowed(KIND, lambda v: v == KIND)]
+Kind = Annotated[str, ValueRule(KIND, lambda v: v == KIND)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from device_model.specs.hardware import TierNames
 from device_model.specs.spec import (
     GIGA,
     TERA,
-    Allowed,
     Count,
     DeviceError,
     Loss,
@@ -15,10 +14,11 @@ from device_model.specs.spec import (
     Positive,
     System,
     TierSpec,
+    ValueRule,
 )
 
 KIND = "hb-xpu"
-Kind = Annotated[str, Allowed(KIND, lambda v: v == KIND)]
+Kind = Annotated[str, ValueRule(KIND, lambda v: v == KIND)]
 ROUNDING = 1e-9
 
 

@@ -19,7 +19,6 @@ from device_model.specs.spec import (
     NANO,
     PICO,
     TERA,
-    Allowed,
     Contradiction,
     Count,
     DeviceError,
@@ -30,11 +29,12 @@ from device_model.specs.spec import (
     Series,
     System,
     TierSpec,
+    ValueRule,
 )
 from device_model.step import FloatArray
 
 KIND = "mono3d"
-Kind = Annotated[str, Allowed(KIND, lambda v: v == KIND)]
+Kind = Annotated[str, ValueRule(KIND, lambda v: v == KIND)]
 VARIANT = re.compile(r"(?:(?P<layers>\d+))?(?P<dash>-)?(?P<flat>flat)?")
 ROUNDING = 1e-9
 

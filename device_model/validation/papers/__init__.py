@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from device_model.specs.spec_file import check_name, names_in
-from device_model.validation.figures import Figure
+from device_model.validation.figures import PaperFigure
 
 FOLDER = Path(__file__).parent
 
@@ -16,8 +16,8 @@ def systems() -> list[str]:
     return names_in(FOLDER, ".py")
 
 
-def figures_of(system: str) -> list[Figure]:
+def figures_of(system: str) -> list[PaperFigure]:
     """Return the figures of the paper of `system`. Raise UnknownName for one that has none."""
     check_name(system, "paper of", FOLDER, ".py")
-    found: list[Figure] = import_module(f"device_model.validation.papers.{system}").figures()
+    found: list[PaperFigure] = import_module(f"device_model.validation.papers.{system}").figures()
     return found

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from device_model.validation.cells import setup_of
-from device_model.validation.errors import Predicted, predicted
-from device_model.validation.figures import RESISTS, SCORE, SHOW, Figure
+from device_model.validation.errors import CellPrediction, predicted
+from device_model.validation.figures import RESISTS, SCORE, SHOW, PaperFigure
 from device_model.validation.headlines import HARDWARE, Headline, headlines, points
 from device_model.validation.table3 import Cell, read_cells
 
@@ -15,23 +15,23 @@ RESISTING_CELL = ("DeepSeek-V2-Lite", "Elastic-SD", 8.0, 1)
 RESISTING_HEADLINE = "speedup over xPU, max"
 
 
-def figures() -> list[Figure]:
+def figures() -> list[PaperFigure]:
     """Return all figures of ELMoE-3D."""
     rows = [predicted(cell, setup_of(cell)) for cell in read_cells()]
     return figures_from(rows, headlines(rows, points()))
 
 
-def figures_from(rows: Sequence[Predicted], found: Sequence[Headline]) -> list[Figure]:
+def figures_from(rows: Sequence[CellPrediction], found: Sequence[Headline]) -> list[PaperFigure]:
     """Return the figures of cells that are predicted, and of headlines."""
     return [*(figure for row in rows for figure in _of_cell(row)), *map(_of_headline, found)]
 
 
-def _of_cell(row: Predicted) -> Iterator[Figure]:
+def _of_cell(row: CellPrediction) -> Iterator[PaperFigure]:
     cell = row.cell
     configuration = f"{cell.hardware}, {cell.draft}, batch {cell.batch}"
     for mode, published, value in (("AR", cell.phi_ar, row.phi_ar), ("SD", cell.phi_sd, row.phi_sd)):
         role = SHOW if published is None else RESISTS if mode == "SD" and _resists(cell) else SCORE
-        yield Figure(
+        yield PaperFigure(
             figure=f"speedup over the xPU, {mode}",
             configuration=configuration,
             model=cell.model,
@@ -47,9 +47,9 @@ def _resists(cell: Cell) -> bool:
     return (cell.target, cell.draft, cell.hb_gb, cell.batch) == RESISTING_CELL
 
 
-def _of_headline(headline: Headline) -> Figure:
+def _of_headline(headline: Headline) -> PaperFigure:
     shown = SHOW if headline.reference is None else SCORE
-    return Figure(
+    return PaperFigure(
         figure=headline.figure,
         configuration=HARDWARE,
         model="",

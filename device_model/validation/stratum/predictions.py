@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from device_model.validation.figures import Figure
+from device_model.validation.figures import PaperFigure
 from device_model.validation.stratum import energy, requests, throughput
 from device_model.validation.stratum.chip import CHIP
 from device_model.validation.stratum.orders import ORDERS
@@ -34,7 +34,7 @@ SWAP_SHARE = "swap time share"
 SWAPS, SWAP_TIME = "expert swaps per second", "swap time"
 
 
-def figures(setting: Setting | None = None) -> list[Figure]:
+def figures(setting: Setting | None = None) -> list[PaperFigure]:
     """Return all figures, in the order of the file; predicted with the shipped constants, or in another setting."""
     setting = setting or Setting()
     results = read_results()
@@ -46,13 +46,13 @@ def _how(result: Result, setting: Setting) -> str:
     return energy.arithmetic(setting, result.model) if result.metric == ENERGY else result.note
 
 
-def _figure(result: Result, predicted: float | None, how: str) -> Figure:
+def _figure(result: Result, predicted: float | None, how: str) -> PaperFigure:
     """In the unit of the publication."""
     where = f"Stratum, {result.where}" + (f": {how}" if how else "")
     unit = "" if result.unit in ("", "x", "share of cases") else f" ({result.unit})"
     fitted = result.metric in FITTED
     name = result.metric + unit
-    return Figure(name, result.configuration, result.model, result.value, predicted, result.role, fitted, where)
+    return PaperFigure(name, result.configuration, result.model, result.value, predicted, result.role, fitted, where)
 
 
 def _predicted(result: Result, setting: Setting, results: Sequence[Result]) -> float | None:

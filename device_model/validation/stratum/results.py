@@ -1,4 +1,4 @@
-"""What Stratum publishes, by metric, configuration and model."""
+"""Published results of Stratum, by metric, configuration and model."""
 
 import csv
 from pathlib import Path

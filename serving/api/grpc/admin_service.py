@@ -11,7 +11,7 @@ from serving.api.grpc.errors import CODES, BadRequest, StatusRefusal, refuse
 from serving.api.pb.foreserve.v1 import admin_pb2 as pb
 from serving.api.pb.foreserve.v1 import admin_pb2_grpc
 from serving.edge.device_admin import Admin
-from serving.scenario.refused import Malformed, Refused
+from serving.scenario.refused_action import MalformedAction, RefusedAction
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -48,9 +48,9 @@ class AdminServicer(admin_pb2_grpc.AdminServicer):
 
 
 def said(request: Message, field: str) -> Any:
-    """Return a field of a request. Raise `Malformed` if it is not there."""
+    """Return a field of a request. Raise `MalformedAction` if it is not there."""
     if not request.HasField(field):
-        raise Malformed(f"`{field}` is missing.")
+        raise MalformedAction(f"`{field}` is missing.")
     return getattr(request, field)
 
 
@@ -58,13 +58,13 @@ async def answer(kind: type[M], call: Callable[[], Awaitable[dict[str, Any]]], c
     """Return the answer to an admin call, or abort the call with its refusal."""
     try:
         return reply(kind, await call())
-    except Refused as refused:
+    except RefusedAction as refused:
         await refuse(context, refusal_of(refused))
 
 
-def refusal_of(refused: Refused) -> StatusRefusal:
+def refusal_of(refused: RefusedAction) -> StatusRefusal:
     """Return the status for what the admin has refused."""
-    if isinstance(refused, Malformed):
+    if isinstance(refused, MalformedAction):
         field = str(refused).split("`")[1]
         return BadRequest({field: str(refused)}, str(refused))
     return StatusRefusal(CODES[refused.http_status], str(refused))

@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 
 from serving.call import text
-from serving.security.access import Access, Denied, Need
+from serving.security.access import Access, AccessDenial, Need
 
 PUBLIC = (
     "grpc.health.v1.Health",
@@ -49,7 +49,7 @@ class GrpcGuard(grpc.aio.ServerInterceptor):
         return await continuation(handler_call_details) if denied is None else _refusing(denied)
 
 
-def _refusing(denied: Denied) -> Any:
+def _refusing(denied: AccessDenial) -> Any:
     """Return a handler that refuses, whatever kind the call is of, and reads nothing of what it sends."""
     code = grpc.StatusCode.UNAUTHENTICATED if denied.stranger else grpc.StatusCode.PERMISSION_DENIED
     sentence = denied.sentence.replace("`Authorization: Bearer <key>`", "the metadata `authorization: Bearer <key>`")

@@ -26,7 +26,7 @@ from serving.api.guards.validation_guard import validated
 from serving.api.large_answers import finish
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.api.plain_streams import Piece
+from serving.api.plain_stream_split import TextEvent
 from serving.call import current_call
 from serving.edge.request_bounds import check_body
 
@@ -139,7 +139,7 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
         try:
             form: Any = None
             async for event in events:
-                if isinstance(event, Piece):
+                if isinstance(event, TextEvent):
                     form = form or reply(endpoint.chunk, event_json(event) or {})
                     endpoint.put_text(form.choices[0], event.text)
                     await context.write(form)

@@ -6,7 +6,7 @@ vLLM's own guard knows what to close, by how paths begin; whatever it doesn't kn
 from typing import Any
 
 from serving.api.http_errors import send_error
-from serving.security.access import Access, Denied, Need, is_loopback
+from serving.security.access import Access, AccessDenial, Need, is_loopback
 
 PUBLIC = frozenset(
     (
@@ -70,16 +70,16 @@ class HttpGuard:
             # Before it was accepted: the client sees a handshake that came to 403.
             await send({"type": "websocket.close", "code": 1008, "reason": denied.sentence[:120]})
 
-    def _denied(self, scope: Any) -> Denied | None:
+    def _denied(self, scope: Any) -> AccessDenial | None:
         need = need_of(scope)
         if need is Need.ADMIN_KEY and self._access.open_admin and (why := strange(scope)):
-            return Denied(False, why)
+            return AccessDenial(False, why)
         return self._access.denied(need, header(scope, b"authorization"))
 
 
 def strange(scope: Any) -> str:
-    """Why a request isn't from this machine, though it came from it: a browser here sent it for a page from elsewhere,
-    or a proxy for its own client. "" if it looks as if it were."""
+    """Return why a request isn't from this machine, though it came from it: a browser here sent it for a page from
+    elsewhere, or a proxy for its own client. "" if it looks as if it were."""
     host = header(scope, b"host")
     if not is_loopback(_name_in(host)):
         return f"Without a key, admin requests must be for this machine by a name of its own, not for {host[:100]!r}."
@@ -103,7 +103,7 @@ def header(scope: Any, wanted: bytes) -> str:
     return next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == wanted), "")
 
 
-async def refuse(denied: Denied, send: Any) -> None:
+async def refuse(denied: AccessDenial, send: Any) -> None:
     """Answer with OpenAI's error, and without having read what was sent."""
     status, code = (401, "invalid_api_key") if denied.stranger else (403, "insufficient_permissions")
     error = {"message": denied.sentence, "type": "invalid_request_error", "param": None, "code": code}

@@ -7,7 +7,7 @@ from vllm.entrypoints.serve.exception_handling.error_response import create_erro
 
 from serving.api.http_errors import send_error
 from serving.call import current_call
-from serving.edge.async_llm import PacedEngine
+from serving.edge.async_llm import EmulatedLLM
 from serving.edge.refusals import Overflow
 
 ROUTES = frozenset(
@@ -22,7 +22,7 @@ ROUTES = frozenset(
 class QueueGuard:
     """ASGI middleware: answers 429 while all places are taken. Whoever gets past it may still find none."""
 
-    def __init__(self, app: Any, engine: PacedEngine) -> None:
+    def __init__(self, app: Any, engine: EmulatedLLM) -> None:
         self._app = app
         self._engine = engine
 
@@ -39,7 +39,7 @@ class QueueGuard:
 class IntakeGuard:
     """ASGI middleware: takes requests that make text in a few at a time, once their bodies are here."""
 
-    def __init__(self, app: Any, engine: PacedEngine) -> None:
+    def __init__(self, app: Any, engine: EmulatedLLM) -> None:
         self._app = app
         self._engine = engine
 

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Run `foreserve compare`; return 1 if any of the hardware failed, else 0."""
     from serving.process.output_folder import make_folder
     from serving.study.side_by_side.hardware_study import hardware_study
-    from serving.study.side_by_side.shown import show, side_by_side, to_json, write
+    from serving.study.side_by_side.output import show, side_by_side, to_json, write
 
     study = hardware_study(_asked(args), args.out)
     make_folder("--out", args.out)

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from serving.cli.discovery import check_folder
     from serving.cli.emulation import serve
     from serving.cluster.supervision.ray_watch import RayLost
-    from serving.process.ending import LOST, end_at_once_when_told
+    from serving.process.shutdown import LOST, end_at_once_when_told
 
     end_at_once_when_told()
     check_folder(args.ready_file, "--ready-file")
@@ -51,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
         stack.callback(checked.sock.close)
         args.api_keys = args.admin_keys = None
         # Files of logs are opened only once all else is right.
-        bringup = replace(checked, observing=observing.observe(args, stack))
+        prepared = replace(checked, observing=observing.observe(args, stack))
         try:
-            uvloop.run(serve(bringup, args.ready_file, args.discovery_file))
+            uvloop.run(serve(prepared, args.ready_file, args.discovery_file))
         except RayLost:
             return LOST
     return 0

@@ -25,7 +25,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     trace.set_defaults(run=run)
 
 
-class Seen:
+class StepCounter:
     """An iterator of steps that counts them, and notes their devices."""
 
     def __init__(self, steps: Iterator[StepRecord]) -> None:
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     UnknownName for unknown hardware."""
     tiers = load_hardware(args.hardware).tiers if args.hardware else UNNAMED
     out: Path = args.out or args.step_log.with_suffix(".trace.json.gz")
-    seen = Seen(steps_of(args.step_log))
+    seen = StepCounter(steps_of(args.step_log))
     try:
         if out.resolve() == args.step_log.resolve():
             raise StepLogError(f"{out} is the step log itself: choose another --out.")

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import ray
 
-from serving.cluster.desks.answering import Answering
-from serving.cluster.desks.source import SourceDesk
+from serving.cluster.endpoints.rpc_endpoint import RpcEndpoint
+from serving.cluster.endpoints.source import SourceService
 from serving.cluster.streams.senders import Senders
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.heartbeat import Heartbeat
@@ -51,19 +51,26 @@ class TokenSource:
         # A device that is gone has no address: its requests' tokens go to another one, once that has asked.
         devices = Senders()
         self._source = VllmSource(engine_args(settings.flags), settings.ahead, devices.send)
-        desk = SourceDesk(self._source, devices)
-        methods: list[Callable[..., Any]] = [desk.connect, desk.warm_up, desk.add, desk.drop, desk.resend, desk.taken]
-        self._answering = Answering(f"source-{index}", edge, methods)
+        service = SourceService(self._source, devices)
+        methods: list[Callable[..., Any]] = [
+            service.connect,
+            service.warm_up,
+            service.add,
+            service.drop,
+            service.resend,
+            service.taken,
+        ]
+        self._endpoint = RpcEndpoint(f"source-{index}", edge, methods)
 
     @ray.method(concurrency_group="feed")
     def pulse(self) -> Heartbeat:
         """Return the heartbeat of the loop: the real seconds that it has been at one step."""
-        return self._answering.heartbeat(self._source.overdue_s)
+        return self._endpoint.heartbeat(self._source.overdue_s)
 
     @ray.method(concurrency_group="feed")
     def address(self) -> Address:
         """Return the address at which the actor is called."""
-        return self._answering.address
+        return self._endpoint.address
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import ray
 from ray.exceptions import RayError
 
-from serving.cluster.observer import Traffic
-from serving.cluster.places import Places
+from serving.cluster.device_buffers import DeviceBuffers
+from serving.cluster.observer import LiveFlights
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.async_rpc import AsyncRpcClient
 from serving.cluster.streams.sockets import Address
@@ -52,11 +52,13 @@ class SourceManager:
     real seconds of a step, and more for each sequence in it; None before the source has told them.
     """
 
-    def __init__(self, index: int, actors: SourceActors, traffic: Traffic, places: Places, siblings: Siblings) -> None:
-        self._places, self._siblings = places, siblings
+    def __init__(
+        self, index: int, actors: SourceActors, live: LiveFlights, buffers: DeviceBuffers, siblings: Siblings
+    ) -> None:
+        self._buffers, self._siblings = buffers, siblings
         self.index = index
         self._actors = actors
-        self._flights, self._observer, self._refuse = traffic
+        self._flights, self._observer, self._refuse = live
         self.link = Link()
         self.backoff = Backoff()
         self.inquiry = Inquiry()
@@ -117,11 +119,11 @@ class SourceManager:
         if self._calls is not None:
             self._calls.close()
         self._calls = AsyncRpcClient(self.address)
-        self.wire()
+        self.tell_addresses()
 
-    def wire(self) -> None:
+    def tell_addresses(self) -> None:
         """Tell the source the devices' addresses from now on."""
-        self._tell("connect", self.index, self._places.addresses)
+        self._tell("connect", self.index, self._buffers.addresses)
 
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
         """Have tokens made for a device that no client waits for."""
@@ -154,7 +156,7 @@ class SourceManager:
 
     async def add_missing(self) -> None:
         """Have tokens made of all requests of the source that are not in it, and may be."""
-        state, held = self.link.state, await self._places.held(ASK_S)
+        state, held = self.link.state, await self._buffers.held(ASK_S)
         if state != self.link.state:
             return
         for flight in self.own():

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Collection, Coroutine
 from typing import Any
 
-from serving.cluster.observer import Traffic
-from serving.cluster.places import Places
+from serving.cluster.device_buffers import DeviceBuffers
+from serving.cluster.observer import LiveFlights
 from serving.cluster.sources.manager import SourceManager
-from serving.cluster.sources.recorded import RecordedSource
+from serving.cluster.sources.recorded_source import RecordedSource
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.sockets import Address
 from serving.flight import Flight
@@ -17,9 +17,9 @@ class TokenSources:
     """The sources among which requests are shared out: by data-parallel rank if a request names one, else to the least
     loaded source that is up. Recorded text has a source of its own."""
 
-    def __init__(self, actors: SourceActors, traffic: Traffic, places: Places) -> None:
-        self.actors, self._places = actors, places
-        self.all = [SourceManager(index, actors, traffic, places, self) for index in range(len(actors.running))]
+    def __init__(self, actors: SourceActors, live: LiveFlights, buffers: DeviceBuffers) -> None:
+        self.actors, self._buffers = actors, buffers
+        self.all = [SourceManager(index, actors, live, buffers, self) for index in range(len(actors.running))]
         self._recorded = RecordedSource()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -51,10 +51,10 @@ class TokenSources:
         """The slowest source's real seconds of a step, and more for each sequence in it; None before any has told."""
         return max((source.cost for source in self.all if source.cost is not None), default=None)
 
-    def wire(self) -> None:
+    def tell_addresses(self) -> None:
         """Tell the sources the devices' addresses from now on."""
         for source in self.all:
-            source.wire()
+            source.tell_addresses()
 
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
         """Have each source make tokens for a device that no client waits for; all sources make the same ones."""
@@ -64,7 +64,7 @@ class TokenSources:
     def resume(self, flight: Flight) -> None:
         """Have a request's tokens sent to its device, from the token that its client has."""
         if flight.recorded is not None:
-            self._recorded.send(flight, self._places.addresses)
+            self._recorded.send(flight, self._buffers.addresses)
             return
         if flight.source is None:
             flight.source = self._source_for(flight).index
@@ -107,7 +107,7 @@ class TokenSources:
 
     def follow(self) -> None:
         """Tell the devices the addresses of all sources."""
-        self._places.follow(self.addresses)
+        self._buffers.follow(self.addresses)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -1,4 +1,4 @@
-"""Calls between processes: of a device to its scheduler, the device model and its LPDDR; of the edge to devices.
+"""Calls between processes: of a device to its scheduler, the device model and its slow tier; of the edge to devices.
 
 Over ZeroMQ, as streams are, because a call of Ray's costs ten times as much, and these are made at every change of a
 batch. Only Ray knows whether an actor that does not answer is still there: so Ray is asked then.
@@ -17,8 +17,8 @@ import ray
 import zmq
 
 from serving.cluster.streams.sockets import Address, connect, decoder, encoder, listen
-from serving.cluster.supervision.deaths import Forgotten
-from serving.types import Dropped
+from serving.cluster.supervision.deaths import StateLost
+from serving.types import DroppedMessages
 
 # Milliseconds between two signs of life of a thread that waits for calls.
 LOOK_MS = 1000
@@ -27,10 +27,10 @@ PATIENCE_MS = 250
 # The number of a call that wants no answer.
 ONE_WAY = 0
 
-Drop = Callable[[Dropped], object]
+Drop = Callable[[DroppedMessages], object]
 
 
-class Call(msgspec.Struct, array_like=True):
+class RpcCall(msgspec.Struct, array_like=True):
     """A call of a method, with its arguments in order. Its answer bears its number; `ONE_WAY` wants none."""
 
     number: int
@@ -41,7 +41,7 @@ class Call(msgspec.Struct, array_like=True):
 class Answer(msgspec.Struct, array_like=True):
     """The value that a call returned, or its error, whose last line says what happened.
 
-    `forgotten`: the error was `Forgotten`.
+    `forgotten`: the error was `StateLost`.
     """
 
     number: int
@@ -75,7 +75,7 @@ class RpcServer:
         self._socket, self.address = listen(zmq.ROUTER, folder, name, others)
         self._socket.set(zmq.RCVTIMEO, LOOK_MS)
         self._methods = {method.__name__: Method(method) for method in methods}
-        self._calls, self._encoder = decoder(Call), encoder()
+        self._calls, self._encoder = decoder(RpcCall), encoder()
         self._looked_s = time.monotonic()
 
     @property
@@ -101,9 +101,9 @@ class RpcServer:
             answer = Answer(number, self._raw(self._methods[call.method](call.arguments)))
         except Exception as error:
             if number == ONE_WAY:
-                drop(Dropped(1, f"{type(error).__name__}: {error}"))
-            why = str(error) if isinstance(error, Forgotten) else traceback.format_exc()
-            answer = Answer(number, self._raw(None), why, isinstance(error, Forgotten))
+                drop(DroppedMessages(1, f"{type(error).__name__}: {error}"))
+            why = str(error) if isinstance(error, StateLost) else traceback.format_exc()
+            answer = Answer(number, self._raw(None), why, isinstance(error, StateLost))
         if number != ONE_WAY:
             self._socket.send_multipart([caller, self._encoder.encode(answer)])
 
@@ -140,7 +140,7 @@ class RpcClient:
         self._socket = connect(zmq.DEALER, self._address)
 
     def call(self, method: str, returns: Any, *arguments: Any) -> Any:
-        """Call a method, and return its value. Raise RpcError, Forgotten, or RayError if the actor is dead."""
+        """Call a method, and return its value. Raise RpcError, StateLost, or RayError if the actor is dead."""
         number = self.ask(method, *arguments)
         while True:
             if self._socket.poll(PATIENCE_MS):
@@ -195,7 +195,7 @@ class RpcClient:
 
     def _value(self, method: str, returns: Any, answer: Answer) -> Any:
         if answer.error:
-            raise Forgotten(answer.error) if answer.forgotten else RpcError(answer.error)
+            raise StateLost(answer.error) if answer.forgotten else RpcError(answer.error)
         if method not in self._decoders:
             self._decoders[method] = decoder(returns)
         return self._decoders[method].decode(answer.value)
@@ -203,4 +203,4 @@ class RpcClient:
 
 def encoded(encoder: msgspec.msgpack.Encoder, number: int, method: str, arguments: tuple[Any, ...]) -> bytes:
     """Return a call as a message."""
-    return encoder.encode(Call(number, method, msgspec.Raw(encoder.encode(arguments))))
+    return encoder.encode(RpcCall(number, method, msgspec.Raw(encoder.encode(arguments))))

@@ -14,10 +14,10 @@ from typing import Any, Generic, TypeVar
 import zmq
 
 from serving.cluster.streams.sockets import Address, connect, decoder, encoder, listen
-from serving.types import Dropped
+from serving.types import DroppedMessages
 
 Message = TypeVar("Message")
-Drop = Callable[[Dropped], object]
+Drop = Callable[[DroppedMessages], object]
 # Real seconds for which messages are handed over before other work on the loop has its turn.
 TURN_S = 0.002
 
@@ -83,7 +83,7 @@ class Inbox(Generic[Message]):
                 raise ValueError(f"it has {len(frames)} parts")
             take(self._decoder.decode(frames[0]))
         except Exception as error:
-            drop(Dropped(1, f"{type(error).__name__}: {error}"))
+            drop(DroppedMessages(1, f"{type(error).__name__}: {error}"))
 
 
 class Drops:
@@ -91,15 +91,15 @@ class Drops:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._dropped: Dropped | None = None
+        self._dropped: DroppedMessages | None = None
 
-    def add(self, dropped: Dropped) -> None:
+    def add(self, dropped: DroppedMessages) -> None:
         """Add dropped messages."""
         with self._lock:
             before = self._dropped.count if self._dropped else 0
-            self._dropped = Dropped(before + dropped.count, dropped.why)
+            self._dropped = DroppedMessages(before + dropped.count, dropped.why)
 
-    def take(self) -> Dropped | None:
+    def take(self) -> DroppedMessages | None:
         """Return the messages dropped since the last time; None if there were none."""
         with self._lock:
             dropped, self._dropped = self._dropped, None

@@ -3,7 +3,7 @@
 from serving.process.backoff import GIVEN_UP
 
 
-class Forgotten(RuntimeError):
+class StateLost(RuntimeError):
     """An actor that was restarted, and has not been connected again yet; its supervisor is about to do that."""
 
 
@@ -13,7 +13,7 @@ def from_outside(error: BaseException | None) -> bool:
     from ray.exceptions import ActorDiedError, ActorUnavailableError
 
     while error is not None:
-        if isinstance(error, ActorDiedError | ActorUnavailableError | Forgotten):
+        if isinstance(error, ActorDiedError | ActorUnavailableError | StateLost):
             return True
         error = getattr(error, "cause", None)
     return False

@@ -4,7 +4,7 @@ import os
 from typing import NamedTuple
 
 from serving.cluster.actor_process import ActorProcess, this_node
-from serving.types import Dropped
+from serving.types import DroppedMessages
 
 
 class Heartbeat(NamedTuple):
@@ -13,9 +13,9 @@ class Heartbeat(NamedTuple):
 
     process: ActorProcess
     overdue_s: float = 0.0
-    dropped: Dropped | None = None
+    dropped: DroppedMessages | None = None
 
     @staticmethod
-    def of_this(overdue_s: float = 0.0, dropped: Dropped | None = None) -> "Heartbeat":
+    def of_this(overdue_s: float = 0.0, dropped: DroppedMessages | None = None) -> "Heartbeat":
         """Return the heartbeat of the actor in this process."""
         return Heartbeat(ActorProcess(this_node(), os.getpid()), overdue_s, dropped)

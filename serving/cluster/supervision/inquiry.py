@@ -18,7 +18,7 @@ class Inquiry:
     _trials: Trials = field(default_factory=Trials)
     _unproven: set[str] = field(default_factory=set)
     _tried_alone: set[str] = field(default_factory=set)
-    _excused: bool = False
+    _expected: bool = False
 
     @property
     def open(self) -> bool:
@@ -34,17 +34,17 @@ class Inquiry:
         """Tell whether a request may go on now."""
         return self._trials.allowed is None or request_id in self._trials.allowed
 
-    def excuse(self) -> None:
+    def expect_death(self) -> None:
         """Record that the part's end, which is near, is no request's fault."""
-        self._excused = True
+        self._expected = True
 
     def death(self, at_work: Iterable[str], by_itself: bool) -> str | None:
         """Record a death; return the request that is its cause, if that is known now.
 
         `at_work`: the requests that the part had, the youngest first. `by_itself`: it ended by an error of its own.
         """
-        if self._excused:
-            self._excused = False
+        if self._expected:
+            self._expected = False
             return None
         here = list(at_work)
         if not (by_itself or self._trials.on_trial or self._unproven.intersection(here)):

@@ -49,11 +49,11 @@ class KeptPart(NamedTuple):
         if process.pid == self.kept.pid:
             self.kept.kill()
 
-    def excuse(self) -> None:
+    def note_stopped(self) -> None:
         """None of its requests is ever accused."""
 
-    def mourn(self) -> None:
-        """Who keeps it sees that."""
+    def note_death(self) -> None:
+        """Do nothing: `kept` sees the end of its process."""
 
 
 async def answers_http(host: str, port: int) -> None:

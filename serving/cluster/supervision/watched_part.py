@@ -1,4 +1,4 @@
-"""What the watchdog watches: a part of the emulation that has a process, and must not be silent."""
+"""Watched part: a part of the emulation that has a process, and must not be silent to the watchdog."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, Protocol
@@ -20,7 +20,7 @@ class WatchedPart(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """What is different for the part that takes its place."""
+        """The identity of the part: another one for the part that takes its place."""
 
     async def pulse(self) -> Heartbeat:
         """Ask for its heartbeat. Raise RayError if it is dead."""
@@ -31,10 +31,10 @@ class WatchedPart(Protocol):
     async def end(self, process: ActorProcess) -> None:
         """Kill its process."""
 
-    def excuse(self) -> None:
+    def note_stopped(self) -> None:
         """Hear that somebody has stopped its process: then no request is the cause of its end."""
 
-    def mourn(self) -> None:
+    def note_death(self) -> None:
         """Hear that it is dead."""
 
 
@@ -65,10 +65,10 @@ class ActorPart(NamedTuple):
         """Kill its process, on whatever node it is."""
         await end_process(process)
 
-    def excuse(self) -> None:
+    def note_stopped(self) -> None:
         """Call `on_stopped`."""
         self.on_stopped()
 
-    def mourn(self) -> None:
+    def note_death(self) -> None:
         """Call `on_dead`."""
         self.on_dead()

@@ -1,4 +1,4 @@
-"""What an edge in a process of its own says to the engine core, for which vLLM's protocol has no message.
+"""Messages of an edge in a process of its own to the engine core, beside those of vLLM's protocol.
 
 Each is the argument of a utility call of vLLM's, encoded: `ADMIT` is answered with a `Judgement`, `WARM` once the edge
 may serve, the others not.
@@ -57,13 +57,13 @@ class CallEnd(msgspec.Struct, array_like=True, frozen=True):
     status: str
 
 
-class Delays(msgspec.Struct, array_like=True, frozen=True):
+class ReleaseDelays(msgspec.Struct, array_like=True, frozen=True):
     """Devices' releases that have gone out, each so many real seconds late."""
 
     late_s: list[tuple[int, float]]
 
 
-class Stopped(msgspec.Struct, array_like=True, frozen=True):
+class StoppedRequests(msgspec.Struct, array_like=True, frozen=True):
     """Requests whose text has come to a stop string."""
 
     ids: list[str]

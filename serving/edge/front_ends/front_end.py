@@ -26,11 +26,11 @@ from vllm.v1.metrics.stats import PrefillStats, SchedulerStats
 from vllm.v1.serial_utils import MsgpackDecoder, UtilityResult
 from vllm.version import __version__ as VLLM_VERSION  # as vLLM calls it
 
-from serving.edge.engine_core import PacedCore
+from serving.edge.engine_core import EmulatedCore
 from serving.edge.front_ends.engine_sockets import ApiServer, shake_hands
 from serving.edge.request_bounds import MOST_ID_CHARS, check_prompt_logprobs, check_request
 from serving.process.logs import fields
-from serving.types import Dropped, Release
+from serving.types import DroppedMessages, Release
 
 log = logging.getLogger("foreserve")
 
@@ -59,7 +59,7 @@ class FrontEnd:
     as in vLLM.
     """
 
-    def __init__(self, address: str, core: PacedCore, ready: EngineCoreReadyResponse) -> None:
+    def __init__(self, address: str, core: EmulatedCore, ready: EngineCoreReadyResponse) -> None:
         """`address`: where it shakes hands, as ZeroMQ writes it. `ready`: what it is told of its engine."""
         self._address, self._core, self._ready = address, core, ready
         self._requests, self._others = MsgpackDecoder(EngineCoreRequest), MsgpackDecoder()
@@ -120,7 +120,7 @@ class FrontEnd:
                 if output := self.answer(call_id, method, arguments):
                     server.send(EngineCoreOutputs(utility_output=output))
         except Exception as error:
-            self._core.devices.observer.on_dropped("front end", Dropped(1, f"{type(error).__name__}: {error}"))
+            self._core.devices.observer.on_dropped("front end", DroppedMessages(1, f"{type(error).__name__}: {error}"))
 
     def _request(self, server: ApiServer, frames: list[bytes]) -> EngineCoreRequest:
         """Decode a request; one that can't be read ends with an error, if its id can."""
@@ -183,7 +183,7 @@ class FrontEnd:
         self._core.note_delay(release.device, release.at_s)
 
     def _stats(self) -> SchedulerStats:
-        """How the devices are, all together, as vLLM's scheduler says it."""
+        """Return the state of all devices together, as statistics of vLLM's scheduler."""
         self._told_s = time.monotonic()
         running = sum(flight.started_s is not None for flight in self._core.flights)
         waiting = len(self._core.flights) - running

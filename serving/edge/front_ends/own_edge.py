@@ -17,7 +17,7 @@ from vllm.v1.engine import (
 from vllm.v1.serial_utils import UtilityResult
 
 from serving.call import Call, use
-from serving.edge.engine_core import PacedCore
+from serving.edge.engine_core import EmulatedCore
 from serving.edge.front_ends.edge_messages import (
     ADMIT,
     CALL,
@@ -29,9 +29,9 @@ from serving.edge.front_ends.edge_messages import (
     WARM,
     AdmissionCall,
     CallEnd,
-    Delays,
     Judgement,
-    Stopped,
+    ReleaseDelays,
+    StoppedRequests,
 )
 from serving.edge.front_ends.engine_sockets import ApiServer
 from serving.edge.front_ends.front_end import FrontEnd
@@ -49,7 +49,7 @@ class EdgeAddresses(NamedTuple):
 class OwnEdge(FrontEnd):
     """Serves the edge at `addresses`, and the one that takes its place."""
 
-    def __init__(self, addresses: EdgeAddresses, core: PacedCore, ready: EngineCoreReadyResponse) -> None:
+    def __init__(self, addresses: EdgeAddresses, core: EmulatedCore, ready: EngineCoreReadyResponse) -> None:
         """`ready`: what it is told of its engine."""
         super().__init__(addresses.requests, core, ready)
         self._addresses = addresses
@@ -62,8 +62,8 @@ class OwnEdge(FrontEnd):
             PULSE: lambda _: self._pulse.set(),
             UP: lambda _: self.up.set(),
             ENDED: lambda told: self._end(msgspec.msgpack.decode(told, type=CallEnd)),
-            STOP: lambda told: self._stop(msgspec.msgpack.decode(told, type=Stopped)),
-            DELAYS: lambda told: core.note_delays(msgspec.msgpack.decode(told, type=Delays).late_s),
+            STOP: lambda told: self._stop(msgspec.msgpack.decode(told, type=StoppedRequests)),
+            DELAYS: lambda told: core.note_delays(msgspec.msgpack.decode(told, type=ReleaseDelays).late_s),
         }
 
     async def meet(self) -> list[ApiServer]:
@@ -152,7 +152,7 @@ class OwnEdge(FrontEnd):
             call.status = ended.status
             _context(call).run(call.end, None)
 
-    def _stop(self, stopped: Stopped) -> None:
+    def _stop(self, stopped: StoppedRequests) -> None:
         self._core.stop(self.known(stopped.ids))
 
 

@@ -16,8 +16,8 @@ VARIABLE = "VLLM_RUST_FRONTEND_PATH"
 
 
 class RustFrontEnd(NamedTuple):
-    """How it is started: the `binary`, vLLM's folder of the token `model`, under which `name` and with what context it
-    is served, and where. It shakes hands with its engine on a `handshake` port of this host."""
+    """The start of `vllm-rs`: the `binary`, vLLM's folder of the token `model`, under which `name` and with what
+    context it is served, and where. It shakes hands with its engine on a `handshake` port of this host."""
 
     binary: Path
     model: str
@@ -29,7 +29,7 @@ class RustFrontEnd(NamedTuple):
 
     @property
     def address(self) -> str:
-        """Where it waits for its engine, as ZeroMQ writes it."""
+        """The address at which it waits for its engine, as ZeroMQ writes it."""
         return f"tcp://127.0.0.1:{self.handshake}"
 
     @property

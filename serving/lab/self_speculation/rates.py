@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from device_model.specs.measured import COLUMNS
+from device_model.specs.measured_rates import COLUMNS
 from serving.lab.self_speculation.measure import MeasuredPoint
 from serving.lab.self_speculation.record import AcceptanceRecord
 from serving.presentation.csv_rows import csv_text

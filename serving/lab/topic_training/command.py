@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 from serving.lab.topic_training.generate import generate, mistyped, wrapped
 from serving.lab.topic_training.train import accuracy, train
 from serving.topics.classifier import WEIGHTS
-from serving.topics.labelled import Labelled, read_labelled
+from serving.topics.labelled_prompts import LabelledPrompt, read_labelled
 from serving.usage_error import UsageError
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -36,13 +36,13 @@ def train_topics(out: Path | None, seed: int, held_out: str | None) -> int:
     return 0
 
 
-def written() -> dict[str, list[Labelled]]:
+def written() -> dict[str, list[LabelledPrompt]]:
     """Return the prompts that people wrote, by the name of their file."""
     return {path.stem: read_labelled(path) for path in sorted(PROMPTS.glob("*.tsv"))}
 
 
-def prepared(prompts: Sequence[Labelled], seed: int) -> list[Labelled]:
+def prepared(prompts: Sequence[LabelledPrompt], seed: int) -> list[LabelledPrompt]:
     """Return what is trained on: the prompts, some of them as hurried people would type them, and generated ones."""
     rng = Random(f"typed/{seed}")
-    typed = [Labelled(p.topic, mistyped(wrapped(p.prompt, rng), rng), p.line) for p in prompts]
-    return [*typed, *(Labelled(topic, prompt, 0) for topic, prompt in generate(seed))]
+    typed = [LabelledPrompt(p.topic, mistyped(wrapped(p.prompt, rng), rng), p.line) for p in prompts]
+    return [*typed, *(LabelledPrompt(topic, prompt, 0) for topic, prompt in generate(seed))]

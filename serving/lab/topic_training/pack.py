@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from serving.lab.topic_training.encoder import Encoder, Layer, Weights
 from serving.topics.encoder import LINEAR, NORMS
-from serving.topics.reading import HEAD, TAIL
+from serving.topics.prompt_reader import HEAD, TAIL
 
 LARGEST = 127
 """Of a signed byte, with as much below zero."""

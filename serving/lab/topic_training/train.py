@@ -17,9 +17,9 @@ from serving.lab.topic_training.encoder import Encoder, Layer, model_folder, poo
 from serving.lab.topic_training.pack import packed
 from serving.topics.classifier import Classifier
 from serving.topics.encoder import LINEAR, WIDTH, Tensors
-from serving.topics.labelled import Labelled
+from serving.topics.labelled_prompts import LabelledPrompt
 from serving.topics.names import NAMES
-from serving.topics.reading import PromptReader
+from serving.topics.prompt_reader import PromptReader
 
 # Chosen on prompts that the other writer wrote; README.md has the figures.
 RANK = 16
@@ -36,7 +36,7 @@ class Example:
     topic: int
 
 
-def examples(prompts: Sequence[Labelled], reader: PromptReader, encoder: Encoder) -> list[Example]:
+def examples(prompts: Sequence[LabelledPrompt], reader: PromptReader, encoder: Encoder) -> list[Example]:
     """Return the prompts as the last layer meets them."""
     found = []
     with torch.no_grad():
@@ -46,7 +46,7 @@ def examples(prompts: Sequence[Labelled], reader: PromptReader, encoder: Encoder
     return found
 
 
-def train(prompts: Sequence[Labelled], seed: int) -> Tensors:
+def train(prompts: Sequence[LabelledPrompt], seed: int) -> Tensors:
     """Tensors for a `Classifier`, learnt from the prompts."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
@@ -61,7 +61,7 @@ def train(prompts: Sequence[Labelled], seed: int) -> Tensors:
     return packed(encoder, learnt)
 
 
-def accuracy(tensors: Tensors, prompts: Sequence[Labelled]) -> float:
+def accuracy(tensors: Tensors, prompts: Sequence[LabelledPrompt]) -> float:
     """Return the share of the prompts that get their own topic with these tensors."""
     found = Classifier(PromptReader(), tensors).classify([prompt.prompt for prompt in prompts])
     return sum(topic.name == prompt.topic for topic, prompt in zip(found, prompts, strict=True)) / len(prompts)

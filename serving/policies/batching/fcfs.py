@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from serving.policies.waiting import Line, QueuePolicy, Terms
+from serving.policies.waiting_queue import PriorityHeap, QueuePolicy, Terms
 from serving.types import Request
 
 
@@ -10,7 +10,7 @@ class Queue(QueuePolicy):
     """In the order of arrival."""
 
     def __init__(self, terms: Terms) -> None:
-        self._line = Line(lambda request: request.arrival_s)
+        self._line = PriorityHeap(lambda request: request.arrival_s)
 
     def __len__(self) -> int:
         return len(self._line)

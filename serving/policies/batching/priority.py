@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from serving.policies.waiting import Line, QueuePolicy, Terms
+from serving.policies.waiting_queue import PriorityHeap, QueuePolicy, Terms
 from serving.types import Request
 
 
@@ -10,8 +10,8 @@ class Queue(QueuePolicy):
     """A lower number is served sooner, as in vLLM; unlike there, nobody starves: see `Terms.patience_s`."""
 
     def __init__(self, terms: Terms) -> None:
-        self._line = Line(lambda request: float(request.priority))
-        self._overdue = Line(lambda request: request.arrival_s + terms.patience_s)
+        self._line = PriorityHeap(lambda request: float(request.priority))
+        self._overdue = PriorityHeap(lambda request: request.arrival_s + terms.patience_s)
 
     def __len__(self) -> int:
         return len(self._line)

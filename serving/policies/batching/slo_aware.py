@@ -6,7 +6,7 @@ everybody late. Not for ever: once patience has run out after the deadline, it g
 
 from collections import Counter
 
-from serving.policies.waiting import Line, QueuePolicy, Terms
+from serving.policies.waiting_queue import PriorityHeap, QueuePolicy, Terms
 from serving.types import Request
 
 
@@ -14,8 +14,8 @@ class Queue(QueuePolicy):
     """Those that can be in time, by their latest start; then the late, by that too."""
 
     def __init__(self, terms: Terms) -> None:
-        self._in_time = Line(terms.latest_s)
-        self._late = Line(lambda request: terms.latest_s(request) + terms.patience_s)
+        self._in_time = PriorityHeap(terms.latest_s)
+        self._late = PriorityHeap(lambda request: terms.latest_s(request) + terms.patience_s)
 
     def __len__(self) -> int:
         return len(self._in_time) + len(self._late)

@@ -10,7 +10,7 @@ With room in the batch and nobody of its topic waiting, another topic may join a
 
 from collections import Counter
 
-from serving.policies.waiting import Line, Terms
+from serving.policies.waiting_queue import PriorityHeap, Terms
 from serving.types import NEVER, Request
 
 
@@ -19,16 +19,16 @@ class Queue:
 
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
-        self._by_topic: dict[str, Line] = {}
-        self._latest = Line(terms.latest_s)
-        self._held = Line(lambda request: request.arrival_s + terms.hold_s)
+        self._by_topic: dict[str, PriorityHeap] = {}
+        self._latest = PriorityHeap(terms.latest_s)
+        self._held = PriorityHeap(lambda request: request.arrival_s + terms.hold_s)
 
     def __len__(self) -> int:
         return len(self._latest)
 
     def push(self, request: Request) -> None:
         if request.topic not in self._by_topic:
-            self._by_topic[request.topic] = Line(lambda each: each.arrival_s)
+            self._by_topic[request.topic] = PriorityHeap(lambda each: each.arrival_s)
         for line in (self._by_topic[request.topic], self._latest, self._held):
             line.push(request)
 

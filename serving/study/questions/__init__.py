@@ -9,7 +9,7 @@ from typing import Any
 
 from serving.study.axes import Settings, combinations
 from serving.study.point import SEED, VARIANT, Point
-from serving.study.points import points_of
+from serving.study.point_factory import points_of
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
 from serving.toml_table import TomlTable

@@ -13,13 +13,13 @@ from typing import NamedTuple, Self
 
 from serving.study.axes import LOAD, Settings
 from serving.study.point import Point, shown
-from serving.study.points import points_of
+from serving.study.point_factory import points_of
 from serving.study.questions import first_error, pooled, row_of, settings_of
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
 from serving.study.targets import SHARE, Targets
 from serving.toml_table import POSITIVE, AllowedNumber, TomlTable
-from serving.workload.arrivals import Closed
+from serving.workload.arrivals import ClosedLoop
 
 TOLERANCE = AllowedNumber("a number from 0.001 to 1", lambda value: 0.001 <= value <= 1)
 FIGURES = (
@@ -34,7 +34,7 @@ SHORT = "workload too short"
 DIP, NOT_FAR = 2, 0.6
 
 
-class Tried(NamedTuple):
+class LoadTrial(NamedTuple):
     """A load that was tried (of a closed loop: a number of users), whether it holds, and its findings, one a seed."""
 
     load: float
@@ -88,7 +88,7 @@ class Capacity:
 
     def _climb(self, study: Study, settings: Settings) -> Inquiry:
         """Raise the load while it holds, and past a fall that may be a dip; otherwise lower it; then bisect."""
-        tried: list[Tried] = []
+        tried: list[LoadTrial] = []
         load: float | None = min(max(1.0, self.least), self.most)
         while load is not None:
             points = points_of(study, settings | {LOAD: load})
@@ -99,13 +99,13 @@ class Capacity:
             if error := first_error(findings):
                 return row_of(settings, error=error)
             share, before = pooled(findings, "attainment"), max(tried, default=None)
-            tried.append(Tried(load, share >= self.attainment, share, findings, users))
+            tried.append(LoadTrial(load, share >= self.attainment, share, findings, users))
             if before is not None and tried[-1].holds and _is_as_much(before, tried[-1]):
                 return self._answer(settings, tried, SHORT)
             load = self._next(tried)
         return self._answer(settings, tried)
 
-    def _next(self, tried: list["Tried"]) -> float | None:
+    def _next(self, tried: list["LoadTrial"]) -> float | None:
         """Return the load to try next; None once the highest load that holds is known to the tolerance."""
         below, above = _edge(tried)
         highest = max(tried)
@@ -116,13 +116,13 @@ class Capacity:
             return None if above.load <= self.least else max(above.load / 2, self.least)
         return None if above.load / below.load <= 1 + self.tolerance else sqrt(below.load * above.load)
 
-    def _may_be_a_dip(self, tried: list["Tried"]) -> bool:
+    def _may_be_a_dip(self, tried: list["LoadTrial"]) -> bool:
         """Tell whether the highest load failed by little, and not twice in a row: a device that changes its mode may
         serve more load better."""
         failed = list(takewhile(lambda each: not each.holds, sorted(tried, reverse=True)))
         return len(failed) <= DIP and failed[0].attainment >= self.attainment * NOT_FAR
 
-    def _answer(self, settings: Settings, tried: list["Tried"], why: str = "") -> Row:
+    def _answer(self, settings: Settings, tried: list["LoadTrial"], why: str = "") -> Row:
         below, above = _edge(tried)
         limit = _limit(above.findings) if above else why or f"none up to {self.most:g}"
         if below is None:
@@ -134,14 +134,14 @@ class Capacity:
         return row_of(settings, load=below.load, **users, **figures, limit=limit + lower)
 
 
-def _edge(tried: list["Tried"]) -> tuple["Tried | None", "Tried | None"]:
+def _edge(tried: list["LoadTrial"]) -> tuple["LoadTrial | None", "LoadTrial | None"]:
     """Return the highest load that holds, and the lowest failed one above it."""
     below = max((each for each in tried if each.holds), default=None)
     above = min((each for each in tried if below is None or each.load > below.load), default=None)
     return below, above
 
 
-def _is_as_much(before: "Tried", now: "Tried") -> bool:
+def _is_as_much(before: "LoadTrial", now: "LoadTrial") -> bool:
     """Tell whether doubling the load brought no more requests per second."""
     return before.holds and now.load > before.load and _offered(now.findings) < SAME * _offered(before.findings)
 
@@ -149,7 +149,7 @@ def _is_as_much(before: "Tried", now: "Tried") -> bool:
 def users_of(point: Point) -> int | None:
     """Return the users of a closed loop at a point's load; None for an open loop."""
     arrivals = point.workload_made().arrivals
-    return arrivals.users if isinstance(arrivals, Closed) else None
+    return arrivals.users if isinstance(arrivals, ClosedLoop) else None
 
 
 def _offered(findings: list[Finding]) -> float:

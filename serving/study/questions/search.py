@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from serving.study.axes import Axes, Settings, combinations
 from serving.study.point import VARIANT
-from serving.study.points import points_of
+from serving.study.point_factory import points_of
 from serving.study.questions import first_error, pooled, row_of, settings_of
 from serving.study.study import Finding, Inquiry
 from serving.study.summary import COLUMNS, Row

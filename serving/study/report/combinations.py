@@ -17,7 +17,7 @@ LOADS = (LOAD, *(f"workload.arrivals.{name}" for name in ("rate_per_s", "mean_pe
 MOST = 6
 
 
-class Look(NamedTuple):
+class PlotStyle(NamedTuple):
     """A combination's looks in all pictures. Colours are Okabe and Ito's, which the colour-blind can tell apart; lines
     and markers differ too, for those who print in grey."""
 
@@ -27,18 +27,18 @@ class Look(NamedTuple):
 
 
 LOOKS = (
-    Look("#0072b2", "o", "-"),
-    Look("#d55e00", "s", (0, (5, 1.5))),
-    Look("#009e73", "^", (0, (5, 1.5, 1, 1.5))),
-    Look("#cc79a7", "D", (0, (1.2, 1.2))),
-    Look("#e69f00", "v", (0, (5, 1.5, 1, 1.5, 1, 1.5))),
-    Look("#56b4e9", "P", (0, (9, 2))),
+    PlotStyle("#0072b2", "o", "-"),
+    PlotStyle("#d55e00", "s", (0, (5, 1.5))),
+    PlotStyle("#009e73", "^", (0, (5, 1.5, 1, 1.5))),
+    PlotStyle("#cc79a7", "D", (0, (1.2, 1.2))),
+    PlotStyle("#e69f00", "v", (0, (5, 1.5, 1, 1.5, 1, 1.5))),
+    PlotStyle("#56b4e9", "P", (0, (9, 2))),
 )
-PLAIN = Look("#b4bac2", "o", "-")
+PLAIN = PlotStyle("#b4bac2", "o", "-")
 
 
 @dataclass(frozen=True)
-class At:
+class LoadPoint:
     """A combination at a load: its runs, one a seed."""
 
     settings: Settings
@@ -64,8 +64,8 @@ class Combination:
 
     settings: Settings
     label: str
-    ats: list[At]
-    look: Look = PLAIN
+    ats: list[LoadPoint]
+    look: PlotStyle = PLAIN
 
     @cached_property
     def has_loads(self) -> bool:
@@ -75,9 +75,9 @@ class Combination:
 
 def combinations_of(findings: list[Finding]) -> list[Combination]:
     """Return all combinations that have a point, in the order of the study."""
-    groups: dict[str, list[At]] = {}
+    groups: dict[str, list[LoadPoint]] = {}
     for settings, group in by_settings(findings):
-        groups.setdefault(repr(_beside_load(settings)), []).append(At(settings, group))
+        groups.setdefault(repr(_beside_load(settings)), []).append(LoadPoint(settings, group))
     # What failed has no figures, but is another combination too.
     asked = [_beside_load(finding.point.names) for finding in findings]
     differs = [name for name in dict.fromkeys(name for each in asked for name in each) if _differs(name, asked)]

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from serving.presentation.picture import DIM
-from serving.study.report.answers import AnswerView, Chosen
+from serving.study.report.answers import AnswerView, ChosenLoad
 from serving.study.report.frames import requests_of
 from serving.study.report.markup import Picture
 from serving.study.report.svg import WIDE, by_factors, drawn, legend, percent
@@ -21,27 +21,27 @@ TITLE = "Distributions of TTFT and TPOT"
 NAMES = {"ttft_s": "time to first token (TTFT)", "tpot_s": "time per output token (TPOT)"}
 
 
-def latencies_picture(teller: AnswerView, chosen: list[Chosen]) -> Picture | None:
+def latencies_picture(view: AnswerView, chosen: list[ChosenLoad]) -> Picture | None:
     """Draw the distributions; None if there are no requests to judge."""
-    samples = [_samples(teller, each) for each in chosen]
+    samples = [_samples(view, each) for each in chosen]
     if not any(len(each["ttft_s"]) for each in samples):
         return None
-    svg = drawn("latencies", TITLE, 2.5 + 0.13 * len(chosen), lambda canvas: _draw(canvas, teller, chosen, samples))
-    targets = teller.study.targets
+    svg = drawn("latencies", TITLE, 2.5 + 0.13 * len(chosen), lambda canvas: _draw(canvas, view, chosen, samples))
+    targets = view.study.targets
     lines = "what is asked is that of each request's SLO class" if targets.own else "the vertical line is the target"
-    seeds = " Requests of all seeds together." if len(teller.study.seeds) > 1 else ""
+    seeds = " Requests of all seeds together." if len(view.study.seeds) > 1 else ""
     caption = f"How many of the requests (up) have to wait at most so long (right); {lines}."
-    return Picture("latencies", TITLE, caption + teller.note(chosen) + seeds, svg)
+    return Picture("latencies", TITLE, caption + view.note(chosen) + seeds, svg)
 
 
-def _samples(teller: AnswerView, chosen: Chosen) -> dict[str, Any]:
-    found = requests_of(teller.results.folder, chosen.at.findings, ("ttft_s", "tpot_s", "output_tokens"))
+def _samples(view: AnswerView, chosen: ChosenLoad) -> dict[str, Any]:
+    found = requests_of(view.results.folder, chosen.at.findings, ("ttft_s", "tpot_s", "output_tokens"))
     # A single token has no time per output token.
     return {"ttft_s": found["ttft_s"], "tpot_s": found["tpot_s"][found["output_tokens"] > 1]}
 
 
-def _draw(canvas: Figure, teller: AnswerView, chosen: list[Chosen], samples: list[dict[str, Any]]) -> None:
-    targets = teller.study.targets
+def _draw(canvas: Figure, view: AnswerView, chosen: list[ChosenLoad], samples: list[dict[str, Any]]) -> None:
+    targets = view.study.targets
     limits = {} if targets.own else {"ttft_s": targets.ttft_s, "tpot_s": targets.tpot_s}
     for panel, name in zip(canvas.subplots(1, 2, sharey=True), NAMES, strict=True):
         _cdf(panel, name, [(each, sample[name]) for each, sample in zip(chosen, samples, strict=True)])
@@ -53,7 +53,7 @@ def _draw(canvas: Figure, teller: AnswerView, chosen: list[Chosen], samples: lis
     legend(canvas, [each.combination for each in chosen], markers=False)
 
 
-def _cdf(panel: Axes, name: str, samples: list[tuple[Chosen, Any]]) -> None:
+def _cdf(panel: Axes, name: str, samples: list[tuple[ChosenLoad, Any]]) -> None:
     known = [(each, np.quantile(values, LEVELS)) for each, values in samples if len(values)]
     of = scale(name, [float(values[-1]) for _, values in known])
     for each, values in known:

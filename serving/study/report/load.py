@@ -16,25 +16,25 @@ MOST_FAINT = 60
 TITLE = "SLO attainment and goodput against load"
 
 
-def load_picture(teller: AnswerView) -> Picture | None:
+def load_picture(view: AnswerView) -> Picture | None:
     """Draw figures over load; None if nothing was tried at several loads."""
-    shown = [each for each in teller.shown if each.has_loads]
+    shown = [each for each in view.shown if each.has_loads]
     if not shown:
         return None
     # Told apart by where they lie, not by who they are.
-    faint = [each for each in teller.others if each.has_loads][:MOST_FAINT]
-    svg = drawn("load", TITLE, 2.6 + 0.13 * len(shown), lambda canvas: _draw(canvas, teller, shown, faint))
-    seeds = "; faint dots are single seeds, lines their means" if len(teller.study.seeds) > 1 else ""
+    faint = [each for each in view.others if each.has_loads][:MOST_FAINT]
+    svg = drawn("load", TITLE, 2.6 + 0.13 * len(shown), lambda canvas: _draw(canvas, view, shown, faint))
+    seeds = "; faint dots are single seeds, lines their means" if len(view.study.seeds) > 1 else ""
     grey = f" Grey, unnamed: {len(faint)} other combinations." if faint else ""
     caption = (
         f"Left, a combination holds the load as far as its line stays above the dotted target "
-        f"({share(teller.share)}); right, as far as it follows the diagonal, all are served in time (until the "
+        f"({share(view.share)}); right, as far as it follows the diagonal, all are served in time (until the "
         f"last token, so that a short run lies below){seeds}.{grey}"
     )
     return Picture("load", TITLE, caption, svg)
 
 
-def _draw(canvas: Figure, teller: AnswerView, shown: list[Combination], faint: list[Combination]) -> None:
+def _draw(canvas: Figure, view: AnswerView, shown: list[Combination], faint: list[Combination]) -> None:
     left, right = canvas.subplots(1, 2)
     for panel, name in ((left, "attainment"), (right, "goodput_per_s")):
         for each in faint:
@@ -43,7 +43,7 @@ def _draw(canvas: Figure, teller: AnswerView, shown: list[Combination], faint: l
             _curve(panel, each, name)
         panel.set(xlabel="offered load, req/s")
         panel.set_xlim(left=0)
-    left.axhline(teller.share, color=DIM, linewidth=0.9, linestyle=":", zorder=1)
+    left.axhline(view.share, color=DIM, linewidth=0.9, linestyle=":", zorder=1)
     left.set(title="requests within both targets")
     _up_to_all(left)
     # What is served over the whole span is always a little less than what arrives until the last arrival.

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from serving.presentation.picture import DIM
-from serving.study.report.answers import AnswerView, Chosen
+from serving.study.report.answers import AnswerView, ChosenLoad
 from serving.study.report.frames import Columns, bins_of
 from serving.study.report.markup import Picture
 from serving.study.report.svg import drawn, legend, percent
@@ -26,25 +26,25 @@ FINE, COARSE = 128, 40
 UNITS = ((7200.0, "h", 3600.0), (600.0, "min", 60.0), (0.0, "s", 1.0))
 
 
-def modes_picture(teller: AnswerView, chosen: list[Chosen]) -> Picture | None:
+def modes_picture(view: AnswerView, chosen: list[ChosenLoad]) -> Picture | None:
     """Draw how device time was spent; None if nothing was run."""
-    chosen = teller.few(chosen, MOST)
+    chosen = view.few(chosen, MOST)
     if not chosen:
         return None
-    of_each = [bins_of(teller.results.folder, each.at.findings[0], FINE) for each in chosen]
+    of_each = [bins_of(view.results.folder, each.at.findings[0], FINE) for each in chosen]
     title = "What devices did over time"
     svg = drawn("modes", title, 0.75 + 0.95 * len(chosen), lambda canvas: _draw_modes(canvas, chosen, of_each))
     none = "" if any(bins["sd_s"].any() for bins in of_each) else " There is no SD: no step was speculative."
-    caption = f"Of the devices' time, the share that each mode takes.{_whose(teller, chosen)}{none}"
+    caption = f"Of the devices' time, the share that each mode takes.{_whose(view, chosen)}{none}"
     return Picture("modes", title, caption, svg)
 
 
-def experts_picture(teller: AnswerView, chosen: list[Chosen]) -> Picture | None:
+def experts_picture(view: AnswerView, chosen: list[ChosenLoad]) -> Picture | None:
     """Draw batch sizes and expert hits (none without experts); None if nothing was run."""
-    chosen = teller.few(chosen, MOST)
+    chosen = view.few(chosen, MOST)
     if not chosen:
         return None
-    of_each = [bins_of(teller.results.folder, each.at.findings[0], COARSE) for each in chosen]
+    of_each = [bins_of(view.results.folder, each.at.findings[0], COARSE) for each in chosen]
     hits = any(bins["expert_lookups"].any() for bins in of_each)
     title = "Expert hit rate and batch over time" if hits else "Batch over time"
     lines = [_Lines("sequences in a step", _batch, False)]
@@ -52,7 +52,7 @@ def experts_picture(teller: AnswerView, chosen: list[Chosen]) -> Picture | None:
     height = 0.6 + 1.45 * len(lines) + 0.13 * len(chosen)
     svg = drawn("experts", title, height, lambda canvas: _draw_lines(canvas, chosen, of_each, lines))
     up = "Above, the higher, the fewer experts had to be read from slower memory; below, how" if hits else "How"
-    caption = f"{up} many sequences shared a step.{_whose(teller, chosen)}"
+    caption = f"{up} many sequences shared a step.{_whose(view, chosen)}"
     return Picture("experts", title, caption, svg)
 
 
@@ -76,13 +76,13 @@ def _over(above: Any, below: Any) -> Any:
     return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
 
 
-def _whose(teller: AnswerView, chosen: list[Chosen]) -> str:
+def _whose(view: AnswerView, chosen: list[ChosenLoad]) -> str:
     """Return in words the run that is shown: one of several seeds'."""
     seed = chosen[0].at.findings[0].point.seed
-    return teller.note(chosen, f"with seed {seed}" if len(teller.study.seeds) > 1 else "")
+    return view.note(chosen, f"with seed {seed}" if len(view.study.seeds) > 1 else "")
 
 
-def _draw_modes(canvas: Figure, chosen: list[Chosen], of_each: list[Columns]) -> None:
+def _draw_modes(canvas: Figure, chosen: list[ChosenLoad], of_each: list[Columns]) -> None:
     panels = canvas.subplots(len(chosen), 1, squeeze=False, sharex=_alike(of_each))[:, 0]
     unit, factor = _unit(of_each)
     for panel, each, bins in zip(panels, chosen, of_each, strict=True):
@@ -113,7 +113,7 @@ def _stack(panel: Axes, edges: Any, shares: Any) -> None:
         floor = top
 
 
-def _draw_lines(canvas: Figure, chosen: list[Chosen], of_each: list[Columns], lines: list[_Lines]) -> None:
+def _draw_lines(canvas: Figure, chosen: list[ChosenLoad], of_each: list[Columns], lines: list[_Lines]) -> None:
     panels = canvas.subplots(len(lines), 1, squeeze=False, sharex=True)[:, 0]
     unit, factor = _unit(of_each)
     for panel, line in zip(panels, lines, strict=True):

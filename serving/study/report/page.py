@@ -11,10 +11,10 @@ from serving.study.questions.compare import Compare
 from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
 from serving.study.report.answers import AnswerView
-from serving.study.report.answers.capacity import CapacityTeller
-from serving.study.report.answers.compare import CompareTeller
-from serving.study.report.answers.search import SearchTeller
-from serving.study.report.answers.sweep import SweepTeller
+from serving.study.report.answers.capacity import CapacityAnswerView
+from serving.study.report.answers.compare import CompareAnswerView
+from serving.study.report.answers.search import SearchAnswerView
+from serving.study.report.answers.sweep import SweepAnswerView
 from serving.study.report.combinations import LOADS, combinations_of
 from serving.study.report.latencies import latencies_picture
 from serving.study.report.load import load_picture
@@ -25,11 +25,11 @@ from serving.study.report.repeat import repeat
 from serving.study.results import Results
 from serving.study.store import point_row
 
-TELLERS: dict[type, type[AnswerView]] = {
-    Capacity: CapacityTeller,
-    Compare: CompareTeller,
-    Search: SearchTeller,
-    Sweep: SweepTeller,
+ANSWER_VIEWS: dict[type, type[AnswerView]] = {
+    Capacity: CapacityAnswerView,
+    Compare: CompareAnswerView,
+    Search: SearchAnswerView,
+    Sweep: SweepAnswerView,
 }
 COLUMNS = (
     *("offered_per_s", "attainment", "goodput_per_s", "ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s"),
@@ -41,29 +41,29 @@ MOST_FAILED = 20
 
 def page(results: Results) -> str:
     """Return the page as HTML."""
-    teller = TELLERS[type(results.study.question)](results, combinations_of(results.findings))
+    view = ANSWER_VIEWS[type(results.study.question)](results, combinations_of(results.findings))
     sections = {
         "title": escape(results.study.title),
-        "asked": escape(teller.asked),
+        "asked": escape(view.asked),
         "failed": _failed(results),
-        "answer": teller.answer,
-        "figures": "\n".join(figure(picture) for picture in _pictures(teller)),
-        "points": _points(teller),
+        "answer": view.answer,
+        "figures": "\n".join(figure(picture) for picture in _pictures(view)),
+        "points": _points(view),
         "repeat": repeat(results),
     }
     template = files("serving.study.report").joinpath("page.html").read_text(encoding="utf-8")
     return Template(template).substitute(sections)
 
 
-def _pictures(teller: AnswerView) -> Iterator[Picture]:
+def _pictures(view: AnswerView) -> Iterator[Picture]:
     # Where nobody asked for anything, nothing was done.
-    chosen = [each for each in teller.choose() if each.at["requests"]]
+    chosen = [each for each in view.choose() if each.at["requests"]]
     found = (
-        load_picture(teller),
-        latencies_picture(teller, chosen),
-        pareto_picture(teller),
-        modes_picture(teller, chosen),
-        experts_picture(teller, chosen),
+        load_picture(view),
+        latencies_picture(view, chosen),
+        pareto_picture(view),
+        modes_picture(view, chosen),
+        experts_picture(view, chosen),
     )
     return (picture for picture in found if picture)
 
@@ -79,10 +79,10 @@ def _failed(results: Results) -> str:
     return f'<section class="failed"><h2>{count}</h2><ul>{"".join(lines)}</ul>{rest}</section>'
 
 
-def _points(teller: AnswerView) -> str:
+def _points(view: AnswerView) -> str:
     """Return a table of points as HTML, by combination and load; failed ones at the end."""
-    made = [finding for each in teller.combinations for at in each.ats for finding in at.findings]
-    failed = [finding for finding in teller.results.findings if finding.error]
+    made = [finding for each in view.combinations for at in each.ats for finding in at.findings]
+    failed = [finding for finding in view.results.findings if finding.error]
     rows = [point_row(finding) for finding in [*made, *failed][:MOST_ROWS]]
     names = dict.fromkeys(name for finding in [*made, *failed] for name in finding.point.names)
     settings = sorted(names, key=lambda name: (name in LOADS) + 2 * (name == SEED))

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from serving.presentation.picture import INK
 from serving.study.report.answers import AnswerView
-from serving.study.report.combinations import PLAIN, At, Combination
+from serving.study.report.combinations import PLAIN, Combination, LoadPoint
 from serving.study.report.markup import Picture, points_table
 from serving.study.report.svg import by_factors, drawn, legend, wide
 from serving.study.report.units import Scale, scale
@@ -25,23 +25,23 @@ class PlotPlace(NamedTuple):
     """A point of the picture."""
 
     combination: Combination
-    at: At
+    at: LoadPoint
     x: float
     y: float
 
 
-def pareto_picture(teller: AnswerView) -> Picture | None:
+def pareto_picture(view: AnswerView) -> Picture | None:
     """Draw the Pareto front; None if there are fewer than two points."""
-    places = [PlotPlace(each, at, at[X], at[Y]) for each in [*teller.others, *teller.shown] for at in each.ats]
+    places = [PlotPlace(each, at, at[X], at[Y]) for each in [*view.others, *view.shown] for at in each.ats]
     places = [each for each in places if each.x > 0 and each.y > 0]
     if len(places) < 2:
         return None
     front = front_of(places)
-    svg = drawn("pareto", TITLE, 2.8 + 0.13 * len(teller.shown), lambda canvas: _draw(canvas, teller, places, front))
-    seeds = " Means over seeds." if len(teller.study.seeds) > 1 else ""
+    svg = drawn("pareto", TITLE, 2.8 + 0.13 * len(view.shown), lambda canvas: _draw(canvas, view, places, front))
+    seeds = " Means over seeds." if len(view.study.seeds) > 1 else ""
     caption = (
         f"Further left costs less energy, further down is faster; nothing lies both left of and below a point of the "
-        f"numbered front. Filled: {teller.promise}; hollow: not.{seeds}"
+        f"numbered front. Filled: {view.promise}; hollow: not.{seeds}"
     )
     rows = [
         {"": index, "combination": each.combination.label}
@@ -62,14 +62,14 @@ def front_of(places: list[PlotPlace]) -> list[PlotPlace]:
     return front
 
 
-def _draw(canvas: Figure, teller: AnswerView, places: list[PlotPlace], front: list[PlotPlace]) -> None:
+def _draw(canvas: Figure, view: AnswerView, places: list[PlotPlace], front: list[PlotPlace]) -> None:
     panel = canvas.subplots()
     of_x, of_y = (scale(name, [each.at[name] for each in places]) for name in (X, Y))
     line = [(each.x * of_x.factor, each.y * of_y.factor) for each in front]
     panel.plot(*zip(*line, strict=True), color=INK, linewidth=0.8, drawstyle="steps-post", zorder=2)
     for each in places:
         colour, marker, _ = each.combination.look
-        fill = colour if teller.keeps(each.at) else "white"
+        fill = colour if view.keeps(each.at) else "white"
         size = 16 if each.combination.look is PLAIN else 26
         at = [each.x * of_x.factor], [each.y * of_y.factor]
         panel.scatter(*at, s=size, marker=marker, color=fill, edgecolor=colour, linewidths=0.9, zorder=3)
@@ -80,7 +80,7 @@ def _draw(canvas: Figure, teller: AnswerView, places: list[PlotPlace], front: li
     others = [Line2D([], [], marker="o", linestyle="", color=PLAIN.colour, label="others")]
     has_others = any(each.combination.look is PLAIN for each in places)
     line_of = Line2D([], [], color=INK, linewidth=0.8, label="front")
-    legend(canvas, teller.shown, *(others if has_others else []), line_of, lines=False)
+    legend(canvas, view.shown, *(others if has_others else []), line_of, lines=False)
 
 
 def _number(panel: Axes, line: list[tuple[float, float]]) -> None:

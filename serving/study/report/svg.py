@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from serving.presentation.picture import style
-from serving.study.report.combinations import Combination, Look
+from serving.study.report.combinations import Combination, PlotStyle
 
 WIDTH_IN = 7.4
 # A range that is told better by factors than by differences.
@@ -52,7 +52,7 @@ def legend(
     figure.legend(handles=handles, loc="outside lower left", ncols=columns, handlelength=3.2, columnspacing=1.6)
 
 
-def handle(look: Look, label: str, markers: bool = True, lines: bool = True) -> Line2D:
+def handle(look: PlotStyle, label: str, markers: bool = True, lines: bool = True) -> Line2D:
     """Return a line of the legend."""
     marker: Any = look.marker if markers else ""
     dash: Any = look.dash if lines else ""

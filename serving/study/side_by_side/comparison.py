@@ -1,4 +1,5 @@
-"""What came of each piece of hardware: its figures over all seeds, with joules by what the hardware calls its tiers."""
+"""Figures of each piece of hardware in a comparison, over all seeds, with joules by what the hardware calls its
+tiers."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -24,7 +24,7 @@ NAME = "study.toml"
 
 
 class SideBySide(NamedTuple):
-    """What is compared: pieces of `hardware` by name, `devices` of each, that serve `model` to the requests of the
+    """A comparison to make: pieces of `hardware` by name, `devices` of each, that serve `model` to the requests of the
     `workload` file, with each of the `seeds` (none: its own), of each run at most `requests`; `targets` judge them."""
 
     hardware: tuple[str, ...]

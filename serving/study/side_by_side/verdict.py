@@ -1,4 +1,4 @@
-"""What a comparison of hardware says, in sentences: which is fastest, which takes the fewest joules, by how much."""
+"""Verdict of a comparison of hardware, in sentences: the fastest, the one with the fewest joules, and by how much."""
 
 from collections.abc import Iterator, Sequence
 

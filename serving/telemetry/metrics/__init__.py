@@ -17,15 +17,15 @@ from serving.refusals import Refusal
 from serving.scenario.slo import SloClass
 from serving.telemetry.metrics.dcgm import Dcgm
 from serving.telemetry.metrics.devices import DeviceMetrics, device_of
-from serving.telemetry.metrics.families import Levels, Totals
+from serving.telemetry.metrics.families import Counters, Gauges
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.requests import RequestMetrics
 from serving.telemetry.metrics.service import ServiceMetrics
 from serving.telemetry.metrics.steps import StepMetrics
-from serving.types import Chunk, Dropped, StepRecord
+from serving.types import Chunk, DroppedMessages, StepRecord
 
 
-class Served(NamedTuple):
+class ServedModel(NamedTuple):
     """The served model's name, context (tokens), KV block size (tokens) and SLO classes."""
 
     model: str
@@ -37,13 +37,13 @@ class Served(NamedTuple):
 class Metrics(EdgeObserver):
     """All metrics, updated by events of requests, steps and devices."""
 
-    def __init__(self, registry: CollectorRegistry, served: Served, clock: WallClock | VirtualClock) -> None:
+    def __init__(self, registry: CollectorRegistry, served: ServedModel, clock: WallClock | VirtualClock) -> None:
         self._registry, self._block_tokens, self.now = registry, served.block_tokens, clock.now
         self.about: dict[str, str] = {}
-        Totals(
+        Counters(
             registry, "foreserve_emulated_seconds", "Emulated seconds since the start.", (), lambda: {(): clock.now()}
         )
-        Levels(
+        Gauges(
             registry, "foreserve_speed", "Emulated seconds that a real one should have.", (), lambda: {(): clock.speed}
         )
         self._in_flight = InFlight()
@@ -62,7 +62,7 @@ class Metrics(EdgeObserver):
 
     def set_info(self, **labels: str) -> None:
         """Set the info metric: the devices emulated, and the speed."""
-        info = Levels(self._registry, "foreserve_info", "What this emulator emulates.", list(labels))
+        info = Gauges(self._registry, "foreserve_info", "What this emulator emulates.", list(labels))
         info.values[tuple(labels.values())] = 1
         self.about = labels
 
@@ -99,7 +99,7 @@ class Metrics(EdgeObserver):
     def on_restart(self, actor: str) -> None:
         self.devices.on_restart(actor)
 
-    def on_dropped(self, receiver: str, dropped: Dropped) -> None:
+    def on_dropped(self, receiver: str, dropped: DroppedMessages) -> None:
         self.devices.on_dropped(receiver, dropped.count)
 
     def on_fault(self, device: int, kind: str, begins: bool) -> None:

@@ -9,7 +9,7 @@ from device_model.device import RooflineDevice
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
 from serving.scenario.faults import KINDS
-from serving.telemetry.metrics.families import Labels, Levels, Totals
+from serving.telemetry.metrics.families import Counters, Gauges, Labels
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.window import Window
 from serving.types import StepRecord
@@ -40,54 +40,54 @@ class DeviceMetrics:
         self._windows: dict[int, Window] = {}
         self._last: dict[int, StepRecord] = {}
         self._idle_since_s: dict[int, float] = {}
-        self.device = Levels(
+        self.device = Gauges(
             registry,
             "foreserve_device",
             "1 for the state in which a device is, of all those in which it has been.",
             ["device", "hardware", "state"],
         )
-        self.capacity = Levels(
+        self.capacity = Gauges(
             registry, "foreserve_tier_capacity_bytes", "Memory that a device has now, by tier.", ["device", "tier"]
         )
-        self.bandwidth = Levels(
+        self.bandwidth = Gauges(
             registry,
             "foreserve_tier_bandwidth_bytes_per_second",
             "What a tier delivers now if a device has it for itself, per emulated second.",
             ["device", "tier"],
         )
-        self.used = Levels(
+        self.used = Gauges(
             registry,
             "foreserve_tier_used_bytes",
             "Memory in use by tier and kind; experts in HB are copies.",
             ["device", "tier", "kind"],
             self._used,
         )
-        self.power = Levels(
+        self.power = Gauges(
             registry,
             "foreserve_power_watts",
             "Modelled power, mean over the last emulated second.",
             ["device"],
             self._power,
         )
-        self.idle = Totals(
+        self.idle = Counters(
             registry,
             "foreserve_idle_energy_joules",
             "Modelled energy between steps: static power.",
             ["device"],
             self._idle_energy,
         )
-        self.fault_active = Levels(
+        self.fault_active = Gauges(
             registry, "foreserve_fault_active", "Faults that a device has now, by kind.", ["device", "kind"]
         )
-        self.faults = Totals(registry, "foreserve_faults", "Faults that have come.", ["device", "kind"])
-        self.restarts = Totals(
+        self.faults = Counters(registry, "foreserve_faults", "Faults that have come.", ["device", "kind"])
+        self.restarts = Counters(
             registry,
             "foreserve_actor_restarts",
             "Devices (with their schedulers) and token sources that came back.",
             ["actor"],
         )
 
-        self.dropped = Totals(
+        self.dropped = Counters(
             registry, "foreserve_unreadable_messages", "Messages that a process got and could not read.", ["receiver"]
         )
 

@@ -103,19 +103,19 @@ class _Values(_Labelled):
         return "".join([f"{name}{{{pairs(labels)}}} {value}\n" for labels, value in self._now().items()])
 
 
-class Totals(_Values):
+class Counters(_Values):
     """A counter: `values[labels] += more`."""
 
     make, kind, suffix = CounterMetricFamily, "counter", "_total"
 
 
-class Levels(_Values):
+class Gauges(_Values):
     """A gauge: `values[labels] = level`."""
 
     make, kind = GaugeMetricFamily, "gauge"
 
 
-class Tally:
+class Histogram:
     """A histogram's counts up to each bound, and the sum of its values."""
 
     __slots__ = ("_bounds", "counts", "sum")
@@ -140,7 +140,7 @@ class Tally:
         return self._bounds[-1]
 
 
-class Tallies(_Labelled):
+class Histograms(_Labelled):
     """A histogram: `of(labels).observe(value)`."""
 
     def __init__(
@@ -149,14 +149,14 @@ class Tallies(_Labelled):
         super().__init__(name, text, labels)
         self._bounds = sorted({*bounds} - {INFINITY})
         self._le = [*map(_written, self._bounds), "+Inf"]
-        self.values: dict[Labels, Tally] = {}
+        self.values: dict[Labels, Histogram] = {}
         registry.register(self)
 
-    def of(self, labels: Labels) -> Tally:
+    def of(self, labels: Labels) -> Histogram:
         """Return the tally of some labels; create it if there is none."""
         tally = self.values.get(labels)
         if tally is None:
-            tally = self.values[labels] = Tally(self._bounds)
+            tally = self.values[labels] = Histogram(self._bounds)
         return tally
 
     def describe(self) -> Iterable[Metric]:
@@ -180,7 +180,7 @@ class Tallies(_Labelled):
             lines.append(f"{self.name}_count{{{pairs}}} {counts[-1]}\n{self.name}_sum{{{pairs}}} {tally.sum}\n")
         return "".join(lines)
 
-    def _cumulated(self, tally: Tally) -> list[tuple[str, float]]:
+    def _cumulated(self, tally: Histogram) -> list[tuple[str, float]]:
         counts = accumulate(map(float, tally.counts))
         return list(zip(self._le, counts, strict=True))
 

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from serving.flight import Flight
 from serving.refusals import OVERLOAD, Reason
-from serving.telemetry.metrics.families import Labels, Levels, Tallies, Totals
+from serving.telemetry.metrics.families import Counters, Gauges, Histograms, Labels
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.token_source.vllm_metrics import DEVICE_CACHE, FINISH_REASONS, histogram_buckets
 from serving.types import Chunk, StepRecord
@@ -66,7 +66,7 @@ class RequestMetrics:
         )
         self.generation_tokens = self._total("generation_tokens", "Tokens generated.")
         self.success = self._total("request_success", "Requests finished, by reason.", "finished_reason")
-        self.rejections = Totals(
+        self.rejections = Counters(
             registry, "vllm:admission_rejections", "Requests turned away, by reason.", ["model_name", "reason"]
         )
         self.counted = {
@@ -80,7 +80,7 @@ class RequestMetrics:
         self.accepted_at = self._total(
             "spec_decode_num_accepted_tokens_per_pos", "Draft tokens accepted, by position in the draft.", "position"
         )
-        self.cache_config = Levels(
+        self.cache_config = Gauges(
             registry,
             "vllm:cache_config_info",
             "The emulated KV cache.",
@@ -232,13 +232,13 @@ class RequestMetrics:
         capacity = {(*labels, "capacity"): count for labels, count in self._waiting().items()}
         return capacity | {(*labels, "deferred"): 0.0 for labels in self._labels.values()}
 
-    def _level(self, name: str, text: str, *labels: str, read: Read | None = None) -> Levels:
-        return Levels(self._registry, f"vllm:{name}", text, ["model_name", "engine", *labels], read)
+    def _level(self, name: str, text: str, *labels: str, read: Read | None = None) -> Gauges:
+        return Gauges(self._registry, f"vllm:{name}", text, ["model_name", "engine", *labels], read)
 
-    def _total(self, name: str, text: str, *labels: str) -> Totals:
-        return Totals(self._registry, f"vllm:{name}", text, ["model_name", "engine", *labels])
+    def _total(self, name: str, text: str, *labels: str) -> Counters:
+        return Counters(self._registry, f"vllm:{name}", text, ["model_name", "engine", *labels])
 
-    def _tallies(self, name: str, bounds: Sequence[float] | Iterable[float]) -> Tallies:
+    def _tallies(self, name: str, bounds: Sequence[float] | Iterable[float]) -> Histograms:
         text = f"{name.replace('_', ' ').capitalize()} of the emulated device"
         text += ", in emulated seconds." if name.endswith("seconds") else "."
-        return Tallies(self._registry, f"vllm:{name}", text, ["model_name", "engine"], bounds)
+        return Histograms(self._registry, f"vllm:{name}", text, ["model_name", "engine"], bounds)

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from serving.flight import Flight
 from serving.refusals import OVERLOAD, Reason
 from serving.scenario.slo import SloClass
-from serving.telemetry.metrics.families import Labels, Levels, Totals
+from serving.telemetry.metrics.families import Counters, Gauges, Labels
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.types import NEVER
 
@@ -33,16 +33,16 @@ class ServiceMetrics:
         self._seen: set[Labels] = set()
         self._classes = [*classes, NO_CLASS, OWN_TARGETS]
         self.recent: deque[tuple[float, float]] = deque(maxlen=RECENT)
-        self.requests = Totals(
+        self.requests = Counters(
             registry,
             "foreserve_slo_requests",
             "Requests that ended, by whether they met every target they had; those without any did.",
             ["slo_class", "topic", "met"],
         )
-        self.tokens = Totals(
+        self.tokens = Counters(
             registry, "foreserve_slo_tokens", "Tokens of requests that ended, by the same.", ["slo_class", "met"]
         )
-        self.texts = Totals(
+        self.texts = Counters(
             registry,
             "foreserve_text_requests",
             "Requests that were taken on, by where their text comes from: vllm, or recorded.",
@@ -50,21 +50,21 @@ class ServiceMetrics:
         )
         for text in TEXTS:
             self.texts.values[(text,)] += 0
-        self.misses = Totals(
+        self.misses = Counters(
             registry, "foreserve_slo_misses", "Requests that missed a target.", ["slo_class", "target"]
         )
-        self.rejections = Totals(registry, "foreserve_rejections", "Requests turned away.", ["slo_class", "reason"])
-        self.targets = Levels(
+        self.rejections = Counters(registry, "foreserve_rejections", "Requests turned away.", ["slo_class", "reason"])
+        self.targets = Gauges(
             registry, "foreserve_slo_target_seconds", "What a class is promised.", ["slo_class", "target"]
         )
-        self.queue = Levels(
+        self.queue = Gauges(
             registry,
             "foreserve_queue_requests",
             "Requests that have not begun, by topic and SLO class.",
             ["device", "topic", "slo_class"],
             self.waiting_now,
         )
-        self.oldest = Levels(
+        self.oldest = Gauges(
             registry,
             "foreserve_queue_oldest_seconds",
             "For how long, in emulated seconds, the oldest of them has waited.",

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry
 from device_model.specs.hardware import TierNames
 from device_model.step import Energy, Traffic
 from serving.flight import Flight
-from serving.telemetry.metrics.families import Levels, Tallies, Totals
+from serving.telemetry.metrics.families import Counters, Gauges, Histograms
 from serving.telemetry.metrics.requests import FINE_S
 from serving.types import Chunk, StepRecord
 
@@ -27,11 +27,11 @@ class StepMetrics:
     """Made from step records. `_seconds` are emulated, but for lateness, which is the host's."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        def total(name: str, text: str, *labels: str) -> Totals:
-            return Totals(registry, f"foreserve_{name}", text, (*DEVICE, *labels))
+        def total(name: str, text: str, *labels: str) -> Counters:
+            return Counters(registry, f"foreserve_{name}", text, (*DEVICE, *labels))
 
-        def tallies(name: str, text: str, bounds: tuple[float, ...], *labels: str) -> Tallies:
-            return Tallies(registry, f"foreserve_{name}", text, (*DEVICE, *labels), bounds)
+        def tallies(name: str, text: str, bounds: tuple[float, ...], *labels: str) -> Histograms:
+            return Histograms(registry, f"foreserve_{name}", text, (*DEVICE, *labels), bounds)
 
         self.latency = tallies("step_latency_seconds", "Modelled latency of a step.", STEP_S, "mode", "phase")
         self.batch = tallies("batch_size", "Sequences in a step.", BATCH, "mode", "phase")
@@ -61,10 +61,10 @@ class StepMetrics:
         self.unrouted = total("unrouted_tokens", "Tokens whose experts a traced cache had to guess.")
         self.tokens = total("released_tokens", "Tokens released to clients.")
         self.recorded = total("recorded_tokens", "Released tokens of answers that were recorded before.")
-        self.mode = Levels(
+        self.mode = Gauges(
             registry, "foreserve_mode", "1 for the mode of the last step that decoded.", ("device", "mode")
         )
-        self.hit_rate = Levels(
+        self.hit_rate = Gauges(
             registry, "foreserve_hb_hit_rate", "Share of the last step's expert reads that the fast tier held.", DEVICE
         )
         self._mode: dict[int, str] = {}

@@ -1,1 +1,1 @@
-"""Traces and log lines of requests, made from their stories."""
+"""Traces and log lines of requests, made from what the edge hears of their calls."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from serving.call import Call
 from serving.telemetry.metrics.service import missed_by
-from serving.telemetry.tracing.story import Course, Story, Stretch
+from serving.telemetry.tracing.call_trace import CallTrace, SequenceTrace, StepSpan
 from serving.types import NEVER, Request
 
 PROVIDER = "foreserve"
@@ -36,19 +36,19 @@ def of_call(call: Call | None) -> dict[str, Value]:
     return said
 
 
-def of_request(story: Story) -> dict[str, Value]:
+def of_request(call_trace: CallTrace) -> dict[str, Value]:
     """Return the attributes of what a request asked for."""
-    core: Any = story.courses[0].flight.core_request
-    request, params = story.courses[0].flight.request, core.sampling_params
+    core: Any = call_trace.sequences[0].flight.core_request
+    request, params = call_trace.sequences[0].flight.request, core.sampling_params
     said: dict[str, Value] = {
         "gen_ai.request.id": core.external_req_id or request.id,
         "gen_ai.request.max_tokens": request.max_tokens,
         "gen_ai.request.temperature": float(params.temperature),
         "gen_ai.request.top_p": float(params.top_p),
-        "gen_ai.request.n": len(story.courses) // len(_prompts(story)),
+        "gen_ai.request.n": len(call_trace.sequences) // len(_prompts(call_trace)),
         "foreserve.topic": request.topic,
         "foreserve.priority": request.priority,
-        "foreserve.slo.class": story.courses[0].flight.slo,
+        "foreserve.slo.class": call_trace.sequences[0].flight.slo,
         **_targets(request),
     }
     return {name: value for name, value in said.items() if value != ""}
@@ -59,41 +59,43 @@ def _targets(request: Request) -> dict[str, Value]:
     return {name: target for name, target in targets.items() if target != NEVER}
 
 
-def _prompts(story: Story) -> dict[str, int]:
+def _prompts(call_trace: CallTrace) -> dict[str, int]:
     """Return the tokens of each prompt of a call; several texts may share one prompt."""
-    flights: list[Any] = [course.flight for course in story.courses]
+    flights: list[Any] = [sequence.flight for sequence in call_trace.sequences]
     return {str(flight.core_request.external_req_id): flight.request.prompt_tokens for flight in flights}
 
 
-def of_response(story: Story, model: str) -> dict[str, Value]:
+def of_response(call_trace: CallTrace, model: str) -> dict[str, Value]:
     """Return the attributes of a request's response."""
-    courses = story.courses
-    made = sum(len(course.flight.tokens) for course in courses)
-    asked = sum(_prompts(story).values())
+    sequences = call_trace.sequences
+    made = sum(len(sequence.flight.tokens) for sequence in sequences)
+    asked = sum(_prompts(call_trace).values())
     said: dict[str, Value] = {
         "gen_ai.response.model": model,
-        "gen_ai.response.finish_reasons": [course.flight.finish for course in courses],
+        "gen_ai.response.finish_reasons": [sequence.flight.finish for sequence in sequences],
         "gen_ai.usage.input_tokens": asked,
         "gen_ai.usage.output_tokens": made,
         "gen_ai.usage.prompt_tokens": asked,
         "gen_ai.usage.completion_tokens": made,
-        "foreserve.energy.even_share_j": sum(course.share_j for course in courses),
-        "foreserve.overdue_tokens": sum(course.overdue for course in courses),
+        "foreserve.energy.even_share_j": sum(sequence.share_j for sequence in sequences),
+        "foreserve.overdue_tokens": sum(sequence.overdue for sequence in sequences),
     }
-    if None not in (met := [course.met for course in courses]):
+    if None not in (met := [sequence.met for sequence in sequences]):
         said["foreserve.slo.met"] = all(met)
-        said["foreserve.slo.missed"] = sorted({target for course in courses for target in missed_by(course.flight)})
-    first = [course.flight.ttft_s for course in courses if course.flight.first_s is not None]
+        said["foreserve.slo.missed"] = sorted(
+            {target for sequence in sequences for target in missed_by(sequence.flight)}
+        )
+    first = [sequence.flight.ttft_s for sequence in sequences if sequence.flight.first_s is not None]
     if first:
-        arrival_s = courses[0].flight.request.arrival_s
+        arrival_s = sequences[0].flight.request.arrival_s
         said["gen_ai.latency.time_to_first_token"] = said["gen_ai.response.time_to_first_chunk"] = min(first)
-        said["gen_ai.latency.e2e"] = max(course.flight.last_s for course in courses) - arrival_s
+        said["gen_ai.latency.e2e"] = max(sequence.flight.last_s for sequence in sequences) - arrival_s
     return said
 
 
-def of_phases(course: Course) -> dict[str, Value]:
+def of_phases(sequence: SequenceTrace) -> dict[str, Value]:
     """Return the duration of each phase of a request."""
-    flight = course.flight
+    flight = sequence.flight
     if flight.first_s is None:
         return {}
     arrival_s = flight.request.arrival_s
@@ -109,19 +111,19 @@ def of_phases(course: Course) -> dict[str, Value]:
     return said
 
 
-def of_steps(stretch: Stretch) -> dict[str, Value]:
-    """Return the totals of a stretch of steps."""
+def of_steps(step_span: StepSpan) -> dict[str, Value]:
+    """Return the totals of a span of steps."""
     said: dict[str, Value] = {
-        "foreserve.steps": stretch.steps,
-        "foreserve.tokens": stretch.tokens,
-        "foreserve.batch.mean": stretch.batch / max(1, stretch.steps),
-        "foreserve.energy.even_share_j": stretch.share_j,
+        "foreserve.steps": step_span.steps,
+        "foreserve.tokens": step_span.tokens,
+        "foreserve.batch.mean": step_span.batch / max(1, step_span.steps),
+        "foreserve.energy.even_share_j": step_span.share_j,
     }
-    if stretch.drafted:
-        said["foreserve.drafted_tokens"] = stretch.drafted
+    if step_span.drafted:
+        said["foreserve.drafted_tokens"] = step_span.drafted
         # Each step brings one token that was not drafted. With tokens that came late, not all are known to be here.
-        if not stretch.underruns:
-            said["foreserve.accepted_tokens"] = stretch.tokens - stretch.steps
-    if stretch.folded:
-        said["foreserve.stretches"] = 1 + stretch.folded
+        if not step_span.underruns:
+            said["foreserve.accepted_tokens"] = step_span.tokens - step_span.steps
+    if step_span.folded:
+        said["foreserve.stretches"] = 1 + step_span.folded
     return said

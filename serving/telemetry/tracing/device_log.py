@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from serving.cluster.node import Node, State
 from serving.cluster.observer import EdgeObserver
 from serving.process.logs import fields
-from serving.types import Dropped
+from serving.types import DroppedMessages
 
 log = logging.getLogger("foreserve.devices")
 
@@ -35,10 +35,10 @@ class DeviceLog(EdgeObserver):
         word = "begins" if begins else "ends"
         log.log(logging.WARNING if begins else logging.INFO, "A fault %s on device %d.", word, device, extra=more)
 
-    def on_dropped(self, receiver: str, dropped: Dropped) -> None:
+    def on_dropped(self, receiver: str, dropped: DroppedMessages) -> None:
         count = self._untold[receiver] = self._untold.get(receiver, 0) + dropped.count
         if time.monotonic() - self._told_at.get(receiver, -TOLD_S) < TOLD_S:
             return
         self._told_at[receiver], self._untold[receiver] = time.monotonic(), 0
         more = fields(receiver=receiver, messages=count)
-        log.warning("What was sent to the %s was dropped, as it can't be read: %s.", receiver, dropped.why, extra=more)
+        log.warning("Messages to the %s were dropped, as they can't be read: %s.", receiver, dropped.why, extra=more)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from serving.telemetry.tracing.story import Story
+from serving.telemetry.tracing.call_trace import CallTrace
 
 
 class Failure(NamedTuple):
@@ -12,9 +12,9 @@ class Failure(NamedTuple):
     sentence: str
 
 
-def failure_of(story: Story) -> Failure | None:
+def failure_of(call_trace: CallTrace) -> Failure | None:
     """Return a call's failure, or None."""
-    call, finishes = story.call, {course.flight.finish for course in story.courses if course.failed}
+    call, finishes = call_trace.call, {sequence.flight.finish for sequence in call_trace.sequences if sequence.failed}
     if call is not None and call.refusal is not None:
         return Failure(getattr(call.refusal, "reason", "refused"), str(call.refusal))
     if "error" in finishes:

@@ -1,4 +1,4 @@
-"""Sends traces to a collector of OpenTelemetry's protocol (OTLP), from a thread of its own.
+"""OTLP export: sends traces to a collector of OpenTelemetry's protocol, from a thread of its own.
 
 OpenTelemetry's own variables hold (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`,
 `OTEL_EXPORTER_OTLP_TRACES_HEADERS`, `OTEL_BSP_...`), but for what the command line says. The protocol is gRPC unless
@@ -57,9 +57,9 @@ class Otlp:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-        self._seldom = Seldom()
+        self._throttle = LogThrottle()
         for name in COMPLAINING:
-            logging.getLogger(name).addFilter(self._seldom)
+            logging.getLogger(name).addFilter(self._throttle)
         self._exporter = exporter(self._protocol, self._endpoint)
         self._provider = TracerProvider(resource=resource(), shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
@@ -76,7 +76,7 @@ class Otlp:
             # What it says of that is said by the thread.
             flush.join(ABORT_S)
         for name in COMPLAINING:
-            logging.getLogger(name).removeFilter(self._seldom)
+            logging.getLogger(name).removeFilter(self._throttle)
 
 
 def exporter(protocol: str, endpoint: str) -> "SpanExporter":
@@ -99,7 +99,7 @@ def resource() -> Any:
     return said if named else said.merge(Resource({SERVICE_NAME: "foreserve"}))
 
 
-class Seldom(logging.Filter):
+class LogThrottle(logging.Filter):
     """Lets one complaint through in `SELDOM_S`: what can't be sent is dropped, and serving goes on."""
 
     def __init__(self) -> None:

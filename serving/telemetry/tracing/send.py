@@ -1,4 +1,4 @@
-"""Makes OpenTelemetry spans of a story, and hands them to the exporter."""
+"""OpenTelemetry spans of a call trace, handed to the exporter."""
 
 from collections.abc import Mapping
 
@@ -8,14 +8,14 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_i
 
 from serving.call import Call, text
 from serving.clock import WallClock
+from serving.telemetry.tracing.call_trace import CallTrace
 from serving.telemetry.tracing.spans import Span, span_of
-from serving.telemetry.tracing.story import Story
 
 
-def send(story: Story, tracer: Tracer, model: str, clock: WallClock) -> None:
-    """Send the trace of a call; its story then knows the trace's id."""
-    root = span_of(story, model, clock.speed)
-    story.trace_id = f"{_make(tracer, root, SpanKind.SERVER, clock, parent_of(story.call)):032x}"
+def send(call_trace: CallTrace, tracer: Tracer, model: str, clock: WallClock) -> None:
+    """Send the trace of a call; `call_trace` then knows the trace's id."""
+    root = span_of(call_trace, model, clock.speed)
+    call_trace.trace_id = f"{_make(tracer, root, SpanKind.SERVER, clock, parent_of(call_trace.call)):032x}"
 
 
 def parent_of(call: Call | None) -> Context:

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.experts.fidelity import CacheAsk, Placed
+from device_model.experts.fidelity import CacheAsk, PlacementMix
 from device_model.experts.hot_pool import HotExperts
+from device_model.experts.locality_laws import PassTokens
 from device_model.experts.residency import shares
 from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import UNKNOWN, TopicUsage, read_usage
-from device_model.experts.touched import PassTokens
 from device_model.load import load_device, trace_experts
 from device_model.specs.spec import DeviceError
 from device_model.step import StepPlan
@@ -64,7 +64,7 @@ def counted(*of_topics):
 
 
 def hits(mix, tokens, slices, touched=1000.0):
-    return float(HOT.probe(CacheAsk(PassTokens(1, 1), slices, placed=Placed(mix, tokens)), touched).hits)
+    return float(HOT.probe(CacheAsk(PassTokens(1, 1), slices, placed=PlacementMix(mix, tokens)), touched).hits)
 
 
 # --- what is held ---
@@ -131,16 +131,16 @@ def test_tokens_of_unknown_topic_choose_as_all_topics_do_on_average(tokens, slic
     assert hits(EVEN, unknown, slices) >= max(hits(mix, unknown, slices) for mix in ONLY) * NEARLY
     mean = TopicUsage(("all",), USAGE.chances(ROUTERS).mean(axis=0, keepdims=True) / ROUTERS.top_k)
     alike = HotExperts(mean, ROUTERS).probe(
-        CacheAsk(PassTokens(1, 1), slices, placed=Placed((1.0,), np.array([tokens, 0]))), 9.0
+        CacheAsk(PassTokens(1, 1), slices, placed=PlacementMix((1.0,), np.array([tokens, 0]))), 9.0
     )
-    assert HOT.probe(CacheAsk(PassTokens(1, 1), slices, placed=Placed(EVEN, unknown)), 9.0).hits == pytest.approx(
+    assert HOT.probe(CacheAsk(PassTokens(1, 1), slices, placed=PlacementMix(EVEN, unknown)), 9.0).hits == pytest.approx(
         alike.hits
     )
 
 
 @given(mixes, st.lists(topics, min_size=1, max_size=20), st.lists(st.floats(0, 7000), min_size=1, max_size=5))
 def test_rooms_of_several_steps_are_answered_as_each_alone(mix, asked, slices):
-    ask = CacheAsk(PassTokens(1, 1), np.array(slices), placed=Placed(mix, counted(*asked)))
+    ask = CacheAsk(PassTokens(1, 1), np.array(slices), placed=PlacementMix(mix, counted(*asked)))
     alone = [hits(mix, counted(*asked), room) for room in slices]
     np.testing.assert_allclose(HOT.probe(ask, 1000.0).hits, alone)
 
@@ -241,7 +241,9 @@ def test_the_expectation_is_what_routes_of_that_usage_find():
     found, law = [], hits(ONLY[4], counted(*[4] * tokens), 1300)
     for _ in range(rounds):
         routes = synthetic_routes(chances, tokens, ROUTERS.top_k, 0.0, draw)
-        reads = HOT.probe(CacheAsk(PassTokens(tokens, 1), 1300, routes=routes, placed=Placed(ONLY[4], counted())), 0.0)
+        reads = HOT.probe(
+            CacheAsk(PassTokens(tokens, 1), 1300, routes=routes, placed=PlacementMix(ONLY[4], counted())), 0.0
+        )
         found.append(reads.hits / reads.touched)
     # Drawn one after the other without putting back, the popular ones are drawn a little less than their chances say.
     assert np.mean(found) == pytest.approx(law / 1000, rel=0.05)

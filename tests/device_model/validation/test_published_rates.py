@@ -1,6 +1,6 @@
 """Are the acceptance rates that steps are priced with those of ELMoE-3D's Table 3?"""
 
-from device_model.specs.published import read_published
+from device_model.specs.published_rates import read_published
 from device_model.validation.table3 import read_cells
 
 

@@ -15,7 +15,7 @@ from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.conftest import MODEL
 from tests.serving.api.test_http import metrics
 
@@ -27,7 +27,7 @@ Code = grpc.StatusCode
 
 
 @pytest.fixture(scope="module")
-def asked() -> Iterator[Child]:
+def asked() -> Iterator[ServerProcess]:
     keys = [option for key in KEYS for option in ("--api-key", key)]
     limits = ("--key-tokens-per-min", str(TOKENS), "--key-requests-per-min", str(REQUESTS))
     classes = ("--slo-class", "gold: ttft_ms=60000, priority=-3", "--slo-class", "hasty: ttft_ms=1")
@@ -35,7 +35,7 @@ def asked() -> Iterator[Child]:
         yield child
 
 
-def client(asked: Child, key: str) -> openai.OpenAI:
+def client(asked: ServerProcess, key: str) -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{asked.http_url}/v1", api_key=key, max_retries=0)
 
 
@@ -45,12 +45,12 @@ def refused(method: Any, **fields: Any) -> openai.APIStatusError:
     return caught.value
 
 
-def rejections(asked: Child, reason: str) -> float:
+def rejections(asked: ServerProcess, reason: str) -> float:
     return metrics(asked).get("vllm:admission_rejections_total" + reason, 0.0)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_wishes_are_heard_in_header_body_and_xargs(asked: Child, stream: bool) -> None:
+def test_wishes_are_heard_in_header_body_and_xargs(asked: ServerProcess, stream: bool) -> None:
     ask = client(asked, "wishing").chat.completions.create
     chat = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2, "stream": stream}
     for option in (
@@ -80,7 +80,7 @@ def test_wishes_are_heard_in_header_body_and_xargs(asked: Child, stream: bool) -
 )
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_a_wrong_wish_is_a_bad_request_and_costs_others_nothing(
-    asked: Child, option: dict[str, Any], said: str, stream: bool
+    asked: ServerProcess, option: dict[str, Any], said: str, stream: bool
 ) -> None:
     ask = client(asked, "wishing").completions.create
     with ask(**PLAIN | {"max_tokens": 30}, stream=True, extra_body={"ignore_eos": True}) as other:
@@ -91,7 +91,7 @@ def test_a_wrong_wish_is_a_bad_request_and_costs_others_nothing(
         assert [first, *other][-1].choices[0].finish_reason == "length"
 
 
-def test_tokens_are_charged_and_what_is_not_generated_is_given_back(asked: Child) -> None:
+def test_tokens_are_charged_and_what_is_not_generated_is_given_back(asked: ServerProcess) -> None:
     ask = client(asked, "spending").completions.with_raw_response.create
     before = rejections(asked, "tokens_per_min")
     assert refused(ask, **PLAIN | {"max_tokens": TOKENS}).status_code == 400
@@ -109,7 +109,7 @@ def test_tokens_are_charged_and_what_is_not_generated_is_given_back(asked: Child
     assert left["x-ratelimit-limit-tokens"] == str(TOKENS) and left["x-ratelimit-reset-tokens"].endswith("s")
 
 
-def test_requests_are_counted_by_key(asked: Child) -> None:
+def test_requests_are_counted_by_key(asked: ServerProcess) -> None:
     ask = client(asked, "counting").completions.with_raw_response.create
     seen = [int(ask(**PLAIN | {"max_tokens": 1}).headers["x-ratelimit-remaining-requests"]) for _ in range(3)]
     assert seen[0] == REQUESTS - 1 and seen[2] < REQUESTS - 1
@@ -121,7 +121,7 @@ def test_requests_are_counted_by_key(asked: Child) -> None:
     assert client(asked, "sharing").completions.create(**PLAIN).usage.completion_tokens
 
 
-def refusal_or_none(asked: Child, key: str, fields: dict[str, Any]) -> openai.APIStatusError | None:
+def refusal_or_none(asked: ServerProcess, key: str, fields: dict[str, Any]) -> openai.APIStatusError | None:
     try:
         answer = client(asked, key).completions.create(**fields)
         list(answer) if fields.get("stream") else None
@@ -130,7 +130,7 @@ def refusal_or_none(asked: Child, key: str, fields: dict[str, Any]) -> openai.AP
     return None
 
 
-def test_of_a_burst_of_streams_those_that_would_be_late_are_turned_away(asked: Child) -> None:
+def test_of_a_burst_of_streams_those_that_would_be_late_are_turned_away(asked: ServerProcess) -> None:
     before = rejections(asked, "ttft")
     # Two decode at a time, for some two (emulated) seconds.
     fields = PLAIN | {"max_tokens": 200, "stream": True, "extra_body": {"ttft_ms": 1000, "ignore_eos": True}}
@@ -144,7 +144,7 @@ def test_of_a_burst_of_streams_those_that_would_be_late_are_turned_away(asked: C
 
 
 @pytest.fixture(scope="module")
-def channel(asked: Child) -> Iterator[grpc.Channel]:
+def channel(asked: ServerProcess) -> Iterator[grpc.Channel]:
     with grpc.insecure_channel(asked.grpc_url.removeprefix("grpc://")) as channel:
         yield channel
 

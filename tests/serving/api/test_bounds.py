@@ -11,7 +11,7 @@ from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from serving.token_source.forced_replay import KNOWN_TOKENS
 from tests.conftest import MODEL
 
@@ -29,7 +29,7 @@ ROUTES = {
 }
 
 
-def refusal(emulator: Child, path: str, body: dict[str, Any], **headers: str) -> dict[str, Any]:
+def refusal(emulator: ServerProcess, path: str, body: dict[str, Any], **headers: str) -> dict[str, Any]:
     sent = json.dumps(body).encode()
     answer = httpx.post(emulator.http_url + path, content=sent, headers={"content-type": "application/json"} | headers)
     assert answer.status_code == 400, answer.text
@@ -38,26 +38,26 @@ def refusal(emulator: Child, path: str, body: dict[str, Any], **headers: str) ->
 
 @pytest.mark.parametrize("path", ROUTES)
 @pytest.mark.parametrize("field", ["request_id", "model", "user", "cache_salt", "unheard_of"])
-def test_half_a_character_is_refused_on_each_route(emulator: Child, path: str, field: str) -> None:
+def test_half_a_character_is_refused_on_each_route(emulator: ServerProcess, path: str, field: str) -> None:
     error = refusal(emulator, path, ROUTES[path] | {field: f"a{HALF}"})
     assert error["param"] == field and "surrogate" in error["message"]
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/invocations"])
-def test_keys_of_our_own_cannot_come_from_a_client(emulator: Child, path: str) -> None:
+def test_keys_of_our_own_cannot_come_from_a_client(emulator: ServerProcess, path: str) -> None:
     for args in ({KNOWN_TOKENS: [99_999_999, 1]}, {KNOWN_TOKENS: "1"}):
         message = refusal(emulator, path, ROUTES[path] | {"vllm_xargs": args})["message"]
         assert KNOWN_TOKENS in message
     assert "slo, ttft_ms, tpot_ms, priority, topic" in message
 
 
-def test_what_would_be_answered_with_too_many_tokens_is_too_large(emulator: Child) -> None:
+def test_what_would_be_answered_with_too_many_tokens_is_too_large(emulator: ServerProcess) -> None:
     body = TEXT | {"prompt": "1" * (160 << 10)}
     answer = httpx.post(f"{emulator.http_url}/tokenize", json=body, timeout=30)
     assert answer.status_code == 413 and "/tokenize" in answer.json()["error"]["message"]
 
 
-def test_prompts_to_score_are_bounded_all_together(emulator: Child) -> None:
+def test_prompts_to_score_are_bounded_all_together(emulator: ServerProcess) -> None:
     body = {"model": MODEL, "query": "w " * 2000, "items": ["a"] * 128, "label_token_ids": [5, 6]}
     assert refusal(emulator, "/generative_scoring", body)["param"] == "items"
     body |= {"query": "w " * 20}
@@ -65,14 +65,14 @@ def test_prompts_to_score_are_bounded_all_together(emulator: Child) -> None:
     assert answer.status_code == 200 and len(answer.json()["data"]) == 8
 
 
-def test_transfers_of_kv_are_refused(emulator: Child) -> None:
+def test_transfers_of_kv_are_refused(emulator: ServerProcess) -> None:
     for field in ("kv_transfer_params", "ec_transfer_params"):
         assert field in refusal(emulator, "/v1/completions", TEXT | {field: {"do_remote_prefill": True}})["message"]
 
 
 @pytest.mark.parametrize("value", [1, "x", [], True, 0.5])
 @pytest.mark.parametrize("field", ["structured_outputs", "response_format", "stream_options"])
-def test_objects_of_another_type_are_no_internal_error(emulator: Child, field: str, value: Any) -> None:
+def test_objects_of_another_type_are_no_internal_error(emulator: ServerProcess, field: str, value: Any) -> None:
     for path, body in (("/v1/chat/completions", CHAT), ("/v1/completions", TEXT)):
         assert refusal(emulator, path, body | {field: value})["param"] == field
 
@@ -104,17 +104,17 @@ def test_objects_of_another_type_are_no_internal_error(emulator: Child, field: s
         ("/v1/chat/completions", "chat_template", "{% for i in range(10**9) %}{% endfor %}"),
     ],
 )
-def test_what_would_stall_or_end_others_is_refused(emulator: Child, path: str, field: str, value: Any) -> None:
+def test_what_would_stall_or_end_others_is_refused(emulator: ServerProcess, path: str, field: str, value: Any) -> None:
     longer = {"prompt": "words " * 500} if field == "prompt_logprobs" else {}
     error = refusal(emulator, path, ROUTES[path] | longer | {field: value})
     assert field.replace("_", " ") in f"{error['param']} {error['message']}".lower().replace("_", " ")
 
 
-def test_a_header_that_names_a_request_is_bounded(emulator: Child) -> None:
+def test_a_header_that_names_a_request_is_bounded(emulator: ServerProcess) -> None:
     assert "request_id" in refusal(emulator, "/v1/completions", TEXT, **{"x-request-id": "a" * 300})["message"]
 
 
-def test_the_same_over_grpc(emulator: Child) -> None:
+def test_the_same_over_grpc(emulator: ServerProcess) -> None:
     with grpc.insecure_channel(emulator.grpc_url.removeprefix("grpc://")) as channel:
         complete = openai_pb2_grpc.OpenAIStub(channel).CreateCompletion  # type: ignore[no-untyped-call]
         for fields in (
@@ -130,7 +130,7 @@ def test_the_same_over_grpc(emulator: Child) -> None:
             assert name in caught.value.details()
 
 
-def test_the_same_over_vllms_service(emulator: Child) -> None:
+def test_the_same_over_vllms_service(emulator: ServerProcess) -> None:
     with grpc.insecure_channel(emulator.grpc_url.removeprefix("grpc://")) as channel:
         generate = vllm_engine_pb2_grpc.VllmEngineStub(channel).Generate
         for name, asked in {
@@ -146,7 +146,7 @@ def test_the_same_over_vllms_service(emulator: Child) -> None:
             assert name in caught.value.details()
 
 
-def test_media_are_refused_and_no_file_of_theirs_is_opened(emulator: Child) -> None:
+def test_media_are_refused_and_no_file_of_theirs_is_opened(emulator: ServerProcess) -> None:
     with grpc.insecure_channel(emulator.grpc_url.removeprefix("grpc://")) as channel:
         engine = vllm_engine_pb2_grpc.VllmEngineStub(channel)
         asked = {"request_id": "a", "tokenized": {"input_ids": [1, 2]}, "sampling_params": {"max_tokens": 1}}
@@ -157,7 +157,7 @@ def test_media_are_refused_and_no_file_of_theirs_is_opened(emulator: Child) -> N
 
 
 @pytest.mark.parametrize("method", ["StartProfile", "StopProfile", "FlushCache"])
-def test_what_an_emulator_has_not_is_no_internal_error(emulator: Child, method: str) -> None:
+def test_what_an_emulator_has_not_is_no_internal_error(emulator: ServerProcess, method: str) -> None:
     with grpc.insecure_channel(emulator.grpc_url.removeprefix("grpc://")) as channel:
         call = channel.unary_unary(f"/vllm.grpc.engine.VllmEngine/{method}")
         with pytest.raises(grpc.RpcError) as caught:

@@ -10,14 +10,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from device_model.load import load_device
 from device_model.step import StepPlan
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from tests.conftest import CONTEXT, MODEL, SECRET
 
 HELLO = [{"role": "user", "content": "Hello!"}]
 PLAIN = {"model": MODEL, "prompt": "Hello", "max_tokens": 8, "temperature": 0.0}
 
 
-def metrics(emulator: Child) -> dict[str, float]:
+def metrics(emulator: ServerProcess) -> dict[str, float]:
     """All samples without `le`, summed over engines and devices, by name and reason."""
     totals: dict[str, float] = {}
     for family in text_string_to_metric_families(httpx.get(f"{emulator.http_url}/metrics").text):
@@ -93,7 +93,7 @@ def test_an_answer_can_be_held_to_choices(client: openai.OpenAI) -> None:
     assert answer.choices[0].message.content in ("yes", "no")
 
 
-def test_the_other_routes(emulator: Child, client: openai.OpenAI) -> None:
+def test_the_other_routes(emulator: ServerProcess, client: openai.OpenAI) -> None:
     url = emulator.http_url
     assert [model.id for model in client.models.list()] == [MODEL]
     assert client.models.list().data[0].max_model_len == CONTEXT
@@ -129,14 +129,14 @@ def test_bad_input_gets_a_sentence_and_costs_others_nothing(
         assert list(other)[-1].choices[0].finish_reason == "length"
 
 
-def test_malformed_json_is_a_bad_request(emulator: Child) -> None:
+def test_malformed_json_is_a_bad_request(emulator: ServerProcess) -> None:
     headers = {"content-type": "application/json"}
     answer = httpx.post(f"{emulator.http_url}/v1/completions", content=b'{"model": ', headers=headers)
     assert answer.status_code == 400
     assert "json" in answer.json()["error"]["message"].lower()
 
 
-def test_a_client_that_goes_away_frees_the_device(emulator: Child, client: openai.OpenAI) -> None:
+def test_a_client_that_goes_away_frees_the_device(emulator: ServerProcess, client: openai.OpenAI) -> None:
     before = metrics(emulator)
     with client.completions.create(**PLAIN | {"max_tokens": 900}, stream=True, extra_body={"ignore_eos": True}) as s:
         next(iter(s))
@@ -147,7 +147,7 @@ def test_a_client_that_goes_away_frees_the_device(emulator: Child, client: opena
     assert metrics(emulator)["foreserve_step_latency_seconds_count"] == steps
 
 
-def test_latencies_in_the_metrics_are_those_of_the_device_model(small_emulator: Child) -> None:
+def test_latencies_in_the_metrics_are_those_of_the_device_model(small_emulator: ServerProcess) -> None:
     client = openai.OpenAI(base_url=f"{small_emulator.http_url}/v1", api_key=SECRET, max_retries=0)
     before = metrics(small_emulator)
     # Of some length: a prompt of one word is over sooner on the device than in the token source.
@@ -168,7 +168,7 @@ def test_latencies_in_the_metrics_are_those_of_the_device_model(small_emulator: 
     assert grew["foreserve_busy_seconds_total"] == pytest.approx(decode.sum() + prefill, rel=1e-6)
 
 
-def test_a_key_is_asked_for_and_a_full_queue_says_when_to_come_back(small_emulator: Child) -> None:
+def test_a_key_is_asked_for_and_a_full_queue_says_when_to_come_back(small_emulator: ServerProcess) -> None:
     url = f"{small_emulator.http_url}/v1"
     with pytest.raises(openai.AuthenticationError):
         openai.OpenAI(base_url=url, api_key="wrong", max_retries=0).models.list()
@@ -182,7 +182,7 @@ def test_a_key_is_asked_for_and_a_full_queue_says_when_to_come_back(small_emulat
         stream.close()
 
 
-def test_of_a_burst_of_streams_those_without_a_place_get_a_status_and_no_stream(small_emulator: Child) -> None:
+def test_of_a_burst_of_streams_those_without_a_place_get_a_status_and_no_stream(small_emulator: ServerProcess) -> None:
     def status(_: int) -> int:
         # Long enough for all to come while the first have their places, on a busy machine too.
         body = {"model": MODEL, "prompt": "Hello", "max_tokens": 40, "stream": True, "ignore_eos": True}
@@ -200,13 +200,13 @@ def test_of_a_burst_of_streams_those_without_a_place_get_a_status_and_no_stream(
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready", "/version", "/load", "/ui", "/metrics", "/openapi.json"])
-def test_probes_may_ask_by_head(emulator: Child, path: str) -> None:
+def test_probes_may_ask_by_head(emulator: ServerProcess, path: str) -> None:
     answer = httpx.head(emulator.http_url + path)
     assert answer.status_code == 200 and not answer.content
     assert answer.headers.get("content-type") == httpx.get(emulator.http_url + path).headers.get("content-type")
 
 
-def test_a_request_may_name_its_device_by_a_data_parallel_rank(emulator: Child) -> None:
+def test_a_request_may_name_its_device_by_a_data_parallel_rank(emulator: ServerProcess) -> None:
     def tokens_by_engine() -> dict[str, float]:
         families = text_string_to_metric_families(httpx.get(f"{emulator.http_url}/metrics").text)
         samples = [sample for family in families for sample in family.samples]

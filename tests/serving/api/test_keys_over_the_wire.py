@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from serving.api.grpc.guard import CLIENTS, PUBLIC, need_of
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from tests.conftest import SECRET
 
 Code = grpc.StatusCode
@@ -22,7 +22,7 @@ WRONG = (None, "", "Bearer", "Bearer wrong", f"Basic {SECRET}", SECRET, f"Bearer
 
 
 @pytest.fixture(scope="module")
-def channel(small_emulator: Child) -> Iterator[grpc.Channel]:
+def channel(small_emulator: ServerProcess) -> Iterator[grpc.Channel]:
     with grpc.insecure_channel(small_emulator.grpc_url.removeprefix("grpc://")) as channel:
         yield channel
 
@@ -72,7 +72,7 @@ def test_what_clients_may_call_is_there(channel: grpc.Channel) -> None:
     ]
 
 
-def raw(child: Child, request: bytes) -> int:
+def raw(child: ServerProcess, request: bytes) -> int:
     """The status of an HTTP request that is written by hand."""
     address = child.http_url.removeprefix("http://").split(":")
     with socket.create_connection((address[0], int(address[1])), 20) as sock:
@@ -96,14 +96,14 @@ def raw(child: Child, request: bytes) -> int:
         *("GET /metrics/x", "GET /V1/models", "BREW /v1/models", "GET /nothing"),
     ],
 )
-def test_no_way_of_writing_a_request_gets_around_it(small_emulator: Child, line: str) -> None:
+def test_no_way_of_writing_a_request_gets_around_it(small_emulator: ServerProcess, line: str) -> None:
     for version in ("1.0", "1.1"):
         request = f"{line} HTTP/{version}\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
         # 400: what the parser takes for no HTTP.
         assert raw(small_emulator, request.encode()) in (400, 401)
 
 
-def test_an_upgrade_to_a_websocket_is_refused(small_emulator: Child) -> None:
+def test_an_upgrade_to_a_websocket_is_refused(small_emulator: ServerProcess) -> None:
     head = "Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     for path in ("/v1/realtime", "/health"):
@@ -112,7 +112,7 @@ def test_an_upgrade_to_a_websocket_is_refused(small_emulator: Child) -> None:
         assert status in (401, 403) or path == "/health"
 
 
-def test_a_refusal_is_openais_error_and_what_is_for_everybody_is(small_emulator: Child) -> None:
+def test_a_refusal_is_openais_error_and_what_is_for_everybody_is(small_emulator: ServerProcess) -> None:
     answer = httpx.post(f"{small_emulator.http_url}/invocations", json={})
     assert answer.status_code == 401 and answer.headers["www-authenticate"] == "Bearer"
     error = json.loads(answer.content)["error"]
@@ -121,14 +121,14 @@ def test_a_refusal_is_openais_error_and_what_is_for_everybody_is(small_emulator:
         assert httpx.get(small_emulator.http_url + path).status_code == 200, path
 
 
-def test_a_body_that_nobody_may_send_is_not_read(small_emulator: Child) -> None:
+def test_a_body_that_nobody_may_send_is_not_read(small_emulator: ServerProcess) -> None:
     url = small_emulator.http_url.removeprefix("http://").split(":")
     with socket.create_connection((url[0], int(url[1])), 20) as sock:
         sock.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n{")
         assert b" 401 " in sock.makefile("rb").readline()
 
 
-def test_top_shows_a_key(small_emulator: Child) -> None:
+def test_top_shows_a_key(small_emulator: ServerProcess) -> None:
     command = [sys.executable, "-m", "serving.cli", "top", small_emulator.http_url, "--once", "--interval", "0.1"]
     told = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert told.returncode == 2 and "wants an API key" in told.stderr
@@ -136,7 +136,7 @@ def test_top_shows_a_key(small_emulator: Child) -> None:
     assert told.returncode == 0 and "qwen3-30b-a3b" in told.stdout
 
 
-def test_the_key_is_in_no_command_line_of_this_machine(small_emulator: Child) -> None:
+def test_the_key_is_in_no_command_line_of_this_machine(small_emulator: ServerProcess) -> None:
     assert shutil.which("ps")
     shown = subprocess.run(["ps", "-eww", "-o", "pid=,args="], capture_output=True, text=True).stdout
     assert str(small_emulator.process.pid) in shown and SECRET not in shown

@@ -17,7 +17,7 @@ from vllm.entrypoints.openai.chat_completion.protocol import (
 from vllm.entrypoints.serve.engine.protocol import UsageInfo
 
 from serving.api.large_answers import LARGE, Response, pieces_of
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
 
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
@@ -69,7 +69,7 @@ def test_a_response_sends_all_of_it_once(content: Any) -> None:
 
 
 @pytest.mark.parametrize("path", ASKED)
-def test_a_large_answer_has_what_small_ones_have(emulator: Child, path: str) -> None:
+def test_a_large_answer_has_what_small_ones_have(emulator: ServerProcess, path: str) -> None:
     asked = {"model": MODEL, "seed": 5, "ignore_eos": True, **ASKED[path]}
     small, large = (
         httpx.post(emulator.http_url + path, json=asked | {"max_tokens": tokens}, timeout=60) for tokens in (6, 40)
@@ -88,7 +88,7 @@ def test_a_large_answer_has_what_small_ones_have(emulator: Child, path: str) -> 
     assert {**large.headers, "content-length": "", "date": ""}.keys() == small.headers.keys()
 
 
-def test_many_choices_come_whole(emulator: Child) -> None:
+def test_many_choices_come_whole(emulator: ServerProcess) -> None:
     asked = {"model": MODEL, "prompt": ["a", "b", "c"], "n": 2, "max_tokens": 9, "logprobs": 20, "seed": 1}
     answer = httpx.post(emulator.http_url + COMPLETION, json=asked, timeout=60).json()
     assert [choice["index"] for choice in answer["choices"]] == list(range(6))
@@ -96,7 +96,7 @@ def test_many_choices_come_whole(emulator: Child) -> None:
     assert alone["choices"][0]["text"] == answer["choices"][2]["text"]
 
 
-def test_a_large_batch_has_the_answers_that_its_conversations_get_alone(emulator: Child) -> None:
+def test_a_large_batch_has_the_answers_that_its_conversations_get_alone(emulator: ServerProcess) -> None:
     conversations = [[{"role": "user", "content": word}] for word in ("Law", "Rain", "Sums")]
     asked = {"model": MODEL, "max_tokens": 12, "logprobs": True, "top_logprobs": 20, "temperature": 0}
     answer = httpx.post(f"{emulator.http_url}{CHAT}/batch", json=asked | {"messages": conversations}, timeout=60)
@@ -109,7 +109,7 @@ def test_a_large_batch_has_the_answers_that_its_conversations_get_alone(emulator
         assert choice["message"]["content"] == alone["choices"][0]["message"]["content"]
 
 
-def test_a_batch_may_name_an_slo_class_as_a_request_does(emulator: Child) -> None:
+def test_a_batch_may_name_an_slo_class_as_a_request_does(emulator: ServerProcess) -> None:
     asked = {"model": MODEL, "max_tokens": 1, "messages": [[{"role": "user", "content": "Hi"}]], "slo": "unheard of"}
     refused = httpx.post(f"{emulator.http_url}{CHAT}/batch", json=asked, timeout=60)
     assert refused.status_code == 400 and "unheard of" in refused.text

@@ -11,7 +11,7 @@ import openai
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from serving.telemetry.status import Status
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -19,7 +19,7 @@ QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--dis
 
 
 @pytest.fixture(scope="module")
-def asked(emulator: Child) -> Child:
+def asked(emulator: ServerProcess) -> ServerProcess:
     """A server that has answered a few."""
     client = openai.OpenAI(base_url=f"{emulator.http_url}/v1", api_key="none", max_retries=0)
     for _ in range(3):
@@ -29,11 +29,11 @@ def asked(emulator: Child) -> Child:
     return emulator
 
 
-def get(emulator: Child, path: str) -> httpx.Response:
+def get(emulator: ServerProcess, path: str) -> httpx.Response:
     return httpx.get(f"{emulator.http_url}{path}")
 
 
-def test_the_status_counts_what_clients_had(asked: Child) -> None:
+def test_the_status_counts_what_clients_had(asked: ServerProcess) -> None:
     status = msgspec.json.decode(get(asked, "/foreserve/v1/status").content, type=Status)
     assert len(status.devices) == 2
     assert sum(device.tokens for device in status.devices) >= 60
@@ -41,7 +41,7 @@ def test_the_status_counts_what_clients_had(asked: Child) -> None:
     assert status.about["model"] == "qwen3-30b-a3b"
 
 
-def test_top_prints_it(asked: Child) -> None:
+def test_top_prints_it(asked: ServerProcess) -> None:
     command = [str(Path(sys.executable).parent / "foreserve"), "top", asked.http_url, "--once", "--interval", "0.1"]
     told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "qwen3-30b-a3b on elmoe3d-8gb" in told.stdout
@@ -49,7 +49,7 @@ def test_top_prints_it(asked: Child) -> None:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
-def test_the_page_shows_it_without_anything_from_elsewhere(asked: Child, tmp_path: Path) -> None:
+def test_the_page_shows_it_without_anything_from_elsewhere(asked: ServerProcess, tmp_path: Path) -> None:
     flags = [*QUIET, f"--user-data-dir={tmp_path}", "--virtual-time-budget=4000", "--dump-dom"]
     page = subprocess.run([str(CHROMIUM), *flags, f"{asked.http_url}/ui"], capture_output=True, text=True, timeout=120)
     assert "qwen3-30b-a3b on 2 x elmoe3d-8gb" in page.stdout
@@ -59,13 +59,13 @@ def test_the_page_shows_it_without_anything_from_elsewhere(asked: Child, tmp_pat
     assert "http" not in page.stdout.replace("http://www.w3.org", "")
 
 
-def test_metrics_can_be_asked_for_by_name_and_by_head(asked: Child) -> None:
+def test_metrics_can_be_asked_for_by_name_and_by_head(asked: ServerProcess) -> None:
     one = get(asked, "/metrics?name[]=foreserve_power_watts").text
     assert {family.name for family in text_string_to_metric_families(one)} == {"foreserve_power_watts"}
     assert httpx.head(f"{asked.http_url}/metrics").status_code == 200
 
 
-def test_dcgm_tells_of_power_and_of_an_energy_that_grows(asked: Child) -> None:
+def test_dcgm_tells_of_power_and_of_an_energy_that_grows(asked: ServerProcess) -> None:
     def read() -> dict[tuple[str, str], float]:
         families = text_string_to_metric_families(get(asked, "/dcgm/metrics").text)
         return {(sample.name, sample.labels["gpu"]): sample.value for family in families for sample in family.samples}

@@ -41,7 +41,7 @@ class Here:
     def take(self, timeout_s):
         self.busy, self.has_room = False, True
         packed, error = workers._make(self.point)
-        return workers.Made(self.point, workers.unpack(packed) if packed else None, error)
+        return workers.PointOutcome(self.point, workers.unpack(packed) if packed else None, error)
 
     def close(self):
         pass

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.cli.emulation import Serving, greeting
+from serving.cli.emulation import RunningServer, greeting
 from serving.edge.preflight import free_port
 from serving.scenario.scenario import Scenario, ScenarioError
 
@@ -60,7 +60,9 @@ def test_a_host_that_is_not_this_machine_is_named_and_no_port_is_blamed(host: st
 
 
 def test_an_address_of_ipv6_can_be_pasted() -> None:
-    said = greeting(Serving(Scenario(host="::1"), 8000, 50051, 12.0, True, False, lost=Future(loop=new_event_loop())))
+    said = greeting(
+        RunningServer(Scenario(host="::1"), 8000, 50051, 12.0, True, False, lost=Future(loop=new_event_loop()))
+    )
     assert "http://[::1]:8000/v1/chat/completions" in said and "call grpc://[::1]:50051 " in said
 
 

@@ -11,7 +11,7 @@ from serving.cli.top_view import COLUMNS, TopView, Unreachable, bar, clock, fetc
 from serving.refusals import Reason, Refusal
 from serving.telemetry.metrics.snapshot import status_of
 from serving.telemetry.status import SloNow, Status
-from serving.telemetry.status_delta import Pulse, attained
+from serving.telemetry.status_delta import StatusDeltas, attained
 from tests.serving.telemetry.metrics.test_metrics import Clock, finish, flight, measured, record, release
 
 
@@ -40,7 +40,7 @@ def busy_status(steps: int = 3) -> Status:
 
 def printed(status: Status, width: int) -> str:
     console = Console(width=width, file=io.StringIO(), force_terminal=False)
-    console.print(TopView(status, Pulse().beat(status), "http://there"))
+    console.print(TopView(status, StatusDeltas().since_last(status), "http://there"))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -59,13 +59,13 @@ def test_a_status_says_what_devices_did_and_what_was_promised() -> None:
 
 
 def test_a_beat_is_what_went_on_between_two_looks() -> None:
-    before, after, pulse = busy_status(3), busy_status(8), Pulse()
-    pulse.beat(before)
-    beat = pulse.beat(after)[0]
-    assert beat.tokens_per_s == pytest.approx((8 - 3) * 4 / 5.0)
-    assert (beat.sd_share, beat.acceptance) == (1, pytest.approx(0.6))
-    assert pulse.beat(after)[0].tokens_per_s == 0
-    assert pulse.beat(after)[1].j_per_token is None
+    before, after, deltas = busy_status(3), busy_status(8), StatusDeltas()
+    deltas.since_last(before)
+    rates = deltas.since_last(after)[0]
+    assert rates.tokens_per_s == pytest.approx((8 - 3) * 4 / 5.0)
+    assert (rates.sd_share, rates.acceptance) == (1, pytest.approx(0.6))
+    assert deltas.since_last(after)[0].tokens_per_s == 0
+    assert deltas.since_last(after)[1].j_per_token is None
 
 
 def test_nothing_was_asked_of_a_class_that_nobody_named() -> None:

@@ -14,8 +14,8 @@ import openai
 import pytest
 
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc
-from serving.device.lpddr import LEASE_S
-from serving.process.server_process import Child
+from serving.device.slow_tier import LEASE_S
+from serving.process.server_process import ServerProcess
 from serving.telemetry.step_log import read_step_log
 from serving.types import StepRecord
 from tests.conftest import MODEL, SECRET
@@ -26,7 +26,7 @@ from tests.serving.observed_server import Observed
 class Served:
     """Two devices on one LPDDR tier, with a log of their steps."""
 
-    def __init__(self, child: Child, log: Path) -> None:
+    def __init__(self, child: ServerProcess, log: Path) -> None:
         self.child = child
         self.log = log
         self.http = httpx.Client(base_url=f"{child.http_url}/foreserve/v1", timeout=60)
@@ -327,7 +327,7 @@ def test_grpc_says_the_same(served: Served) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_the_last_device_is_neither_lost_nor_drained_and_a_key_is_asked_for(small_emulator: Child) -> None:
+def test_the_last_device_is_neither_lost_nor_drained_and_a_key_is_asked_for(small_emulator: ServerProcess) -> None:
     url = f"{small_emulator.http_url}/foreserve/v1"
     assert httpx.get(f"{url}/devices").status_code == 401
     headers = {"Authorization": f"Bearer {SECRET}"}

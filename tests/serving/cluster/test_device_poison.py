@@ -12,7 +12,7 @@ import pytest
 from google.protobuf import json_format
 
 from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.conftest import MODEL
 
 STREAMS, TOKENS = 6, 200
@@ -31,7 +31,7 @@ Engine.price = deadly
 
 
 @pytest.fixture(scope="module")
-def defective(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+def defective(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """Two devices of which each has the defect, in a process of its own."""
     folder = tmp_path_factory.mktemp("defect")
     (folder / "sitecustomize.py").write_text(DEFECT)
@@ -48,7 +48,7 @@ def text(client: openai.OpenAI, seed: int) -> str:
     return "".join(chunk.choices[0].text for chunk in stream)
 
 
-def recovers(child: Child, within_s: float = 60.0) -> None:
+def recovers(child: ServerProcess, within_s: float = 60.0) -> None:
     deadline = time.monotonic() + within_s
     while httpx.get(f"{child.http_url}/ready", trust_env=False).status_code != 200:
         assert time.monotonic() < deadline
@@ -57,7 +57,7 @@ def recovers(child: Child, within_s: float = 60.0) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_request_that_ends_its_device_is_refused_and_no_other_is_hurt(defective: Child) -> None:
+def test_a_request_that_ends_its_device_is_refused_and_no_other_is_hurt(defective: ServerProcess) -> None:
     client = openai.OpenAI(base_url=f"{defective.http_url}/v1", api_key="none", max_retries=0, timeout=120)
     with ThreadPoolExecutor(STREAMS) as pool:
         alone = list(pool.map(lambda seed: text(client, seed), range(STREAMS)))
@@ -73,7 +73,7 @@ def test_a_request_that_ends_its_device_is_refused_and_no_other_is_hurt(defectiv
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_over_grpc_it_is_told_the_same(defective: Child) -> None:
+def test_over_grpc_it_is_told_the_same(defective: ServerProcess) -> None:
     recovers(defective)
     with grpc.insecure_channel(defective.grpc_url.removeprefix("grpc://")) as channel:
         stub = openai_pb2_grpc.OpenAIStub(channel)

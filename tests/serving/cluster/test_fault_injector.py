@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.condition import HEALTHY, Condition
-from serving.cluster.fault_injector import LOOK_S, Injector
+from serving.cluster.fault_injector import LOOK_S, FaultInjector
 from serving.cluster.node import State
 from serving.scenario.faults import KINDS, LOST, STALL, Fault
-from serving.scenario.refused import Refused, Unknown
+from serving.scenario.refused_action import RefusedAction, UnknownTarget
 
 DEVICES = 4
 
@@ -46,7 +46,7 @@ class Devices:
 
     def at(self, index: int) -> Any:
         if self.nodes[index].state is State.GONE:
-            raise Unknown(f"There is no device {index}.")
+            raise UnknownTarget(f"There is no device {index}.")
         return self.nodes[index]
 
     def tier(self, index: int) -> range:
@@ -58,7 +58,7 @@ class Devices:
     async def degrade(self, index: int, condition: Condition, at_s: float) -> None:
         await self._takes()
         if condition.hb_share < 0.02:
-            raise Refused("There would be no bank left.")
+            raise RefusedAction("There would be no bank left.")
         self.conditions[self.at(index).index] = condition
         self.since_s[index].append(at_s)
 
@@ -67,9 +67,9 @@ class Devices:
 
     def check_loss(self, index: int) -> None:
         if self.at(index).state is not State.SERVING:
-            raise Refused(f"Device {index} is lost.")
+            raise RefusedAction(f"Device {index} is lost.")
         if sum(node.state is State.SERVING for node in self.present) < 2:
-            raise Refused("It is the last one.")
+            raise RefusedAction("It is the last one.")
 
     def is_last(self, index: int) -> bool:
         return not any(node.state is State.SERVING for node in self.present if node.index != index)
@@ -111,7 +111,7 @@ acts = st.lists(
 class Player:
     """Does one thing after the other, and does not wait for all of them; whoever asks may go away before an answer."""
 
-    def __init__(self, devices: Devices, injector: Injector, clock: list[float]) -> None:
+    def __init__(self, devices: Devices, injector: FaultInjector, clock: list[float]) -> None:
         self._devices, self._injector, self._clock = devices, injector, clock
         self._asked: list[asyncio.Task[Any]] = []
 
@@ -122,7 +122,7 @@ class Player:
             else:
                 await getattr(self, act[0])(act[1])
         for answer in await asyncio.gather(*self._asked, return_exceptions=True):
-            assert not isinstance(answer, Exception) or isinstance(answer, Refused), answer
+            assert not isinstance(answer, Exception) or isinstance(answer, RefusedAction), answer
 
     async def _ask(self, change: Coroutine[Any, Any, Any]) -> None:
         self._asked.append(asyncio.create_task(change))
@@ -148,7 +148,7 @@ class Player:
         self._devices.nodes[max(1, number % DEVICES)].state = State.GONE
 
 
-async def clear_all(injector: Injector) -> None:
+async def clear_all(injector: FaultInjector) -> None:
     while injector.faults:
         await injector.clear(next(iter(injector.faults)))
     await asyncio.sleep(3 * LOOK_S)
@@ -161,7 +161,7 @@ def test_when_all_faults_are_cleared_all_devices_are_healthy(what: list[Any], se
 
         async def run() -> None:
             devices, clock = Devices(seed), [0.0]
-            injector = Injector(devices, SimpleNamespace(now=lambda: clock[0]), seed)  # type: ignore[arg-type]
+            injector = FaultInjector(devices, SimpleNamespace(now=lambda: clock[0]), seed)  # type: ignore[arg-type]
             await Player(devices, injector, clock).play(what)
             await clear_all(injector)
             for node in devices.present:
@@ -175,16 +175,16 @@ def test_when_all_faults_are_cleared_all_devices_are_healthy(what: list[Any], se
         asyncio.run(run())
 
 
-def at_once(check: Callable[[Devices, Injector], Any]) -> None:
+def at_once(check: Callable[[Devices, FaultInjector], Any]) -> None:
     async def run() -> None:
         devices = Devices(1)
-        await check(devices, Injector(devices, SimpleNamespace(now=lambda: 5.0), 0))  # type: ignore[arg-type]
+        await check(devices, FaultInjector(devices, SimpleNamespace(now=lambda: 5.0), 0))  # type: ignore[arg-type]
 
     asyncio.run(run())
 
 
 def test_a_tier_is_mended_though_the_device_that_the_fault_was_told_of_is_gone() -> None:
-    async def check(devices: Devices, injector: Injector) -> None:
+    async def check(devices: Devices, injector: FaultInjector) -> None:
         told = await injector.inject(Fault("lpddr", 0.5, device=0))
         assert devices.conditions[1].ext_share == 0.5
         devices.nodes[0].state = State.GONE
@@ -195,7 +195,7 @@ def test_a_tier_is_mended_though_the_device_that_the_fault_was_told_of_is_gone()
 
 
 def test_whoever_clears_a_fault_and_goes_away_has_cleared_it() -> None:
-    async def check(devices: Devices, injector: Injector) -> None:
+    async def check(devices: Devices, injector: FaultInjector) -> None:
         told = await injector.inject(Fault("clock", 0.5))
         asked = asyncio.create_task(injector.clear(told.id))
         await asyncio.sleep(0)
@@ -207,7 +207,7 @@ def test_whoever_clears_a_fault_and_goes_away_has_cleared_it() -> None:
 
 
 def test_a_fault_that_is_cleared_while_it_begins_does_not_begin_on_more_devices() -> None:
-    async def check(devices: Devices, injector: Injector) -> None:
+    async def check(devices: Devices, injector: FaultInjector) -> None:
         begun = asyncio.create_task(injector.inject(Fault("clock", 0.5)))
         lost = asyncio.create_task(injector.inject(Fault(LOST, device=2)))
         while len(injector.faults) < 2:
@@ -223,7 +223,7 @@ def test_a_fault_that_is_cleared_while_it_begins_does_not_begin_on_more_devices(
 def test_a_device_that_is_lost_does_not_stand_still_and_is_back_without_a_stall() -> None:
     """As in virtual time (`ActiveFaults`): a stall that came while it was gone would hold it up once it is back."""
 
-    async def check(devices: Devices, injector: Injector) -> None:
+    async def check(devices: Devices, injector: FaultInjector) -> None:
         lost = await injector.inject(Fault(LOST, device=2))
         stall = await injector.inject(Fault(STALL, for_s=5.0))
         assert sorted(injector.active.of(stall.id).values()) == [0, 1, 3]
@@ -240,20 +240,20 @@ async def settled(clock: list[float], at_s: float) -> None:
     await asyncio.sleep(0.02)
 
 
-def late(check: Callable[[Devices, Injector, list[float]], Any]) -> None:
+def late(check: Callable[[Devices, FaultInjector, list[float]], Any]) -> None:
     """Run with a clock that jumps: the injector wakes long after what it was to do."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("serving.cluster.fault_injector.LOOK_S", 0.001)
 
         async def run() -> None:
             devices, clock = Devices(1), [5.1]
-            await check(devices, Injector(devices, SimpleNamespace(now=lambda: clock[0]), 0), clock)  # type: ignore[arg-type]
+            await check(devices, FaultInjector(devices, SimpleNamespace(now=lambda: clock[0]), 0), clock)  # type: ignore[arg-type]
 
         asyncio.run(run())
 
 
 def test_a_fault_takes_effect_at_its_own_instant_however_late_the_injector_wakes() -> None:
-    async def check(devices: Devices, injector: Injector, clock: list[float]) -> None:
+    async def check(devices: Devices, injector: FaultInjector, clock: list[float]) -> None:
         await injector.inject(Fault("lpddr", 0.5, device=0, at_s=0.3, for_s=0.7))
         await settled(clock, 6.0)
         assert devices.since_s == {0: [5.1 + 0.3], 1: [5.1 + 0.3], 2: [], 3: []}
@@ -265,7 +265,7 @@ def test_a_fault_takes_effect_at_its_own_instant_however_late_the_injector_wakes
 
 
 def test_a_stall_lasts_to_its_own_end_however_late_the_injector_wakes() -> None:
-    async def check(devices: Devices, injector: Injector, clock: list[float]) -> None:
+    async def check(devices: Devices, injector: FaultInjector, clock: list[float]) -> None:
         await injector.inject(Fault(STALL, device=0, at_s=0.3, for_s=0.7))
         await settled(clock, 5.9)
         assert devices.stalled_until[0] == 5.1 + 0.3 + 0.7
@@ -276,7 +276,7 @@ def test_a_stall_lasts_to_its_own_end_however_late_the_injector_wakes() -> None:
 
 
 def test_a_fault_that_is_cleared_ends_at_that_instant() -> None:
-    async def check(devices: Devices, injector: Injector, clock: list[float]) -> None:
+    async def check(devices: Devices, injector: FaultInjector, clock: list[float]) -> None:
         throttled = await injector.inject(Fault("lpddr", 0.5, device=0))
         stalled = await injector.inject(Fault(STALL, device=2, for_s=9.0))
         clock[0] = 7.5
@@ -288,7 +288,7 @@ def test_a_fault_that_is_cleared_ends_at_that_instant() -> None:
 
 
 def test_a_device_that_joins_a_throttled_tier_starts_throttled() -> None:
-    async def check(devices: Devices, injector: Injector) -> None:
+    async def check(devices: Devices, injector: FaultInjector) -> None:
         devices.nodes[1].state = State.GONE
         told = await injector.inject(Fault("lpddr", 0.5, device=0))
         await injector.inject(Fault("clock", 0.5))
@@ -302,7 +302,7 @@ def test_a_device_that_joins_a_throttled_tier_starts_throttled() -> None:
 
 
 def test_the_loss_of_a_device_already_lost_passes_as_in_virtual_time(caplog: pytest.LogCaptureFixture) -> None:
-    async def check(devices: Devices, injector: Injector, clock: list[float]) -> None:
+    async def check(devices: Devices, injector: FaultInjector, clock: list[float]) -> None:
         first = await injector.inject(Fault(LOST, device=0, at_s=0.1))
         second = await injector.inject(Fault(LOST, device=0, at_s=0.2))
         await settled(clock, 6.0)

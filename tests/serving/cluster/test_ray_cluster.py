@@ -9,7 +9,7 @@ import pytest
 from ray.cluster_utils import Cluster
 
 from serving.process.run_folder import PREFIX, place
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.serving.cluster.test_recovery import REQUESTS, TOKENS, ask_all
 
 GONE_S, BACK_S = 10.0, 60.0
@@ -29,7 +29,7 @@ def ray_cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def spread(ray_cluster: Cluster) -> Iterator[Child]:
+def spread(ray_cluster: Cluster) -> Iterator[ServerProcess]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_ADDRESS", ray_cluster.address)
         with server("--devices", "2", "--max-model-len", "1024", quiet=True) as child:
@@ -59,7 +59,7 @@ def devices_of(cluster: Cluster) -> list[psutil.Process]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_devices_spread_over_nodes_and_requests_outlive_a_node(ray_cluster: Cluster, spread: Child) -> None:
+def test_devices_spread_over_nodes_and_requests_outlive_a_node(ray_cluster: Cluster, spread: ServerProcess) -> None:
     client = openai.OpenAI(base_url=f"{spread.http_url}/v1", api_key="none", max_retries=0)
     reference = ask_all(client)
     assert [len(answer) for answer in reference] == [TOKENS] * REQUESTS

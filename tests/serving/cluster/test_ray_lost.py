@@ -10,7 +10,7 @@ import httpx
 import psutil
 import pytest
 
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.conftest import MODEL
 
 pytestmark = pytest.mark.beside
@@ -31,7 +31,7 @@ def test_a_server_that_loses_ray_ends_with_a_sentence(part: str, tmp_path: Path)
         end_without(part, child, tmp_path / "log")
 
 
-def end_without(part: str, child: Child, log: Path) -> None:
+def end_without(part: str, child: ServerProcess, log: Path) -> None:
     """Kill a part of Ray's beside streams, which get an error, those that come later too; then the server ends."""
     lasts = list[list[str]]()
 

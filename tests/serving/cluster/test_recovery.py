@@ -12,7 +12,7 @@ import psutil
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
 from tests.soak.levels import family
 
@@ -61,7 +61,7 @@ def ask_all(
         return [answer.result(timeout=120) for answer in answers]
 
 
-def processes(emulator: Child, kind: str) -> list[psutil.Process]:
+def processes(emulator: ServerProcess, kind: str) -> list[psutil.Process]:
     """The processes of a kind of actor, or of the fork server."""
     found = []
     for pid in family(emulator.process.pid):
@@ -72,13 +72,13 @@ def processes(emulator: Child, kind: str) -> list[psutil.Process]:
     return found
 
 
-def states_of(emulator: Child) -> dict[str, str]:
+def states_of(emulator: ServerProcess) -> dict[str, str]:
     """The state of each part by name."""
     told: dict[str, str] = httpx.get(f"{emulator.http_url}/ready").json()["parts"]
     return told
 
 
-def put_up(emulator: Child, part: str = "") -> None:
+def put_up(emulator: ServerProcess, part: str = "") -> None:
     """Wait until a part is up, or all are."""
     deadline = time.monotonic() + 60
     while (states := states_of(emulator)).get(part) != "up" and (part or set(states.values()) != {"up"}):
@@ -87,7 +87,7 @@ def put_up(emulator: Child, part: str = "") -> None:
 
 
 @pytest.fixture(scope="module")
-def reference(emulator: Child) -> list[list[int]]:
+def reference(emulator: ServerProcess) -> list[list[int]]:
     """What the requests get when nothing dies."""
     client = openai.OpenAI(base_url=f"{emulator.http_url}/v1", api_key="none")
     answers = ask_all(client)
@@ -98,7 +98,7 @@ def reference(emulator: Child) -> list[list[int]]:
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("actor", ["HbXpu", "SchedulerActor", "LpddrActor", "DeviceModelActor", "TokenSource"])
 def test_requests_go_on_when_an_actor_dies(
-    emulator: Child, client: openai.OpenAI, reference: list[list[int]], actor: str
+    emulator: ServerProcess, client: openai.OpenAI, reference: list[list[int]], actor: str
 ) -> None:
     victim = processes(emulator, actor)[0]
     assert ask_all(client, kill=victim) == reference
@@ -107,7 +107,9 @@ def test_requests_go_on_when_an_actor_dies(
 
 
 @pytest.mark.parametrize("part", ["SchedulerActor", "LpddrActor", "DeviceModelActor", FORK_SERVER])
-def test_a_part_that_has_died_is_not_said_to_be_up_until_somebody_looks_after_it(emulator: Child, part: str) -> None:
+def test_a_part_that_has_died_is_not_said_to_be_up_until_somebody_looks_after_it(
+    emulator: ServerProcess, part: str
+) -> None:
     put_up(emulator)
     victim = processes(emulator, part)[0]
     victim.kill()
@@ -119,7 +121,7 @@ def test_a_part_that_has_died_is_not_said_to_be_up_until_somebody_looks_after_it
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)])
 def test_a_source_comes_back_as_fast_without_the_fork_server_which_is_replaced(
-    emulator: Child, client: openai.OpenAI, reference: list[list[int]], how: signal.Signals
+    emulator: ServerProcess, client: openai.OpenAI, reference: list[list[int]], how: signal.Signals
 ) -> None:
     put_up(emulator, "fork server")
     put_up(emulator, "token source")
@@ -146,7 +148,7 @@ def test_a_source_comes_back_as_fast_without_the_fork_server_which_is_replaced(
 
 @pytest.mark.timeout(240)
 def test_a_source_comes_back_when_the_fork_server_and_its_forker_die_with_it(
-    emulator: Child, client: openai.OpenAI, reference: list[list[int]]
+    emulator: ServerProcess, client: openai.OpenAI, reference: list[list[int]]
 ) -> None:
     put_up(emulator, "fork server")
     put_up(emulator, "token source")
@@ -157,7 +159,7 @@ def test_a_source_comes_back_when_the_fork_server_and_its_forker_die_with_it(
     put_up(emulator, "fork server")
 
 
-def fork_server(emulator: Child) -> tuple[psutil.Process, psutil.Process]:
+def fork_server(emulator: ServerProcess) -> tuple[psutil.Process, psutil.Process]:
     """The fork server and its forker, which has the same command."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -177,7 +179,7 @@ STOPS = ["HbXpu", *(pytest.param(actor, marks=pytest.mark.slow) for actor in OTH
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("actor", STOPS)
 def test_requests_go_on_when_an_actor_is_stopped(
-    emulator: Child, client: openai.OpenAI, reference: list[list[int]], actor: str
+    emulator: ServerProcess, client: openai.OpenAI, reference: list[list[int]], actor: str
 ) -> None:
     victims = processes(emulator, actor)
     assert ask_all(client, kill=victims[0], how=signal.SIGSTOP) == reference
@@ -189,7 +191,7 @@ def test_requests_go_on_when_an_actor_is_stopped(
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_source_that_is_stopped_while_it_starts_is_replaced(
-    emulator: Child, client: openai.OpenAI, reference: list[list[int]]
+    emulator: ServerProcess, client: openai.OpenAI, reference: list[list[int]]
 ) -> None:
     (first,) = processes(emulator, "TokenSource")
     first.kill()
@@ -204,7 +206,7 @@ def test_a_source_that_is_stopped_while_it_starts_is_replaced(
 
 @pytest.mark.timeout(240)
 def test_actors_that_are_killed_again_as_they_start_keep_nobody_waiting_for_long(
-    emulator: Child, client: openai.OpenAI, reference: list[list[int]]
+    emulator: ServerProcess, client: openai.OpenAI, reference: list[list[int]]
 ) -> None:
     put_up(emulator, "fork server")
     with ThreadPoolExecutor(1) as pool:
@@ -218,7 +220,7 @@ def test_actors_that_are_killed_again_as_they_start_keep_nobody_waiting_for_long
     assert max(silences_s) < LONGEST_S
 
 
-def kill_next(emulator: Child, there: set[int], count: int) -> list[psutil.Process]:
+def kill_next(emulator: ServerProcess, there: set[int], count: int) -> list[psutil.Process]:
     """Kill the first processes of an emulation that come after those that are there."""
     killed: list[psutil.Process] = []
     deadline = time.monotonic() + 10
@@ -232,7 +234,7 @@ def kill_next(emulator: Child, there: set[int], count: int) -> list[psutil.Proce
     return killed
 
 
-def test_each_part_says_by_name_that_it_is_up(emulator: Child) -> None:
+def test_each_part_says_by_name_that_it_is_up(emulator: ServerProcess) -> None:
     parts = {"ray", "token source", "fork server", "device model"}
     parts |= {f"{kind} {index}" for kind in ("device", "scheduler", "lpddr") for index in (0, 1)}
     deadline = time.monotonic() + 60

@@ -11,8 +11,8 @@ from device_model.load import load_device
 from serving.clock import Clock, VirtualClock, WallClock
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
-from serving.device.lpddr import Lpddr
 from serving.device.pricing import ModelPricer
+from serving.device.slow_tier import SlowTier
 from serving.device.token_buffer import TokenBuffer
 from serving.policies.modes import Modes
 from serving.policies.step_options import StepOptions
@@ -46,7 +46,7 @@ class Bench:
             device=0,
             planner=self.scheduler,
             pricer=ModelPricer(StepOptions(DEVICE), Modes.of("fixed-ar", ())),
-            tier=Lpddr(DEVICE.ext_bytes_per_s),
+            tier=SlowTier(DEVICE.ext_bytes_per_s),
             tokens=self.tokens,
             sink=self.releases.append,
         )

@@ -8,8 +8,8 @@ from device_model.step import StepCost
 from serving.clock import VirtualClock
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
-from serving.device.lpddr import Lpddr
-from serving.device.pricing import Priced
+from serving.device.pricing import StepPrice
+from serving.device.slow_tier import SlowTier
 from serving.device.token_buffer import TokenBuffer
 from serving.types import Batch, Done, Release
 from tests.serving.device.test_step_underway import HEALTHY
@@ -23,10 +23,10 @@ class Steps:
     def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
         return Batch(["a"], [1], [9], [True], at_s, horizon=1)
 
-    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
-        yield Priced(HEALTHY._replace(latency_s=STEP_S), plan=batch.plan)
+    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[StepPrice]:
+        yield StepPrice(HEALTHY._replace(latency_s=STEP_S), plan=batch.plan)
 
-    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+    def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost:
         return HEALTHY._replace(latency_s=SLOWER * STEP_S)
 
 
@@ -51,6 +51,6 @@ class Late(VirtualClock):
 @pytest.mark.parametrize("told_s", [2.0, 3.0, 9.5])
 def test_news_of_a_change_that_come_late_reprice_the_step_from_the_change_on(told_s: float) -> None:
     releases, clock = list[Release](), Late(told_s, 2.0)
-    clock.driver = LiveDriver(Engine(0, Steps(), Steps(), Lpddr(1e9), TokenBuffer(), releases.append), clock)
+    clock.driver = LiveDriver(Engine(0, Steps(), Steps(), SlowTier(1e9), TokenBuffer(), releases.append), clock)
     clock.driver.cycle()
     assert [release.at_s for release in releases] == [2.0 + 0.8 * SLOWER * STEP_S]

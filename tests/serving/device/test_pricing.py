@@ -16,11 +16,11 @@ from serving.clock import VirtualClock
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.live_routes import LiveRoutes
-from serving.device.lpddr import Lpddr
 from serving.device.pricing import ModelPricer
 from serving.device.routed_pricing import TracedDevice
+from serving.device.slow_tier import SlowTier
 from serving.device.token_buffer import TokenBuffer
-from serving.device.traced_pricing import Traced, check_trace
+from serving.device.traced_pricing import TracePricer, check_trace
 from serving.policies.modes import Modes
 from serving.policies.step_options import PLAIN, StepOptions
 from serving.scenario.scenario import BUNDLED_MODEL
@@ -36,8 +36,8 @@ LAYERS, EXPERTS, TOP_K = format_of(str(BUNDLED_MODEL)).routers
 FULL_SPEED = DEVICE.ext_bytes_per_s
 
 
-def traced_by(trace: TracedDevice, tokens: TokenBuffer, speed: float) -> Traced:
-    return Traced(trace, LiveRoutes(trace, tokens, speed))
+def traced_by(trace: TracedDevice, tokens: TokenBuffer, speed: float) -> TracePricer:
+    return TracePricer(trace, LiveRoutes(trace, tokens, speed))
 
 
 def rows(*tokens: int) -> bytes:
@@ -59,7 +59,7 @@ def batch(ids: list[str], new: list[int], context: list[int], horizon: int = 1) 
     return Batch(ids, new, context, [True] * len(ids), 0.0, horizon=horizon)
 
 
-def run(traced: Traced, tokens: TokenBuffer, of: Batch):
+def run(traced: TracePricer, tokens: TokenBuffer, of: Batch):
     steps = []
     for priced in traced.price(of, FULL_SPEED):
         steps.append(priced)
@@ -152,7 +152,7 @@ def test_a_schedule_of_traced_steps_is_repeatable_and_its_time_is_that_of_its_co
                 ]
             )
             scheduler.submit(request)
-        tier = Lpddr(FULL_SPEED)
+        tier = SlowTier(FULL_SPEED)
         engine = Engine(0, scheduler, traced_by(TRACE, tokens, 1.0), tier, tokens, found.append)
         driver = LiveDriver(engine, VirtualClock())
         while sum(chunk.finish is not None for release in found for chunk in release.chunks) < len(requests):
@@ -266,7 +266,7 @@ def test_requests_that_draft_get_their_tokens_in_as_many_steps_as_acceptance_say
         tokens.push([Chunk(request.id, i, [i], 1 if i == 199 else None) for i in range(200)])
         scheduler.submit(request)
     source = step_options(draft)
-    engine = Engine(0, scheduler, speculating(source), Lpddr(FULL_SPEED), tokens, releases.append)
+    engine = Engine(0, scheduler, speculating(source), SlowTier(FULL_SPEED), tokens, releases.append)
     driver = LiveDriver(engine, VirtualClock())
     while sum(chunk.finish is not None for release in releases for chunk in release.chunks) < len(requests):
         driver.cycle()

@@ -6,7 +6,7 @@ import pytest
 
 from device_model.specs.spec import DeviceError
 from serving.device.device_spec import DeviceSpec
-from serving.device.routed_pricing import Routed
+from serving.device.routed_pricing import RoutePricer
 from serving.device.traced_pricing import check_trace
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.simulation.recorded_routes import RecordedRoutes
@@ -21,9 +21,9 @@ OPTIONS = SPEC.load()
 FULL_SPEED = OPTIONS.device.ext_bytes_per_s
 
 
-def pricer(scenario: Scenario = SCENARIO) -> Routed:
+def pricer(scenario: Scenario = SCENARIO) -> RoutePricer:
     made = DeviceSpec.of(scenario, scenario.members[0]).pricer(OPTIONS, RecordedRoutes)
-    assert isinstance(made, Routed)
+    assert isinstance(made, RoutePricer)
     return made
 
 
@@ -44,7 +44,7 @@ def batch(*topics: str, seed: int = 0, horizon: int = 30) -> Batch:
     )
 
 
-def hot_share(of: Routed, *topics: str) -> float:
+def hot_share(of: RoutePricer, *topics: str) -> float:
     costs = [priced.cost for seed in range(4) for priced in of.price(batch(*topics, seed=seed), FULL_SPEED)]
     return sum(cost.expert_hits for cost in costs) / sum(cost.expert_lookups for cost in costs)
 

@@ -14,8 +14,8 @@ from device_model.step import StepCost, StepPlan
 from serving.clock import WallClock
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
-from serving.device.lpddr import Lpddr
-from serving.device.pricing import Priced
+from serving.device.pricing import StepPrice
+from serving.device.slow_tier import SlowTier
 from serving.device.step_underway import StepUnderway
 from serving.device.token_buffer import TokenBuffer
 from serving.types import Batch, Done, Release
@@ -26,14 +26,14 @@ SLOW = next(iter(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", None, Co
 
 
 def test_a_step_in_which_nothing_changes_is_what_it_was() -> None:
-    priced = Priced(HEALTHY)
+    priced = StepPrice(HEALTHY)
     underway = StepUnderway(3.0, priced)
     assert underway.priced is priced and underway.end_s == 3.0 + HEALTHY.latency_s
 
 
 def test_the_rest_is_made_at_the_new_pace() -> None:
-    underway = StepUnderway(10.0, Priced(SLOW))
-    underway.change(10.0 + 0.25 * SLOW.latency_s, HEALTHY)
+    underway = StepUnderway(10.0, StepPrice(SLOW))
+    underway.reprice(10.0 + 0.25 * SLOW.latency_s, HEALTHY)
     assert underway.end_s == pytest.approx(10.0 + 0.25 * SLOW.latency_s + 0.75 * HEALTHY.latency_s)
     cost = underway.priced.cost
     assert cost.energy.static_j == pytest.approx(0.25 * SLOW.energy.static_j + 0.75 * HEALTHY.energy.static_j)
@@ -51,12 +51,12 @@ def test_whenever_it_changes_a_step_is_one_step(changes: list[tuple[float, bool]
         latency_s=HEALTHY.latency_s + moved_s,
         seconds=HEALTHY.seconds._replace(target_s=HEALTHY.seconds.target_s + moved_s),
     )
-    underway = StepUnderway(5.0, Priced(first, moved_s=moved_s, swap_s=0.5 * moved_s, swap_j=0.1 * first.energy_j))
+    underway = StepUnderway(5.0, StepPrice(first, moved_s=moved_s, swap_s=0.5 * moved_s, swap_j=0.1 * first.energy_j))
     for at, healthy in sorted(changes):
         at_s = 5.0 + at * HEALTHY.latency_s
         if at_s >= underway.end_s:
             break
-        underway.change(at_s, HEALTHY if healthy else SLOW)
+        underway.reprice(at_s, HEALTHY if healthy else SLOW)
         assert underway.end_s >= at_s
     slowest = SLOW.latency_s * first.latency_s / HEALTHY.latency_s
     assert first.latency_s * 0.999 <= underway.end_s - 5.0 <= slowest * 1.001
@@ -79,16 +79,16 @@ class Endless:
         self.told.append(done)
         return Batch(["a"], [1], [9], [True], at_s, horizon=1)
 
-    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[Priced]:
-        yield Priced(HEALTHY._replace(latency_s=1e9), plan=batch.plan)
+    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[StepPrice]:
+        yield StepPrice(HEALTHY._replace(latency_s=1e9), plan=batch.plan)
 
-    def again(self, priced: Priced, steps: int, ext_bytes_per_s: float) -> StepCost:
+    def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost:
         return HEALTHY
 
 
 def test_in_real_time_a_step_of_many_years_ends_soon_after_its_reason() -> None:
     planner, releases, clock = Endless(), list[Release](), WallClock(time.time())
-    driver = LiveDriver(Engine(0, planner, planner, Lpddr(1e9), TokenBuffer(), releases.append), clock)
+    driver = LiveDriver(Engine(0, planner, planner, SlowTier(1e9), TokenBuffer(), releases.append), clock)
     driver.engine.at_s = clock.now()
     thread = threading.Thread(target=driver.cycle)
     thread.start()

@@ -14,6 +14,7 @@ from vllm.exceptions import VLLMClientError
 from vllm.v1.engine import EngineCoreRequest
 
 from serving.cli.emulation import build_engine, make_ready
+from serving.clock import ClockOrigin
 from serving.cluster import cluster
 from serving.cluster.ray_session import ray_session
 from serving.cluster.readiness import Readiness
@@ -35,13 +36,15 @@ TURNS = [*range(0, 40, 2), *range(40, 400, 30), *range(400, 4000, 600)]
 async def emulation(scenario: Scenario) -> AsyncIterator[Any]:
     """The engine and its core, without servers in front of them."""
     prepare_environment(scenario.token_model)
-    bringup = prepare(scenario)
-    with bringup.sock, ray_session() as folder:
-        flags = vllm_flags(scenario, bringup.max_model_len)
+    prepared = prepare(scenario)
+    with prepared.sock, ray_session() as folder:
+        flags = vllm_flags(scenario, prepared.max_model_len)
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=False)
         sources = cluster.start_sources(scenario, flags, False, inbox.address, {})
-        engine, core, metrics = await build_engine(bringup, flags, sources, inbox, (time.time(), scenario.speed))
-        await make_ready(bringup, engine, core, metrics, flags, Readiness(core.devices))
+        engine, core, metrics = await build_engine(
+            prepared, flags, sources, inbox, ClockOrigin(time.time(), scenario.speed)
+        )
+        await make_ready(prepared, engine, core, metrics, flags, Readiness(core.devices))
         yield engine, core
         engine.shutdown()
 

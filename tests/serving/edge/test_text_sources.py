@@ -10,7 +10,7 @@ from google.protobuf import json_format
 
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
 
 PLAIN = {"model": MODEL, "prompt": "A law is", "max_tokens": 24}
@@ -25,18 +25,18 @@ OWN = [
 ]
 
 
-def ask(child: Child, **fields: object) -> httpx.Response:
+def ask(child: ServerProcess, **fields: object) -> httpx.Response:
     answer = httpx.post(f"{child.http_url}/v1/completions", json=PLAIN | fields, timeout=60)
     assert answer.status_code == 200, answer.text
     return answer
 
 
-def metric(child: Child, name: str) -> float:
+def metric(child: ServerProcess, name: str) -> float:
     lines = httpx.get(f"{child.http_url}/metrics").text.splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
 
 
-def test_it_is_told_that_text_is_recorded(recorded_emulator: Child) -> None:
+def test_it_is_told_that_text_is_recorded(recorded_emulator: ServerProcess) -> None:
     tokens, before = (
         metric(recorded_emulator, "foreserve_recorded_tokens_total"),
         metric(recorded_emulator, "foreserve_unrouted"),
@@ -54,13 +54,13 @@ def test_it_is_told_that_text_is_recorded(recorded_emulator: Child) -> None:
 
 
 @pytest.mark.parametrize("fields", OWN, ids=lambda fields: next(iter(fields)))
-def test_who_needs_the_model_gets_it(recorded_emulator: Child, fields: dict[str, object]) -> None:
+def test_who_needs_the_model_gets_it(recorded_emulator: ServerProcess, fields: dict[str, object]) -> None:
     answer = ask(recorded_emulator, **fields)
     assert answer.headers["x-foreserve-text"] == "vllm"
     assert not answer.json()["system_fingerprint"].endswith("-recorded")
 
 
-def test_limits_hold(recorded_emulator: Child) -> None:
+def test_limits_hold(recorded_emulator: ServerProcess) -> None:
     stopped = ask(recorded_emulator, max_tokens=400, ignore_eos=True, stop=["e"]).json()["choices"][0]
     assert stopped["finish_reason"] == "stop" and "e" not in stopped["text"]
     ended = ask(recorded_emulator, max_tokens=2000).json()
@@ -72,7 +72,7 @@ def test_limits_hold(recorded_emulator: Child) -> None:
     assert len({choice["text"] for choice in several}) > 2
 
 
-def test_grpc_has_it_too(recorded_emulator: Child) -> None:
+def test_grpc_has_it_too(recorded_emulator: ServerProcess) -> None:
     request = json_format.ParseDict(PLAIN | {"ignore_eos": True}, pb.CompletionRequest())
     with grpc.insecure_channel(recorded_emulator.grpc_url.removeprefix("grpc://")) as channel:
         stub = openai_pb2_grpc.OpenAIStub(channel)
@@ -84,7 +84,7 @@ def test_grpc_has_it_too(recorded_emulator: Child) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("actor", ["TokenSource", "HbXpu"])
-def test_a_recorded_answer_goes_on_when_an_actor_dies(recorded_emulator: Child, actor: str) -> None:
+def test_a_recorded_answer_goes_on_when_an_actor_dies(recorded_emulator: ServerProcess, actor: str) -> None:
     body = PLAIN | {"stream": True, "max_tokens": 1200, "ignore_eos": True}
     counts = []
 
@@ -103,7 +103,7 @@ def test_a_recorded_answer_goes_on_when_an_actor_dies(recorded_emulator: Child, 
     assert len(counts) == 4 and min(counts) > 1000
 
 
-def test_auto_asks_vllm_while_it_keeps_up(emulator: Child) -> None:
+def test_auto_asks_vllm_while_it_keeps_up(emulator: ServerProcess) -> None:
     told = ask(emulator, max_tokens=4).headers["x-foreserve-text"]
     assert told in ("vllm", "recorded")
     for fields in ({"seed": 3}, {"temperature": 0.0}):

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device_model.experts.locality_laws import PassTokens
 from device_model.experts.residency import Lru
 from device_model.experts.route_map import Routers
-from device_model.experts.touched import PassTokens
 from device_model.load import load_setup
 from device_model.specs.calibrated import Locality, Speculation
 from serving.lab.locality_of_routes import fit, in_lanes, law, lru_hit_rate, runs, top_quarter, touched, usage

@@ -14,7 +14,7 @@ from serving.load.options import LoadError, LoadOptions, OptionError, Slos
 from serving.load.progress import LoadProgress
 from serving.load.report import Report
 from serving.load.request import LoadRequest
-from serving.load.run import Interrupted, run_load
+from serving.load.run import LoadInterrupted, run_load
 from serving.process.progress_line import ProgressLine
 from tests.serving.load.grpc_stand_in import GrpcStandIn
 from tests.serving.load.openai_stand_in import StandIn
@@ -135,14 +135,14 @@ def test_concurrency_is_bounded_on_wish_and_waiting_counts():
 
 def test_a_late_client_does_not_slow_the_load():
     class Busy:
-        async def stream(self, request: LoadRequest, model: str, trace: RequestTimes) -> None:
+        async def stream(self, request: LoadRequest, model: str, times: RequestTimes) -> None:
             sleep(0.03)
 
     drive = Drive(Busy(), "m", speed=2.0, timeout_s=9.0)
     asyncio.run(drive.run([LoadRequest(i * 0.02, "x", 1) for i in range(10)], None))
-    scheduled = [trace.scheduled_s - drive.traces[0].scheduled_s for trace in drive.traces]
+    scheduled = [times.scheduled_s - drive.all_times[0].scheduled_s for times in drive.all_times]
     assert scheduled == pytest.approx([i * 0.01 for i in range(10)])
-    assert drive.traces[-1].lag_s > 0.1
+    assert drive.all_times[-1].lag_s > 0.1
 
 
 def test_the_request_is_openais():
@@ -264,7 +264,7 @@ def test_stopping_before_anything_was_sent():
         stop.set()
         await run_load(LoadOptions("http://127.0.0.1:9"), None, stop)
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(LoadInterrupted):
         asyncio.run(run())
 
 

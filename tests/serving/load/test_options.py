@@ -5,7 +5,7 @@ from tokenizers import Tokenizer
 
 from serving.load.address import EndpointAddress
 from serving.load.options import LoadOptions, OptionError
-from serving.load.planned import Planned
+from serving.load.plan import LoadPlan
 from serving.load.request import body
 from serving.scenario.scenario import BUNDLED_MODEL
 
@@ -25,7 +25,7 @@ def test_a_wrong_prompt_file_is_told_before_anything_is_sent(tmp_path, name, con
     if content is not None:
         path.write_text(content)
     with pytest.raises(OptionError) as caught:
-        Planned.of(LoadOptions(prompts=path))
+        LoadPlan.of(LoadOptions(prompts=path))
     assert all(word in str(caught.value) for word in ["--prompts", str(path), *words])
 
 
@@ -47,7 +47,7 @@ def test_addresses(url, base_url, metrics_url):
 
 def test_the_same_seed_asks_the_same(tmp_path):
     options = LoadOptions(seed=3, range_ratio=0.5, input_len=20, output_len=10, num_requests=50)
-    first, again = list(Planned.of(options)), list(Planned.of(options))
+    first, again = list(LoadPlan.of(options)), list(LoadPlan.of(options))
     assert first == again
     assert {len(request.prompt.split()) for request in first} <= set(range(10, 31))
     assert {request.max_tokens for request in first} <= set(range(5, 16))
@@ -56,19 +56,19 @@ def test_the_same_seed_asks_the_same(tmp_path):
 
 def test_a_word_is_a_token_of_the_bundled_model():
     tokenizer = Tokenizer.from_file(str(BUNDLED_MODEL / "tokenizer.json"))
-    prompt = next(iter(Planned.of(LoadOptions(input_len=500)))).prompt
+    prompt = next(iter(LoadPlan.of(LoadOptions(input_len=500)))).prompt
     assert len(tokenizer.encode(prompt, add_special_tokens=False).ids) == pytest.approx(500, rel=0.02)
 
 
 def test_prompts_of_a_file_are_used_in_turn(tmp_path):
     path = tmp_path / "prompts.jsonl"
     path.write_text("\n".join(json.dumps({"prompt": word}, ensure_ascii=False) for word in ("a", "b\u2028c")))
-    asked = list(Planned.of(LoadOptions(prompts=path, num_requests=3)))
+    asked = list(LoadPlan.of(LoadOptions(prompts=path, num_requests=3)))
     assert [request.prompt for request in asked] == ["a", "b\u2028c", "a"]
 
 
 def test_extensions_are_left_out_on_wish():
-    request = next(iter(Planned.of(LoadOptions())))
+    request = next(iter(LoadPlan.of(LoadOptions())))
     assert body(request, LoadOptions(), "m").keys() >= {"ignore_eos", "min_tokens", "prompt"}
     plain = body(
         request, LoadOptions(endpoint="chat", respect_eos=True, temperature=0.5, extra_body={"user": "u"}), "m"
@@ -77,7 +77,7 @@ def test_extensions_are_left_out_on_wish():
 
 
 def arrivals(**options):
-    return [request.arrival_s for request in Planned.of(LoadOptions(**options))]
+    return [request.arrival_s for request in LoadPlan.of(LoadOptions(**options))]
 
 
 @pytest.mark.parametrize("kind", ["poisson", "constant"])

@@ -24,17 +24,17 @@ EVENTS = st.builds(
 
 
 def read(stream: bytes, cuts: list[int] = ()) -> RequestTimes:
-    trace = RequestTimes(0.0)
-    reader = EventReader(trace)
+    times = RequestTimes(0.0)
+    reader = EventReader(times)
     bounds = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
     for start, end in pairwise(bounds):
         reader.feed(1.0, stream[start:end])
     reader.end(1.0)
-    return trace
+    return times
 
 
-def facts(trace: RequestTimes) -> tuple:
-    return trace.outputs_s, trace.counts, trace.prompt_tokens, trace.output_tokens, trace.status, trace.error
+def facts(times: RequestTimes) -> tuple:
+    return times.outputs_s, times.counts, times.prompt_tokens, times.output_tokens, times.status, times.error
 
 
 def lines(*events: object, end: str = "\n\n") -> bytes:
@@ -56,38 +56,38 @@ def test_outputs_are_the_chunks_that_bring_tokens():
 def test_usage_counts_tokens_by_chunk_if_every_chunk_has_it():
     word = CHOICES[1]
     usage = [{"prompt_tokens": 3, "completion_tokens": n} for n in (2, 5)]
-    trace = read(lines(*({"choices": [word], "usage": u} for u in usage)))
-    assert trace.counts == [2, 5]
-    assert (trace.prompt_tokens, trace.tokens) == (3, 5)
+    times = read(lines(*({"choices": [word], "usage": u} for u in usage)))
+    assert times.counts == [2, 5]
+    assert (times.prompt_tokens, times.tokens) == (3, 5)
 
 
 def test_a_last_token_without_text_is_a_token():
-    trace = RequestTimes(0.0)
-    trace.see(1.0, True, None)
-    trace.see(2.0, False, None)  # The bare finish_reason.
-    trace.prompt_tokens, trace.output_tokens = 3, 2
-    trace.close()
-    assert trace.outputs_s == [1.0, 2.0]
+    times = RequestTimes(0.0)
+    times.see(1.0, True, None)
+    times.see(2.0, False, None)  # The bare finish_reason.
+    times.prompt_tokens, times.output_tokens = 3, 2
+    times.close()
+    assert times.outputs_s == [1.0, 2.0]
 
 
 def test_a_bare_finish_reason_that_usage_does_not_count_is_none():
-    trace = RequestTimes(0.0)
-    trace.see(1.0, True, None)
-    trace.see(2.0, False, (3, 1))
-    trace.close()
-    assert trace.outputs_s == [1.0]
+    times = RequestTimes(0.0)
+    times.see(1.0, True, None)
+    times.see(2.0, False, (3, 1))
+    times.close()
+    assert times.outputs_s == [1.0]
 
 
 @pytest.mark.parametrize("payload", [b"{", b"[]", b'{"choices": 3}', b'"x"'])
 def test_what_is_no_chunk_fails_the_request(payload):
-    trace = read(b"data: " + payload + b"\n\n")
-    assert trace.status == "stream"
-    assert trace.error.startswith("not an OpenAI chunk")
+    times = read(b"data: " + payload + b"\n\n")
+    assert times.status == "stream"
+    assert times.error.startswith("not an OpenAI chunk")
 
 
 def test_null_usage_and_unknown_fields_are_fine():
-    trace = read(lines({"choices": [{"text": "w", "logprobs": None}], "usage": {"completion_tokens": None}, "new": 1}))
-    assert (trace.error, trace.output_tokens) == (None, None)
+    times = read(lines({"choices": [{"text": "w", "logprobs": None}], "usage": {"completion_tokens": None}, "new": 1}))
+    assert (times.error, times.output_tokens) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ gaps = st.lists(st.floats(1e-6, 10), max_size=20)
 
 
 def trace_of(first_s: float, gaps_s: list[float], tokens: int | None = None, by_chunk: list[int] = ()) -> RequestTimes:
-    trace = RequestTimes(0.0)
+    times = RequestTimes(0.0)
     counts = np.cumsum(by_chunk).tolist() or [0] * (len(gaps_s) + 1)
     for at_s, n in zip(first_s + np.cumsum([0.0, *gaps_s]), counts, strict=True):
-        trace.see(float(at_s), True, (3, n) if n else None)
-    trace.output_tokens = tokens or counts[-1] or None
-    trace.close()
-    return trace
+        times.see(float(at_s), True, (3, n) if n else None)
+    times.output_tokens = tokens or counts[-1] or None
+    times.close()
+    return times
 
 
 @given(gaps, st.integers(0, 60))
@@ -31,18 +31,18 @@ def test_itl_has_a_sample_a_token_and_sums_up_to_the_stream(gaps_s, more):
 @given(st.lists(st.tuples(st.floats(1e-6, 10), st.integers(1, 5)), max_size=20), st.integers(1, 5))
 def test_itl_shares_each_gap_among_the_tokens_that_ended_it(chunks, first):
     gaps_s, k = [gap for gap, _ in chunks], [n for _, n in chunks]
-    trace = trace_of(1.0, gaps_s, by_chunk=[first, *k])
+    times = trace_of(1.0, gaps_s, by_chunk=[first, *k])
     expected = [0.0] * (first - 1) + [gap / n for gap, n in chunks for _ in range(n)]
-    assert itl_s(trace) == pytest.approx(expected, abs=1e-9)
-    if trace.tokens > 1:
-        assert tpot_s(trace) == pytest.approx(itl_s(trace).mean())
+    assert itl_s(times) == pytest.approx(expected, abs=1e-9)
+    if times.tokens > 1:
+        assert tpot_s(times) == pytest.approx(itl_s(times).mean())
 
 
 def test_mean_itl_is_right_when_a_late_server_coalesces():
     steady, late = trace_of(1.0, [0.02] * 40, 41), trace_of(1.0, [0.02] * 20 + [0.04] * 10, 41)
-    for trace in (steady, late):
-        assert itl_s(trace).mean() == pytest.approx(0.02)
-        assert tpot_s(trace) == pytest.approx(0.02)
+    for times in (steady, late):
+        assert itl_s(times).mean() == pytest.approx(0.02)
+        assert tpot_s(times) == pytest.approx(0.02)
     assert np.percentile(itl_s(late), 99) > 0.02  # The hitch still shows.
 
 
@@ -63,8 +63,8 @@ def test_quantiles_of_nothing_are_unknown():
 
 
 def test_figures_are_in_the_reports_seconds():
-    trace = trace_of(0.5, [0.1] * 9, 10)
-    summary = summarise([trace], speed=0.1)
+    times = trace_of(0.5, [0.1] * 9, 10)
+    summary = summarise([times], speed=0.1)
     assert summary.ttft_s.mean == pytest.approx(0.05)
     assert summary.tpot_s.mean == pytest.approx(0.01)
     assert summary.e2e_s.mean == pytest.approx(0.14)
@@ -91,28 +91,28 @@ def test_failed_and_cancelled_requests_are_counted_and_measured_as_none():
     ],
 )
 def test_goodput_wants_every_slo_kept(slos, met):
-    trace, failed = trace_of(0.5, [0.1] * 10, 11), RequestTimes(0.0)
+    times, failed = trace_of(0.5, [0.1] * 10, 11), RequestTimes(0.0)
     failed.fail("500", "no")
-    assert meets(trace, slos) is met
-    good = goodput([trace, failed], slos, 1.0, duration_s=2.0)
+    assert meets(times, slos) is met
+    good = goodput([times, failed], slos, 1.0, duration_s=2.0)
     assert good.attainment == (0.5 if met else 0)
     assert good.per_s == (0.5 if met else 0)
-    assert goodput([trace], Slos(), 1.0, 2.0) is None
+    assert goodput([times], Slos(), 1.0, 2.0) is None
 
 
 def test_failures_that_differ_in_numbers_only_are_one_kind():
-    traces = [RequestTimes(0.0) for _ in range(3)]
-    for trace, error in zip(traces, ["late by 512 ms", "late by 7 ms", "too long"], strict=True):
-        trace.fail("429", error)
-    failures = summarise(traces).errors
+    all_times = [RequestTimes(0.0) for _ in range(3)]
+    for times, error in zip(all_times, ["late by 512 ms", "late by 7 ms", "too long"], strict=True):
+        times.fail("429", error)
+    failures = summarise(all_times).errors
     assert [(each.message, each.count) for each in failures] == [("late by 512 ms", 2), ("too long", 1)]
 
 
 def test_a_lone_token_without_text_comes_with_the_end_and_nothing_at_all_is_a_failure():
     lone, nothing = RequestTimes(0.0), RequestTimes(0.0)
-    for trace, tokens in ((lone, 1), (nothing, 0)):
-        trace.see(1.5, False, None)
-        trace.prompt_tokens, trace.output_tokens = 3, tokens
-        trace.close()
+    for times, tokens in ((lone, 1), (nothing, 0)):
+        times.see(1.5, False, None)
+        times.prompt_tokens, times.output_tokens = 3, tokens
+        times.close()
     assert lone.completed and (lone.outputs_s, lone.counts) == ([1.5], [1])
     assert not nothing.completed and "without any output" in nothing.error

@@ -6,7 +6,7 @@ import sys
 
 import httpx
 
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from serving.workload import Source, load_workload
 from tests.serving.workload.files import served
 
@@ -37,7 +37,7 @@ batch = 1
 """
 
 
-def hits(emulator: Child) -> float:
+def hits(emulator: ServerProcess) -> float:
     lines = httpx.get(f"{emulator.http_url}/metrics").text.splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith("vllm:prefix_cache_hits_total"))
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from serving.parity.figures import ARRIVED, CLIENT, DEVICE, PLANNED, ComparedRow, quantiles, times_of
-from serving.parity.spread import Late, spread
+from serving.parity.spread import LateWorkload, spread
 from serving.scenario.scenario import Scenario
 from serving.simulation.play import play
 from serving.workload import Source
@@ -26,7 +26,7 @@ def workload(arrivals: dict[str, object]) -> Workload:
 def test_requests_come_later_by_one_of_the_delays_and_are_the_same() -> None:
     for arrivals in (OPEN, CLOSED):
         planned = served(Source(workload(arrivals)))
-        late = served(Late(workload(arrivals), [0.01, 0.02], np.random.default_rng(0)))
+        late = served(LateWorkload(workload(arrivals), [0.01, 0.02], np.random.default_rng(0)))
         assert {ask.id: (ask.prompt, ask.output_tokens) for ask, _ in planned} == {
             ask.id: (ask.prompt, ask.output_tokens) for ask, _ in late
         }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.policies.waiting import WaitingQueue
+from serving.policies.waiting_queue import WaitingQueue
 from serving.scheduler.config import BATCHING, SchedulerRules
 from serving.types import NEVER, Request
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from device_model.load import load_device
 from device_model.step import StepPlan
-from serving.device.mode_choice import Switching, faster_from
+from serving.device.mode_choice import ModeChoice, faster_from
 from serving.policies.modes import ENERGY, MARGIN, POLICIES, SPEED, Modes
 from serving.policies.step_options import PLAIN, StepOptions
 from serving.scenario.draft_depth import parse_depth
@@ -36,7 +36,7 @@ def step(modes: Modes, step_options: StepOptions, of: StepPlan) -> tuple[int, st
 
 
 def modes(name: str, step_options: StepOptions = GLM, tau: int = 0, depth: str = "", objective: str = SPEED) -> Modes:
-    return Switching(name, tau, parse_depth(depth), objective).modes(step_options)
+    return ModeChoice(name, tau, parse_depth(depth), objective).modes(step_options)
 
 
 def test_the_policies_are_the_files() -> None:

@@ -11,7 +11,7 @@ from serving.call import Call
 from serving.edge.refusals import Overflow
 from serving.process.logs import JsonFormatter, TextLines, fields, start_logging
 from serving.refusals import Reason, Refusal
-from serving.telemetry.tracing.otlp import Seldom
+from serving.telemetry.tracing.otlp import LogThrottle
 from serving.telemetry.tracing.request_log import log_request
 from serving.types import Request
 from tests.serving.telemetry.tracing.emulate import ROUTE, Edge
@@ -63,17 +63,17 @@ def test_a_traceback_is_told(lines_of: type[logging.Formatter]) -> None:
 def test_a_request_that_was_served_has_a_line(lines: io.StringIO) -> None:
     edge = Edge()
     edge.submit(Request("a", 0.0, 100, 5, topic="legal", ttft_s=9.0, tpot_s=9.0))
-    (story,) = edge.run().told
-    story.trace_id = "ab" * 16
-    log_request(story)
+    (call_trace,) = edge.run().told
+    call_trace.trace_id = "ab" * 16
+    log_request(call_trace)
     said = json.loads(lines.getvalue())
-    (course,) = story.courses
+    (sequence,) = call_trace.sequences
     assert said["message"] == "A request was served."
     assert said["request_id"] == "chatcmpl-a" and said["trace_id"] == "ab" * 16
     assert (said["device"], said["topic"], said["slo_met"], said["route"]) == (0, "legal", True, ROUTE)
     assert (said["prompt_tokens"], said["output_tokens"], said["finish_reason"]) == (100, 5, "length")
-    assert said["ttft_s"] == pytest.approx(course.flight.ttft_s, abs=1e-6)
-    assert said["tpot_s"] == pytest.approx(course.flight.tpot_s, abs=1e-6)
+    assert said["ttft_s"] == pytest.approx(sequence.flight.ttft_s, abs=1e-6)
+    assert said["tpot_s"] == pytest.approx(sequence.flight.tpot_s, abs=1e-6)
     assert "error" not in said and "moves" not in said
 
 
@@ -81,9 +81,9 @@ def test_one_that_was_broken_off_and_one_that_was_turned_away_have_lines(lines: 
     edge = Edge()
     edge.finish(edge.submit(Request("a", 0.0, 100, 5)), "abort")
     refusal = Overflow(Refusal(Reason.TTFT, "The first token is predicted too late.", 2.0), 1.0)
-    edge.stories.on_answer(Call(0.0, [(b"x-request-id", b"mine")], route=ROUTE, status="429", refusal=refusal))
-    for story in edge.told:
-        log_request(story)
+    edge.call_traces.on_answer(Call(0.0, [(b"x-request-id", b"mine")], route=ROUTE, status="429", refusal=refusal))
+    for call_trace in edge.told:
+        log_request(call_trace)
     broken, away = map(json.loads, lines.getvalue().splitlines())
     assert (broken["error"], broken["finish_reason"], broken["output_tokens"]) == ("cancelled", "abort", 0)
     assert (away["error"], away["status"], away["request_id"]) == ("ttft", "429", "mine")
@@ -109,7 +109,7 @@ def test_levels_hold_for_what_is_ours(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_collector_that_is_down_is_complained_of_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("serving.telemetry.tracing.otlp.time.monotonic", lambda: now[0])
-    seldom = Seldom()
+    seldom = LogThrottle()
     assert [seldom.filter(record()) for _ in range(3)] == [True, False, False]
     now[0] += 61.0
     assert seldom.filter(record())

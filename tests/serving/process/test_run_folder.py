@@ -212,7 +212,9 @@ def test_a_folder_without_a_lock_is_stale_only_when_it_is_old(place: Path) -> No
 
 def test_a_polite_end_anywhere_in_a_run_is_at_once_and_has_its_code(tmp_path: Path, place: Path) -> None:
     code = RUN.replace(
-        "import os,", "from serving.process.ending import end_at_once_when_told\nend_at_once_when_told()\nimport os,", 1
+        "import os,",
+        "from serving.process.shutdown import end_at_once_when_told\nend_at_once_when_told()\nimport os,",
+        1,
     )
     for number, expected in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
         process = subprocess.Popen(

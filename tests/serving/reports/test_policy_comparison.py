@@ -7,8 +7,8 @@ import pytest
 
 from device_model.load import load_device
 from serving.cli.main import make_parser
-from serving.device.lpddr import Lpddr
 from serving.device.pricing import ModelPricer
+from serving.device.slow_tier import SlowTier
 from serving.policies.modes import Modes
 from serving.policies.step_options import StepOptions
 from serving.reports import policy_comparison
@@ -79,7 +79,7 @@ def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
         VirtualNode(
             i,
             ModelPricer(step_options, Modes.of("fixed-ar", ())),
-            Lpddr(step_options.device.ext_bytes_per_s),
+            SlowTier(step_options.device.ext_bytes_per_s),
             limits,
             SchedulerRules(),
         )
@@ -95,7 +95,7 @@ def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
         VirtualNode(
             0,
             ModelPricer(step_options, Modes.of("fixed-ar", ())),
-            Lpddr(step_options.device.ext_bytes_per_s),
+            SlowTier(step_options.device.ext_bytes_per_s),
             limits,
             SchedulerRules(),
         )

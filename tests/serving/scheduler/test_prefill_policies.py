@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.load import load_device
-from serving.device.lpddr import Lpddr
 from serving.device.pricing import ModelPricer
+from serving.device.slow_tier import SlowTier
 from serving.policies.modes import Modes
 from serving.policies.step_options import StepOptions
 from serving.scheduler.config import PREEMPTION, PREFILL, Limits, SchedulerRules
@@ -182,7 +182,7 @@ def served(**rules: object) -> list[Outcome]:
     read = [Request(f"read {i}", 1.0 + i, 1500, 2) for i in range(4)]
     limits = Limits(16, 2048, WAYS.device.kv_capacity_tokens)
     pricer = ModelPricer(WAYS, Modes.of("fixed-ar", ()))
-    node = VirtualNode(0, pricer, Lpddr(WAYS.device.ext_bytes_per_s), limits, SchedulerRules(**rules))  # type: ignore[arg-type]
+    node = VirtualNode(0, pricer, SlowTier(WAYS.device.ext_bytes_per_s), limits, SchedulerRules(**rules))  # type: ignore[arg-type]
     outcomes, _ = serve_virtually(talk + read, [node])
     return outcomes
 

@@ -112,12 +112,12 @@ def test_what_is_brought_up_has_digests_and_no_process_inherits_a_key(
     monkeypatch.setenv("VLLM_API_KEY", KEY)
     name = file(tmp_path, b"in-" + KEY.encode())
     scenario = Scenario(api_keys=("said-" + KEY,), api_key_file=name, http_port=0, grpc_port=0)
-    bringup = prepare(scenario)
-    bringup.sock.close()
-    assert bringup.access == Access(
+    prepared = prepare(scenario)
+    prepared.sock.close()
+    assert prepared.access == Access(
         (digest("said-" + KEY), digest("in-" + KEY), digest(KEY)), (digest("root-" + KEY),), loopback=True
     )
-    assert KEY.encode() not in pickle.dumps(bringup.scenario) and KEY not in repr(bringup.scenario)
+    assert KEY.encode() not in pickle.dumps(prepared.scenario) and KEY not in repr(prepared.scenario)
     assert KEY not in repr(scenario) and not [value for value in os.environ.values() if KEY in value]
 
 

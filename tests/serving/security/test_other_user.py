@@ -10,7 +10,7 @@ import httpx
 import psutil
 import pytest
 
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 
 NOBODY = 65534
 # Becomes another user, tries to connect to each socket, and to read or enter each path; tells which of them let him.
@@ -37,7 +37,7 @@ print(json.dumps(open_to_all))
 """
 
 
-def sockets(emulator: Child) -> set[str]:
+def sockets(emulator: ServerProcess) -> set[str]:
     """The Unix sockets in files that a server's processes have."""
     family = [psutil.Process(emulator.process.pid), *psutil.Process(emulator.process.pid).children(recursive=True)]
     found = {each.laddr for process in family for each in process.net_connections("unix")}
@@ -45,7 +45,7 @@ def sockets(emulator: Child) -> set[str]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_another_user_gets_into_no_socket_and_no_file_of_a_run(emulator: Child) -> None:
+def test_another_user_gets_into_no_socket_and_no_file_of_a_run(emulator: ServerProcess) -> None:
     there = sockets(emulator)
     runs = {str(Path(*Path(path).parts[:3])) for path in there if path.startswith("/tmp/foreserve-run-")}
     assert there and runs

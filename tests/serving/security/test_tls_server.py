@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.serving.security.test_tls import Pki
 
 MODEL = "qwen3-30b-a3b"
@@ -59,7 +59,7 @@ def test_clients_of_ours_speak_tls_with_a_server_of_ours(tmp_path: Path) -> None
     assert "Traceback" not in log.read_text()
 
 
-def check_expiry(pki: Pki, child: Child) -> None:
+def check_expiry(pki: Pki, child: ServerProcess) -> None:
     """A stream during which its client's certificate expires is whole; who comes with it then is not let in."""
     expires = datetime.now(UTC) + timedelta(seconds=3)
     brief = pki.client("brief", not_after=expires)

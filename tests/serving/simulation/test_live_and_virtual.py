@@ -14,15 +14,15 @@ from serving.clock import VirtualClock
 from serving.device.device_spec import DeviceSpec
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
-from serving.device.lpddr import LEASE_S, Lpddr
 from serving.device.scheduler_config import limits_of, rules_of
+from serving.device.slow_tier import LEASE_S, SlowTier
 from serving.device.token_buffer import TokenBuffer
 from serving.policies.step_options import StepOptions
 from serving.scenario.scenario import Scenario
 from serving.scheduler.scheduler import Scheduler
 from serving.simulation.node import VirtualNode
 from serving.simulation.recorded_routes import RecordedRoutes
-from serving.simulation.simulator import Throttled
+from serving.simulation.simulator import TierShare
 from serving.types import NEVER, Chunk, Release, Request, StepRecord
 from tests.examples import examples
 
@@ -57,7 +57,7 @@ class Device:
         self.options = loaded(self.spec)
         self.device_limits = self.spec.device_limits(self.options)
         self.limits, self.rules = limits_of(scenario, self.device_limits), rules_of(scenario, self.device_limits)
-        self.tier = Throttled(Lpddr(self.device_limits.ext_bytes_per_s))
+        self.tier = TierShare(SlowTier(self.device_limits.ext_bytes_per_s))
         self.pricer = self.spec.pricer(self.options, RecordedRoutes)
         self._stalled_until_s = 0.0
 
@@ -66,7 +66,7 @@ class Device:
         self.spec = self.spec.in_condition(condition)
         self.options = loaded(self.spec)
         self.limits = limits_of(self._scenario, self.spec.device_limits(self.options))
-        self.tier.left = condition.ext_share
+        self.tier.share = condition.ext_share
         self.pricer = self.spec.repriced(self.pricer, self.options, RecordedRoutes)
 
     def stall(self, until_s: float) -> float:

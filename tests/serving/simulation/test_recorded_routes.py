@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from device_model.experts.route_map import RouteMap, Routers
 from serving.device.routed_pricing import TracedDevice
-from serving.device.traced_pricing import Traced
+from serving.device.traced_pricing import TracePricer
 from serving.scenario.scenario import BUNDLED_MODEL
 from serving.simulation.recorded_routes import FILE, RecordedRoutes, read, record
 from serving.token_model.route_format import format_of
@@ -65,7 +65,7 @@ def test_each_sequence_reads_its_topics_tape_from_its_own_place(requests: list[t
 
 def test_a_device_hits_more_where_requests_share_a_topic() -> None:
     def hit_rate(topics: list[str]) -> float:
-        traced = Traced(TRACE._replace(hardware="elmoe3d-4gb"), RecordedRoutes(TRACE))
+        traced = TracePricer(TRACE._replace(hardware="elmoe3d-4gb"), RecordedRoutes(TRACE))
         costs = []
         for step in range(60):
             of = batch([(1000 + 37 * i, topic, step, 1) for i, topic in enumerate(topics)])

@@ -17,10 +17,10 @@ from serving.study.point import Point
 from serving.study.runner import run_study
 from serving.study.side_by_side.comparison import FIGURES, PARTS, HardwareFigures, compared
 from serving.study.side_by_side.hardware_study import SideBySide, hardware_study
+from serving.study.side_by_side.output import energy_table, figures_table
 from serving.study.side_by_side.picture import write_picture
-from serving.study.side_by_side.shown import energy_table, figures_table
 from serving.study.side_by_side.verdict import sentences
-from serving.study.workers import Made
+from serving.study.workers import PointOutcome
 from serving.usage_error import UsageError
 from tests.examples import examples
 
@@ -49,10 +49,10 @@ class Here:
     def give(self, point: Point) -> None:
         self._given.append(point)
 
-    def take(self, timeout_s: float) -> Made:
+    def take(self, timeout_s: float) -> PointOutcome:
         point = self._given.pop()
         packed, error = workers_module._make(point)
-        return Made(point, workers_module.unpack(packed) if packed else None, error)
+        return PointOutcome(point, workers_module.unpack(packed) if packed else None, error)
 
     def close(self) -> None:
         """Nothing was started."""

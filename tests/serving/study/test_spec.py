@@ -6,7 +6,7 @@ import pytest
 
 import serving.study
 from serving.scenario.scenario import Scenario, ScenarioError
-from serving.study.points import point_of, points_of
+from serving.study.point_factory import point_of, points_of
 from serving.study.questions import settings_of
 from serving.study.spec import StudyError, load_study
 from serving.study.summary import COLUMNS

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from serving.topics.classifier import MOST
-from serving.topics.labelled import read_labelled
+from serving.topics.labelled_prompts import read_labelled
 from serving.topics.names import NAMES
 from tests.examples import examples
 

@@ -8,7 +8,7 @@ from serving.lab.topic_training.encoder import model_folder, pooled
 from serving.lab.topic_training.pack import packed
 from serving.topics.encoder import LINEAR, WIDTH, Encoder
 from serving.topics.names import NAMES
-from serving.topics.reading import PromptReader
+from serving.topics.prompt_reader import PromptReader
 
 PROMPTS = ["hi", "Is a verbal agreement binding in Germany?", "x " * 200, ""]
 RANK = 4

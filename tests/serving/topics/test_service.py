@@ -10,7 +10,7 @@ from serving.topics.service import TopicService
 PROMPTS = ["is a handshake a contract", "derivative of sin(x)", "hello you", "who was Plato"] * 10
 
 
-class Watched:
+class PartState:
     """The classifier, with the sizes of the batches that it was given; `gate` holds it up."""
 
     def __init__(self, classifier):
@@ -28,7 +28,7 @@ class Watched:
 
 @pytest.fixture
 def watched(classifier):
-    return Watched(classifier)
+    return PartState(classifier)
 
 
 async def until(true):

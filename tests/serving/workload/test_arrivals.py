@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.workload.arrivals import CHUNK, Closed, Diurnal, OpenLoop, Ramp, Steady, Steps
+from serving.workload.arrivals import CHUNK, ClosedLoop, Diurnal, OpenLoop, Ramp, Steady, Steps
 from serving.workload.distributions import always
 
 seeds = st.integers(0, 2**32)
@@ -95,5 +95,5 @@ def test_a_ramp_down_to_0_ends():
 
 
 def test_users_begin_one_after_the_other():
-    assert Closed(4, always(0.0), ramp_s=8.0).first_s() == [0.0, 2.0, 4.0, 6.0]
-    assert Closed(2, always(0.0)).first_s() == [0.0, 0.0]
+    assert ClosedLoop(4, always(0.0), ramp_s=8.0).first_s() == [0.0, 2.0, 4.0, 6.0]
+    assert ClosedLoop(2, always(0.0)).first_s() == [0.0, 0.0]

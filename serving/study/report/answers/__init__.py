@@ -3,18 +3,18 @@ base."""
 
 from typing import Any, NamedTuple
 
-from serving.study.report.combinations import At, Combination, shown_of
+from serving.study.report.combinations import Combination, LoadPoint, shown_of
 from serving.study.report.units import listed, seconds, share, short
 from serving.study.results import Results
 from serving.study.targets import Targets
 from serving.types import NEVER
 
 
-class Chosen(NamedTuple):
+class ChosenLoad(NamedTuple):
     """A combination at the one load at which it is looked at more closely."""
 
     combination: Combination
-    at: At
+    at: LoadPoint
 
 
 class AnswerView:
@@ -62,7 +62,7 @@ class AnswerView:
         which = "it" if len(self.shown) == 1 else "any of them"
         return f"at {at.load_label}, the highest at which {which} keeps the targets"
 
-    def keeps(self, at: At) -> bool:
+    def keeps(self, at: LoadPoint) -> bool:
         """Tell whether it does as is asked."""
         return at["attainment"] >= self.share
 
@@ -71,22 +71,22 @@ class AnswerView:
         kept = [at["goodput_per_s"] for at in combination.ats if self.keeps(at)]
         return -max(kept, default=0.0), -max(at["attainment"] for at in combination.ats)
 
-    def choose(self) -> list[Chosen]:
+    def choose(self) -> list[ChosenLoad]:
         """Return the combinations to show, all at the same load if they have one in common."""
-        return [Chosen(each, self._at(each, self._load())) for each in self.shown]
+        return [ChosenLoad(each, self._at(each, self._load())) for each in self.shown]
 
-    def few(self, chosen: list[Chosen], most: int) -> list[Chosen]:
+    def few(self, chosen: list[ChosenLoad], most: int) -> list[ChosenLoad]:
         """Return the best `most` of the chosen combinations."""
         best = sorted(chosen, key=lambda each: self.rank(each.combination))[:most]
         return [each for each in chosen if any(each is one for one in best)]
 
-    def note(self, chosen: list[Chosen], *more: str) -> str:
+    def note(self, chosen: list[ChosenLoad], *more: str) -> str:
         """Return the end of a caption: which of the combinations are shown, and at which load."""
         best = [f"the best {len(chosen)}"] if len(chosen) < len(self.combinations) else []
         told = [each for each in (*best, self.why, *more) if each]
         return f" Shown: {', '.join(told)}." if told else ""
 
-    def _at(self, combination: Combination, load: Any) -> At:
+    def _at(self, combination: Combination, load: Any) -> LoadPoint:
         kept = [at for at in combination.ats if self.keeps(at)]
         otherwise = kept[-1] if kept else combination.ats[0]
         return next((at for at in combination.ats if at.load == load), otherwise)

@@ -5,15 +5,15 @@ from typing import Any
 from serving.study.axes import LOAD
 from serving.study.point import VARIANT
 from serving.study.questions.capacity import FIGURES, Capacity
-from serving.study.report.answers import AnswerView, Chosen, varied, within
+from serving.study.report.answers import AnswerView, ChosenLoad, varied, within
 from serving.study.report.answers.bars import bars_picture
-from serving.study.report.combinations import At, Combination
+from serving.study.report.combinations import Combination, LoadPoint
 from serving.study.report.markup import figure, paragraph, points_table
 from serving.study.report.units import share
 from serving.study.summary import Row
 
 
-class CapacityTeller(AnswerView):
+class CapacityAnswerView(AnswerView):
     """The view of `capacity`: combinations by the load that they hold."""
 
     @property
@@ -43,12 +43,12 @@ class CapacityTeller(AnswerView):
         at = self._held(combination)
         return -at["offered_per_s"] if at else 0.0
 
-    def choose(self) -> list[Chosen]:
+    def choose(self) -> list[ChosenLoad]:
         """Return the combinations to show, each at the load that it holds."""
         held = [(each, self._held(each)) for each in self.shown]
-        return [Chosen(each, at) for each, at in held if at]
+        return [ChosenLoad(each, at) for each, at in held if at]
 
-    def _held(self, combination: Combination) -> At | None:
+    def _held(self, combination: Combination) -> LoadPoint | None:
         row = next((row for row in self.results.answer_rows if _is_of(row, combination)), {})
         return next((at for at in combination.ats if at.settings[LOAD] == row.get(LOAD)), None)
 

@@ -13,7 +13,7 @@ from serving.study.report.units import listed, scale, setting, times, words
 from serving.study.summary import Row
 
 
-class CompareTeller(AnswerView):
+class CompareAnswerView(AnswerView):
     """The view of `compare`: variants side by side."""
 
     @property

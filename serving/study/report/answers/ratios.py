@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from serving.presentation.picture import DIM
 from serving.study.point import VARIANT
 from serving.study.questions.compare import FIGURES
-from serving.study.report.combinations import LOOKS, Look
+from serving.study.report.combinations import LOOKS, PlotStyle
 from serving.study.report.markup import Picture
 from serving.study.report.svg import by_factors, drawn, handle, wide
 from serving.study.report.units import less_is_better, setting, words
@@ -49,7 +49,7 @@ def place(settings: Row) -> str:
     return repr(sorted((name, value) for name, value in settings.items() if name != VARIANT))
 
 
-def _draw(canvas: Figure, places: list[list[Row]], figures: list[str], looks: dict[str, Look]) -> None:
+def _draw(canvas: Figure, places: list[list[Row]], figures: list[str], looks: dict[str, PlotStyle]) -> None:
     columns = min(2, len(places))
     canvas.subplots(-(-len(places) // columns), columns, squeeze=False, sharex=True, sharey=True)
     for panel, rows in zip(canvas.axes, places, strict=False):
@@ -74,7 +74,7 @@ def _draw(canvas: Figure, places: list[list[Row]], figures: list[str], looks: di
     canvas.legend(handles=handles, loc="outside lower left", ncols=4)
 
 
-def _dots(panel: Axes, row: Row, figures: list[str], look: Look, shift: float) -> None:
+def _dots(panel: Axes, row: Row, figures: list[str], look: PlotStyle, shift: float) -> None:
     for index, name in enumerate(figures):
         middle: float = row[f"{name} /base"]
         ends: list[float] = [row.get(f"{name} /base {end}", middle) for end in ("least", "most")]

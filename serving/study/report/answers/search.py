@@ -6,9 +6,9 @@ from typing import Any
 from serving.study.point import VARIANT
 from serving.study.questions import by_settings
 from serving.study.questions.search import FIGURES, Search
-from serving.study.report.answers import AnswerView, Chosen, varied
+from serving.study.report.answers import AnswerView, ChosenLoad, varied
 from serving.study.report.answers.trials import Trial, trials_picture
-from serving.study.report.combinations import At, Combination
+from serving.study.report.combinations import Combination, LoadPoint
 from serving.study.report.markup import figure, paragraph, points_table
 from serving.study.report.units import bound, listed, scale, setting, words
 from serving.study.summary import Row
@@ -16,7 +16,7 @@ from serving.study.summary import Row
 BEST = 4
 
 
-class SearchTeller(AnswerView):
+class SearchAnswerView(AnswerView):
     """The view of `search`: the best places."""
 
     @property
@@ -49,24 +49,24 @@ class SearchTeller(AnswerView):
         """Return in words why each combination is looked at where it is best."""
         return ""
 
-    def keeps(self, at: At) -> bool:
+    def keeps(self, at: LoadPoint) -> bool:
         """Tell whether all constraints are kept."""
         return self._broken(at) == 0
 
-    def _broken(self, at: At) -> float:
+    def _broken(self, at: LoadPoint) -> float:
         return sum(max(0.0, each.broken_by({each.name: at[each.name]})) for each in self._search.constraints)
 
-    def _order(self, at: At) -> tuple[float, float]:
+    def _order(self, at: LoadPoint) -> tuple[float, float]:
         return self._broken(at), self._search.sign * at[self._search.figure]
 
     def rank(self, combination: Combination) -> Any:
         """Sort key: a combination's best place."""
         return min(map(self._order, combination.ats))
 
-    def choose(self) -> list[Chosen]:
+    def choose(self) -> list[ChosenLoad]:
         """Return a few combinations, each where it is best."""
         best = sorted(map(self.rank, self.shown))[:BEST]
-        return [Chosen(each, min(each.ats, key=self._order)) for each in self.shown if self.rank(each) in best]
+        return [ChosenLoad(each, min(each.ats, key=self._order)) for each in self.shown if self.rank(each) in best]
 
     @property
     def answer(self) -> str:
@@ -86,14 +86,14 @@ class SearchTeller(AnswerView):
             + figure(trials_picture(name, self._trials(), [each for each in self._names if self._differs(each)]))
         )
 
-    def _better(self, one: At, other: At) -> At:
+    def _better(self, one: LoadPoint, other: LoadPoint) -> LoadPoint:
         return min(one, other, key=self._order)
 
     def _differs(self, name: str) -> bool:
         return len({repr(finding.point.names[name]) for finding in self.results.findings if not finding.error}) > 1
 
     def _trials(self) -> list[Trial]:
-        tried = [At(settings, group) for settings, group in by_settings(self.results.findings)]
+        tried = [LoadPoint(settings, group) for settings, group in by_settings(self.results.findings)]
         best = accumulate(tried, self._better)
         name = self._search.figure
         return [

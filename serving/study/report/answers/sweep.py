@@ -6,7 +6,7 @@ from serving.study.report.answers import AnswerView, varied
 from serving.study.report.markup import paragraph, points_table
 
 
-class SweepTeller(AnswerView):
+class SweepAnswerView(AnswerView):
     """The view of `sweep`: the best of all combinations."""
 
     @property

@@ -12,8 +12,8 @@ from vllm.exceptions import MaxQueuedTokensError, QueueOverflowError, VLLMValida
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
 from serving.api.grpc.guard import GrpcGuard
-from serving.api.grpc.malformed import MalformedRequests
 from serving.api.grpc.openai_service import OpenAIServicer
+from serving.api.grpc.parse_errors import ParseErrors
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
 from serving.security.access import Access
@@ -37,7 +37,7 @@ def run(create, use, errored=False, api_keys=()):
     )
 
     async def main():
-        server = grpc.aio.server(interceptors=[GrpcGuard(Access(tuple(map(digest, api_keys)))), MalformedRequests()])
+        server = grpc.aio.server(interceptors=[GrpcGuard(Access(tuple(map(digest, api_keys)))), ParseErrors()])
         openai_pb2_grpc.add_OpenAIServicer_to_server(OpenAIServicer(engine, state), server)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()

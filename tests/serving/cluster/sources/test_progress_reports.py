@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from serving.cluster.actor_proxies import ProgressReports
-from serving.cluster.sources.recorded import RECORDED
+from serving.cluster.sources.recorded_source import RECORDED
 from serving.cluster.streams import sockets
 from serving.cluster.streams.rpc import RpcServer
 from serving.device.token_buffer import TokenBuffer

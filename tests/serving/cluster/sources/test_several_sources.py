@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from serving.cluster.cluster import source_count
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from serving.scenario.scenario import Scenario, ScenarioError
 from tests.conftest import MODEL
 from tests.serving.cluster.test_recovery import REQUESTS, TOKENS, ask_all, processes
@@ -33,7 +33,7 @@ def test_more_than_there_are_gpus_is_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     log = tmp_path_factory.mktemp("log") / "server.log"
     options = ("--devices", "2", "--speed", "4", "--token-sources", "2", "--text", "vllm")
     with server(*options, quiet=True, log=log) as child:
@@ -42,7 +42,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_what_a_killed_source_leaves_behind_the_other_one_makes(pair: Child) -> None:
+def test_what_a_killed_source_leaves_behind_the_other_one_makes(pair: ServerProcess) -> None:
     client = openai.OpenAI(base_url=f"{pair.http_url}/v1", api_key="none", max_retries=0)
     reference = ask_all(client)
     assert [len(answer) for answer in reference] == [TOKENS] * REQUESTS
@@ -55,7 +55,7 @@ def test_what_a_killed_source_leaves_behind_the_other_one_makes(pair: Child) -> 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_requests_go_on_at_the_source_that_comes_back_first(pair: Child) -> None:
+def test_requests_go_on_at_the_source_that_comes_back_first(pair: ServerProcess) -> None:
     until_both_are_up(pair)
     arrived: list[list[str]] = [[] for _ in range(REQUESTS)]
     with ThreadPoolExecutor(REQUESTS) as pool:
@@ -79,7 +79,7 @@ def test_requests_go_on_at_the_source_that_comes_back_first(pair: Child) -> None
     assert texts == [long_answer(pair, seed, []) for seed in range(REQUESTS)]
 
 
-def long_answer(pair: Child, seed: int, arrived: list[str]) -> str:
+def long_answer(pair: ServerProcess, seed: int, arrived: list[str]) -> str:
     """A seeded answer; `arrived` grows with its lines."""
     asked = {"model": MODEL, "prompt": f"Request {seed}", "max_tokens": 1500, "seed": seed, "stream": True}
     url = f"{pair.http_url}/v1/completions"
@@ -90,7 +90,7 @@ def long_answer(pair: Child, seed: int, arrived: list[str]) -> str:
     return "".join(arrived)
 
 
-def another(pair: Child, known: list[psutil.Process]) -> psutil.Process:
+def another(pair: ServerProcess, known: list[psutil.Process]) -> psutil.Process:
     """Wait for a source's process that is none of these."""
     wait_until(lambda: not set(processes(pair, "TokenSource")) <= set(known))
     [new] = set(processes(pair, "TokenSource")) - set(known)
@@ -104,19 +104,19 @@ def wait_until(done: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def until_both_are_up(pair: Child) -> None:
+def until_both_are_up(pair: ServerProcess) -> None:
     end_s = time.monotonic() + 90
     while len(processes(pair, "TokenSource")) < 2 or set(parts_of(pair).values()) != {"up"}:
         assert time.monotonic() < end_s
         time.sleep(0.5)
 
 
-def parts_of(pair: Child) -> dict[str, str]:
+def parts_of(pair: ServerProcess) -> dict[str, str]:
     told: dict[str, str] = httpx.get(f"{pair.http_url}/ready").json()["parts"]
     return told
 
 
-def spent_by_each(pair: Child, client: openai.OpenAI) -> list[float]:
+def spent_by_each(pair: ServerProcess, client: openai.OpenAI) -> list[float]:
     """The processor seconds that each source takes for some requests."""
     sources = processes(pair, "TokenSource")
     before = [sum(source.cpu_times()[:2]) for source in sources]
@@ -127,7 +127,7 @@ def spent_by_each(pair: Child, client: openai.OpenAI) -> list[float]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_requests_are_shared_out_unless_a_rank_names_their_source(pair: Child) -> None:
+def test_requests_are_shared_out_unless_a_rank_names_their_source(pair: ServerProcess) -> None:
     until_both_are_up(pair)
     anyone = openai.OpenAI(base_url=f"{pair.http_url}/v1", api_key="none", max_retries=0)
     less, more = spent_by_each(pair, anyone)

@@ -12,22 +12,22 @@ import numpy as np
 import pytest
 
 from device_model.step import StepCosts, StepPlan
-from serving.cluster.actor_proxies import Leasing, RemoteModel, RemotePlanner
-from serving.cluster.desks.scheduler import SchedulerDesk
-from serving.cluster.desks.tier import TierDesk
+from serving.cluster.actor_proxies import RemoteModel, RemotePlanner, TierLease
 from serving.cluster.device_calls import DeviceCalls
+from serving.cluster.endpoints.scheduler import SchedulerService
+from serving.cluster.endpoints.tier import TierService
 from serving.cluster.streams import rpc, sockets
 from serving.cluster.streams.async_rpc import AsyncRpcClient
 from serving.cluster.streams.rpc import RpcClient, RpcError, RpcServer
 from serving.cluster.streams.sockets import Address
-from serving.cluster.supervision.deaths import Forgotten
+from serving.cluster.supervision.deaths import StateLost
 from serving.device.device_models import DeviceModels
 from serving.device.device_spec import DeviceSpec
 from serving.policies.step_options import PLAIN, StepOption
 from serving.scenario.fleet import Member
 from serving.scenario.scenario import Scenario
 from serving.scheduler.config import Limits, SchedulerRules
-from serving.types import Batch, Done, Dropped, Request
+from serving.types import Batch, Done, DroppedMessages, Request
 
 PATIENCE_S = 20.0
 LIMITS, RULES = Limits(4, 256, 4096), SchedulerRules()
@@ -54,7 +54,7 @@ class Calculator:
         self.told += numbers
 
     def forget(self) -> None:
-        raise Forgotten("It was restarted.")
+        raise StateLost("It was restarted.")
 
 
 class Actor:
@@ -62,7 +62,7 @@ class Actor:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._lives = folder, 0
-        self.dropped: list[Dropped] = []
+        self.dropped: list[DroppedMessages] = []
         self.address = SimpleNamespace(remote=lambda: self.at)
 
     def live(self, *methods: Any) -> RpcServer:
@@ -92,7 +92,7 @@ def test_a_call_returns_what_its_method_does_and_raises_what_went_wrong(actor: A
             client.call("divide", float, *arguments)
     with pytest.raises(RpcError, match="tell"):
         client.call("tell", None, [1])
-    with pytest.raises(Forgotten, match="restarted"):
+    with pytest.raises(StateLost, match="restarted"):
         client.call("forget", None)
     assert client.call("divide", float, 1, 8) == 0.125 and not actor.dropped
 
@@ -152,13 +152,13 @@ def test_the_device_model_says_the_same_from_afar(actor: Actor) -> None:
 
 
 def test_a_scheduler_from_afar_forgets_what_it_is_not_told_again(actor: Actor) -> None:
-    desk = SchedulerDesk()
-    actor.live(desk.plan, desk.submit, desk.abort, desk.limit)
+    service = SchedulerService()
+    actor.live(service.plan, service.submit, service.abort, service.limit)
     client = RpcClient(actor)
     planner = RemotePlanner(client)
-    with pytest.raises(Forgotten):
+    with pytest.raises(StateLost):
         planner.plan(0.0, 0.0, -1.0, Done())
-    desk.reset(actor.at, LIMITS, RULES)
+    service.reset(actor.at, LIMITS, RULES)
     client.tell("submit", Request("a", 0.0, 10, 5))
     batch = planner.plan(0.0, 0.0, -1.0, Done())
     assert isinstance(batch, Batch) and batch.ids == ["a"] and batch.new_tokens == [10]
@@ -167,9 +167,9 @@ def test_a_scheduler_from_afar_forgets_what_it_is_not_told_again(actor: Actor) -
 
 
 def test_a_lease_is_waited_for_once_and_later_ones_hold_when_they_are_here(actor: Actor) -> None:
-    desk = TierDesk(8.0)
-    actor.live(desk.lease, desk.release)
-    mine, other = Leasing(RpcClient(actor), True, 0.5), Leasing(RpcClient(actor), True, 1.0)
+    service = TierService(8.0)
+    actor.live(service.lease, service.release)
+    mine, other = TierLease(RpcClient(actor), True, 0.5), TierLease(RpcClient(actor), True, 1.0)
     assert mine.lease(0, 0.0, 0.0) == 4.0
     assert other.lease(1, 0.0, 0.0) == 4.0  # 8 between two
     assert mine.lease(0, 8.0, 1.0) == 4.0  # what was granted before the other came
@@ -178,7 +178,7 @@ def test_a_lease_is_waited_for_once_and_later_ones_hold_when_they_are_here(actor
         return mine.lease(0, 4.0, 1.0)
 
     until(lambda: leased() == 2.0)
-    assert mine.rate(0) == 2.0
+    assert mine.granted_bytes_per_s(0) == 2.0
     other.release(1, 4.0)
 
     def begun_anew() -> float:
@@ -191,7 +191,7 @@ def test_a_lease_is_waited_for_once_and_later_ones_hold_when_they_are_here(actor
 def test_on_a_loop_many_wait_at_once_and_none_for_ever(actor: Actor) -> None:
     opened = list[str]()
 
-    class Desk:
+    class Service:
         def open(self, request_id: str, position: int) -> None:
             if position < 0:
                 raise ValueError("before the first")
@@ -207,8 +207,8 @@ def test_on_a_loop_many_wait_at_once_and_none_for_ever(actor: Actor) -> None:
             opened.extend(f"closed {id}" for id in request_ids)
 
     async def main() -> None:
-        desk = Desk()
-        actor.live(desk.open, desk.submit, desk.abort, desk.close)
+        service = Service()
+        actor.live(service.open, service.submit, service.abort, service.close)
         calls = DeviceCalls()
         calls.submit(Request("nobody hears", 0.0, 1, 1))
         with pytest.raises(ConnectionError):

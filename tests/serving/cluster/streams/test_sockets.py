@@ -13,7 +13,7 @@ import pytest
 import zmq
 from prometheus_client.parser import text_string_to_metric_families
 
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from tests.serving.cluster.test_recovery import ask, processes
 
 NONSENSE = (b"\xff", b"", b"\x91\x93\xa1a", bytes(100_000))
@@ -23,7 +23,7 @@ ACTORS = ("HbXpu", "SchedulerActor", "LpddrActor", "DeviceModelActor")
 TOLD_S = 10.0
 
 
-def sockets(emulator: Child) -> list[Path]:
+def sockets(emulator: ServerProcess) -> list[Path]:
     """The Unix sockets between the processes of a server."""
     actors = [process for kind in ACTORS for process in processes(emulator, kind)]
     family = [psutil.Process(emulator.process.pid), *actors]
@@ -31,7 +31,7 @@ def sockets(emulator: Child) -> list[Path]:
     return sorted(path for path in paths if path.parent.name.startswith("foreserve-run-"))
 
 
-def dropped(emulator: Child) -> dict[str, float]:
+def dropped(emulator: ServerProcess) -> dict[str, float]:
     families = text_string_to_metric_families(httpx.get(f"{emulator.http_url}/metrics").text)
     samples = [sample for each in families if each.name == "foreserve_unreadable_messages" for sample in each.samples]
     return {sample.labels["receiver"]: sample.value for sample in samples}
@@ -44,7 +44,7 @@ def context() -> Iterator["zmq.Context[zmq.Socket[bytes]]"]:
 
 
 def test_a_byte_that_says_nothing_wedges_nobody_and_is_counted(
-    emulator: Child, client: openai.OpenAI, context: "zmq.Context[zmq.Socket[bytes]]"
+    emulator: ServerProcess, client: openai.OpenAI, context: "zmq.Context[zmq.Socket[bytes]]"
 ) -> None:
     expected = ask(client, 7, [])
     paths, before = sockets(emulator), dropped(emulator)
@@ -67,7 +67,7 @@ def test_a_byte_that_says_nothing_wedges_nobody_and_is_counted(
     assert after == wanted
 
 
-def test_devices_have_no_port_but_that_of_ray_and_ray_knows_who_may_come(emulator: Child) -> None:
+def test_devices_have_no_port_but_that_of_ray_and_ray_knows_who_may_come(emulator: ServerProcess) -> None:
     for device in processes(emulator, "HbXpu"):
         ports = [each.laddr for each in device.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
         assert len(ports) == 1 and ports[0].ip.removeprefix("::ffff:") == "127.0.0.1"
@@ -78,7 +78,7 @@ def test_devices_have_no_port_but_that_of_ray_and_ray_knows_who_may_come(emulato
             assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_whatever_listens_beside_the_edge_is_on_loopback(emulator: Child) -> None:
+def test_whatever_listens_beside_the_edge_is_on_loopback(emulator: ServerProcess) -> None:
     family = psutil.Process(emulator.process.pid).children(recursive=True)
     listening = [
         each.laddr.ip

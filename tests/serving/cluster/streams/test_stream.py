@@ -20,13 +20,13 @@ from vllm.v1.engine import EngineCoreOutput, FinishReason
 from vllm.v1.outputs import LogprobsLists, LogprobsTensors
 
 from serving.cluster.streams import sockets
-from serving.cluster.streams.rpc import ONE_WAY, Call, RpcServer, RpcTeller
+from serving.cluster.streams.rpc import ONE_WAY, RpcCall, RpcServer, RpcTeller
 from serving.cluster.streams.sockets import MOST_BYTES, Address, connect
 from serving.cluster.streams.stream import Drops, Inbox
 from serving.edge.outputs import outputs_of
 from serving.process.run_folder import hold
 from serving.token_source.logprob_codec import pack, unpack
-from serving.types import Chunk, Dropped
+from serving.types import Chunk, DroppedMessages
 
 PATIENCE_S = 10.0
 
@@ -45,7 +45,7 @@ class Got:
 
     def __init__(self, folder: Path, others: bool) -> None:
         self.chunks: list[Chunk] = []
-        self.dropped: list[Dropped] = []
+        self.dropped: list[DroppedMessages] = []
         self.receiver = RpcServer([self.push], folder, "device-0", others)
         threading.Thread(target=self.receiver.run, args=[self.dropped.append], daemon=True).start()
 
@@ -79,7 +79,7 @@ def pushing(address: Address, kind: int = zmq.DEALER) -> "zmq.Socket[bytes]":
 
 def called(argument: bytes) -> bytes:
     """A call of `push`, with whatever it brings."""
-    return msgspec.msgpack.encode(Call(ONE_WAY, "push", msgspec.Raw(b"\x91" + argument)))
+    return msgspec.msgpack.encode(RpcCall(ONE_WAY, "push", msgspec.Raw(b"\x91" + argument)))
 
 
 NONSENSE = {
@@ -127,9 +127,9 @@ def test_what_cannot_be_read_is_dropped_and_told_of_and_the_next_message_is_take
 
 @pytest.mark.parametrize("frames", NONSENSE.values(), ids=NONSENSE.keys())
 def test_so_it_is_on_an_event_loop(folder: Path, frames: list[bytes]) -> None:
-    async def run() -> tuple[list[Chunk], list[Dropped]]:
+    async def run() -> tuple[list[Chunk], list[DroppedMessages]]:
         inbox: Inbox[list[Chunk]] = Inbox(list[Chunk], folder, "edge", False)
-        taken, dropped, done = list[Chunk](), list[Dropped](), asyncio.Event()
+        taken, dropped, done = list[Chunk](), list[DroppedMessages](), asyncio.Event()
 
         def take(chunks: list[Chunk]) -> None:
             assert chunks[0].request_id != "poison"
@@ -152,8 +152,8 @@ def test_what_is_dropped_adds_up_until_it_is_told() -> None:
     drops = Drops()
     assert drops.take() is None
     for why in ("one", "two"):
-        drops.add(Dropped(1, why))
-    assert drops.take() == Dropped(2, "two")
+        drops.add(DroppedMessages(1, why))
+    assert drops.take() == DroppedMessages(2, "two")
     assert drops.take() is None
 
 

@@ -41,7 +41,7 @@ def test_an_error_of_its_own_condemns_at_once_who_is_alone() -> None:
 
 def test_an_end_that_is_excused_accuses_nobody_and_the_next_one_does() -> None:
     inquiry = Inquiry()
-    inquiry.excuse()
+    inquiry.expect_death()
     assert inquiry.death(REQUESTS, by_itself=True) is None
     assert allowed(inquiry) == REQUESTS and not inquiry.open
     inquiry.death(REQUESTS, by_itself=True)

@@ -16,7 +16,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from tests.conftest import MODEL
 from tests.serving.cluster.test_ray_lost import end_without
 from tests.soak.streams import HANG_S, SeededStreams
@@ -41,12 +41,12 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def edges(log: Path) -> Iterator[Child]:
+def edges(log: Path) -> Iterator[ServerProcess]:
     with server("--devices", "2", "--edges", "2", "--speed", "4", "--max-queue", "64", quiet=True, log=log) as child:
         yield child
 
 
-def processes_of(child: Child) -> list[int]:
+def processes_of(child: ServerProcess) -> list[int]:
     """The edges of a server, as process ids."""
     found = []
     for each in psutil.Process(child.process.pid).children():
@@ -56,19 +56,19 @@ def processes_of(child: Child) -> list[int]:
     return sorted(found)
 
 
-def counted(child: Child, name: str) -> float:
+def counted(child: ServerProcess, name: str) -> float:
     lines = httpx.get(f"{child.http_url}/metrics", timeout=30).text.splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + "{"))
 
 
-def states(child: Child) -> set[str]:
+def states(child: ServerProcess) -> set[str]:
     """What is said of a server's edges."""
     parts: dict[str, str] = httpx.get(f"{child.http_url}/ready", timeout=30).json()["parts"]
     assert {"edge 0", "edge 1"} < parts.keys()
     return {state for name, state in parts.items() if name.startswith("edge")}
 
 
-def test_each_gives_the_same_text_and_all_of_them_are_counted(edges: Child) -> None:
+def test_each_gives_the_same_text_and_all_of_them_are_counted(edges: ServerProcess) -> None:
     before = counted(edges, "vllm:request_success_total")
     texts = set()
     for _ in range(CONNECTIONS):
@@ -81,7 +81,7 @@ def test_each_gives_the_same_text_and_all_of_them_are_counted(edges: Child) -> N
     assert counted(edges, "foreserve_delivery_delay_seconds_count") > 0
 
 
-def test_refusals_come_with_a_status_before_a_stream_begins(edges: Child) -> None:
+def test_refusals_come_with_a_status_before_a_stream_begins(edges: ServerProcess) -> None:
     for change, status, field in (
         ({"slo": "unheard of"}, 400, "slo"),
         ({"ttft_ms": 0.01}, 429, None),
@@ -97,7 +97,7 @@ def test_refusals_come_with_a_status_before_a_stream_begins(edges: Child) -> Non
     assert httpx.post(edges.http_url + CHAT, json=ASKED, headers={"x-data-parallel-rank": "1"}).status_code == 200
 
 
-def test_the_admin_and_probes_reach_the_engine_core_through_any(edges: Child) -> None:
+def test_the_admin_and_probes_reach_the_engine_core_through_any(edges: ServerProcess) -> None:
     for _ in range(CONNECTIONS):
         assert httpx.get(f"{edges.http_url}/ready", timeout=30).json()["parts"]["device 1"] == "up"
         assert httpx.get(f"{edges.http_url}/foreserve/v1/status", timeout=30).status_code == 200
@@ -112,7 +112,7 @@ def test_the_admin_and_probes_reach_the_engine_core_through_any(edges: Child) ->
         assert unknown.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-def test_a_body_that_does_not_come_keeps_no_probe_from_anybody(edges: Child) -> None:
+def test_a_body_that_does_not_come_keeps_no_probe_from_anybody(edges: ServerProcess) -> None:
     url = httpx.URL(edges.http_url)
     head = "{} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{"
     with contextlib.ExitStack() as stack:
@@ -126,7 +126,7 @@ def test_a_body_that_does_not_come_keeps_no_probe_from_anybody(edges: Child) -> 
             assert httpx.get(f"{edges.http_url}/ready", timeout=10).status_code == 200
 
 
-def test_what_the_core_answers_is_passed_as_it_is(edges: Child) -> None:
+def test_what_the_core_answers_is_passed_as_it_is(edges: ServerProcess) -> None:
     for path in ("/metrics", "/metrics/"):
         answer = httpx.get(edges.http_url + path, headers={"accept-encoding": "identity"}, timeout=30)
         assert "content-encoding" not in answer.headers and "vllm:num_requests_running" in answer.text
@@ -140,7 +140,7 @@ def test_what_the_core_answers_is_passed_as_it_is(edges: Child) -> None:
         assert listed.statuses["edge 0"].status == health_pb2.HealthCheckResponse.SERVING
 
 
-def test_who_breaks_off_leaves_nothing_in_flight(edges: Child) -> None:
+def test_who_breaks_off_leaves_nothing_in_flight(edges: ServerProcess) -> None:
     endless = {**ASKED, "max_tokens": 900, "ignore_eos": True, "stream": True}
     for _ in range(6):
         with httpx.stream("POST", edges.http_url + CHAT, json=endless, timeout=60) as answer:
@@ -152,7 +152,9 @@ def test_who_breaks_off_leaves_nothing_in_flight(edges: Child) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("how", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGSTOP])
-def test_one_that_dies_or_stops_costs_its_own_connections_and_nothing_else(edges: Child, how: signal.Signals) -> None:
+def test_one_that_dies_or_stops_costs_its_own_connections_and_nothing_else(
+    edges: ServerProcess, how: signal.Signals
+) -> None:
     victim, survivor = processes_of(edges)
     streams = SeededStreams(edges, count=8)
     before = counted(edges, "vllm:generation_tokens_total")
@@ -172,7 +174,7 @@ def test_one_that_dies_or_stops_costs_its_own_connections_and_nothing_else(edges
 
 
 @pytest.mark.timeout(300)
-def test_without_ray_all_of_them_end(edges: Child, log: Path) -> None:
+def test_without_ray_all_of_them_end(edges: ServerProcess, log: Path) -> None:
     wait_until(lambda: states(edges) == {"up"}, RESTART_S)
     pids = processes_of(edges)
     end_without("raylet", edges, log)

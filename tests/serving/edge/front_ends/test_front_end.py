@@ -33,7 +33,7 @@ from serving.edge.front_ends.engine_sockets import IDENTITY, ApiServer, shake_ha
 from serving.edge.front_ends.front_end import FrontEnd, answered, check_fits
 from serving.edge.preflight import check_front_end, free_port
 from serving.edge.request_bounds import OutOfBounds
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from serving.scenario.scenario import BUNDLED, ScenarioError
 from serving.token_source.vllm_source import probe
 
@@ -252,7 +252,7 @@ def until_up(url: str, process: "subprocess.Popen[bytes]") -> None:
 
 
 @pytest.fixture
-def joined(tmp_path: Path) -> Iterator[tuple[Child, str, "subprocess.Popen[bytes]", list[str]]]:
+def joined(tmp_path: Path) -> Iterator[tuple[ServerProcess, str, "subprocess.Popen[bytes]", list[str]]]:
     """A server of ours, vLLM's front end before it, and how to start the latter again."""
     ports = port(), port()
     options = ("--token-model", "foreserve-tiny", "--front-end", f"tcp://127.0.0.1:{ports[1]}", "--speed", "0.25")
@@ -282,7 +282,7 @@ def ask(url: str, model: str) -> str:
     return "".join(chunk.choices[0].text for chunk in chunks if chunk.choices)
 
 
-def running(child: Child) -> float:
+def running(child: ServerProcess) -> float:
     told = httpx.get(f"{child.http_url}/metrics").text.splitlines()
     return sum(float(line.split()[-1]) for line in told if line.startswith("vllm:num_requests_running{"))
 

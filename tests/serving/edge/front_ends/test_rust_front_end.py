@@ -11,7 +11,7 @@ import pytest
 
 from serving.edge.front_ends.rust_front_end import VARIABLE, RustFrontEnd, find_binary, vllm_version
 from serving.edge.preflight import check_rust_front_end, free_port
-from serving.process.server_process import Child, server
+from serving.process.server_process import ServerProcess, server
 from serving.scenario.scenario import RUST_FRONT_END, Scenario, ScenarioError
 from serving.usage_error import UsageError
 from tests.conftest import MODEL
@@ -86,7 +86,7 @@ def ask(url: str) -> str:
     return answer.choices[0].text
 
 
-def front_end_of(child: Child) -> psutil.Process | None:
+def front_end_of(child: ServerProcess) -> psutil.Process | None:
     for process in psutil.Process(child.process.pid).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             if Path(process.exe()).name == RUST_FRONT_END:

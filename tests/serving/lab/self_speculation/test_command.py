@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 import torch
 
-from device_model.specs.measured import read_measured
+from device_model.specs.measured_rates import read_measured
 from serving.cli.main import make_parser
 from serving.lab.self_speculation.cases import Case, cases
 from serving.lab.self_speculation.command import Options, acceptance, speculate

@@ -7,7 +7,7 @@ from transformers import BertModel
 from serving.lab.topic_training import encoder
 from serving.lab.topic_training.encoder import Encoder, model_folder, pooled
 from serving.topics.encoder import LAYERS, LINEAR, WIDTH
-from serving.topics.reading import PromptReader
+from serving.topics.prompt_reader import PromptReader
 from serving.usage_error import UsageError
 
 PROMPTS = ["hi", "Is a verbal agreement binding in Germany?", "x " * 200, ""]

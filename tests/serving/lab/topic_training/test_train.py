@@ -9,7 +9,7 @@ import pytest
 from serving.lab.topic_training import train as training
 from serving.lab.topic_training.command import prepared, train_topics, written
 from serving.lab.topic_training.generate import generate, mistyped, wrapped
-from serving.topics.labelled import Labelled
+from serving.topics.labelled_prompts import LabelledPrompt
 from serving.topics.names import NAMES
 from serving.usage_error import UsageError
 
@@ -31,7 +31,7 @@ def test_written_prompts_are_many_and_stand_in_one_file_each():
 
 
 def test_the_generated_and_the_written_are_trained_on_together():
-    few = [Labelled("cs", "what is a pointer", 1)]
+    few = [LabelledPrompt("cs", "what is a pointer", 1)]
     assert prepared(few, 0) == prepared(few, 0)
     assert len(prepared(few, 0)) == 1 + len(list(generate(0)))
 
@@ -47,7 +47,7 @@ def test_what_is_changed_is_changed_the_same_way_each_time(change):
 @pytest.mark.slow
 def test_training_repeats_itself_and_learns(monkeypatch):
     monkeypatch.setattr(training, "EPOCHS", 4)
-    prompts = [Labelled(topic, prompt, 0) for topic, prompt in list(generate(0))[::12]]
+    prompts = [LabelledPrompt(topic, prompt, 0) for topic, prompt in list(generate(0))[::12]]
     prompts += [prompt for source in written().values() for prompt in source[::20]]
     one, two = training.train(prompts, 5), training.train(prompts, 5)
     assert all(np.array_equal(one[name], two[name]) for name in one)

@@ -23,8 +23,8 @@ from serving.scenario.faults import KINDS
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
 from serving.telemetry import metrics as metrics_package
-from serving.telemetry.metrics import Metrics, Served
-from serving.telemetry.metrics.families import Family, Tally
+from serving.telemetry.metrics import Metrics, ServedModel
+from serving.telemetry.metrics.families import Family, Histogram
 from serving.telemetry.metrics.window import Window
 from serving.types import NEVER, Chunk, Request, StepRecord
 
@@ -49,7 +49,7 @@ def node(index: int, state: State = State.SERVING) -> Node:
 
 def measured(devices: int = 1, clock: VirtualClock | None = None) -> tuple[Metrics, CollectorRegistry]:
     registry = CollectorRegistry()
-    metrics = Metrics(registry, Served("m", 4096, 16, CLASSES), clock or Clock())
+    metrics = Metrics(registry, ServedModel("m", 4096, 16, CLASSES), clock or Clock())
     for index in range(devices):
         metrics.on_change(node(index))
     return metrics, registry
@@ -84,7 +84,7 @@ def finish(metrics: Metrics, flight: Flight, reason: str) -> None:
 @given(values=st.lists(st.floats(0, 20), max_size=50))
 def test_a_tally_counts_as_the_librarys_histogram_does(values: list[float]) -> None:
     bounds, registry = (0.001, 0.5, 1.0, 10.0), CollectorRegistry()
-    theirs, ours = Reference("h", "h", buckets=bounds, registry=registry), Tally(bounds)
+    theirs, ours = Reference("h", "h", buckets=bounds, registry=registry), Histogram(bounds)
     for value in [*values, *bounds]:
         theirs.observe(value)
         ours.observe(value)
@@ -382,7 +382,7 @@ def test_a_scrape_writes_what_the_library_would() -> None:
 
 def test_the_clock_is_a_metric() -> None:
     registry = CollectorRegistry()
-    Metrics(registry, Served("m", 4096), WallClock(0.0, speed=2.0))
+    Metrics(registry, ServedModel("m", 4096), WallClock(0.0, speed=2.0))
     assert registry.get_sample_value("foreserve_speed") == 2
     first = registry.get_sample_value("foreserve_emulated_seconds_total")
     assert first is not None and (registry.get_sample_value("foreserve_emulated_seconds_total") or 0) >= first

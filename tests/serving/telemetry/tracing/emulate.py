@@ -9,16 +9,16 @@ from serving.clock import VirtualClock, WallClock
 from serving.cluster.observer import EdgeObserver
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
-from serving.device.lpddr import Lpddr
 from serving.device.pricing import ModelPricer
+from serving.device.slow_tier import SlowTier
 from serving.device.token_buffer import TokenBuffer
 from serving.flight import Flight, unseen
 from serving.policies.modes import Modes
 from serving.policies.step_options import StepOptions
 from serving.scheduler.config import Limits
 from serving.scheduler.scheduler import Scheduler
-from serving.telemetry.tracing.stories import Stories
-from serving.telemetry.tracing.story import Story
+from serving.telemetry.tracing.call_trace import CallTrace
+from serving.telemetry.tracing.call_traces import CallTraces
 from serving.types import Chunk, Release, Request, StepRecord
 
 DEVICE = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic")
@@ -28,16 +28,16 @@ ROUTE = "/v1/chat/completions"
 
 
 class Edge:
-    """A device with its scheduler, and the stories of its requests; each comes with a call of its own."""
+    """A device with its scheduler, and the traces of its calls; each comes with a call of its own."""
 
     def __init__(self, mode: str = "fixed-ar", observers: tuple[EdgeObserver, ...] = ()) -> None:
-        self.told: list[Story] = []
+        self.told: list[CallTrace] = []
         self.records: list[StepRecord] = []
         self.flights: dict[str, Flight] = {}
         # Its time is that of the device, in which it is asked for nothing but `now`.
         self.clock: Any = VirtualClock()
-        self.stories = Stories(self.clock, [self.told.append])
-        self.observers = (self.stories, *observers)
+        self.call_traces = CallTraces(self.clock, [self.told.append])
+        self.observers = (self.call_traces, *observers)
         self.scheduler = Scheduler(LIMITS)
         self.tokens = TokenBuffer()
         step_options = StepOptions(DEVICE)
@@ -47,7 +47,7 @@ class Edge:
             pricer=ModelPricer(
                 step_options, Modes.of(mode, () if mode == "fixed-ar" else (step_options.calibrated,), tau=2)
             ),
-            tier=Lpddr(DEVICE.ext_bytes_per_s),
+            tier=SlowTier(DEVICE.ext_bytes_per_s),
             tokens=self.tokens,
             sink=self.take,
         )
@@ -71,7 +71,7 @@ class Edge:
         self.driver.push(made)
 
     def take(self, release: Release) -> None:
-        """As `Dispatcher` and `PacedCore` do."""
+        """As `Dispatcher` and `EmulatedCore` do."""
         for id in release.started:
             if (flight := self.flights[id]).started_s is None:
                 flight.started_s = release.start_s

@@ -18,7 +18,7 @@ import pytest
 
 from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
 from serving.edge.async_llm import ENDING
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from serving.telemetry.step_log import read_step_log
 from tests.serving.observed_server import MODEL, PARENT, SPEED, Observed
 
@@ -177,7 +177,7 @@ def test_what_it_prints_works(observed: Observed) -> None:
         assert '"delta"' in result.stdout
 
 
-def ports(child: Child) -> tuple[int, int]:
+def ports(child: ServerProcess) -> tuple[int, int]:
     http, grpc = (int(url.rpartition(":")[2]) for url in (child.http_url, child.grpc_url))
     return http, grpc
 

@@ -19,7 +19,7 @@ ORIGIN_NS = 1_704_067_200 * 10**9
 SPEED = 4.0
 
 
-def story(flags: str = "01"):
+def call_trace(flags: str = "01"):
     edge = Edge()
     headers = [(b"traceparent", f"00-{TRACE}-{PARENT}-{flags}".encode())]
     edge.submit(Request("a", 1.0, 100, 8), Call(1.0, headers, route=ROUTE, status="200"))
@@ -29,7 +29,7 @@ def story(flags: str = "01"):
 @pytest.mark.parametrize(("protocol", "collecting"), [("grpc", over_grpc), ("http/protobuf", over_http)])
 def test_a_trace_reaches_its_collector(monkeypatch: pytest.MonkeyPatch, protocol, collecting) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", protocol)
-    told = story()
+    told = call_trace()
     with collecting() as collector:
         with Otlp(collector.url) as otlp:
             send(told, otlp.tracer, "moe", wall(SPEED))
@@ -49,14 +49,14 @@ def test_the_environment_names_who_sends(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=lab")
     with over_grpc() as collector:
         with Otlp(collector.url) as otlp:
-            send(story(), otlp.tracer, "moe", wall(1.0))
+            send(call_trace(), otlp.tracer, "moe", wall(1.0))
         collector.trace(TRACE, PARENT)
     assert collector.resource["service.name"] == "my-emulator"
     assert collector.resource["deployment.environment"] == "lab"
 
 
 def test_what_its_parent_does_not_sample_is_not_sent_but_has_an_id() -> None:
-    told = story(flags="00")
+    told = call_trace(flags="00")
     with over_grpc() as collector:
         with Otlp(collector.url) as otlp:
             send(told, otlp.tracer, "moe", wall(1.0))
@@ -72,7 +72,7 @@ def test_a_collector_that_is_down_delays_nobody(
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    told, clock = story(), wall(1.0)
+    told, clock = call_trace(), wall(1.0)
     with caplog.at_level(logging.WARNING):
         with Otlp(f"http://127.0.0.1:{port}") as otlp:
             thirds_s = []

@@ -8,7 +8,7 @@ import httpx
 import pytest
 import torch
 
-from serving.process.server_process import Child
+from serving.process.server_process import ServerProcess
 from serving.token_source.worker.logprob_rows import RowSampler
 from tests.conftest import MODEL
 
@@ -38,13 +38,13 @@ def test_without_others_it_is_what_vllm_gathers() -> None:
     assert found is not None and found.logprob_token_ids.tolist() == [[0, 0], [1, 4]]
 
 
-async def answers(child: Child, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+async def answers(child: ServerProcess, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     async with httpx.AsyncClient(timeout=60) as client:
         sent = [client.post(f"{child.http_url}/v1/completions", json=body) for body in bodies]
         return [answer.raise_for_status().json() for answer in await asyncio.gather(*sent)]
 
 
-def test_a_neighbour_that_names_tokens_leaves_log_probabilities_as_they_are(emulator: Child) -> None:
+def test_a_neighbour_that_names_tokens_leaves_log_probabilities_as_they_are(emulator: ServerProcess) -> None:
     mine = {"model": MODEL, "prompt": "Of a law", "max_tokens": 40, "seed": 3, "logprobs": 3, "ignore_eos": True}
     naming = {**mine, "prompt": "Of rain", "logprobs": 1, "logprob_token_ids": [1, 2, 9], "max_tokens": 60}
     [calm] = asyncio.run(answers(emulator, [mine]))

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from device_model.specs.hardware import TierNames
-from device_model.specs.spec import TERA, Allowed, DeviceError, Positive, Share, System, TierSpec
+from device_model.specs.spec import TERA, DeviceError, Positive, Share, System, TierSpec, ValueRule
 
 KIND = "wafer"
-Kind = Annotated[str, Allowed(KIND, lambda v: v == KIND)]
+Kind = Annotated[str, ValueRule(KIND, lambda v: v == KIND)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,14 @@
 
 from device_model.specs.spec import Model
 from device_model.specs.spec_file import SPECS, read_named
-from device_model.validation.figures import CHECK, Figure
+from device_model.validation.figures import CHECK, PaperFigure
 from device_model.weights import Weights
 
 MODEL = "mixtral-8x7b"
 GIGA = 1e9
 
 
-def figures() -> list[Figure]:
+def figures() -> list[PaperFigure]:
     """Return both figures, in billions, as they follow from the model's file."""
     model = read_named(Model, "model", MODEL, SPECS / "models")
     weights = Weights.of(model)
@@ -19,5 +19,7 @@ def figures() -> list[Figure]:
     return [_figure("parameters, billions", 47.0, held / GIGA), _figure("of a token, billions", 13.0, used / GIGA)]
 
 
-def _figure(what: str, published: float, predicted: float) -> Figure:
-    return Figure(what, "", MODEL, published, predicted, CHECK, fitted=False, where="Mixtral of Experts, introduction")
+def _figure(what: str, published: float, predicted: float) -> PaperFigure:
+    return PaperFigure(
+        what, "", MODEL, published, predicted, CHECK, fitted=False, where="Mixtral of Experts, introduction"
+    )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from serving.policies.waiting import Line, QueuePolicy, Terms
+from serving.policies.waiting_queue import PriorityHeap, QueuePolicy, Terms
 from serving.types import Request
 
 
@@ -10,8 +10,8 @@ class Queue(QueuePolicy):
     """A line by length, and one by the latest start."""
 
     def __init__(self, terms: Terms) -> None:
-        self._shortest = Line(lambda request: request.prompt_tokens)
-        self._latest = Line(terms.latest_s)
+        self._shortest = PriorityHeap(lambda request: request.prompt_tokens)
+        self._latest = PriorityHeap(terms.latest_s)
 
     def __len__(self) -> int:
         return len(self._shortest)

@@ -1,0 +1,29 @@
+"""RPC endpoint: the common part of actors that other processes call."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from serving.cluster.actor_process import this_node
+from serving.cluster.streams.rpc import RpcServer
+from serving.cluster.streams.sockets import Address
+from serving.cluster.streams.stream import Drops
+from serving.cluster.supervision.heartbeat import Heartbeat
+from serving.process.run_folder import share
+
+
+class RpcEndpoint:
+    """A socket in the run's folder, and a thread that answers the calls of methods that come to it."""
+
+    def __init__(self, name: str, edge: Address, methods: Sequence[Callable[..., Any]]) -> None:
+        """`edge` tells the run's folder, and whether other nodes may call."""
+        if this_node() != edge.node:
+            share(edge.folder)
+        self._drops = Drops()
+        self._server = RpcServer(methods, edge.folder, name, others=edge.keys is not None)
+        self.address = self._server.address
+        threading.Thread(target=self._server.run, args=[self._drops.add], daemon=True).start()
+
+    def heartbeat(self, overdue_s: float = 0.0) -> Heartbeat:
+        """Return the heartbeat of the thread, and of the actor's other loops, one of which is `overdue_s` late."""
+        return Heartbeat.of_this(max(overdue_s, self._server.overdue_s), self._drops.take())

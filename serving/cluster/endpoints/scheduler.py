@@ -1,0 +1,60 @@
+"""The service of a device's scheduler, called by the edge and by the device, each from another process."""
+
+import threading
+
+from serving.cluster.streams.rpc import RpcTeller
+from serving.cluster.streams.sockets import Address
+from serving.cluster.supervision.deaths import StateLost
+from serving.scheduler.config import Limits, SchedulerRules
+from serving.scheduler.scheduler import Scheduler
+from serving.types import Batch, Done, Request
+
+
+class SchedulerService:
+    """A service without a scheduler until it is reset: after a restart it is told of all requests once it is
+    connected."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._scheduler: Scheduler | None = None
+        self._device: RpcTeller | None = None
+
+    def reset(self, device: Address, limits: Limits, rules: SchedulerRules) -> None:
+        """Start a new scheduler, for the device with that address."""
+        with self._lock:
+            if self._device is not None:
+                self._device.close()
+            self._scheduler, self._device = Scheduler(limits, rules), RpcTeller(device)
+
+    def limit(self, limits: Limits) -> None:
+        """Set the limits: sequences that no longer fit are preempted at the next plan."""
+        with self._lock:
+            if self._scheduler is not None:
+                self._scheduler.limit(limits)
+                self._poke()
+
+    def submit(self, request: Request) -> None:
+        """Submit a request to the scheduler."""
+        with self._lock:
+            if self._scheduler is not None:
+                self._scheduler.submit(request)
+                self._poke()
+
+    def abort(self, request_ids: list[str]) -> None:
+        """Drop requests; ignore unknown ones."""
+        with self._lock:
+            if self._scheduler is not None:
+                for request_id in request_ids:
+                    self._scheduler.abort(request_id)
+                self._poke()
+
+    def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
+        """Return the next batch, as `Scheduler.plan` does. Raise StateLost if this was not reset since its restart."""
+        with self._lock:
+            if self._scheduler is None:
+                raise StateLost("The scheduler was restarted.")
+            return self._scheduler.plan(at_s, now_s, last_s, done)
+
+    def _poke(self) -> None:
+        assert self._device is not None
+        self._device.tell("poke")

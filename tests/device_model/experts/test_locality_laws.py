@@ -1,0 +1,96 @@
+"""Do the expert formulas keep within what a cache and a router can do?"""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_model.experts.locality_laws import Experts, PassTokens
+from device_model.specs.calibrated import Locality, Speculation
+
+SPECULATION = Speculation(8, 6, 10, 15, 13, 20, 0.34, 0.28, 10.0)
+FREE = Locality(1.0, 1.0, 1.0, 1.0, 0.5)
+shares = st.floats(0.0, 1.0)
+localities = st.builds(
+    Locality, st.floats(0.05, 1.0), st.floats(0.5, 50.0), st.floats(0.5, 1.0), st.floats(0.1, 1.0), st.just(0.5)
+)
+passes = st.builds(PassTokens, st.integers(1, 64), st.integers(1, 40), st.integers(0, 2000))
+
+
+def experts(locality: Locality = FREE, per_layer: int = 128, top_k: int = 8) -> Experts:
+    return Experts(per_layer, top_k, locality, SPECULATION)
+
+
+@given(st.integers(1, 256), st.integers(1, 64), passes, localities)
+def test_touched_experts_lie_between_top_k_and_all(per_layer, top_k, tokens, locality):
+    top_k = min(top_k, per_layer)
+    touched = per_layer * experts(locality, per_layer, top_k).touched(tokens)
+    assert top_k * (1 - 1e-9) <= touched <= per_layer * (1 + 1e-9)
+
+
+def test_one_token_touches_top_k_and_many_touch_all():
+    assert 128 * experts().touched(PassTokens(1, 1)) == pytest.approx(8)
+    assert 128 * experts().touched(PassTokens(0, 1, 10_000)) == pytest.approx(128)
+
+
+def test_free_choices_agree_with_drawing_them():
+    draw = random.Random(7)
+    for tokens in (4, 16, 64):
+        trials = [len({e for _ in range(tokens) for e in draw.sample(range(128), 8)}) for _ in range(400)]
+        assert np.mean(trials) == pytest.approx(128 * experts().touched(PassTokens(tokens, 1)), rel=0.01)
+
+
+@given(passes, localities)
+def test_drafts_of_one_request_touch_fewer_than_as_many_tokens_of_a_prompt(tokens, locality):
+    law = experts(locality)
+    as_prompt = PassTokens(0, 1, tokens.sequences * tokens.each + tokens.prefill)
+    assert law.touched(tokens) <= law.touched(as_prompt) + 1e-12
+
+
+@given(shares, passes, localities)
+def test_the_hit_rate_lies_between_none_and_one(cached, tokens, locality):
+    assert 0 <= experts(locality).hits(cached, tokens) <= 1
+
+
+@given(st.floats(0.1, 1.0), passes, localities)
+def test_a_cache_of_some_size_hits_at_least_its_share(cached, tokens, locality):
+    assert experts(locality).hits(cached, tokens) >= cached * 0.999
+
+
+@given(st.lists(shares, min_size=2, max_size=2), passes, localities)
+def test_a_larger_cache_hits_no_less(cached, tokens, locality):
+    smaller, larger = (experts(locality).hits(share, tokens) for share in sorted(cached))
+    assert smaller <= larger + 1e-12
+
+
+@given(shares, st.lists(st.integers(2, 64), min_size=2, max_size=5), localities)
+def test_verifying_more_drafts_hits_no_larger_share(cached, each, locality):
+    rates = [experts(locality).hits(cached, PassTokens(4, n)) for n in sorted(each)]
+    assert all(a >= b - 1e-12 for a, b in itertools.pairwise(rates))
+
+
+@given(st.floats(0.1, 1.0), localities)
+def test_a_pass_that_touches_all_experts_finds_what_is_cached(cached, locality):
+    assert experts(locality).hits(cached, PassTokens(0, 1, 100_000)) == pytest.approx(cached, rel=1e-3)
+
+
+def test_a_cache_of_less_than_a_token_needs_serves_nothing():
+    assert experts(Locality(0.25, 1.0, 1.0, 1.0, 0.5)).hits(0.01, PassTokens(1, 1)) < 0.01
+
+
+@given(shares, passes, localities)
+def test_throttled_routing_touches_no_more_than_the_pool_or_than_it_would(pool, tokens, locality):
+    law = experts(locality)
+    confined = law.pooled(tokens, pool)
+    assert 0 <= confined <= pool + 1e-12
+    assert confined <= law.touched(tokens) + 1e-12
+
+
+def test_a_dense_model_reads_no_experts():
+    dense = Experts(0, 0, FREE, SPECULATION)
+    assert (
+        dense.touched(PassTokens(4, 1)) == dense.hits(0.5, PassTokens(4, 1)) == dense.pooled(PassTokens(4, 1), 0.5) == 0
+    )

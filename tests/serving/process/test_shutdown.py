@@ -1,0 +1,152 @@
+"""Real servers that end in bad ways: is all of them gone soon, with the right exit code, and another one unharmed?"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import openai
+import psutil
+import pytest
+
+from serving.process.run_folder import PREFIX, place
+from serving.process.server_process import ServerProcess
+from tests.conftest import MODEL
+from tests.serving.cluster.test_recovery import ask
+
+GONE_S = 10.0
+
+pytestmark = pytest.mark.alone
+
+
+def family(process: int) -> list[psutil.Process]:
+    return psutil.Process(process).children(recursive=True)
+
+
+def guard_of(members: list[psutil.Process]) -> psutil.Process:
+    [guard] = [each for each in members if any("guard.py" in word for word in each.cmdline())]
+    return guard
+
+
+def folder_of(members: list[psutil.Process]) -> Path:
+    """The folder of a run, from what its guard was told."""
+    [folder] = [Path(word) for word in guard_of(members).cmdline() if PREFIX in word]
+    assert folder.parent == place() and folder.exists()
+    return folder
+
+
+def assert_gone(members: list[psutil.Process], folder: Path) -> None:
+    _, alive = psutil.wait_procs(members, timeout=GONE_S)
+    assert not [each for each in alive if each.status() != psutil.STATUS_ZOMBIE]
+    end = time.monotonic() + GONE_S
+    while folder.exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def starting(tmp_path: Path) -> Iterator[Callable[[str], "subprocess.Popen[str]"]]:
+    """A server whose start has come to where it says something."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def start(said: str) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-m", "serving.cli", "serve", "--http-port", "0", "--grpc-port", "0"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen([*command, "--ready-file", str(tmp_path / "ready")], start_new_session=True, **pipes)  # type: ignore[call-overload]
+        begun.append(process)
+        assert process.stdout is not None
+        for line in process.stdout:
+            if said in line:
+                return process  # type: ignore[no-any-return]
+        raise AssertionError(process.stderr.read())
+
+    yield start
+    for each in begun:
+        each.kill()
+        each.communicate()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("said", "number", "code"),
+    [
+        ("Starting Ray", signal.SIGTERM, 143),
+        pytest.param("Starting the token source", signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param("Starting the token source", signal.SIGINT, 130, marks=pytest.mark.slow),
+        pytest.param("Starting the token source", signal.SIGKILL, -9, marks=pytest.mark.slow),
+    ],
+)
+def test_a_start_that_is_ended_leaves_nothing_and_says_nothing(
+    emulator: ServerProcess, starting: Callable[[str], "subprocess.Popen[str]"], said: str, number: int, code: int
+) -> None:
+    process = starting(said)
+    time.sleep(1.5)
+    members = family(process.pid)
+    folder = folder_of(members)
+    process.send_signal(number)
+    assert process.wait(GONE_S) == code
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    assert_gone(members, folder)
+    assert httpx.get(f"{emulator.http_url}/health").status_code == 200
+
+
+# It is the last one that asks for this server.
+def test_an_edge_that_is_killed_under_load_takes_all_with_it_but_not_another_server(
+    emulator: ServerProcess, client: openai.OpenAI, recorded_emulator: ServerProcess, discovery: Path
+) -> None:
+    """And so it does if its guard is killed before."""
+    expected = ask(client, 3, [])
+    child = recorded_emulator
+    assert discovery.exists()
+    load = [threading.Thread(target=stream, args=[child.http_url]) for _ in range(4)]
+    for each in load:
+        each.start()
+    time.sleep(1)
+    members = family(child.process.pid)
+    assert len(members) > 8
+    folder = folder_of(members)
+    assert any(folder.glob("rendezvous-*")), "what vLLM's engine leaves goes with the run too"
+    guard_of(members).kill()
+    time.sleep(2)
+    child.process.kill()
+    child.process.wait()
+    assert_gone(members, folder)
+    assert not discovery.exists()
+    for each in load:
+        each.join(30)
+    assert ask(client, 3, []) == expected
+
+
+def stream(url: str) -> None:
+    try:
+        body = {"model": MODEL, "prompt": "Hello", "max_tokens": 900, "seed": 1, "ignore_eos": True, "stream": True}
+        with httpx.stream("POST", f"{url}/v1/completions", json=body, timeout=60) as answer:
+            for _ in answer.iter_lines():
+                pass
+    except httpx.HTTPError:
+        pass  # as it must be
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_server_ends_with_the_process_that_has_started_it() -> None:
+    code = (
+        "import sys, time\nfrom serving.process.server_process import server\n"
+        "with server(quiet=True) as child:\n    print(child.process.pid, flush=True)\n    time.sleep(600)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    edge = psutil.Process(int(parent.stdout.readline()))
+    members = [edge, *edge.children(recursive=True)]
+    folder = folder_of(members)
+    parent.kill()
+    parent.wait()
+    os.close(parent.stdout.fileno())
+    _, alive = psutil.wait_procs(members, timeout=2 * GONE_S)
+    assert not alive and not folder.exists()
