@@ -1,5 +1,6 @@
 """Benchmarks of live streams: how well clients see the modelled pace, and the processor time of each token."""
 
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -58,38 +59,47 @@ RUST = (
     Streams(256, 4, 20.0, "recorded", RUST_FRONT_END),
     Streams(1000, 16, 25.0, "recorded", RUST_FRONT_END),
 )
+SEEN = ("modelled_ms", "seen_ms", "error_percent", "late_percent", "tokens_per_s")
+"""Milliseconds between tokens, as modelled and as clients see them, their difference, late tokens, and tokens."""
 COSTLY = Streams(64, 4, 20.0, "vllm")
 SEVERAL_SOURCES = ("--token-sources", "2")
 EDGES = (2, 4)
+IDLE_S = 3.0
 
 
 def live(servers: Servers, output_len: int) -> Iterator[dict[str, Any]]:
     """Yield, for each of `LIVE` over HTTP, the mean time between tokens as clients see it, and as modelled."""
     for streams in LIVE + (RUST if has_rust_front_end() else ()):
-        speed = streams.speed(output_len)
-        options = front_end_options() if streams.edge == RUST_FRONT_END else ()
-        with servers.recorded(streams.devices, speed, "--text", streams.text, *options) as (child, records):
-            url = front_end_url(options) if options else child.http_url
-            report = load(url, streams.streams, output_len, f"{child.http_url}/metrics")
-        modelled_s = _modelled_s(records)
-        seen_s = report.summary.itl_s.mean or 0.0
-        late = sum(step.underruns for step in records) / report.summary.output_tokens
-        yield {
-            "streams": streams.streams,
-            "devices": streams.devices,
-            "step_ms": streams.step_ms,
-            "text": streams.text,
-            "edge": streams.edge,
-            "modelled_ms": round(modelled_s / speed * 1e3, 3),
-            "seen_ms": round(seen_s / speed * 1e3, 3),
-            "error_percent": round((seen_s / modelled_s - 1) * 100, 2),
-            "late_percent": round(100 * late, 2),
-            "tokens_per_s": round(report.summary.output_tokens_per_s * speed),
-        }
+        asked = {name: getattr(streams, name) for name in ("streams", "devices", "step_ms", "text", "edge")}
+        try:
+            yield asked | _seen(servers, streams, output_len) | {"failed": ""}
+        except RuntimeError as error:
+            # The other rows are none the worse for it.
+            yield asked | dict.fromkeys(SEEN) | {"failed": str(error)}
+
+
+def _seen(servers: Servers, streams: Streams, output_len: int) -> dict[str, float]:
+    """Return the figures of `SEEN`. Raise RuntimeError if a request failed."""
+    speed = streams.speed(output_len)
+    options = front_end_options() if streams.edge == RUST_FRONT_END else ()
+    with servers.recorded(streams.devices, speed, "--text", streams.text, *options) as (child, records):
+        url = front_end_url(options) if options else child.http_url
+        report = load(url, streams.streams, output_len, f"{child.http_url}/metrics")
+    modelled_s = _modelled_s(records)
+    seen_s = report.summary.itl_s.mean or 0.0
+    late = sum(step.underruns for step in records) / report.summary.output_tokens
+    figures = (
+        round(modelled_s / speed * 1e3, 3),
+        round(seen_s / speed * 1e3, 3),
+        round((seen_s / modelled_s - 1) * 100, 2),
+        round(100 * late, 2),
+        round(report.summary.output_tokens_per_s * speed),
+    )
+    return dict(zip(SEEN, figures, strict=True))
 
 
 def cpu_us(servers: Servers, output_len: int) -> dict[str, float]:
-    """Return the processor microseconds of a token by kind of process, and of a step for the device."""
+    """Return the processor microseconds of tokens and of requests by kind of process, and of a device's step."""
     found: dict[str, float] = {}
     with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", COSTLY.text) as child:
         http, grpc, top_p = (
@@ -97,37 +107,66 @@ def cpu_us(servers: Servers, output_len: int) -> dict[str, float]:
             for url, fields in ((child.http_url, {}), (child.grpc_url, {}), (child.http_url, {"top_p": 0.9}))
         )
     batch = COSTLY.streams / COSTLY.devices
-    found["source_token_vllm"], found["source_token_top_p"] = http["source"], top_p["source"]
+    found["source_token_vllm"], found["source_token_top_p"] = http.token["source"], top_p.token["source"]
     for name, each in (("http", http), ("grpc", grpc)):
-        found[f"edge_token_{name}"], found[f"client_token_{name}"] = each["edge"], each["client"]
-    found["client_token"] = http["client"]
-    found["device_step"] = round(batch * (http["device"] + http["scheduler"]), 1)
+        found[f"edge_token_{name}"], found[f"edge_request_{name}"] = each.token["edge"], each.request["edge"]
+        found[f"client_token_{name}"] = each.token["client"]
+    found["client_token"] = http.token["client"]
+    found["device_step"] = round(batch * (http.token["device"] + http.token["scheduler"]), 1)
     with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", "vllm", *SEVERAL_SOURCES) as child:
-        found["source_token_2_sources"] = _each(child, child.http_url, output_len)["source"]
+        found["source_token_2_sources"] = _each(child, child.http_url, output_len).token["source"]
     with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", "recorded") as child:
         recorded = _each(child, child.http_url, output_len)
-        found["source_token_recorded"], found["edge_token_recorded"] = recorded["source"], recorded["edge"]
+        found["source_token_recorded"], found["edge_token_recorded"] = recorded.token["source"], recorded.token["edge"]
+        found["device_idle_ms_per_s"] = _idle_ms_per_s(child)
     for edges in EDGES:
         several = ("--text", "recorded", "--edges", str(edges))
         with servers.running(COSTLY.devices, COSTLY.speed(output_len), *several) as child:
             apart = _each(child, child.http_url, output_len)
-            found[f"edge_token_{edges}_edges"], found["core_token"] = apart["own_edge"], apart["edge"]
+            found[f"edge_token_{edges}_edges"] = apart.token["own_edge"]
+            found["core_token"], found["core_request"] = apart.token["edge"], apart.request["edge"]
     if has_rust_front_end():
         options = front_end_options()
         with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", "recorded", *options) as child:
             rust = _each(child, front_end_url(options), output_len)
-            found["edge_token_vllm_rs"], found["front_end_token_vllm_rs"] = rust["edge"], rust["front_end"]
+            found["edge_token_vllm_rs"], found["front_end_token_vllm_rs"] = rust.token["edge"], rust.token["front_end"]
     return found
 
 
-def _each(child: ServerProcess, url: str, output_len: int, **fields: Any) -> dict[str, float]:
-    """Return the microseconds that a token costs each kind of process, what they cost while idle included."""
+class Cost(NamedTuple):
+    """Processor microseconds by kind of process: of one token more, and of a request with none."""
+
+    token: dict[str, float]
+    request: dict[str, float]
+
+
+def _each(child: ServerProcess, url: str, output_len: int, **fields: Any) -> Cost:
+    """Return what tokens and requests cost each kind of process, from answers of two lengths. What a process costs by
+    being there, for as long as a token takes, is in the token."""
     metrics = f"{child.http_url}/metrics"
     # The first of a process take longer.
     load(url, COSTLY.streams, output_len // 4, metrics, **fields)
+    short, few = _spent(child, url, output_len // 3, **fields)
+    long, many = _spent(child, url, output_len, **fields)
+    token = {kind: (long[kind] - short[kind]) / (many - few) for kind in long}
+    request = {kind: (short[kind] - few * token[kind]) / COSTLY.streams for kind in long}
+    return Cost(*({kind: round(MICRO * cost, 1) for kind, cost in each.items()} for each in (token, request)))
+
+
+def _spent(child: ServerProcess, url: str, output_len: int, **fields: Any) -> tuple[dict[str, float], int]:
+    """Return the seconds of processor time that a load takes of each kind of process, and its tokens."""
     before = cpu_times(child)
-    tokens = load(url, COSTLY.streams, output_len, metrics, **fields).summary.output_tokens
-    return {kind: round(MICRO * (spent - before[kind]) / tokens, 1) for kind, spent in cpu_times(child).items()}
+    tokens = load(url, COSTLY.streams, output_len, f"{child.http_url}/metrics", **fields).summary.output_tokens
+    return {kind: spent - before[kind] for kind, spent in cpu_times(child).items()}, tokens
+
+
+def _idle_ms_per_s(child: ServerProcess) -> float:
+    """Return the processor milliseconds that each device takes in a second, with its scheduler, when nobody asks."""
+    before = cpu_times(child)
+    time.sleep(IDLE_S)
+    after = cpu_times(child)
+    spent_s = sum(after[kind] - before[kind] for kind in ("device", "scheduler"))
+    return round(1e3 * spent_s / IDLE_S / COSTLY.devices, 1)
 
 
 def _modelled_s(records: list[StepRecord]) -> float:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from device_model.specs.spec import UnknownName
 from serving.cli.main import make_parser
 from serving.cli.scenario_arguments import prepare_of
 from serving.scenario.scenario_error import ScenarioError
@@ -45,5 +46,5 @@ def test_an_option_that_is_not_in_the_file_is_told_with_the_file(tmp_path: Path)
     with pytest.raises(ScenarioError, match="There is no hardware 'dgx'") as caught:
         prepare_of(make_parser().parse_args(["serve", str(path), *options]))
     assert str(caught.value).startswith(f"{path}: ")
-    with pytest.raises(ScenarioError, match=r"^There is no hardware 'dgx'"):
+    with pytest.raises(UnknownName, match=r"^There is no hardware 'dgx'"):
         prepare_of(make_parser().parse_args(["serve", *options]))

@@ -182,10 +182,10 @@ def ports(child: ServerProcess) -> tuple[int, int]:
     return http, grpc
 
 
-def lines_of_a_stream(url: str, after_s: float) -> list[str]:
+def lines_of_a_stream(client: httpx.Client, url: str, after_s: float) -> list[str]:
     """The lines of a stream that begins after some real seconds."""
     time.sleep(after_s)
-    with httpx.stream("POST", f"{url}/v1/completions", json={**LONG, "stream": True}, timeout=60) as answer:
+    with client.stream("POST", f"{url}/v1/completions", json={**LONG, "stream": True}, timeout=60) as answer:
         return [line for line in answer.iter_lines() if line]
 
 
@@ -196,10 +196,12 @@ def test_ctrl_c_leaves_nothing_but_lines_of_logs_that_are_objects(observed: Obse
     # Those too that other tests have added.
     listed = httpx.get(f"{observed.child.http_url}/foreserve/v1/devices").json()["devices"]
     devices = sorted(device["index"] for device in listed)
-    with concurrent.futures.ThreadPoolExecutor(STREAMS + 1) as pool:
+    # One client for all: making one takes longer than a stream is ahead of the next.
+    with httpx.Client() as client, concurrent.futures.ThreadPoolExecutor(STREAMS + 1) as pool:
+        url = observed.child.http_url
         # Each has come further than the next one, of which there may be no token yet.
-        streams = [pool.submit(lines_of_a_stream, observed.child.http_url, 0.05 * number) for number in range(STREAMS)]
-        whole = pool.submit(httpx.post, f"{observed.child.http_url}/v1/completions", json=LONG, timeout=60)
+        streams = [pool.submit(lines_of_a_stream, client, url, 0.05 * number) for number in range(STREAMS)]
+        whole = pool.submit(client.post, f"{url}/v1/completions", json=LONG, timeout=60)
         time.sleep(0.05 * STREAMS)
         # As a terminal does it: to every process of the group.
         for member in (process, *family):
