@@ -4,8 +4,8 @@ import threading
 import time
 from typing import NamedTuple, Protocol
 
-# The kernel wakes a sleeper some 50 to 100 us late; the rest of the wait is spun away.
-SPIN_S = 100e-6
+# The kernel wakes a sleeper some 20 to 40 us late (`process_priority.wake_on_time`); the rest of the wait is spun away.
+SPIN_S = 50e-6
 # A wait that is nearly over is not interrupted any more.
 NEAR_S = 5e-3
 # Who waits for news looks for himself this often: a signal may be lost with a process that was to send it.

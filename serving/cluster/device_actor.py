@@ -22,7 +22,7 @@ from serving.device.live_routes import LiveRoutes
 from serving.device.routed_pricing import TracedDevice
 from serving.device.token_buffer import TokenBuffer
 from serving.policies.step_options import PLAIN
-from serving.process.process_priority import become_realtime, become_urgent, settle
+from serving.process.process_priority import become_realtime, become_urgent, settle, wake_on_time
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1})
@@ -109,6 +109,7 @@ class HbXpu:
     @ray.method(concurrency_group="loop")
     def run(self) -> None:
         """Run the loop, which ends only by an error, or with its process. Raise StateLost before `connect`."""
+        wake_on_time()
         if self._realtime:
             become_realtime()
         driver = self._driver

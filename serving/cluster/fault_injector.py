@@ -1,6 +1,7 @@
 """Fault injection: carries faults out on running devices, when they are due on the emulated clock."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
@@ -169,7 +170,8 @@ class FaultInjector:
         try:
             await self._carry_out(effect, event.at_s)
         except RefusedAction:
-            self.active.end(injected.id, event.number)
+            if undone := self.active.end(injected.id, event.number):
+                await self._restore(undone, event.at_s)
             raise
         self._devices.observer.on_fault(event.device, injected.fault.kind, True)
 
@@ -191,6 +193,14 @@ class FaultInjector:
                 self._devices.stall(index, self.active.stalled_until_s(index))
             else:
                 await (self._devices.lose if effect.act is FaultAction.LOSE else self._devices.revive)(index)
+
+    async def _restore(self, undone: Effect, at_s: float) -> None:
+        """Put the devices that had already taken up what another one refused back into their conditions."""
+        if undone.act is FaultAction.CHANGE:
+            async with self._lock:
+                for index in self._present(undone):
+                    with contextlib.suppress(RefusedAction):
+                        await self._devices.degrade(index, self.active.condition(index), at_s)
 
     def _present(self, effect: Effect) -> list[int]:
         return [node.index for node in self._devices.present if node.index in effect.devices]

@@ -1,6 +1,7 @@
 """Process priorities on a machine with too few cores: devices first, then the edge, then the token source."""
 
 import contextlib
+import ctypes
 import gc
 import os
 import threading
@@ -9,6 +10,7 @@ import threading
 MAX_REALTIME_SPEED = 20.0
 URGENT_NICENESS = -10
 GC_THRESHOLDS = (50_000, 20, 20)
+PR_SET_TIMERSLACK = 29  # linux/prctl.h
 
 
 def defer_garbage() -> None:
@@ -28,6 +30,15 @@ def become_realtime(thread: int = 0) -> None:
     """Real-time priority for a thread (0: the calling one), where the process may have it."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(1))
+
+
+def wake_on_time() -> None:
+    """Have the kernel wake the calling thread when its waits are over, not up to 50 us later: its timer slack.
+
+    Threads with real-time priority have none.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)
 
 
 def become_urgent(realtime: bool = False) -> None:

@@ -194,6 +194,23 @@ def test_a_tier_is_mended_though_the_device_that_the_fault_was_told_of_is_gone()
     at_once(check)
 
 
+def test_what_one_device_of_a_tier_refuses_leaves_no_other_in_it() -> None:
+    class Picky(Devices):
+        async def degrade(self, index: int, condition: Condition, at_s: float) -> None:
+            if index == 1 and condition.ext_share < 1:
+                raise RefusedAction("There would be no bank left.")
+            await super().degrade(index, condition, at_s)
+
+    async def run() -> None:
+        devices = Picky(1)
+        injector = FaultInjector(devices, SimpleNamespace(now=lambda: 5.0), 0)  # type: ignore[arg-type]
+        with pytest.raises(RefusedAction):
+            await injector.inject(Fault("lpddr", 0.5, device=0))
+        assert devices.conditions[0] == HEALTHY and not injector.active.on(0) and not injector.faults
+
+    asyncio.run(run())
+
+
 def test_whoever_clears_a_fault_and_goes_away_has_cleared_it() -> None:
     async def check(devices: Devices, injector: FaultInjector) -> None:
         told = await injector.inject(Fault("clock", 0.5))
