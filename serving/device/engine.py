@@ -3,6 +3,7 @@
 Two drivers run it: `serving.device.live_driver` by the wall clock, `serving.simulation.virtual_driver` by due instants.
 """
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -65,14 +66,18 @@ class Engine:
     _traffic: float = 0.0
     # A deque, because a push may add to it from another thread while a plan empties it.
     _finished: deque[str] = field(default_factory=deque)
+    # Held from when tokens leave their buffers until their release is with the sink: overdue tokens of a request, which
+    # another thread releases, never come after those of a later step.
+    _order: threading.Lock = field(default_factory=threading.Lock)
 
     def push(self, chunks: list[Chunk], now_s: float) -> bool:
         """Buffer tokens from the source (any thread may call this) and release overdue ones at once. Return whether
         there were any."""
-        overdue = self.tokens.push(chunks)
-        if overdue:
-            self._finish(overdue)
-            self.sink(Release(self.device, now_s, overdue))
+        with self._order:
+            overdue = self.tokens.push(chunks)
+            if overdue:
+                self._finish(overdue)
+                self.sink(Release(self.device, now_s, overdue))
         return bool(overdue)
 
     def plan(self, now_s: float) -> Batch:
@@ -132,46 +137,47 @@ class Engine:
         if steps > 1:
             assert priced.run is not None
             priced = priced._replace(cost=priced.run.total(steps)._replace(latency_s=self.at_s - start_s))
-        chunks, underruns = self.tokens.take(_emitted(batch, priced, steps))
-        record = StepRecord(
-            device=self.device,
-            mode="sd" if priced.drafts else "ar",
-            phase=batch.phase,
-            start_s=start_s,
-            latency_s=priced.cost.latency_s,
-            batch=len(batch.ids),
-            new_tokens=sum(batch.new_tokens) * steps,
-            energy_j=tuple(priced.cost.energy),
-            traffic_bytes=tuple(priced.cost.traffic),
-            expert_lookups=priced.cost.expert_lookups,
-            expert_hits=priced.cost.expert_hits,
-            late_real_s=late_real_s,
-            underruns=underruns,
-            waiting=batch.waiting,
-            kv_tokens=batch.kv_tokens,
-            preemptions=batch.preemptions if first else 0,
-            slips=batch.slips if first else 0,
-            unrouted=priced.unrouted,
-            drafts=priced.drafts,
-            drafted=priced.drafts * priced.depth,
-            accepted=sum(priced.accepted),
-            reason=priced.reason,
-            swaps=priced.swaps,
-            spilled_tokens=batch.spilled_tokens if first else 0,
-            fetched_tokens=batch.fetched_tokens if first else 0,
-            queried_tokens=batch.queried_tokens if first else 0,
-            cached_tokens=batch.cached_tokens if first else 0,
-            draft_s=priced.cost.seconds.draft_s,
-            target_s=priced.cost.seconds.target_s - priced.moved_s,
-            update_s=priced.cost.seconds.update_s,
-            moved_s=priced.moved_s,
-            swap_s=priced.swap_s,
-            swap_j=priced.swap_j,
-            accepted_by=priced.accepted_by,
-            steps=steps,
-        )
-        started = batch.started if first else []
-        self.sink(Release(self.device, self.at_s, chunks, record, started, start_s, ends_s if steps > 1 else []))
+        with self._order:
+            chunks, underruns = self.tokens.take(_emitted(batch, priced, steps))
+            record = StepRecord(
+                device=self.device,
+                mode="sd" if priced.drafts else "ar",
+                phase=batch.phase,
+                start_s=start_s,
+                latency_s=priced.cost.latency_s,
+                batch=len(batch.ids),
+                new_tokens=sum(batch.new_tokens) * steps,
+                energy_j=tuple(priced.cost.energy),
+                traffic_bytes=tuple(priced.cost.traffic),
+                expert_lookups=priced.cost.expert_lookups,
+                expert_hits=priced.cost.expert_hits,
+                late_real_s=late_real_s,
+                underruns=underruns,
+                waiting=batch.waiting,
+                kv_tokens=batch.kv_tokens,
+                preemptions=batch.preemptions if first else 0,
+                slips=batch.slips if first else 0,
+                unrouted=priced.unrouted,
+                drafts=priced.drafts,
+                drafted=priced.drafts * priced.depth,
+                accepted=sum(priced.accepted),
+                reason=priced.reason,
+                swaps=priced.swaps,
+                spilled_tokens=batch.spilled_tokens if first else 0,
+                fetched_tokens=batch.fetched_tokens if first else 0,
+                queried_tokens=batch.queried_tokens if first else 0,
+                cached_tokens=batch.cached_tokens if first else 0,
+                draft_s=priced.cost.seconds.draft_s,
+                target_s=priced.cost.seconds.target_s - priced.moved_s,
+                update_s=priced.cost.seconds.update_s,
+                moved_s=priced.moved_s,
+                swap_s=priced.swap_s,
+                swap_j=priced.swap_j,
+                accepted_by=priced.accepted_by,
+                steps=steps,
+            )
+            started = batch.started if first else []
+            self.sink(Release(self.device, self.at_s, chunks, record, started, start_s, ends_s if steps > 1 else []))
         self._finish(chunks)
         self._steps += steps
         self._traffic += priced.cost.traffic.ext_bytes

@@ -1,5 +1,6 @@
 """The emulation loop: the same workload gives the same schedule in virtual, scaled and real time."""
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from device_model.load import load_device
 from serving.clock import Clock, VirtualClock, WallClock
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
+from serving.device.pending_steps import PendingSteps
 from serving.device.pricing import ModelPricer
 from serving.device.slow_tier import SlowTier
 from serving.device.token_buffer import TokenBuffer
@@ -163,3 +165,28 @@ def test_every_token_is_released_once_in_order_and_never_before_its_request_came
     assert seen == {r.id: list(range(r.max_tokens)) for r in requests}
     instants = [at for at, _ in bench.schedule]
     assert instants == sorted(instants)
+
+
+def test_overdue_tokens_never_overtake_those_of_a_later_step() -> None:
+    (request,) = workload(0.0, output=4)
+    bench = Bench(VirtualClock(), [request], fill=False)
+    first, *rest = chunks(request)
+    engine, released = bench.driver.engine, bench.releases
+    step: list[threading.Thread] = []
+
+    def sink(release: Release) -> None:
+        if release.record is None and not step:
+            # While overdue tokens are on their way, the next step is over, in the loop's own thread.
+            step.append(threading.Thread(target=lambda: steps.make()))
+            step[0].start()
+            step[0].join(0.2)
+        released.append(release)
+
+    engine.sink = sink
+    steps = PendingSteps(engine, engine.plan(0.0), leaps=False)
+    # The prompt's step has an underrun; what comes late is released at once, and what the next step gives lies ready.
+    steps.make()
+    steps = PendingSteps(engine, engine.plan(steps.end_s), leaps=False)
+    engine.push([first, *rest], steps.end_s)
+    step[0].join()
+    assert [chunk.first for release in released for chunk in release.chunks] == [0, 1]
