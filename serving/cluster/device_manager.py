@@ -72,7 +72,7 @@ class Devices:
         self.nodes[node.index] = node
         try:
             await starts(index)
-        except RefusedAction:
+        except BaseException:
             self._end(node, State.GONE)
             raise
         await self._join(node)

@@ -140,6 +140,9 @@ class FaultInjector:
                 await self._happen(injected, event)
             except RefusedAction as error:
                 log.error("The fault %r could not come: %s", str(injected.fault), error)
+            except Exception:
+                # Others come, and end, all the same.
+                log.exception("The fault %r could not be carried out.", str(injected.fault))
         if not self.active.of(injected.id):
             self.faults.pop(injected.id, None)
 

@@ -2,6 +2,7 @@
 wants nothing else goes past the rest of vLLM."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from vllm.sampling_params import RequestOutputKind
@@ -21,10 +22,11 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
     vLLM's own takes any such error for the death of the engine, and tells all clients of it.
     """
 
-    def __init__(self, direct: DirectStreams, *args: Any, **kwargs: Any) -> None:
-        """Take the streams that outputs need not come here for, and the arguments of `OutputProcessor`."""
+    def __init__(self, direct: DirectStreams, give_up: Callable[[list[str]], None], *args: Any, **kwargs: Any) -> None:
+        """`direct`: the streams whose tokens need not come here. `give_up` ends requests whose outputs could not be
+        processed. The rest is `OutputProcessor`'s."""
         super().__init__(*args, **kwargs)
-        self._direct = direct
+        self._direct, self._give_up = direct, give_up
         self._plain: dict[str, PlainStream] = {}
 
     def divert(self, external_id: str) -> PlainStream | None:
@@ -52,7 +54,7 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
         to_abort: list[str] = []
         for output in engine_core_outputs:
             if output.finish_reason is FinishReason.ERROR:
-                to_abort += self._fail(output.request_id, GivenUp(output.stop_reason))
+                self._give_up(self._fail(output.request_id, GivenUp(output.stop_reason)))
                 continue
             try:
                 if (stream := self._plain.get(output.request_id)) is not None and self._passed(output, stream):
@@ -60,7 +62,7 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
                 to_abort += super().process_outputs([output], *args, **kwargs).reqs_to_abort
             except Exception as error:
                 log.exception("The output of a request could not be processed.", extra={"request": output.request_id})
-                to_abort += self._fail(output.request_id, error)
+                self._give_up(self._fail(output.request_id, error))
         return OutputProcessorOutput(request_outputs=[], reqs_to_abort=to_abort)
 
     def fail_all(self, why: str) -> list[str]:

@@ -45,7 +45,9 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
         self.renderer = renderer
         self.input_processor = InputProcessor(ranked(config, core.devices.nodes), self.renderer)
         self.admission_stats = None
-        self.output_processor = ApartOutputs(core.outputs.direct, self.renderer.tokenizer, log_stats=False)
+        self.output_processor = ApartOutputs(
+            core.outputs.direct, core.give_up, self.renderer.tokenizer, log_stats=False
+        )
         self.engine_core, self.intake = core, core.intake
         self.logger_manager = None
         self._client_count = 1

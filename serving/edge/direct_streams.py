@@ -73,4 +73,5 @@ class DirectStreams:
                 self.remove(id)
                 log.exception("The text of a request could not be written.", extra={"request": id})
                 failed[id] = f"The text of this request could not be written: {error}"
-        return rest, failed
+        # Whose text is not whole does not end well, though its last token is here.
+        return [each for each in rest if each.request_id not in failed], failed

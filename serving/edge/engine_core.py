@@ -2,7 +2,6 @@
 
 import copy
 import random
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby
 from types import SimpleNamespace
@@ -71,7 +70,6 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
         self.resources = SimpleNamespace(engine_dead=False)
         self.intake, self._topics = Intake(), topics
         self.outputs = OutputQueue(self.note_delay)
-        self._kv_tokens: Counter[int] = Counter()
 
     async def start(self) -> None:
         """Begin to take the devices' releases."""
@@ -193,7 +191,7 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
 
     @property
     def set_aside(self) -> int:
-        """DeviceBuffers in the queue of requests that were admitted and are not in flight yet."""
+        """Places in the queue of requests that were admitted and are not in flight yet."""
         return self._admission.set_aside
 
     def retry_after_s(self) -> float:
@@ -216,6 +214,10 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
     async def abort_requests_async(self, request_ids: list[str]) -> None:
         """vLLM's output handler calls this for one reason: it has seen a stop string."""
         self.stop(request_ids)
+
+    def give_up(self, request_ids: list[str]) -> None:
+        """End requests whose outputs could not be processed; their clients have been told."""
+        self._end(request_ids, FinishReason.ERROR)
 
     def stop(self, request_ids: list[str]) -> None:
         """End requests whose text has come to a stop string."""
@@ -246,9 +248,14 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
         self._dispatcher.stop()
 
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
-        # First what clients wait for.
-        for sink, those in groupby(news, key=_sink_of):
-            self._hand_over(sink, release, [chunk for _, chunk in those])
+        try:
+            # First what clients wait for.
+            for sink, those in groupby(news, key=_sink_of):
+                self._hand_over(sink, release, [chunk for _, chunk in those])
+        finally:
+            self._record(release, news)
+
+    def _record(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         self._observer.on_release(release, news)
         gaps_s = [flight.take(chunk.tokens, release.at_s) for flight, chunk in news]
         self._observer.on_tokens(release.device, news, gaps_s)
@@ -257,20 +264,12 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
                 self._finish(flight, FinishReason(chunk.finish))
         if release.record is not None:
             self._observer.on_step(release.record)
-            self._kv_tokens[release.device] = release.record.kv_tokens
 
     def _hand_over(self, sink: Sink | None, release: Release, chunks: list[Chunk]) -> None:
         if sink is not None:
             sink(release, outputs_of(chunks))
         else:
             self.outputs.put_chunks(release.device, release.at_s, chunks)
-
-    @property
-    def kv_usage(self) -> float:
-        """The share of all devices' KV caches that is in use, 0 to 1."""
-        held = sum(node.device_limits.kv_capacity_tokens for node in self.devices.up)
-        busy = {flight.device for flight in self.flights}
-        return min(1.0, sum(self._kv_tokens[device] for device in busy) / held) if held else 0.0
 
     def note_delay(self, device: int, at_s: float) -> None:
         """Take note that what a device had at an instant has gone out just now."""

@@ -155,6 +155,11 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
         if request_ids:
             self._tell(STOP, StoppedRequests(request_ids))
 
+    def give_up(self, request_ids: list[str]) -> None:
+        """End requests whose outputs could not be processed; their clients have been told."""
+        if request_ids:
+            self._tell(STOP, StoppedRequests(request_ids, failed=True))
+
     def cancel(self, request_ids: list[str]) -> None:
         """End requests whose clients have gone, or said so."""
         if request_ids:

@@ -28,7 +28,7 @@ class PlacedPlan(NamedTuple):
 
 
 class ExpertPlacement:
-    """DeviceBuffers experts. It remembers what for."""
+    """Places experts. It remembers what for."""
 
     def __init__(self, model: StepModel, usage: TopicUsage, policy: str, always: bool = False) -> None:
         """Take what placement goes by; `always`: anew for each batch of another mix of topics, whether that pays or

@@ -64,6 +64,7 @@ class ReleaseDelays(msgspec.Struct, array_like=True, frozen=True):
 
 
 class StoppedRequests(msgspec.Struct, array_like=True, frozen=True):
-    """Requests whose text has come to a stop string."""
+    """Requests whose text has come to a stop string, or (`failed`) could not be made or written."""
 
     ids: list[str]
+    failed: bool = False

@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 import logging
 import time
+from collections import Counter
 from typing import Any
 
 from vllm.config import VllmConfig
@@ -68,6 +69,7 @@ class FrontEnd:
         self._prompts: dict[str, int] = {}
         self._adding: set[asyncio.Task[None]] = set()
         self._told_s = 0.0
+        self._kv_tokens: Counter[int] = Counter()
 
     async def run(self) -> None:
         """Serve one front end after the other, until cancelled."""
@@ -168,6 +170,8 @@ class FrontEnd:
 
     def deliver(self, release: Release, outputs: list[EngineCoreOutput]) -> None:
         """Hand over what a release gives requests of this front end."""
+        if release.record is not None:
+            self._kv_tokens[release.device] = release.record.kv_tokens
         by_server: dict[int, tuple[ApiServer, list[EngineCoreOutput]]] = {}
         for output in outputs:
             if server := self._server_of.get(output.request_id):
@@ -187,7 +191,13 @@ class FrontEnd:
         self._told_s = time.monotonic()
         running = sum(flight.started_s is not None for flight in self._core.flights)
         waiting = len(self._core.flights) - running
-        return SchedulerStats(num_running_reqs=running, num_waiting_reqs=waiting, kv_cache_usage=self._core.kv_usage)
+        return SchedulerStats(num_running_reqs=running, num_waiting_reqs=waiting, kv_cache_usage=self._kv_usage())
+
+    def _kv_usage(self) -> float:
+        """Return the share of all devices' KV caches that is in use, 0 to 1, as its releases tell."""
+        held = sum(node.device_limits.kv_capacity_tokens for node in self._core.devices.up)
+        busy = {flight.device for flight in self._core.flights}
+        return min(1.0, sum(self._kv_tokens[device] for device in busy) / held) if held else 0.0
 
     def _forget(self, ids: list[str]) -> None:
         for id in ids:

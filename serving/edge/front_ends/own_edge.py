@@ -153,7 +153,7 @@ class OwnEdge(FrontEnd):
             _context(call).run(call.end, None)
 
     def _stop(self, stopped: StoppedRequests) -> None:
-        self._core.stop(self.known(stopped.ids))
+        (self._core.give_up if stopped.failed else self._core.stop)(self.known(stopped.ids))
 
 
 def _context(call: Call | None) -> contextvars.Context:

@@ -118,3 +118,15 @@ def test_who_cannot_be_written_to_fails_alone() -> None:
         assert edge.failed == {"a", "b", "c"}
 
     asyncio.run(run())
+
+
+def test_whose_text_is_not_whole_does_not_end_well_with_its_last_token() -> None:
+    async def run() -> None:
+        edge = Edge(broken=0)
+        edge.divert("a")
+        edge.queue.direct.open(())
+        edge.release({"a": 2}, last=True)
+        await edge.handle()
+        assert edge.failed == {"a"} and edge.by_handler == 1
+
+    asyncio.run(run())

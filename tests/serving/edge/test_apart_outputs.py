@@ -1,0 +1,45 @@
+"""Is an output that cannot be processed the failure of its request alone, and counted as one?"""
+
+from typing import Any
+
+import pytest
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest
+from vllm.v1.engine.output_processor import RequestOutputCollector
+
+from serving.edge.apart_outputs import ApartOutputs
+from serving.edge.direct_streams import DirectStreams
+
+
+def request(id: str) -> EngineCoreRequest:
+    params = SamplingParams(max_tokens=9, detokenize=False, output_kind=RequestOutputKind.DELTA)
+    return EngineCoreRequest(
+        request_id=id,
+        external_req_id=id,
+        prompt_token_ids=[1],
+        mm_features=None,
+        sampling_params=params,
+        pooling_params=None,
+        arrival_time=0.0,
+        lora_request=None,
+        cache_salt=None,
+        data_parallel_rank=None,
+    )
+
+
+def test_a_request_whose_output_fails_is_given_up_and_not_taken_for_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up = list[str]()
+    outputs = ApartOutputs(DirectStreams(), given_up.extend, None, log_stats=False)
+    queues = {id: RequestOutputCollector(RequestOutputKind.DELTA, id) for id in ("good", "bad")}
+    for id, queue in queues.items():
+        outputs.add_request(request(id), None, queue=queue)
+
+    def broken(*_: Any) -> None:
+        raise ValueError("no such token")
+
+    monkeypatch.setattr(outputs.request_states["bad"].detokenizer, "update", broken)
+    done = outputs.process_outputs([EngineCoreOutput("bad", [7]), EngineCoreOutput("good", [8])])
+    assert given_up == ["bad"] and not done.reqs_to_abort
+    assert isinstance(queues["bad"].output, ValueError)
+    good = queues["good"].get_nowait()
+    assert good is not None and good.outputs[0].token_ids == [8]
