@@ -74,7 +74,7 @@ class OutputQueue:
         outputs.outputs = quick
         last = None if quick else (outputs.engine_index, at_s)
         self._slow.extend(SlowOutput(output, last if output is slow[-1] else None) for output in slow)
-        if outputs.outputs or not slow:
+        if quick:
             self._outputs.append((outputs, at_s))
         self._news.set()
 
