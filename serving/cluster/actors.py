@@ -12,6 +12,7 @@ from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.device.device_models import DeviceModels
 from serving.device.device_spec import DeviceLimits, DeviceSpec
+from serving.process.main_thread import rest_between_looks
 from serving.process.process_priority import become_urgent
 from serving.scheduler.config import Limits, SchedulerRules
 
@@ -45,6 +46,7 @@ class LpddrActor:
         become_urgent(realtime)
         self._service = service = TierService(bytes_per_s)
         self._endpoint = RpcEndpoint(f"lpddr-{index}", edge, [service.lease, service.release])
+        rest_between_looks()
 
     def pulse(self) -> Heartbeat:
         return self._endpoint.heartbeat()
@@ -67,6 +69,7 @@ class SchedulerActor:
         self._service = service = SchedulerService()
         methods: list[Callable[..., Any]] = [service.limit, service.submit, service.abort, service.plan]
         self._endpoint = RpcEndpoint(f"scheduler-{index}", edge, methods)
+        rest_between_looks()
 
     def pulse(self) -> Heartbeat:
         return self._endpoint.heartbeat()

@@ -66,7 +66,7 @@ class Cluster:
             spec=spec,
             device_limits=device_limits,
             device=HbXpu.options(**place).remote(
-                index, self.clock, self.edge, self.realtime, spec, self.scenario.token_ahead
+                index, self.clock, self.edge, self.realtime, self.scenario.token_ahead
             ),
             scheduler=SchedulerActor.options(**place).remote(index, self.realtime, self.edge),
             tier=self.tiers[group],

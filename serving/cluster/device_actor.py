@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import ray
@@ -22,6 +23,7 @@ from serving.device.live_routes import LiveRoutes
 from serving.device.routed_pricing import TracedDevice
 from serving.device.token_buffer import TokenBuffer
 from serving.policies.step_options import PLAIN
+from serving.process.main_thread import rest_between_looks
 from serving.process.process_priority import become_realtime, become_urgent, settle, wake_on_time
 
 
@@ -30,22 +32,30 @@ class HbXpu:
     """The actor of an emulated device: runs the engine's loop by the wall clock and sends its releases to the edge."""
 
     def __init__(  # all that stays the same however often it is connected
-        self, index: int, clock: ClockOrigin, edge: Address, realtime: bool, spec: DeviceSpec, ahead: int
+        self, index: int, clock: ClockOrigin, edge: Address, realtime: bool, ahead: int
     ) -> None:
         """`clock`: when and how fast emulated time began. `ahead`: tokens that sources may be ahead of it."""
         become_urgent(realtime)
         self._index = index
         self._realtime = realtime
-        self._spec = spec
         self._clock = WallClock(*clock)
         self._sink = ReleaseSink(edge)
         self._service = service = DeviceService()
-        self._endpoint = RpcEndpoint(f"device-{index}", edge, [service.open, service.close, service.push, service.poke])
+        methods: list[Callable[..., Any]] = [
+            service.open,
+            service.close,
+            service.push,
+            service.poke,
+            service.emulate,
+            service.stall,
+        ]
+        self._endpoint = RpcEndpoint(f"device-{index}", edge, methods)
         self._clients: list[RpcClient] = []
         self._driver: LiveDriver | None = None
         self._progress = ProgressReports(ahead)
         self._running, self._reported_s = False, time.monotonic()
         threading.Thread(target=self._report, daemon=True).start()
+        rest_between_looks()
 
     @ray.method(concurrency_group="feed")
     def pulse(self) -> Heartbeat:
@@ -58,9 +68,9 @@ class HbXpu:
         return self._endpoint.address
 
     @ray.method(concurrency_group="feed")
-    def connect(self, scheduler: Any, model: Any, tier: Any, sources: dict[int, Address]) -> None:
-        """(Re)connect to the other actors, with no requests; `sources`: the token sources' addresses, by index."""
-        spec = self._spec
+    def connect(self, spec: DeviceSpec, scheduler: Any, model: Any, tier: Any, sources: dict[int, Address]) -> None:
+        """(Re)connect to the other actors, with no requests, and emulate a spec; `sources`: the token sources'
+        addresses, by index."""
         for client in self._clients:
             client.close()
         self._clients = [RpcClient(actor) for actor in (scheduler, model, tier)]
@@ -81,27 +91,13 @@ class HbXpu:
             lease_s=spec.lease_s,
         )
         self._driver = LiveDriver(engine, self._clock)
-        self._service.connect(self._driver, self._tokens)
+        self._service.connect(self._driver, self._tokens, self._reprice)
         settle()
 
-    @ray.method(concurrency_group="feed")
-    def emulate(self, spec: DeviceSpec, at_s: float = 0.0) -> None:
-        """Emulate another spec from emulated instant `at_s` on: the same device in another condition. By default, all
-        of the step at hand is in it."""
-        self._spec = spec
-        if self._driver is None:
-            return
-        engine = self._driver.engine
+    def _reprice(self, engine: Engine, spec: DeviceSpec) -> None:
         self._model.spec = spec
         self._lease.share = spec.condition.ext_share
         engine.pricer = spec.repriced(engine.pricer, self._model, self._routes)
-        self._driver.change(at_s)
-
-    @ray.method(concurrency_group="feed")
-    def stall(self, until_s: float) -> None:
-        """Stand still until an emulated instant."""
-        if self._driver is not None:
-            self._driver.stall(until_s)
 
     def _routes(self, trace: TracedDevice) -> LiveRoutes:
         return LiveRoutes(trace, self._tokens, self._clock.speed)

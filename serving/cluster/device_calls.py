@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from serving.device.device_spec import DeviceSpec
 from serving.scheduler.config import Limits
 from serving.types import Request
 
@@ -51,6 +52,16 @@ class DeviceCalls:
         if self._device is not None and self._scheduler is not None:
             self._scheduler.tell("abort", request_ids)
             self._device.tell("close", request_ids)
+
+    def emulate(self, spec: DeviceSpec, at_s: float = 0.0) -> None:
+        """Have the device emulate another spec from an emulated instant on; by default, in all of the step at hand."""
+        if self._device is not None:
+            self._device.tell("emulate", spec, at_s)
+
+    def stall(self, until_s: float) -> None:
+        """Have the device stand still until an emulated instant."""
+        if self._device is not None:
+            self._device.tell("stall", until_s)
 
     def limit(self, limits: Limits) -> None:
         """Set the limits of the scheduler."""

@@ -139,7 +139,7 @@ class Devices:
 
     def _tell(self, node: Node, at_s: float = 0.0) -> None:
         """Tell a device and its scheduler the device's condition from emulated instant `at_s` on."""
-        node.device.emulate.remote(node.spec, at_s)
+        node.calls.emulate(node.spec, at_s)
         node.calls.limit(self.cluster.limits(node.device_limits))
 
     async def check(self, index: int, condition: Condition) -> None:
@@ -150,8 +150,7 @@ class Devices:
         """Have a device stand still until an emulated instant; a past instant lets it go on."""
         node = self.at(index)
         node.stalled_until_s = until_s
-        if node.up:
-            node.device.stall.remote(until_s)
+        node.calls.stall(until_s)
 
     def in_flight(self, index: int) -> int:
         """Return the number of requests in flight on a device."""

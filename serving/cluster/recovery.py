@@ -70,14 +70,17 @@ class Recovery:
 
     async def connect_once(self, node: Node) -> None:
         """Connect a device's actors with each other, as if they had never had a request."""
-        await node.device.emulate.remote(node.spec)
         limits, rules = self._cluster.limits(node.device_limits), self._cluster.rules(node.device_limits)
         device, scheduler = await asyncio.gather(node.device.address.remote(), node.scheduler.address.remote())
         await node.scheduler.reset.remote(device, limits, rules)
-        await node.device.connect.remote(node.scheduler, self._cluster.model, node.tier, self._sources.addresses)
+        await node.device.connect.remote(
+            node.spec, node.scheduler, self._cluster.model, node.tier, self._sources.addresses
+        )
         self._addresses[node.index] = device
         node.calls.connect(device, scheduler)
-        node.device.stall.remote(node.stalled_until_s)
+        # Its condition may have changed while it was being connected.
+        node.calls.emulate(node.spec)
+        node.calls.stall(node.stalled_until_s)
 
     async def warm_up(self, node: Node) -> None:
         """Have tokens made that the device never releases: first calls and first steps are slow."""

@@ -1,8 +1,14 @@
 """The service of an emulated device: takes requests from the edge, tokens from a source, news from its scheduler."""
 
+from collections.abc import Callable
+
+from serving.device.device_spec import DeviceSpec
+from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.token_buffer import TokenBuffer
 from serving.types import Chunk
+
+Reprice = Callable[[Engine, DeviceSpec], object]
 
 
 class DeviceService:
@@ -11,10 +17,11 @@ class DeviceService:
     def __init__(self) -> None:
         self._driver: LiveDriver | None = None
         self._tokens = TokenBuffer()
+        self._reprice: Reprice = lambda engine, spec: None
 
-    def connect(self, driver: LiveDriver, tokens: TokenBuffer) -> None:
-        """Hand calls on to this driver and these buffers from now on."""
-        self._driver, self._tokens = driver, tokens
+    def connect(self, driver: LiveDriver, tokens: TokenBuffer, reprice: Reprice) -> None:
+        """Hand calls on to this driver and these buffers from now on; `reprice` has the engine emulate another spec."""
+        self._driver, self._tokens, self._reprice = driver, tokens, reprice
 
     def open(self, request_id: str, position: int) -> None:
         """Expect tokens of a request, from `position` of its output on."""
@@ -35,3 +42,14 @@ class DeviceService:
         """Tell the driver that the batch has changed."""
         if self._driver is not None:
             self._driver.poke()
+
+    def emulate(self, spec: DeviceSpec, at_s: float) -> None:
+        """Emulate another spec from emulated instant `at_s` on: the same device in another condition."""
+        if self._driver is not None:
+            self._reprice(self._driver.engine, spec)
+            self._driver.change(at_s)
+
+    def stall(self, until_s: float) -> None:
+        """Stand still until an emulated instant."""
+        if self._driver is not None:
+            self._driver.stall(until_s)
