@@ -6,7 +6,7 @@ from typing import Any
 
 # Ray's main thread wakes every 10 ms to look for signals, and takes Python's lock for it: 5 to 7 ms of processor time a
 # second, of each worker. No setting changes that. So it rests between its looks, in a signal's handler.
-REST_S = 0.1
+REST_S = 0.25
 # Real seconds from the end of a rest to the next signal: time for what has come meanwhile.
 AWAKE_S = 0.001
 # Real seconds after which a worker rests for the first time: until then it is asked much by whoever starts it.

@@ -12,6 +12,7 @@ from serving.cluster.streams.senders import Senders
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.process.cores import keep_to_share
+from serving.process.main_thread import rest_between_looks
 from serving.process.process_priority import settle
 
 
@@ -61,6 +62,7 @@ class TokenSource:
             service.taken,
         ]
         self._endpoint = RpcEndpoint(f"source-{index}", edge, methods)
+        rest_between_looks()
 
     @ray.method(concurrency_group="feed")
     def pulse(self) -> Heartbeat:
