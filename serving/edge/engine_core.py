@@ -3,7 +3,6 @@
 import copy
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import groupby
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -250,8 +249,8 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         try:
             # First what clients wait for.
-            for sink, those in groupby(news, key=_sink_of):
-                self._hand_over(sink, release, [chunk for _, chunk in those])
+            for sink, chunks in _by_sink(news).items():
+                self._hand_over(sink, release, chunks)
         finally:
             self._record(release, news)
 
@@ -295,5 +294,9 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
         self._observer.on_finish(flight)
 
 
-def _sink_of(news: tuple[Flight, Chunk]) -> Sink | None:
-    return news[0].sink
+def _by_sink(news: Sequence[tuple[Flight, Chunk]]) -> dict[Sink | None, list[Chunk]]:
+    """Return the chunks of each sink, in order: one message to an edge, however its requests are mixed with others."""
+    chunks: dict[Sink | None, list[Chunk]] = {}
+    for flight, chunk in news:
+        chunks.setdefault(flight.sink, []).append(chunk)
+    return chunks
