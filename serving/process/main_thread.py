@@ -25,4 +25,6 @@ def rest_between_looks() -> None:
         signal.setitimer(signal.ITIMER_REAL, AWAKE_S)
 
     signal.signal(signal.SIGALRM, rest)
+    # System calls that it interrupts, of whichever thread, go on.
+    signal.siginterrupt(signal.SIGALRM, False)
     signal.setitimer(signal.ITIMER_REAL, START_S)

@@ -21,6 +21,7 @@ from vllm.entrypoints.serve.engine.protocol import ErrorInfo, ErrorResponse
 
 from serving.api.grpc.codec import event_json, reply, request_json
 from serving.api.grpc.errors import BadRequest, StatusRefusal, refusal_of, refusal_told, refuse
+from serving.api.grpc.wire import GrpcWire
 from serving.api.guards.json_text import MOST_OBJECTS, count_objects
 from serving.api.guards.validation_guard import validated
 from serving.api.large_answers import finish
@@ -106,12 +107,15 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
     async def _serve(self, endpoint: Endpoint, request: Message, context: Context, stream: bool) -> Any:
         """Answers a call: with what it returns, or, if it streams, with what it writes."""
         fields: dict[str, Any] = {}
+        wire = GrpcWire(context, endpoint.chunk, endpoint.put_text)
+        if stream and (call := current_call()):
+            call.wire = wire
         try:
             fields.update(request_json(request))
             answer = await self._ask(endpoint, fields, context, stream)
             if not stream:
                 return answer if isinstance(answer, Message) else whole_of(endpoint, answer)
-            await self._write(endpoint, answer, context)
+            await self._write(endpoint, answer, wire)
         except Exception as error:
             refusal = refusal_of(error)
             if isinstance(refusal, BadRequest):
@@ -135,21 +139,21 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
             raise self._refusal(answer.error)
         return answer
 
-    async def _write(self, endpoint: Endpoint, events: Any, context: Context) -> None:
+    async def _write(self, endpoint: Endpoint, events: Any, wire: GrpcWire) -> None:
         try:
             form: Any = None
             async for event in events:
                 if isinstance(event, TextEvent):
                     form = form or reply(endpoint.chunk, event_json(event) or {})
                     endpoint.put_text(form.choices[0], event.text)
-                    await context.write(form)
+                    await wire.write(form)
                     continue
                 fields = event_json(event)
                 if fields is None:
                     break
                 if "error" in fields:
                     raise self._refusal(ErrorInfo(**fields["error"]))
-                await context.write(reply(endpoint.chunk, fields))
+                await wire.write(reply(endpoint.chunk, fields))
         finally:
             # A client that went away cancels us between two events; closing is what makes vLLM abort the request.
             await events.aclose()
