@@ -72,6 +72,7 @@ def _start(folder: Path, cores: int | None) -> None:
     # would ask about their firewall) that there will be no second machine.
     ray._private.ray_constants.ENABLE_RAY_CLUSTER = False
     _keep_signals()
+    _start_no_watchers()
     _keep_strangers_out(folder)
     # Ray opens its folder to everybody: our folder around it keeps others out.
     own = {"num_cpus": cores, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
@@ -84,6 +85,13 @@ def _start(folder: Path, cores: int | None) -> None:
             if name == FOLDERS[-1]:
                 sentence = f"Ray did not start on this machine ({summary(error)}). Is it very busy? Try again."
                 raise UsageError(sentence) from error
+
+
+def _start_no_watchers() -> None:
+    """Have Ray start no dashboard, autoscaler or reader of logs: a tenth of a start, and nobody asks for them."""
+    node = ray._private.node.Node
+    node.start_api_server = lambda self, **options: None
+    node.start_monitor = node.start_log_monitor = lambda self: None
 
 
 def _keep_signals() -> None:
