@@ -27,13 +27,23 @@ MICRO = 1e6
 
 
 class Streams(NamedTuple):
-    """Streams spread over devices whose steps take `step_ms` real milliseconds; `text` is the server's `--text`."""
+    """Streams spread over devices whose steps take `step_ms` real milliseconds, when all of them are there; `text` is
+    the server's `--text`. They arrive evenly within `ramp_s` real seconds, and all are there for the rest."""
 
     streams: int
     devices: int
     step_ms: float
     text: str = "auto"
     edge: str = "http"
+    ramp_s: float = 0.0
+
+    def tokens(self, output_len: int) -> int:
+        """Return the tokens of an answer: `output_len`, and those of the ramp."""
+        return output_len + round(self.ramp_s * 1e3 / self.step_ms)
+
+    def rate_per_s(self, speed: float) -> float:
+        """Return the arrivals per emulated second."""
+        return self.streams / self.ramp_s / speed if self.ramp_s else float("inf")
 
     def speed(self, output_len: int) -> float:
         """Return the speed at which modelled steps take `step_ms` on average over `output_len` tokens."""
@@ -44,20 +54,22 @@ class Streams(NamedTuple):
         return float(modelled_s / (self.step_ms / 1e3))
 
 
+RAMP_S = 10.0
 # On two cores the text is scarce first, which is why some streams have it recorded, and then the edge.
 LIVE = (
     Streams(16, 4, 20.0, "vllm"),
     Streams(64, 4, 20.0, "vllm"),
     Streams(64, 4, 20.0),
     Streams(256, 4, 20.0),
-    Streams(1000, 16, 50.0, "recorded"),
-    Streams(1000, 16, 25.0, "recorded"),
+    # At once they would be too many for a small machine: steps of small batches are short, and all devices make them.
+    Streams(1000, 16, 50.0, "recorded", ramp_s=RAMP_S),
+    Streams(1000, 16, 25.0, "recorded", ramp_s=RAMP_S),
 )
 # vLLM's front end in Rust, where it is.
 RUST = (
     Streams(64, 4, 20.0, "recorded", RUST_FRONT_END),
     Streams(256, 4, 20.0, "recorded", RUST_FRONT_END),
-    Streams(1000, 16, 25.0, "recorded", RUST_FRONT_END),
+    Streams(1000, 16, 25.0, "recorded", RUST_FRONT_END, RAMP_S),
 )
 SEEN = ("modelled_ms", "seen_ms", "error_percent", "late_percent", "tokens_per_s")
 """Milliseconds between tokens, as modelled and as clients see them, their difference, late tokens, and tokens."""
@@ -70,9 +82,9 @@ IDLE_S = 3.0
 def live(servers: Servers, output_len: int) -> Iterator[dict[str, Any]]:
     """Yield, for each of `LIVE` over HTTP, the mean time between tokens as clients see it, and as modelled."""
     for streams in LIVE + (RUST if has_rust_front_end() else ()):
-        asked = {name: getattr(streams, name) for name in ("streams", "devices", "step_ms", "text", "edge")}
+        asked = {name: getattr(streams, name) for name in Streams._fields}
         try:
-            yield asked | _seen(servers, streams, output_len) | {"failed": ""}
+            yield asked | _seen(servers, streams, streams.tokens(output_len)) | {"failed": ""}
         except RuntimeError as error:
             # The other rows are none the worse for it.
             yield asked | dict.fromkeys(SEEN) | {"failed": str(error)}
@@ -84,7 +96,8 @@ def _seen(servers: Servers, streams: Streams, output_len: int) -> dict[str, floa
     options = front_end_options() if streams.edge == RUST_FRONT_END else ()
     with servers.recorded(streams.devices, speed, "--text", streams.text, *options) as (child, records):
         url = front_end_url(options) if options else child.http_url
-        report = load(url, streams.streams, output_len, f"{child.http_url}/metrics")
+        rate_per_s = streams.rate_per_s(speed)
+        report = load(url, streams.streams, output_len, f"{child.http_url}/metrics", rate_per_s=rate_per_s)
     modelled_s = _modelled_s(records)
     seen_s = report.summary.itl_s.mean or 0.0
     late = sum(step.underruns for step in records) / report.summary.output_tokens

@@ -79,11 +79,22 @@ def front_end_url(options: tuple[str, ...]) -> str:
     raise RuntimeError(f"vllm-rs has not come up at {url} within {FRONT_END_S:g} s.")
 
 
-def load(url: str, streams: int, output_len: int, metrics_url: str | None = None, **fields: Any) -> Report:
-    """Send `streams` requests at once, with `fields` in their bodies. Raise RuntimeError unless all complete."""
+def load(
+    url: str,
+    streams: int,
+    output_len: int,
+    metrics_url: str | None = None,
+    rate_per_s: float = float("inf"),
+    **fields: Any,
+) -> Report:
+    """Send `streams` requests at once, or evenly at a rate per emulated second, with `fields` in their bodies.
+
+    Raise RuntimeError unless all complete.
+    """
     options = LoadOptions(
         url=url,
-        rate_per_s=float("inf"),
+        rate_per_s=rate_per_s,
+        arrivals="constant",
         num_requests=streams,
         input_len=INPUT_TOKENS,
         output_len=output_len,
