@@ -20,6 +20,7 @@ from serving.edge.preflight import PreparedScenario, sharing
 from serving.process.background import in_background
 from serving.process.kept_process import read_given
 from serving.process.logs import start_logging
+from serving.process.optional_imports import without_package
 from serving.process.process_priority import become_urgent, defer_garbage, settle
 from serving.scenario.scenario import Scenario
 from serving.security.access import Access
@@ -100,7 +101,8 @@ async def build_engine(settings: EdgeSettings, flags: list[str]) -> "EmulatedLLM
     from serving.edge.remote_core import RemoteCore
 
     sockets = CoreSockets(settings.addresses)
-    config = engine_config(flags)
+    with without_package("scipy"):
+        config = engine_config(flags)
     renderer = renderer_of(config)
     await sockets.ready()
     return EmulatedLLM(config, RemoteCore(sockets, WallClock(*settings.origin)), renderer)

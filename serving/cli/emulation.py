@@ -24,6 +24,7 @@ from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost
 from serving.edge.preflight import PreparedScenario
+from serving.process.optional_imports import without_package
 from serving.process.process_priority import become_urgent, defer_garbage, may_be_realtime, settle
 from serving.process.run_folder import run_folder
 from serving.process.shutdown import until_told
@@ -132,7 +133,8 @@ async def build_engine(
     model = cluster.start_model(scenario, [spec for spec, _ in prepared.fleet], inbox.address)
     actors = cluster.Cluster(scenario, prepared.max_model_len, origin, inbox.address, model, sources)
     nodes = [actors.start_node(index, *member) for index, member in enumerate(prepared.fleet)]
-    config = engine_config(flags)
+    with without_package("scipy"):
+        config = engine_config(flags)
 
     from serving.edge.async_llm import EmulatedLLM, renderer_of
     from serving.edge.engine_core import EmulatedCore

@@ -19,6 +19,7 @@ from types import FrameType
 from typing import NoReturn
 
 from serving.process.forker import BACKLOG, STREAMS, forking
+from serving.process.optional_imports import without_package
 from serving.process.peer import Peer
 
 LOOK_S = 0.2
@@ -74,10 +75,11 @@ def listening(address: Path) -> socket.socket:
 
 
 def preload(module: str) -> None:
-    """Import a module, and keep what is there from then on out of the garbage collector's way: else it would be copied
-    to each fork."""
+    """Import a module of vLLM's or above it, and keep what is there from then on out of the garbage collector's way:
+    else it would be copied to each fork."""
     gc.disable()
-    importlib.import_module(module)
+    with without_package("scipy"):
+        importlib.import_module(module)
     gc.collect()
     gc.freeze()
     gc.enable()
