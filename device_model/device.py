@@ -9,6 +9,7 @@ import numpy as np
 
 from device_model.arrays import Number, largest
 from device_model.draft import Draft
+from device_model.experts.fidelity import ExpertCache
 from device_model.experts.topic_usage import TopicUsage
 from device_model.placement import Memory
 from device_model.roofline import DRAFT, TRANSFER, Part, Stage, Unit
@@ -20,6 +21,7 @@ from device_model.step import FloatArray, StepCost, StepCosts, StepPlan
 from device_model.work import StepWork
 
 NO_PLACES = "Only systems with HB, serving a model with experts, or with tiers of rows can have these placed by topic."
+NO_CACHE = "The device keeps no experts by their use; a step changes nothing that could be carried out"
 ACROSS = "from one tier into the other, over the streamline"
 # Answers that are remembered: a scheduler asks the same again when it weighs modes, and sweeps do all the time.
 KNOWN = 1024
@@ -52,6 +54,7 @@ class RooflineDevice(ABC):
     drafts: tuple[str, ...] = ()
     placement: Memory
     draft: Draft | None = None  # what it speculates with, if it does
+    cache: ExpertCache | None = None  # what the fast memory keeps of the experts, if that changes with their use
 
     def __init__(self, setup: Setup, static_w: float, unit: Unit) -> None:
         """`static_w`: watts drawn whatever it does; `unit`: what computes, with all of the slow tier's bandwidth."""
@@ -146,6 +149,10 @@ class RooflineDevice(ABC):
         nothing of use), while nothing computes. Raise ValueError for a plan that places nothing, a mix that means
         nothing, or a device that knows no topics."""
         raise ValueError(NO_PLACES)
+
+    def commit(self, plan: StepPlan) -> None:
+        """Carry out what a step of `plan` does to the experts in `cache`. Raise ValueError for a device without one."""
+        raise ValueError(NO_CACHE)
 
     def explain(self, plan: StepPlan) -> tuple[Stage, ...]:
         """Return the stages of one step of `plan`, with their operators: what runs where, why, and what bounds it."""

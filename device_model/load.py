@@ -10,7 +10,7 @@ from device_model.draft import Draft
 from device_model.experts.fidelity import TracedCache
 from device_model.experts.residency import Lru
 from device_model.hb_xpu.device import XpuDevice
-from device_model.hb_xpu.tiered import TieredDevice, refuse_draft
+from device_model.hb_xpu.tiered import refuse_draft
 from device_model.setup import Setup, XpuSetup
 from device_model.specs.hardware_file import FOLDER, OWN, load_hardware, load_xpu
 from device_model.specs.spec import DeviceError, Model, UnknownName
@@ -73,9 +73,9 @@ def trace_experts(device: RooflineDevice) -> None:
     DeviceError for a system or a model that has no experts in a cache.
     """
     model = device.setup.model
-    if not isinstance(device, TieredDevice) or not model.experts:
+    if device.cache is None or not model.experts:
         raise DeviceError(
-            "Only systems with HB, serving a model with experts, have an expert cache that can be traced."
+            "Only systems that cache experts, serving a model with experts, have an expert cache that can be traced."
         )
     device.cache = TracedCache(Lru(model.expert_layers, model.experts))
 

@@ -45,13 +45,14 @@ class TieredDevice(XpuDevice):
     """A device with two tiers, and a draft scheme if it speculates."""
 
     placement: Placement
+    cache: ExpertCache
 
     def __init__(self, setup: XpuSetup, draft: Draft | None = None) -> None:
         super().__init__(setup)
         self.draft = draft
         self.placement = place(self.size, self.hb, self.ext, draft.footprint if draft else DraftFootprint())
         self.expected = Analytic(self.experts, self.size.experts)
-        self.cache: ExpertCache = self.expected
+        self.cache = self.expected
         self._static: dict[tuple[float, ...], Part] = {}
         self.hot: HotExperts | None = None
         self._sliceable = sliceable(setup.model)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from device_model.device import Execution
 from device_model.experts.hot_hits import ExpertTouch, expected_touch
 from device_model.one_tier.device import OneTierDevice
+from device_model.one_tier.kernels import kernels
 from device_model.one_tier.memory import one_tier
 from device_model.roofline import NEVER_BOUND, TARGET, Part, Stage, Unit
 from device_model.setup import Setup
@@ -45,7 +46,7 @@ class GpuDevice(OneTierDevice):
         super().__init__(setup, hardware.gpus * hardware.idle_power_share * hardware.tdp_w, _unit(setup))
         self.working_w = hardware.gpus * hardware.decode_power_share * hardware.tdp_w
         self.placement = one_tier(self.size, self.hb.capacity_bytes, "GPUs")
-        self._wait_s = self._kernels() * setup.calibration.kernel_s
+        self._wait_s = kernels(setup.model, setup.calibration, hardware.gpus) * setup.calibration.kernel_s
 
     @classmethod
     def setup_of(cls, target: str, hardware: Hardware, model: Model) -> GpuSetup:
@@ -77,14 +78,6 @@ class GpuDevice(OneTierDevice):
         model, gpus = self.setup.model, self.setup.hardware.gpus
         passed = 2 * (gpus - 1) / gpus * work.tokens * model.hidden_size * SUM_BYTES
         return passed * self.setup.calibration.sum_kernels * model.layers
-
-    def _kernels(self) -> int:
-        """Kernels of a pass over all layers."""
-        model, counted = self.setup.model, self.setup.calibration
-        shared = counted.shared_kernels if model.shared_experts else 0
-        sums = counted.sum_kernels if self.setup.hardware.gpus > 1 else 0
-        experts = (counted.expert_kernels + shared) * model.expert_layers
-        return experts + counted.dense_kernels * model.dense_layers + (counted.attention_kernels + sums) * model.layers
 
 
 def _unit(setup: GpuSetup) -> Unit:

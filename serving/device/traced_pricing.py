@@ -4,7 +4,6 @@ from dataclasses import replace
 from functools import cache
 
 from device_model.device import RooflineDevice
-from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_device, places_experts, trace_experts
 from device_model.step import Seconds, StepCost, StepPlan
 from serving.device.pricing import StepPrice
@@ -15,12 +14,11 @@ from serving.token_model.route_format import format_of
 
 class TracePricer(RoutePricer):
     """Prices steps of a device whose cache holds actual experts, hit or missed by the token model's routes: those that
-    are not in HB are read from EXT.
+    are not in the fast memory are read from the slow one.
 
-    Its state is the content of HB. So it lives with the device, and a device that is started anew finds HB cold.
+    Its state is the content of the fast memory. So it lives with the device, and a device that is started anew finds
+    that memory cold.
     """
-
-    _device: TieredDevice
 
     def __init__(self, trace: TracedDevice, choices: Choices) -> None:
         """Raise as `check_trace` does."""
@@ -30,7 +28,7 @@ class TracePricer(RoutePricer):
         self._then: tuple[TracedDevice, float, StepCost] | None = None
 
     def emulate(self, trace: TracedDevice) -> None:
-        """Change to another condition; HB keeps what it holds, as far as there is room."""
+        """Change to another condition; the fast memory keeps what it holds, as far as there is room."""
         device = _cached(trace)
         device.cache = self._device.cache
         self._trace = trace
@@ -38,7 +36,7 @@ class TracePricer(RoutePricer):
         self._choices.emulate(trace)
 
     def _cost(self, plan: StepPlan, ext_bytes_per_s: float) -> StepCost:
-        """Return the cost of a step, which is carried out: the experts that it misses are in HB then."""
+        """Return the cost of a step, which is carried out: the fast memory has the experts that it misses then."""
         cost = super()._cost(plan, ext_bytes_per_s)
         self._device.commit(plan)
         self._then = self._trace, ext_bytes_per_s, cost
@@ -46,7 +44,7 @@ class TracePricer(RoutePricer):
 
     def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost:
         """Return the present cost of a step priced earlier, without what was moved before it, scaled as a step with
-        unknown routes would be: the experts that it missed are in HB by now."""
+        unknown routes would be: the fast memory has the experts that it missed by now."""
         assert priced.plan is not None and self._then is not None
         plan, (trace, rate, cost) = replace(priced.plan, routes=None), self._then
         slower = _expected_s(plan, self._trace, ext_bytes_per_s) / _expected_s(plan, trace, rate)
@@ -77,9 +75,8 @@ def check_trace(trace: TracedDevice) -> None:
     format_of(trace.token_model)
 
 
-def _cached(trace: TracedDevice) -> TieredDevice:
+def _cached(trace: TracedDevice) -> RooflineDevice:
     """Return the device with a real cache. Raise DeviceError if it has none."""
     device = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
     trace_experts(device)
-    assert isinstance(device, TieredDevice)  # others have been refused
     return device

@@ -21,7 +21,7 @@ def test_a_device_is_loaded_by_names():
             ("elmoe", "elmoe3d-4gb", "qwen3-30b-a3b"),
             "There is no system 'elmoe'; those that exist are elmoe3d, gpu, hb_xpu",
         ),
-        (("xpu", "dgx", "qwen3-30b-a3b"), "There is no hardware 'dgx'; those that exist are 2xh100, 4xh100, a6000,"),
+        (("xpu", "dgx", "qwen3-30b-a3b"), "There is no hardware 'dgx'; those that exist are 2xh100, 4xh100, a100-8gb,"),
         (("xpu", "elmoe3d-4gb", "gpt"), "There is no model 'gpt'; those that exist are deepseek-v2-lite, glm"),
         (("__init__", "elmoe3d-4gb", "qwen3-30b-a3b"), "There is no system '__init__'"),
         (("os", "elmoe3d-4gb", "qwen3-30b-a3b"), "There is no system 'os'"),
@@ -46,5 +46,7 @@ def test_hardware_named_as_a_system_is_answered_with_how_to_name_it():
 def test_a_kind_that_does_not_exist_is_answered_with_those_that_do(tmp_path, monkeypatch):
     (tmp_path / "mine.toml").write_text('# Beads.\nkind = "abacus"\n', encoding="utf-8")
     monkeypatch.setattr("device_model.specs.hardware_file.FOLDER", tmp_path)
-    with pytest.raises(SpecError, match=r"/mine\.toml, line 2: kind is 'abacus'; allowed are gpu, hb-xpu, mono3d\.$"):
+    with pytest.raises(
+        SpecError, match=r"/mine\.toml, line 2: kind is 'abacus'; allowed are gpu, hb-xpu, mono3d, npu, offload\.$"
+    ):
         load_device("auto", "mine", "qwen3-30b-a3b")

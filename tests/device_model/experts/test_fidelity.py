@@ -74,5 +74,5 @@ def test_what_a_trace_needs_is_said():
     trace_experts(device)
     with pytest.raises(ValueError, match="The plan has no routes"):
         device.probe(StepPlan.of((1, 1000)))
-    with pytest.raises(DeviceError, match="Only systems with HB"):
+    with pytest.raises(DeviceError, match="Only systems that cache experts"):
         trace_experts(load_device("pim", "elmoe3d-8gb", "qwen3-30b-a3b"))

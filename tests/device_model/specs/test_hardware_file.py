@@ -56,7 +56,9 @@ def test_a_device_of_a_size_between_is_no_slower_than_the_small_and_no_faster_th
 def test_another_size_is_refused_with_those_that_there_are(name):
     with pytest.raises(UnknownName) as caught:
         load_hardware(name)
-    assert str(caught.value).startswith(f"There is no hardware {name!r}; those that exist are 2xh100, 4xh100, a6000, ")
+    assert str(caught.value).startswith(
+        f"There is no hardware {name!r}; those that exist are 2xh100, 4xh100, a100-8gb, "
+    )
     assert str(caught.value).endswith(", and ELMoE-3D's sizes from 4 to 8 GB in steps of 0.25 GB (a bank).")
 
 

@@ -1,0 +1,42 @@
+"""Does a fast memory that keeps the hottest experts find what it holds, and no more?"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_model.experts.fidelity import CacheAsk
+from device_model.experts.hottest import HottestCached
+from device_model.experts.locality_laws import PassTokens
+from device_model.load import load_model
+
+NEARLY = 1 - 1e-9
+models = st.sampled_from([load_model(name) for name in ("olmoe-1b-7b", "mixtral-8x7b", "qwen3-30b-a3b")])
+passes = st.builds(PassTokens, st.integers(1, 64), st.just(1), st.integers(0, 500))
+shares = st.floats(0, 1)
+
+
+def reads(model, tokens, share):
+    return HottestCached(model).probe(CacheAsk(tokens, share * model.experts * model.expert_layers))
+
+
+@given(models, passes, shares, shares)
+def test_a_larger_memory_finds_no_less_and_all_of_them_everything(model, tokens, one, another):
+    small, large = (reads(model, tokens, share) for share in sorted((one, another)))
+    assert small.hits <= large.hits / NEARLY
+    assert reads(model, tokens, 0.0).hits == 0
+    assert reads(model, tokens, 1.0).hits == pytest.approx(reads(model, tokens, 1.0).touched)
+
+
+@given(models, passes, shares)
+def test_hits_are_no_fewer_than_by_chance_and_no_more_than_are_held(model, tokens, share):
+    found = reads(model, tokens, share)
+    assert share * found.touched * NEARLY <= found.hits <= share * model.experts * model.expert_layers / NEARLY + 1e-9
+    assert 0 <= found.written <= found.touched - found.hits + 1e-9
+
+
+def test_one_token_finds_as_published_where_as_many_are_held_as_are_hot():
+    olmoe = load_model("olmoe-1b-7b")
+    found = reads(olmoe, PassTokens(1, 1), 8 / 64)
+    assert found.hits / found.touched == pytest.approx(0.485)
+    even = load_model("qwen3-30b-a3b")  # nobody has published which share is hot
+    assert reads(even, PassTokens(4, 1), 0.3).hits == pytest.approx(0.3 * reads(even, PassTokens(4, 1), 0.3).touched)
