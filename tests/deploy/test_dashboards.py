@@ -126,7 +126,7 @@ def test_panels_show_tiers_of_any_hardware_by_their_own_names() -> None:
     fast, slow = (expr for _, expr in queries("accelerator") if "foreserve_tier_used_bytes" in expr)
     for names, expr in ((FAST, fast), (SLOW, slow)):
         assert set(re.search(r'tier=~"([^"]*)"', expr)[1].split("|")) == set(names)  # type: ignore[index]
-    assert {"hb", "mono3d", "hbm", "dram"} == set(FAST) and {"ext", "interposer", "host"} == set(SLOW)
+    assert {"hb", "mono3d", "hbm", "dram"} == set(FAST) and {"lpddr", "interposer", "host"} == set(SLOW)
     by_name = {panel["title"]: panel for panel in panels("accelerator")}
     painted = json.dumps(by_name["Energy per token"]["fieldConfig"]["overrides"])
     assert all(f'"{name}"' in painted for name in (*FAST, *SLOW))

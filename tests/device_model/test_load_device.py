@@ -35,7 +35,7 @@ def test_unknown_names_are_answered_with_those_that_exist(names, said):
 
 def test_hardware_names_its_system():
     named, own = (load_device(system, "elmoe3d-8gb", "qwen3-30b-a3b") for system in ("elmoe3d", "auto"))
-    assert type(own) is type(named) and own.tiers == ("hb", "ext")
+    assert type(own) is type(named) and own.tiers == ("hb", "lpddr")
 
 
 def test_hardware_named_as_a_system_is_answered_with_how_to_name_it():

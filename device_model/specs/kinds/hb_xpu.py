@@ -26,7 +26,7 @@ ROUNDING = 1e-9
 class Hardware:
     """An xPU with hybrid-bonded memory (HB) over its logic die and LPDDR beside it (EXT): ELMoE-3D, Table 1."""
 
-    tiers: ClassVar[TierNames] = TierNames("hb", "ext")
+    tiers: ClassVar[TierNames] = TierNames("hb", "lpddr")
 
     energy_estimate: Name
     speculation: Name

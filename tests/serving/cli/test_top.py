@@ -84,7 +84,7 @@ def test_all_lines_fit_into_the_terminal_and_all_columns_into_a_wide_one(width: 
 
 def test_tiers_have_the_names_of_the_hardware() -> None:
     status = busy_status()
-    assert status.devices[0].tiers == ("hb", "ext") and "ext" in printed(status, 160)
+    assert status.devices[0].tiers == ("hb", "lpddr") and "lpddr" in printed(status, 160)
     stacked = [msgspec.structs.replace(device, tiers=("mono3d", "interposer")) for device in status.devices]
     text = printed(msgspec.structs.replace(status, devices=stacked), 160)
     assert "interposer" in text and not re.search(r"HB|LPDDR|\bext\b", text)

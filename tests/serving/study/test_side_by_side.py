@@ -88,7 +88,7 @@ def test_all_serve_the_same_requests_and_joules_add_up(workload: Path, tmp_path:
         assert set(each.told) > {*FIGURES, "j_per_token_by_component"}
     energies = {each.hardware: each.energy for each in found}
     assert energies["stratum-s"]["mono3d"] > energies["stratum-s"]["interposer"] > 0
-    assert {"hb", "ext"} < set(energies["elmoe3d-8gb"]) and {"hbm", "host"} < set(energies["a6000"])
+    assert {"hb", "lpddr"} < set(energies["elmoe3d-8gb"]) and {"hbm", "host"} < set(energies["a6000"])
 
 
 def test_only_a_system_that_its_paper_has_follow_topics_does_and_only_if_there_are_any(

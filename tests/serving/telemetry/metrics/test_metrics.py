@@ -111,7 +111,7 @@ def test_all_that_steps_did_is_in_the_totals() -> None:
     )
     assert value("busy_seconds_total") == pytest.approx(sum(each.latency_s for each in records))
     assert value("energy_joules_total", component="hb") == pytest.approx(sum(each.energy_j[2] for each in records))
-    assert value("tier_bytes_total", tier="ext") == pytest.approx(sum(each.traffic_bytes[1] for each in records))
+    assert value("tier_bytes_total", tier="lpddr") == pytest.approx(sum(each.traffic_bytes[1] for each in records))
     assert value("accepted_length_sum") == sum(each.accepted for each in records)
     decoding = [each.mode for each in records if each.phase != "prefill"]
     changes = sum(one != other for one, other in pairwise(decoding))
@@ -266,7 +266,7 @@ def test_memory_in_use_is_no_more_than_there_is_and_grows_with_the_kv_cache() ->
     metrics.on_step(record(kv_tokens=10_000))
     assert used("hb", "kv") == pytest.approx(2 * small)
     assert small > 0
-    for tier in ("hb", "ext"):
+    for tier in ("hb", "lpddr"):
         capacity = registry.get_sample_value("foreserve_tier_capacity_bytes", {"device": "0", "tier": tier})
         assert sum(used(tier, kind) for kind in ("static", "kv", "draft", "experts")) <= (capacity or 0) * (1 + 1e-9)
 
@@ -283,9 +283,9 @@ def test_tiers_have_the_names_that_the_hardware_gives_them() -> None:
         samples = [sample for family in registry.collect() for sample in family.samples if sample.name == metric]
         return {s.labels[label]: s.value for s in samples if s.labels["device"] == str(device)}
 
-    assert named("foreserve_tier_bytes_total", "tier", 0) == {"hb": 1e6, "ext": 2e6}
+    assert named("foreserve_tier_bytes_total", "tier", 0) == {"hb": 1e6, "lpddr": 2e6}
     assert named("foreserve_tier_bytes_total", "tier", 1) == {"mono3d": 1e6, "interposer": 2e6}
-    assert named("foreserve_energy_joules_total", "component", 0) == dict(compute=1, ext=2, hb=3, comm=4, static=5)
+    assert named("foreserve_energy_joules_total", "component", 0) == dict(compute=1, lpddr=2, hb=3, comm=4, static=5)
     assert named("foreserve_energy_joules_total", "component", 1) == dict(
         compute=1, interposer=2, mono3d=3, comm=4, static=5
     )
