@@ -81,15 +81,19 @@ class GpuDevice(OneTierDevice):
 
 
 def _unit(setup: GpuSetup) -> Unit:
-    """All GPUs. Their joules are those of the boards, by time."""
+    """Return all GPUs. Joules are those of the boards, by time: what they draw to decode, and beyond that, laid on the
+    MACs, up to their TDP while they compute at the rate that they reach.
+    """
     hardware, calibration = setup.hardware, setup.calibration
+    macs_per_s = hardware.macs_per_s * calibration.compute_share
+    beyond_w = hardware.gpus * hardware.tdp_w * (1 - hardware.decode_power_share)
     return Unit(
         name="GPU" if hardware.gpus == 1 else f"{hardware.gpus} GPUs",
-        macs_per_s=hardware.macs_per_s * calibration.compute_share,
+        macs_per_s=macs_per_s,
         hb_bytes_per_s=hardware.fast.bytes_per_s * calibration.bandwidth_share,
         ext_bytes_per_s=hardware.slow.bytes_per_s,
         link_bytes_per_s=hardware.link_bytes_per_s or NEVER_BOUND,
-        j_per_mac=0.0,
+        j_per_mac=beyond_w / macs_per_s,
         hb_j_per_byte=0.0,
         ext_j_per_byte=0.0,
         link_j_per_byte=0.0,

@@ -38,7 +38,17 @@ def test_all_bytes_are_read_from_one_tier_at_a_share_of_its_bandwidth(device, ba
     assert step.traffic == pytest.approx((size.static_read_bytes + experts + kv, 0.0))
     rate = device.hb.bytes_per_s * device.setup.calibration.bandwidth_share
     assert step.latency_s >= step.traffic.hb_bytes / rate * NEARLY
-    assert step.energy_j == pytest.approx(step.latency_s * device.working_w)
+    assert step.energy.static_j == pytest.approx(step.latency_s * device.working_w)
+    assert step.energy_j == pytest.approx(step.energy.static_j + step.energy.compute_j)
+
+
+@given(devices, batches)
+def test_boards_draw_what_they_do_to_decode_and_up_to_their_tdp_for_prompts(device, batch):
+    hardware = device.setup.hardware
+    tdp_w = hardware.gpus * hardware.tdp_w
+    assert hardware.decode_power_share * tdp_w < cost(device, batch).power_w <= tdp_w / NEARLY
+    prompts = cost(device, [(2000, 0)] * 8)
+    assert prompts.power_w > 0.8 * tdp_w
 
 
 @given(devices, batches, st.integers(1, 300))

@@ -1,6 +1,36 @@
-"""Energy of a token on GPUs over that on Stratum (6.3.2): powers of xPU and GPUs are estimates."""
+"""Energy of requests on GPUs over that on Stratum (6.3.2): powers of xPU and GPUs are estimates.
 
-from device_model.validation.stratum.setting import BATCH, LENGTHS, Setting, decode_step
+Unlike decoding throughput beside it, it is read as that of whole requests: "energy and latency consumed by xPU and NMP
+are accumulated during simulated serving" (6.1.3), and nvidia-smi measures GPUs while vLLM's throughput benchmark serves
+prompts too. "For the same decoding tasks" (6.3.2) can be read as decoding alone.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from device_model.device import RooflineDevice
+from device_model.step import StepPlan
+from device_model.validation.stratum.setting import BATCH, LENGTHS, Setting
+
+
+class ServedBatch(NamedTuple):
+    """Seconds and joules of a batch of requests, from prompts to last tokens; of the joules, those by component, and of
+    the seconds, those of the prompts."""
+
+    seconds: float
+    prompt_s: float
+    joules: float
+    fast_j: float
+    compute_j: float
+
+    @property
+    def watts(self) -> float:
+        return self.joules / self.seconds
+
+    @property
+    def prompt_share(self) -> float:
+        return self.prompt_s / self.seconds
 
 
 def best_over_gpu(setting: Setting, model: str) -> float:
@@ -9,18 +39,28 @@ def best_over_gpu(setting: Setting, model: str) -> float:
 
 
 def arithmetic(setting: Setting, model: str) -> str:
-    """Return watts and milliseconds of a step of either at that length, in words."""
+    """Return seconds and watts of a batch on either at that length, in words."""
     length = max(LENGTHS, key=lambda each: _over_gpu(setting, model, each))
-    near, gpu = (decode_step(device(model), BATCH, length) for device in (setting.near, setting.gpu))
+    gpu, near = (_served(device(model), length) for device in (setting.gpu, setting.near))
     hardware, working_w = setting.near(model).setup.hardware, setting.near(model).working_w
     logic_w = hardware.chips * hardware.logic_w
     return (
-        f"at {length} tokens GPUs draw {gpu.power_w:.0f} W for {gpu.latency_s * 1e3:.1f} ms a step, Stratum "
-        f"{near.power_w:.0f} W for {near.latency_s * 1e3:.2f} ms: rows {near.energy.hb_j / near.latency_s:.0f}, MACs "
-        f"{near.energy.compute_j / near.latency_s:.0f}, other logic {logic_w:.0f}, xPU {working_w - logic_w:.0f}"
+        f"with {length} tokens a batch takes GPUs {gpu.seconds:.1f} s at {gpu.watts:.0f} W, Stratum "
+        f"{near.seconds:.1f} s at {near.watts:.0f} W, {near.prompt_share:.0%} of them for prompts: rows "
+        f"{near.fast_j / near.seconds:.0f}, MACs {near.compute_j / near.seconds:.0f}, other logic {logic_w:.0f}, xPU "
+        f"beside its MACs {working_w - logic_w:.0f}"
     )
 
 
 def _over_gpu(setting: Setting, model: str, length: int) -> float:
-    gpu, near = (decode_step(device(model), BATCH, length) for device in (setting.gpu, setting.near))
-    return gpu.energy_j / near.energy_j
+    gpu, near = (_served(device(model), length) for device in (setting.gpu, setting.near))
+    return gpu.joules / near.joules
+
+
+def _served(device: RooflineDevice, length: int) -> ServedBatch:
+    """Return a batch whose prompts have `length` tokens, and outputs as many: the first of them is the prompts'."""
+    prompts = device.probe(StepPlan.of(*[(length, 0)] * BATCH)).table
+    steps = device.probe(StepPlan.of(*[(1, length)] * BATCH), length - 1).table
+    table = np.concatenate([prompts, steps])
+    seconds, compute_j, _, fast_j, *_ = table.sum(axis=0).tolist()
+    return ServedBatch(seconds, float(prompts[0, 0]), float(table[:, 1:6].sum()), fast_j, compute_j)

@@ -45,7 +45,7 @@ def test_those_that_nothing_was_fitted_to_are_no_worse():
         (("tiering over no tiering",), 9, 20),
         (("request latency",), 12, 20),
         (("swap time",), 20, 20),
-        (("energy",), 35, 75),
+        (("energy",), 30, 45),
     ],
 )
 def test_each_group_of_figures(words, most_mean, most):
