@@ -7,18 +7,20 @@ from typing import NamedTuple
 
 from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
+from device_model.experts.published_usage import published_usage
 from device_model.experts.topic_usage import TopicUsage, read_usage
-from device_model.load import load_device, places_experts
+from device_model.load import load_device, load_model, places_experts
 from device_model.step import StepPlan
 from serving.device.mode_choice import ModeChoice
 from serving.device.pricing import ModelPricer, Pricer
 from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
 from serving.device.slow_tier import LEASE_S
 from serving.device.traced_pricing import TracePricer
-from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, ExpertPlacement
+from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, PUBLISHED, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
 from serving.scenario.fleet import FleetError, Member
 from serving.scenario.scenario import ALL_TIERS, Scenario
+from serving.topics.names import NAMES
 from serving.types import NEVER
 from serving.usage_error import UsageError
 
@@ -50,9 +52,10 @@ class DeviceSpec(NamedTuple):
     """A device to emulate.
 
     `system`, `hardware`, `model` and `draft` (or "") name files. `acceptance` says where acceptance rates come from,
-    `mode_choice` when to draft, `placement` how experts are placed in HB by the topics that `token_model`'s routers
-    know, `swap` when they are placed anew, and `kv_tier` where the KV cache lies. With a `trace`, actual expert routes
-    are followed. `sharers` devices, this one included, share its slow tier.
+    `mode_choice` when to draft, `placement` how experts are placed in the fast tier by topics, `usage` whether by the
+    table of `token_model`'s routers or by a published share, `swap` when they are placed anew, and `kv_tier` where the
+    KV cache lies. With a `trace`, actual expert routes are followed. `sharers` devices, this one included, share its
+    slow tier.
     """
 
     system: str
@@ -62,6 +65,7 @@ class DeviceSpec(NamedTuple):
     acceptance: str
     mode_choice: ModeChoice
     placement: str
+    usage: str
     swap: str
     token_model: str
     kv_tier: str
@@ -79,6 +83,7 @@ class DeviceSpec(NamedTuple):
             acceptance=scenario.acceptance,
             mode_choice=ModeChoice(scenario.mode, scenario.tau, scenario.draft_depth, scenario.objective),
             placement=scenario.placement,
+            usage=scenario.usage,
             swap=scenario.swap,
             token_model=scenario.token_model,
             kv_tier=scenario.kv_tier,
@@ -166,6 +171,8 @@ class DeviceSpec(NamedTuple):
         return ExpertPlacement(model, self._usage(), self.placement, always)
 
     def _usage(self) -> TopicUsage:
+        if self.usage == PUBLISHED:
+            return published_usage(load_model(self.model), NAMES)
         return read_usage(Path(self.token_model) / USAGE)
 
 

@@ -16,6 +16,9 @@ from serving.types import NEVER, Batch
 
 LRU, HOT, TOPIC = PLACEMENTS = ("lru", "hot", "topic")
 """Cached by LRU, as the calibrated law has it; placed once, for all topics; placed for the topics of the batch."""
+USAGES = MEASURED, PUBLISHED = ("measured", "published")
+"""Whose table of experts by topic they are placed by: the token model's, or one with the published share of hot
+choices."""
 SWAPS = OWN_SWAP, ALWAYS, PAYS = ("auto", "always", "pays")
 """When topics have experts placed anew: as the system's paper has it, for each batch of another mix, or if it pays."""
 

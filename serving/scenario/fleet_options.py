@@ -6,7 +6,7 @@ from device_model.load import places_experts
 from device_model.specs.hardware_file import OWN
 from serving.policies.modes import OBJECTIVES
 from serving.policies.modes import POLICIES as MODES
-from serving.policies.placement import LRU, OWN_SWAP, PLACEMENTS, SWAPS, TOPIC
+from serving.policies.placement import LRU, MEASURED, OWN_SWAP, PLACEMENTS, SWAPS, TOPIC, USAGES
 from serving.policies.routing import LEAST_LOADED, RouterSpec, parse_router
 from serving.policies.step_options import ACCEPTANCES
 from serving.scenario.draft_depth import DraftDepth, parse_depth
@@ -68,6 +68,12 @@ class FleetOptions(ListenOptions):
         "experts in HB, or in the fast rows of Stratum: lru (used last; there hot ones as published), hot (used most "
         "by all topics), topic (by those of the batch)",
         choices=PLACEMENTS,
+    )
+    usage: str = key(
+        MEASURED,
+        "the table of experts by topic that they are placed by: measured (the token model's), or published (one that "
+        "has the emulated model's published share of hot choices, by topics that differ by chance)",
+        choices=USAGES,
     )
     swap: str = key(
         OWN_SWAP,
@@ -149,6 +155,18 @@ class FleetOptions(ListenOptions):
                 ("residency", "placement"),
                 f"`residency` is 'trace' and `placement` is {self.placement!r}: a trace is cached by LRU, except on "
                 "Stratum, whose experts have places of their own.",
+            ),
+            (
+                self.usage != MEASURED and not mixes,
+                ("usage", "placement"),
+                f"`usage` is {self.usage!r} and `placement` is 'lru': only experts that are placed by topic ('hot', "
+                "'topic') go by a table.",
+            ),
+            (
+                self.usage != MEASURED and self._is_traced,
+                ("usage", "residency"),
+                f"`usage` is {self.usage!r} and `residency` is 'trace': routes are the token model's, and so is the "
+                "table that belongs to them.",
             ),
             (
                 self.swap != OWN_SWAP and self.placement != TOPIC,

@@ -140,6 +140,22 @@ def drifting(swap: str, hardware: str, model: str) -> Scenario:
     )
 
 
+def test_topics_with_the_published_share_of_hot_choices_find_more_experts_and_end_sooner() -> None:
+    """One request at a time, of one topic after the other: what each reads is where its own topic wants it."""
+    requests = [Request(str(i), 0.5 * i, 60, 40, seed=i, topic=("legal", "math")[i % 2]) for i in range(8)]
+    found = {}
+    for placement in (TOPIC, HOT):
+        scenario = dataclasses.replace(drifting(OWN_SWAP, "stratum-s", "olmoe-1b-7b"), usage="published")
+        scenario = dataclasses.replace(scenario, placement=placement, swap=OWN_SWAP)
+        records = Simulator(scenario).serve(requests)[1]
+        decoded = [record for record in records if record.phase == "decode"]
+        hits = sum(record.expert_hits for record in decoded) / sum(record.expert_lookups for record in decoded)
+        found[placement] = hits, sum(record.latency_s for record in records), sum(record.swaps for record in records)
+    assert found[TOPIC][0] == pytest.approx(0.485) and found[HOT][0] < 0.35
+    assert found[TOPIC][1] < found[HOT][1]
+    assert (found[TOPIC][2], found[HOT][2]) == (8, 1)
+
+
 @pytest.mark.parametrize(
     ("hardware", "model", "own"), [("stratum-s", "olmoe-1b-7b", ALWAYS), ("elmoe3d-8gb", "qwen3-30b-a3b", PAYS)]
 )

@@ -101,6 +101,10 @@ def test_a_draft_cannot_be_traced_wherever_it_is() -> None:
             Scenario(hardware="a6000", model="olmoe-1b-7b", devices=2, shared_ext=2),
             ["`shared_ext` is 2", "a6000 has no external memory"],
         ),
+        (
+            Scenario(hardware="stratum-s", model="qwen3-30b-a3b", placement="topic", usage="published"),
+            ["Nobody has published", "a table that was measured"],
+        ),
         (Scenario(hardware="stratum-s", model="mixtral-8x7b"), ["does not fit", "93.4 GB", "34.4 GB"]),
         (Scenario(faults=("stall: for=1, device=1",)), ["`faults`", "names device 1", "there are 1"]),
         (Scenario(faults=("hb: left=0.5",), system="xpu"), ["hb_share", "has no HB"]),

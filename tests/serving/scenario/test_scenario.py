@@ -79,6 +79,11 @@ def test_a_bundled_token_model_may_be_named() -> None:
         ({"acceptance": "measured", "draft": "none"}, "only drafts are accepted"),
         ({"swap": "never", "placement": "topic"}, "`swap` is 'never': it must be auto or always or pays"),
         ({"swap": "always", "placement": "hot"}, "only experts that follow topics"),
+        ({"usage": "published"}, "only experts that are placed by topic"),
+        (
+            {"usage": "published", "placement": "topic", "residency": "trace", "hardware": "stratum-s"},
+            "the table that belongs to them",
+        ),
         ({"draft": "elastic", "residency": "trace"}, "plain decoding only"),
         ({"preemption": "spill"}, "nowhere to spill to"),
         ({"batching": "random"}, "`batching` is 'random': it must be fcfs or priority or slo-aware or topic-aware"),

@@ -133,7 +133,10 @@ def test_a_window_that_nobody_arrives_in_is_no_answer(cores: int, tmp_path: Path
     assert any("No request arrives in the window of `judge`" in sentence for _, sentence in results.failed)
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("choosing-tau", "stratum-topics")]
+SLOW = [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ("choosing-tau", "stratum-topics", "stratum-published-topics")
+]
 
 
 @pytest.mark.parametrize("name", ["node-sizing", "topic-drift", *SLOW])
@@ -141,7 +144,8 @@ def test_the_examples_answer_in_small(name: str, cores: int, tmp_path: Path) -> 
     results = run_study(load_study(EXAMPLES / f"{name}.toml", requests=40), tmp_path)
     assert isinstance(results, Results) and not results.failed
     assert results.report.stat().st_size > 100_000
-    answers = {"node-sizing": 4, "choosing-tau": 1, "topic-drift": 9, "stratum-topics": 18}
+    of_stratum = {"stratum-topics": 18, "stratum-published-topics": 10}
+    answers = {"node-sizing": 4, "choosing-tau": 1, "topic-drift": 9} | of_stratum
     assert len(results.answers) == answers[name]
 
 
