@@ -6,7 +6,10 @@ from serving.device.fleet_limits import check_faults, load_fleet
 from serving.scenario.fleet import FleetError
 from serving.scenario.scenario import Scenario
 
-HARDWARE = {"elmoe3d-4gb": "qwen3-30b-a3b", "stratum-s": "olmoe-1b-7b", "a6000": "olmoe-1b-7b"}
+HARDWARE = {
+    "elmoe3d-4gb": "qwen3-30b-a3b",
+    **dict.fromkeys(("stratum-s", "a6000", "npu-64t", "a100-8gb"), "olmoe-1b-7b"),
+}
 
 
 def checked(hardware: str, *faults: str, kv_tier: str = "all") -> tuple[int, int]:
@@ -35,6 +38,8 @@ def test_half_of_the_fast_tier_may_fail_where_it_has_banks() -> None:
     ("hardware", "fault", "said"),
     [
         ("a6000", "fast: left=0.5", ["can't be on a6000", "no banks"]),
+        ("npu-64t", "fast: left=0.5", ["can't be on npu-64t", "no banks"]),
+        ("a100-8gb", "fast: left=0.5", ["can't be on a100-8gb", "no banks"]),
         ("elmoe3d-4gb", "hb: left=0.02", ["can't be on elmoe3d-4gb", "one bank"]),
         ("elmoe3d-4gb", "lost: device=0", ["would leave no device"]),
         ("elmoe3d-4gb", "slow: left=0.5, device=1", ["names device 1", "there are 1"]),

@@ -192,6 +192,7 @@ def test_what_is_moved_before_a_traced_step_is_paid_for_once():
 
 
 def test_only_a_system_whose_experts_lie_in_tiers_can_be_traced():
+    check_trace(TRACE._replace(system="offload", hardware="a100-8gb", model="olmoe-1b-7b"))
     with pytest.raises(DeviceError, match="Only systems that cache experts"):
         check_trace(TRACE._replace(system="pim"))
 

@@ -139,13 +139,13 @@ SLOW = [
 ]
 
 
-@pytest.mark.parametrize("name", ["node-sizing", "topic-drift", *SLOW])
+@pytest.mark.parametrize("name", ["node-sizing", "topic-drift", "hardware-for-users", *SLOW])
 def test_the_examples_answer_in_small(name: str, cores: int, tmp_path: Path) -> None:
     results = run_study(load_study(EXAMPLES / f"{name}.toml", requests=40), tmp_path)
     assert isinstance(results, Results) and not results.failed
     assert results.report.stat().st_size > 100_000
     of_stratum = {"stratum-topics": 18, "stratum-published-topics": 10}
-    answers = {"node-sizing": 4, "choosing-tau": 1, "topic-drift": 9} | of_stratum
+    answers = {"node-sizing": 4, "choosing-tau": 1, "topic-drift": 9, "hardware-for-users": 6} | of_stratum
     assert len(results.answers) == answers[name]
 
 
