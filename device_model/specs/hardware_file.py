@@ -19,6 +19,11 @@ BETWEEN = re.compile(r"elmoe3d-(\d+(?:\.\d+)?)gb")
 LOW_GIB, HIGH_GIB = 4, 8
 # Banks and PEs come in pairs, 16 to 4 GB (ELMoE-3D, Table 1): sizes between go by one bank.
 BANK_GIB = 0.25
+VARIANTS = (
+    f"there are ELMoE-3D's sizes from {LOW_GIB} to {HIGH_GIB} GB in steps of {BANK_GIB} GB, as elmoe3d-6gb, and "
+    "Stratum with other layers or without tiers, as stratum-l-256 and stratum-s-512-flat"
+)
+"""Names without a file of their own, in words."""
 
 
 def find_hardware(name: str) -> Hardware | None:

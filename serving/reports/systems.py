@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from device_model.load import load_device, systems_on
-from device_model.specs.hardware_file import FOLDER, OWN, load_hardware
+from device_model.specs.hardware_file import FOLDER, OWN, VARIANTS, load_hardware
 from device_model.specs.spec import DeviceError
 from device_model.specs.spec_file import SPECS, documents_of, names_in
 from device_model.validation.figures import SCORE, errors_by_role
@@ -70,6 +70,7 @@ def show(found: Systems, console: Console) -> None:
     ]
     heads = ["hardware", "system", "or", "tiers", "mean error % (of figures)", "models that fit"]
     console.print(Table(heads, rows, words=range(6)))
+    console.print(f"Beside these {VARIANTS}.")
     console.print()
     console.print(
         Table(["hardware", "figures from"], [[e.hardware, "; ".join(e.sources)] for e in found.hardware], words=(0, 1))

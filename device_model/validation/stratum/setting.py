@@ -11,18 +11,17 @@ from device_model.one_tier.gpu import GpuDevice
 from device_model.specs.hardware_file import load_hardware
 from device_model.step import StepCost, StepPlan
 from device_model.systems import gpu, stratum
+from device_model.validation.stratum.assumed import ASSUMED
 
-BATCH = 32
-"""Sequences of Fig. 16: the largest power of two of which Stratum-S holds the KV cache of OLMoE at its longest context,
-as vLLM's throughput benchmark, the baseline's, fills the memory. The axis is not in the paper's text."""
-LENGTHS = (256, 512, 1024, 2048)
-"""Lin = Lout of Fig. 16: up to what fills OLMoE's context of 4,096 tokens, so that all models share it."""
-HIT_LENGTHS = (256, 2048)
-"""The shortest and the longest of Fig. 17."""
-HIT_BATCH = 1
-"""Of Fig. 17: with more, if all hits are hot fewer experts are read, and far more is gained than what is printed."""
-SCALED_BATCHES, SCALED_LENGTHS = (1, 4, 16, 64), (1024, 4096)
-"""Of Fig. 18a, whose text names 1,024 tokens and batches that fit into the memory of both."""
+
+def _whole(numbers: tuple[float, ...]) -> tuple[int, ...]:
+    return tuple(map(int, numbers))
+
+
+BATCH, LENGTHS = ASSUMED.batch, _whole(ASSUMED.lengths)
+HIT_BATCH, HIT_LENGTHS = ASSUMED.hit_batch, _whole(ASSUMED.hit_lengths)
+SCALED_BATCHES, SCALED_LENGTHS = _whole(ASSUMED.scaled_batches), _whole(ASSUMED.scaled_lengths)
+"""Of Fig. 16, 17 and 18a: `assumed.toml` says why."""
 SEGMENT_LENGTH = 1024  # 6.3.6
 REQUEST = 256  # Lin = Lout of Table 4, at a batch of 1
 

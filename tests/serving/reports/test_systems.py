@@ -31,6 +31,6 @@ def test_all_hardware_is_listed_with_its_system_and_the_models_that_fit(capsys: 
 
 def test_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     told = printed(capsys)
-    assert "models that fit" in told and "figures from" in told
+    assert "models that fit" in told and "figures from" in told and "stratum-s-512-flat" in told
     (line,) = [line for line in told.splitlines() if line.startswith("stratum-xl") and "mono3d" in line]
     assert "(12 fitted)" in line and "llama-4-scout" in line
