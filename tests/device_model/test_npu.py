@@ -12,6 +12,7 @@ from device_model.specs.hardware_file import load_hardware
 from device_model.specs.spec import DeviceError
 from device_model.step import DraftShape, StepPlan
 from device_model.systems import npu
+from tests.examples import examples
 
 NEARLY = 1 - 1e-9
 DEVICES = [load_device("auto", "npu-64t", model) for model in ("olmoe-1b-7b", "mixtral-8x7b", "qwen2.5-32b")]
@@ -74,6 +75,7 @@ def test_a_prompt_reads_the_weights_again_for_each_block_of_tokens_that_fits(tok
     )
 
 
+@examples(50)
 @given(devices, batches, st.integers(1, 300))
 def test_a_probe_of_k_steps_is_k_probes_of_grown_plans(device, batch, steps):
     plan = StepPlan.of(*batch)
@@ -81,6 +83,7 @@ def test_a_probe_of_k_steps_is_k_probes_of_grown_plans(device, batch, steps):
     assert device.probe(plan, steps).table[-1] == pytest.approx(device.probe(last).table[0])
 
 
+@examples(40)
 @given(batches, st.floats(1, 20))
 def test_a_larger_scratchpad_reads_no_more_and_is_never_slower(batch, times):
     small, large = (cost(with_figures(scratchpad_mb=mb), batch) for mb in (1.0, 1.0 * times))

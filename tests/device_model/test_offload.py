@@ -15,6 +15,7 @@ from device_model.specs.spec import Contradiction, DeviceError
 from device_model.step import DraftShape, StepPlan
 from device_model.systems import gpu, offload
 from tests.device_model.synthetic_routes import synthetic_routes, zipf_popularity
+from tests.examples import examples
 
 NEARLY = 1 - 1e-9
 MODELS = ("olmoe-1b-7b", "qwen3-30b-a3b", "mixtral-8x7b", "qwen2.5-1.5b")
@@ -50,6 +51,7 @@ def test_a_longer_context_is_never_faster_nor_finds_more_experts(device, batch, 
     assert after.expert_lookups == before.expert_lookups and after.expert_hits <= before.expert_hits / NEARLY
 
 
+@examples(40)
 @given(batches, gibs, gibs)
 def test_more_memory_is_never_slower_and_fetches_no_more(batch, one, another):
     small, large = (cost(with_figures(hbm_capacity_gib=gib), batch) for gib in sorted((one, another)))
@@ -64,6 +66,7 @@ def test_a_faster_link_is_never_slower_and_moves_the_same_bytes(device, batch, g
     assert fast.traffic == slow.traffic
 
 
+@examples(40)
 @given(batches)
 def test_with_room_for_all_experts_it_is_as_fast_as_a_gpu(batch):
     """Of the same figures: nothing is fetched, and all else is the same."""
@@ -109,6 +112,7 @@ def test_joules_follow_from_bytes_computation_and_time(device, batch):
     assert step.power_w <= 60 + 2 * 180 + (20 + 6) * 8e-12 * 25e9
 
 
+@examples(50)
 @given(devices, batches, st.integers(1, 300))
 def test_a_probe_of_k_steps_is_k_probes_of_grown_plans(device, batch, steps):
     plan = StepPlan.of(*batch)

@@ -78,3 +78,9 @@ def test_the_same_client_streams_from_each(served: ServerProcess) -> None:
     # Only one kind fetches experts from its host.
     fetched = [by("foreserve_tier_bytes_total", device, "tier").get("host", 0.0) > 0 for device in range(4)]
     assert fetched == [False, False, False, True]
+    # 7 GiB that it may use of the GPU's memory are full, and the host has all 1,024 experts, of 12.6 MB each.
+    lines = [line for line in metrics.splitlines() if line.startswith('foreserve_tier_used_bytes{device="3"')]
+    used = {
+        tier: sum(float(line.split()[-1]) for line in lines if f'tier="{tier}"' in line) for tier in ("hbm", "host")
+    }
+    assert used == pytest.approx({"hbm": 7 * 2**30, "host": 1024 * 3 * 2048 * 1024 * 2}, rel=1e-6)
