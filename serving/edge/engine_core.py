@@ -24,7 +24,7 @@ from serving.edge.description import describe
 from serving.edge.edge_admission import DepartureFeed
 from serving.edge.intake import Intake
 from serving.edge.output_queue import OutputQueue
-from serving.edge.outputs import outputs_of
+from serving.edge.outputs import by_sink, outputs_of
 from serving.edge.refusals import SOONEST_S, GivenUp, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
 from serving.edge.text_choice import TextChoice, rate_of
@@ -249,7 +249,7 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         try:
             # First what clients wait for.
-            for sink, chunks in _by_sink(news).items():
+            for sink, chunks in by_sink(news).items():
                 self._hand_over(sink, release, chunks)
         finally:
             self._record(release, news)
@@ -292,11 +292,3 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
     def _finish(self, flight: Flight, reason: FinishReason) -> None:
         flight.finish = str(reason)
         self._observer.on_finish(flight)
-
-
-def _by_sink(news: Sequence[tuple[Flight, Chunk]]) -> dict[Sink | None, list[Chunk]]:
-    """Return the chunks of each sink, in order: one message to an edge, however its requests are mixed with others."""
-    chunks: dict[Sink | None, list[Chunk]] = {}
-    for flight, chunk in news:
-        chunks.setdefault(flight.sink, []).append(chunk)
-    return chunks

@@ -3,13 +3,24 @@
 import logging
 from collections.abc import Iterable
 from itertools import groupby
+from typing import Any
 
 from vllm.v1.engine import EngineCoreOutput, FinishReason
 
+from serving.flight import Flight
 from serving.token_source.logprob_codec import unpack
 from serving.types import Chunk
 
 log = logging.getLogger("foreserve")
+
+
+def by_sink(news: Iterable[tuple[Flight, Chunk]]) -> dict[Any, list[Chunk]]:
+    """Return a release's chunks by their flights' sink, in order: an edge gets one message, however its requests are
+    mixed with those of others."""
+    chunks: dict[Any, list[Chunk]] = {}
+    for flight, chunk in news:
+        chunks.setdefault(flight.sink, []).append(chunk)
+    return chunks
 
 
 def outputs_of(chunks: Iterable[Chunk]) -> list[EngineCoreOutput]:

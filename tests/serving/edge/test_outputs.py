@@ -2,9 +2,10 @@
 
 from vllm.v1.engine import EngineCoreOutput, FinishReason
 
-from serving.edge.outputs import outputs_of
+from serving.edge.outputs import by_sink, outputs_of
+from serving.flight import Flight
 from serving.token_source.logprob_codec import pack
-from serving.types import Chunk
+from serving.types import Chunk, Request
 
 
 def test_the_tokens_of_a_request_are_one_output_with_its_end() -> None:
@@ -37,3 +38,18 @@ def test_chunks_are_left_as_they_are() -> None:
     chunks = [Chunk("a", 0, [1]), Chunk("a", 1, [2])]
     outputs_of(chunks)
     assert [chunk.tokens for chunk in chunks] == [[1], [2]]
+
+
+def test_each_edge_gets_one_message_however_requests_are_mixed() -> None:
+    def first(*_: object) -> None: ...
+    def second(*_: object) -> None: ...
+
+    sinks = [first, second, None, first, second, first]
+    flights = [Flight(None, Request(str(id), 0.0, 1, 9), 0, sink=sink) for id, sink in enumerate(sinks)]
+    news = [(flight, Chunk(flight.request.id, place, [7])) for place in (0, 1) for flight in flights]
+    found = {sink: [(chunk.request_id, chunk.first) for chunk in chunks] for sink, chunks in by_sink(news).items()}
+    assert found == {
+        first: [("0", 0), ("3", 0), ("5", 0), ("0", 1), ("3", 1), ("5", 1)],
+        second: [("1", 0), ("4", 0), ("1", 1), ("4", 1)],
+        None: [("2", 0), ("2", 1)],
+    }
