@@ -25,7 +25,6 @@ class DeviceModelActor:
         become_urgent(realtime)
         self._models = models = DeviceModels(fleet)
         self._endpoint = RpcEndpoint("model", edge, [models.price, models.move, models.swap])
-        rest_between_looks()
 
     def pulse(self) -> Heartbeat:
         return self._endpoint.heartbeat()
