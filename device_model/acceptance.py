@@ -56,19 +56,20 @@ def acceptance(target: str, scheme: str, hb_gb: float, batch: int) -> Acceptance
 def acceptance_of(device: RooflineDevice, plan: StepPlan) -> Acceptance:
     """Return the rate of the draft scheme of `device` for the sequences of `plan` that decode.
 
-    Table 3 is of 1k context; a shorter one has its rates. The KV cache of a longer one takes room from the experts (8),
-    and a scheme that drafts with these has the rate of the HB size whose pool was as large. From the table's smallest
-    size on down the rate falls in proportion to the pool, to nothing: an assumption of ours. Raise ValueError if the
-    device has no draft, or nothing decodes.
+    Table 3 is of 1k context; a shorter one has its rates. The KV cache of a longer one, or of a batch beyond its
+    largest, takes room from the experts (8), and a scheme that drafts with these has the rate of the HB size whose pool
+    was as large. From the table's smallest size on down the rate falls in proportion to the pool, to nothing: an
+    assumption of ours. Raise ValueError if the device has no draft, or nothing decodes.
     """
     draft, work = _drafting(device, plan)
     setup = device.setup
     batch, hb_gb = work.decoding, device.hb.capacity_bytes / GIB
     if not draft.pooled or not isinstance(device, TieredDevice):
         return acceptance(setup.target, draft.published, hb_gb, batch)
-    held, at_1k = device.held(work), device.held(StepWork.of(batch_plan(batch), 1))
+    sizes, batches = _axes()
+    held, at_1k = device.held(work), device.held(StepWork.of(batch_plan(min(batch, batches[-1])), 1))
     alike_gb = hb_gb - float(held.hb_kv_bytes - at_1k.hb_kv_bytes) / GIB
-    smallest_gb = _axes()[0][0]
+    smallest_gb = sizes[0]
     if alike_gb >= smallest_gb:
         return acceptance(setup.target, draft.published, min(alike_gb, hb_gb), batch)
     pool_gb = float(held.hb_expert_bytes) / GIB

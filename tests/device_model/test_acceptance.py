@@ -12,6 +12,7 @@ from device_model.specs.spec import DeviceError
 from device_model.step import StepPlan
 from device_model.validation.table3 import SCHEMES as CELL_SCHEMES
 from device_model.validation.table3 import TABLE3 as TABLE
+from device_model.work import StepWork
 from tests.device_model.speculating import device
 
 with TABLE.open(encoding="utf-8", newline="") as file:
@@ -120,6 +121,24 @@ def test_a_longer_context_never_raises_the_rate_of_a_pool_and_leaves_the_others_
         dev = device("elmoe3d", "elmoe3d-8gb", target, scheme)
         short, long = (acceptance_of(dev, StepPlan.of(*[(1, c)] * batch)).alpha for c in (context, context + more))
         assert long <= short if scheme == "elastic" else long == short
+
+
+@given(targets, st.sampled_from([4, 8]), st.integers(16, 128), st.integers(1, 64), st.integers(0, 32_000))
+def test_beyond_the_largest_batch_another_sequence_never_raises_the_rate_and_an_empty_pool_has_none(
+    target, hb_gb, batch, more, context
+):
+    """Its KV cache takes room from the pool as a longer context does."""
+    dev = device("elmoe3d", f"elmoe3d-{hb_gb}gb", target, "elastic")
+    few, many = (StepPlan.of(*[(1, context)] * size) for size in (batch, batch + more))
+    assert acceptance_of(dev, many).alpha <= acceptance_of(dev, few).alpha
+    if not float(dev.held(StepWork.of(many, 1)).hb_expert_bytes):
+        assert acceptance_of(dev, many).alpha == 0
+
+
+def test_a_batch_of_32_drafts_as_one_of_16_with_contexts_that_are_twice_as_long() -> None:
+    dev = device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic")
+    wide, long = (acceptance_of(dev, StepPlan.of(*[(1, kv)] * (32_768 // kv))) for kv in (1024, 2048))
+    assert wide.alpha == pytest.approx(long.alpha, abs=0.001) and "a batch of 32" in wide.caveat
 
 
 def test_a_pool_that_the_kv_cache_has_squeezed_by_a_gigabyte_is_that_of_a_smaller_hb():
