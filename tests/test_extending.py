@@ -22,7 +22,7 @@ mode = ["tau", "patient"]
 max_num_seqs = 8
 [workload]
 requests = 120
-prompt = { kind = "uniform", min = 16, max = 512 }
+prompt = { kind = "uniform", min = 16, max = 4000 }
 output = { kind = "uniform", min = 8, max = 64 }
 [workload.arrivals]
 kind = "poisson"

@@ -2,21 +2,22 @@
 
 from typing import NamedTuple
 
-from device_model.acceptance import batch_plan
-from serving.policies.modes import Modes
-from serving.policies.step_options import PLAIN, StepOptions
+from serving.policies.modes import Bounds, Modes
+from serving.policies.regrets import RegretTable
+from serving.policies.step_options import StepOptions
 from serving.scenario.draft_depth import DepthChoice, DraftDepth
 from serving.usage_error import UsageError
 
+TAU = "tau"
+"""The mode that speculates from some batch on."""
+
 # The shares of the calibrated depth that `auto` weighs; beyond it, acceptance was never measured.
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
-# Where `tau` looks for the batch from which on speculating pays.
-BATCHES = range(1, 65)
 
 
 class ModeChoice(NamedTuple):
-    """A scenario's choice of mode: the policy by name; `tau`, the batch from which to speculate (0: the smallest where
-    it is faster); `depth` of drafts; the `objective` of choices by cost."""
+    """A scenario's choice of mode: the policy by name; `tau`, the batch from which to speculate (0: wherever it is
+    faster); `depth` of drafts; the `objective` of choices by cost."""
 
     mode: str
     tau: int
@@ -31,10 +32,12 @@ class ModeChoice(NamedTuple):
                 sentence = "`mode` is 'fixed-sd', and there is no draft: name one that the system has (`draft`)."
                 raise UsageError(sentence, "mode", "draft")
             return Modes.of("fixed-ar", ())
-        depths = self._depths(step_options)
-        return Modes.of(self.mode, depths, self.tau or faster_from(step_options, depths), self.objective)
+        depths = self.depths(step_options)
+        bounds = Bounds(self.tau, RegretTable(step_options, depths))
+        return Modes.of(self.mode, depths, bounds, self.objective)
 
-    def _depths(self, step_options: StepOptions) -> tuple[int, ...]:
+    def depths(self, step_options: StepOptions) -> tuple[int, ...]:
+        """Return the depths that drafts may have. Raise UsageError for one that the device's draft lacks."""
         if self.depth is DepthChoice.CALIBRATED:
             return (step_options.calibrated,)
         if self.depth is DepthChoice.BY_COST:
@@ -45,15 +48,3 @@ class ModeChoice(NamedTuple):
                 "depth",
             )
         return (self.depth,)
-
-
-def faster_from(step_options: StepOptions, depths: tuple[int, ...]) -> int:
-    """Return tau: the smallest batch from which on speculation is faster than plain decoding, at the 1k context of
-    ELMoE-3D's Table 3; one more than the largest of `BATCHES` if there is none."""
-    tau = BATCHES.stop
-    for batch in reversed(BATCHES):
-        plain, *drafting = step_options.price(batch_plan(batch), depths=(PLAIN, *depths))
-        if max(option.tokens_per_s for option in drafting) <= plain.tokens_per_s:
-            return tau
-        tau = batch
-    return tau

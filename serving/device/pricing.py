@@ -12,6 +12,7 @@ from device_model.speculation import draws_at, sample_accepted
 from device_model.step import StepCost, StepCosts, StepPlan
 from serving.policies.modes import Modes
 from serving.policies.placement import ExpertPlacement, PlacedPlan
+from serving.policies.regrets import DecodeBatch
 from serving.policies.step_options import PLAIN, StepModel, StepOption
 from serving.types import Batch
 
@@ -106,9 +107,8 @@ class ModelPricer(BatchPricer):
         self._modes = modes
 
     def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[StepPrice]:
-        depths, verdict = self._modes.candidates(batch.decoding)
-        steps = self._modes.steps(verdict, batch.horizon)
-        step_options = self._model.price(plan, steps, ext_bytes_per_s, depths)
+        depths, verdict = self._modes.candidates(_decode_batch(batch, plan, ext_bytes_per_s))
+        step_options = self._model.price(plan, min(batch.horizon, verdict.steps), ext_bytes_per_s, depths)
         option, reason = self._modes.choose(step_options, verdict)
         self._depth = option.depth if option.tokens else self._depth
         if option.depth == PLAIN:
@@ -125,6 +125,11 @@ class ModelPricer(BatchPricer):
         plan = replace(priced.plan, context=priced.plan.context + steps * priced.plan.new_tokens)
         [option] = self._model.price(plan, 1, ext_bytes_per_s, (priced.depth,))
         return option.costs.first
+
+
+def _decode_batch(batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> DecodeBatch:
+    decoding, kv_tokens = batch.decoding, int(plan.context.sum())
+    return DecodeBatch(decoding, kv_tokens, sum(batch.new_tokens) - decoding, batch.start_s, ext_bytes_per_s)
 
 
 def _drafted(batch: Batch, option: StepOption, reason: str) -> StepPrice:

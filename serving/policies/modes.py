@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from serving.policies.regrets import DecodeBatch, Regret, Regrets
 from serving.policies.step_options import PLAIN, StepOption
 
 POLICIES = tuple(sorted(path.stem.replace("_", "-") for path in (Path(__file__).parent / "mode").glob("[a-z]*.py")))
@@ -15,8 +16,8 @@ OBJECTIVES = SPEED, ENERGY = ("speed", "energy")
 
 # Another mode must be better by this much to be worth the change; what is foregone is no more than that.
 MARGIN = 0.02
-# A plain batch is weighed anew after so many steps: its contexts grow, and the KV cache takes room from the drafts.
-WEIGH_STEPS = 64
+MANY = 2**31
+"""Plain steps: as many as a batch has."""
 
 
 class Mode(Enum):
@@ -31,26 +32,42 @@ PLAINLY, DRAFTING, EITHER = Mode
 
 
 class ModeVerdict(NamedTuple):
-    """The mode that a policy allows, and the reason."""
+    """The mode that a policy allows, the reason, and for how many `steps` that holds if they are plain and the batch
+    stays as it is."""
 
     mode: Mode
     reason: str
+    steps: int = MANY
+
+
+class NoRegrets:
+    """The regrets of a device without a draft: none."""
+
+    def of(self, batch: DecodeBatch) -> Regret:
+        """Return that nothing is lost."""
+        return Regret(0.0, 0.0)
+
+    def steps(self, batch: DecodeBatch) -> int:
+        """Return as many steps as there may be."""
+        return MANY
 
 
 class Bounds(NamedTuple):
-    """The inputs of a mode policy: `tau`, the smallest batch that speculates."""
+    """The inputs of a mode policy: `tau`, the smallest batch that speculates (0: none was named), and what the device
+    model says of drafting."""
 
-    tau: int
+    tau: int = 0
+    regrets: Regrets = NoRegrets()
 
 
 class ModePolicy(Protocol):
-    """Judges a batch of which `decoding` sequences decode, and whose last step was `drafting` or not."""
+    """Judges a batch of which some sequences decode, each time that one is planned."""
 
-    def judge(self, decoding: int, drafting: bool) -> ModeVerdict: ...
+    def judge(self, batch: DecodeBatch) -> ModeVerdict: ...
 
 
 class Modes:
-    """Chooses among the options of a step. It remembers one thing: whether the last step drafted.
+    """Chooses among the options of a step. It remembers whether the last step drafted, and since when it goes on.
 
     `depths` are those that a draft may have; none for a device that has no draft.
     """
@@ -58,26 +75,29 @@ class Modes:
     def __init__(self, policy: ModePolicy, depths: tuple[int, ...], objective: str = SPEED) -> None:
         self._policy, self._depths, self._objective = policy, depths, objective
         self._drafting = False
+        # The last batch that was judged: when it began, and how long its steps would take in all.
+        self._began_s = self._planned_s = 0.0
+        self._worked_s = 0.0
 
     @staticmethod
-    def of(name: str, depths: tuple[int, ...], tau: int = 1, objective: str = SPEED) -> "Modes":
+    def of(name: str, depths: tuple[int, ...], bounds: Bounds | None = None, objective: str = SPEED) -> "Modes":
         """Return the mode policy of a name, for a device that drafts to any of `depths`."""
         module = import_module(f"serving.policies.mode.{name.replace('-', '_')}")
-        return Modes(module.Policy(Bounds(tau)), depths, objective)
+        return Modes(module.Policy(bounds or Bounds()), depths, objective)
 
-    def candidates(self, decoding: int) -> tuple[tuple[int, ...], ModeVerdict]:
-        """Return the depths that are worth weighing for a batch of which so many decode, and the policy's verdict."""
-        if not decoding:
+    def candidates(self, batch: DecodeBatch) -> tuple[tuple[int, ...], ModeVerdict]:
+        """Return the depths that are worth weighing for a batch, and the policy's verdict."""
+        # A device that was idle meanwhile has worked no longer than the steps of its last batch.
+        self._worked_s += min(batch.at_s - self._began_s, self._planned_s)
+        self._began_s, self._planned_s = batch.at_s, 0.0
+        if not batch.decoding:
             return (PLAIN,), ModeVerdict(PLAINLY, "nothing decodes")
         if not self._depths:
             return (PLAIN,), ModeVerdict(PLAINLY, "no draft")
-        verdict = self._policy.judge(decoding, self._drafting)
+        verdict = self._policy.judge(batch._replace(worked_s=self._worked_s))
+        self._worked_s = 0.0
         either = {PLAINLY: (PLAIN,), DRAFTING: self._depths, EITHER: (PLAIN, *self._depths)}
         return either[verdict.mode], verdict
-
-    def steps(self, verdict: ModeVerdict, horizon: int) -> int:
-        """For how many steps a plain batch need not be weighed again."""
-        return min(horizon, WEIGH_STEPS) if verdict.mode is EITHER else horizon
 
     def choose(self, step_options: list[StepOption], verdict: ModeVerdict) -> tuple[StepOption, str]:
         """Return the way to go, and why. A batch in which nothing decodes leaves the mode as it is."""
@@ -86,7 +106,7 @@ class Modes:
         if verdict.mode is EITHER and len(step_options) > 1:
             best, reason = self._weighed(step_options, best)
         if best.tokens:
-            self._drafting = best.depth != PLAIN
+            self._drafting, self._planned_s = best.depth != PLAIN, float(best.costs.latency_s.sum())
         return best, reason
 
     def _weighed(self, step_options: list[StepOption], best: StepOption) -> tuple[StepOption, str]:

@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from device_model.acceptance import batch_plan
-from serving.device.device_spec import DeviceSpec
 from serving.policies.modes import POLICIES as MODES
-from serving.policies.step_options import PLAIN
+from serving.reports.mode_ramp import ramp_rows
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import SloClass
 from serving.scheduler.config import BATCHING, PREFILL
@@ -34,8 +32,6 @@ CHUNK_TOKENS = 256
 # How far topics can be followed if nobody is in a hurry.
 UNHURRIED, UNHURRIED_S = "batching, plain decoding, nobody in a hurry", 60.0
 SMALL = "elmoe3d-4gb"  # where SD pays from a batch of five on only
-RAMP = range(1, 33)
-STEPS_AT_EACH = 20
 
 
 class PolicyFigures(NamedTuple):
@@ -68,7 +64,7 @@ def compare(scenario: Scenario, requests: int, seed: int) -> dict[str, Any]:
                 runs.append(
                     {"kind": kind, "load": load, "rate_per_s": load * most_per_s, "policy": name} | found._asdict()
                 )
-    ramps = [row for hardware in sorted({SMALL, scenario.hardware}) for row in ramp(scenario, hardware)]
+    ramps = [row for hardware in sorted({SMALL, scenario.hardware}) for row in ramp_rows(scenario, hardware)]
     return {"requests": requests, "seed": seed, "runs": runs, "ramp": ramps}
 
 
@@ -137,21 +133,3 @@ def figures(outcomes: list[Outcome], records: list[StepRecord]) -> PolicyFigures
         mode_changes=sum(one.mode != other.mode for one, other in pairwise(decoding)),
         tokens_per_s=tokens / last_s,
     )
-
-
-def ramp(scenario: Scenario, hardware: str) -> list[dict[str, Any]]:
-    """Return the expected tokens per second of a batch that grows slowly through tau and shrinks again, under each mode
-    policy."""
-    scenario = dataclasses.replace(scenario, hardware=hardware)
-    rows = []
-    for name in MODES:
-        spec = DeviceSpec.of(dataclasses.replace(scenario, mode=name), scenario.members[0])
-        step_options = spec.load()
-        modes = spec.mode_choice.modes(step_options)
-        for batch in np.repeat([*RAMP, *reversed(RAMP)], STEPS_AT_EACH).tolist():
-            depths, verdict = modes.candidates(batch)
-            option, reason = modes.choose(step_options.price(batch_plan(batch), depths=depths), verdict)
-            mode = "ar" if option.depth == PLAIN else "sd"
-            told = {"hardware": hardware, "policy": name, "batch": batch, "mode": mode, "reason": reason}
-            rows.append(told | {"rate": option.tokens_per_s})
-    return rows[::STEPS_AT_EACH]

@@ -1,16 +1,15 @@
 """The tables and the picture of `foreserve policies`, and what they say in sentences, each worked out from the runs."""
 
 from collections.abc import Iterator
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from serving.presentation.picture import panels, write_png
+from serving.presentation.picture import write_png
 from serving.presentation.table import Table
 from serving.process.output_folder import make_folder
 from serving.reports.policy_comparison import UNHURRIED
+from serving.reports.ramp_report import drawn, ramp_sentences, ramp_table, told_loads
 
 Row = dict[str, Any]
 PICTURE = "ramp"
@@ -27,7 +26,6 @@ COLUMNS = {
     "changes": ("mode_changes", "{:d}"),
     "tokens/s": ("tokens_per_s", "{:.0f}"),
 }
-STYLES = {"fixed-ar": "k:", "fixed-sd": "C1:", "cost": "C0-", "tau": "C3--"}
 SCALES = {"tpot_s": 1e3, "itl_p99_s": 1e3, "j_per_token": 1e3, "good_share": 100, "hit_rate": 100, "sd_share": 100}
 
 
@@ -49,7 +47,8 @@ def markdown(results: dict[str, Any], command: str) -> str:
     lines += ["Times are emulated; TPOT and TTFT are means over requests, hits and modes those of decode steps.", ""]
     for kind, rows in groupby(results["runs"], key=lambda row: row["kind"]):
         lines += [f"## {kind.capitalize()}", "", table(list(rows))]
-    lines += ["## A ramp through tau", "", f"![tokens per second over the batch, up and down]({PICTURE}.png)", ""]
+    lines += ["## A load that rises and falls through tau, and one that wavers about it", "", told_loads(), ""]
+    lines += [ramp_table(results["ramp"]), f"![tokens per second by users, up and down]({PICTURE}.png)", ""]
     return "\n".join([*lines, "## In sentences", "", *(f"- {sentence}" for sentence in sentences(results))]) + "\n"
 
 
@@ -79,18 +78,7 @@ def sentences(results: dict[str, Any]) -> Iterator[str]:
         f"`cost` against the better of AR and SD over a whole run, at worst: {100 * fewer:.1f} % fewer tokens per "
         f"second, TPOT {100 * longer:+.1f} %."
     )
-    for hardware, policy in dict.fromkeys((row["hardware"], row["policy"]) for row in results["ramp"]):
-        ramp = [row for row in results["ramp"] if (row["hardware"], row["policy"]) == (hardware, policy)]
-        yield from _of_ramp(hardware, policy, ramp)
-
-
-def _of_ramp(hardware: str, policy: str, ramp: list[Row]) -> Iterator[str]:
-    if policy not in ("tau", "cost"):
-        return
-    drop = max(1 - later["rate"] / earlier["rate"] for earlier, later in pairwise(ramp[: len(ramp) // 2]))
-    changes = sum(one["mode"] != other["mode"] for one, other in pairwise(ramp))
-    less = f"at most {100 * max(drop, 0):.1f} % less from one batch to the next larger"
-    yield f"`{policy}` over the ramp, up and down, {hardware}: {changes} changes of mode, {less}."
+    yield from ramp_sentences(results["ramp"])
 
 
 def by_policy(results: dict[str, Any], kind: str) -> dict[str, list[Row]]:
@@ -100,23 +88,3 @@ def by_policy(results: dict[str, Any], kind: str) -> dict[str, list[Row]]:
         if row["kind"] == kind:
             found.setdefault(row["policy"], []).append(row)
     return found
-
-
-def drawn(ramp: list[Row]) -> Figure:
-    """Tokens per second over those of plain decoding, as the batch grows and as it shrinks."""
-    names = list(dict.fromkeys(row["hardware"] for row in ramp))
-    figure, grid = panels((10, 3.4 * len(names)), len(names), 2)
-    for hardware, pair in zip(names, grid, strict=True):
-        rows = [row for row in ramp if row["hardware"] == hardware]
-        plain = {row["batch"]: row["rate"] for row in rows if row["policy"] == "fixed-ar"}
-        for policy, style in STYLES.items():
-            of_policy = [row for row in rows if row["policy"] == policy]
-            half = len(of_policy) // 2
-            for panel, part in zip(pair, (of_policy[:half], of_policy[half:]), strict=True):
-                x = [row["batch"] for row in part]
-                panel.plot(x, [row["rate"] / plain[row["batch"]] for row in part], style, label=policy)
-        for panel, title in zip(pair, ("the batch grows", "the batch shrinks"), strict=True):
-            panel.set(title=f"{hardware}: {title}", xlabel="sequences that decode", ylabel="tokens/s over AR")
-        pair[1].invert_xaxis()
-    grid[0][0].legend()
-    return figure

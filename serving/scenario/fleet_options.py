@@ -37,7 +37,7 @@ class FleetOptions(ListenOptions):
     )
     tau: int = key(
         0,
-        "smallest batch that speculates (0: from which on it is faster, by the device model)",
+        "smallest batch that speculates, whatever its context (0: wherever it is faster, by the device model)",
         least=0,
         unit="sequences",
     )

@@ -60,8 +60,10 @@ COMPONENTS = {"compute": BLUE, **TIERS, "comm": PURPLE, "static": BLACK, "betwee
 KINDS = {"static": BLACK, "kv": BLUE, "draft": PURPLE, "experts": GREEN}
 # Of policies for the mode: those of the first line speculate.
 REASONS = {
-    **{"at least tau": ORANGE, "more tokens per second": RED, "more tokens per joule": YELLOW},
-    **{"below tau": BLUE, "as good": SKY, "nothing decodes": BLACK, "no draft": PURPLE, "fixed": GREEN},
+    **dict.fromkeys(("at least tau", "drafting is faster"), ORANGE),
+    **{"more tokens per second": RED, "more tokens per joule": YELLOW},
+    **dict.fromkeys(("below tau", "drafting is slower"), BLUE),
+    **{"as good": SKY, "nothing decodes": BLACK, "no draft": PURPLE, "fixed": GREEN},
 }
 FAULTS = {"slow": ORANGE, "lpddr": ORANGE, "fast": GREEN, "hb": GREEN, "clock": PURPLE, "stall": BLUE, "lost": RED}
 TOKENS_OUT = "foreserve_released_tokens_total"

@@ -1,6 +1,10 @@
 """Asks the device model which mode is better for this very batch."""
 
 from serving.policies.modes import EITHER, Bounds, ModeVerdict
+from serving.policies.regrets import DecodeBatch
+
+# A plain batch is weighed anew after so many steps: its contexts grow, and the KV cache takes room from the drafts.
+WEIGH_STEPS = 64
 
 
 class Policy:
@@ -9,5 +13,5 @@ class Policy:
     def __init__(self, bounds: Bounds) -> None:
         pass
 
-    def judge(self, decoding: int, drafting: bool) -> ModeVerdict:
-        return ModeVerdict(EITHER, "")
+    def judge(self, batch: DecodeBatch) -> ModeVerdict:
+        return ModeVerdict(EITHER, "", WEIGH_STEPS)

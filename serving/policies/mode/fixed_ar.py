@@ -1,6 +1,7 @@
 """Never speculates."""
 
 from serving.policies.modes import PLAINLY, Bounds, ModeVerdict
+from serving.policies.regrets import DecodeBatch
 
 
 class Policy:
@@ -9,5 +10,5 @@ class Policy:
     def __init__(self, bounds: Bounds) -> None:
         pass
 
-    def judge(self, decoding: int, drafting: bool) -> ModeVerdict:
+    def judge(self, batch: DecodeBatch) -> ModeVerdict:
         return ModeVerdict(PLAINLY, "fixed")

@@ -1,24 +1,38 @@
 """Speculates from a batch of tau on (ELMoE-3D, Algorithm 1).
 
-A batch that wavers about tau would change its mode at every step. So one that speculates goes on until it is clearly
-below: by a quarter of tau, and at least one.
+Unless the user has named a tau, it is wherever the device model finds speculating faster: at 1k context from some batch
+on, but a longer context takes the pool's room in HB and with it acceptance, so that large batches soon go better
+without, and at last all do. A tau that was named is kept, whatever the context. Either is left and entered by the same
+hysteresis: beside a named tau what counts is the time spent on its other side.
 """
 
-from serving.policies.modes import DRAFTING, PLAINLY, Bounds, ModeVerdict
+from serving.policies.hysteresis import Hysteresis
+from serving.policies.modes import DRAFTING, MANY, PLAINLY, Bounds, ModeVerdict
+from serving.policies.regrets import DecodeBatch, Regret
 
-BAND = 4  # of tau is one of so many parts
+NAMED = {True: "at least tau", False: "below tau"}
+OWN = {True: "drafting is faster", False: "drafting is slower"}
+NOT_YET = ", too briefly"
 
 
 class Policy:
-    """SD if at least tau sequences decode."""
+    """SD if at least tau sequences decode, or if that is faster where no tau was named."""
 
     def __init__(self, bounds: Bounds) -> None:
-        self._tau = bounds.tau
-        self._leave = bounds.tau - max(1, bounds.tau // BAND)
+        self._tau, self._regrets = bounds
+        self._hysteresis = Hysteresis()
 
-    def judge(self, decoding: int, drafting: bool) -> ModeVerdict:
-        if decoding >= self._tau:
-            return ModeVerdict(DRAFTING, "at least tau")
-        if drafting and decoding > self._leave:
-            return ModeVerdict(DRAFTING, "just below tau")
-        return ModeVerdict(PLAINLY, "below tau")
+    def judge(self, batch: DecodeBatch) -> ModeVerdict:
+        regret, steps = self._regret(batch)
+        better = regret.plain > 0
+        drafts = self._hysteresis.drafts(regret, batch.at_s, batch.worked_s)
+        reason = (NAMED if self._tau else OWN)[better] + (NOT_YET if drafts != better else "")
+        # Whoever is about to change is asked at each step.
+        return ModeVerdict(DRAFTING if drafts else PLAINLY, reason, 1 if better else steps)
+
+    def _regret(self, batch: DecodeBatch) -> tuple[Regret, int]:
+        """Return the regret for a batch, and for how many plain steps it holds: on the wrong side of a named tau all of
+        the time is lost."""
+        if self._tau:
+            return (Regret(1.0, -1.0) if batch.decoding >= self._tau else Regret(-1.0, 1.0)), MANY
+        return self._regrets.of(batch), self._regrets.steps(batch)

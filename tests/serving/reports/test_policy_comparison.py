@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from itertools import product
 
 import pytest
 
@@ -9,9 +10,10 @@ from device_model.load import load_device
 from serving.cli.main import make_parser
 from serving.device.pricing import ModelPricer
 from serving.device.slow_tier import SlowTier
+from serving.policies.modes import POLICIES as MODES
 from serving.policies.modes import Modes
 from serving.policies.step_options import StepOptions
-from serving.reports import policy_comparison
+from serving.reports import mode_ramp, policy_comparison
 from serving.reports.policy_comparison import PolicyFigures, figures, mixed, run
 from serving.reports.policy_report import markdown, write
 from serving.scenario.scenario import Scenario
@@ -64,14 +66,6 @@ def test_batches_of_one_topic_find_more_of_their_experts() -> None:
     assert hits["topic-aware"] > 1.02 * hits["fcfs"]
 
 
-def test_a_ramp_tells_of_every_policy_up_and_down() -> None:
-    rows = policy_comparison.ramp(BASE, "elmoe3d-4gb")
-    assert len(rows) == 4 * 2 * len(policy_comparison.RAMP)
-    tau = [row for row in rows if row["policy"] == "tau"]
-    assert [row["batch"] for row in tau] == [*policy_comparison.RAMP, *reversed(policy_comparison.RAMP)]
-    assert (tau[0]["mode"], tau[31]["mode"]) == ("ar", "sd")
-
-
 def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
     step_options = StepOptions(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"))
     limits = Limits(8, 2048, step_options.device.kv_capacity_tokens)
@@ -106,6 +100,8 @@ def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
 
 def test_the_report_has_every_run_and_the_json_is_json(tmp_path, capsys, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(policy_comparison, "LOADS", (0.9,))
+    brief = {mode_ramp.RAMP: mode_ramp.up_and_down(2, 9.0), mode_ramp.WAVERING: mode_ramp.wavering(1, 2, 2.0, 2)}
+    monkeypatch.setattr(mode_ramp, "LOADS", brief)
     args = make_parser().parse_args(["policies", "--requests", "8", "--json", "--out", str(tmp_path)])
     assert args.run(args) == 0
     printed = capsys.readouterr().out
@@ -113,6 +109,8 @@ def test_the_report_has_every_run_and_the_json_is_json(tmp_path, capsys, monkeyp
     assert {row["kind"] for row in results["runs"]} >= {"batching", "mode", "prefill"}
     text = (tmp_path / "report.md").read_text()
     assert all(f"| {row['policy']} |" in text for row in results["runs"]) and "`cost` against the better" in text
+    assert text.count("\n| elmoe3d-4gb |") == 4 and text.count("- `tau` on elmoe3d") == 2
+    assert {(row["load"], row["policy"]) for row in results["ramp"]} == set(product(brief, MODES))
     assert (tmp_path / "ramp.png").stat().st_size > 10_000
     assert markdown(results, "x").count("\n| 0.9 ") == len(results["runs"])
     assert len(write(results, "x", tmp_path)) == 2

@@ -25,8 +25,10 @@ Event = dict[str, Any]
 def records() -> list[StepRecord]:
     """What a device does that drafts for two requests and more, with an idle time in the middle; and one that rests."""
     edge = Edge("tau")
-    for i in range(10):
-        edge.submit(Request(str(i), 0.1 * i if i < 8 else 30.0, 150, 40))
+    for i in range(8):
+        edge.submit(Request(str(i), 0.1 * i, 150, 40))
+    for i, tokens in ((8, 40), (9, 500)):
+        edge.submit(Request(str(i), 30.0, 150, tokens))
     made = edge.run().records
     return [*made, msgspec.structs.replace(made[0], device=3, start_s=2.0)]
 

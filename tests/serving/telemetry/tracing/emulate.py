@@ -13,7 +13,7 @@ from serving.device.pricing import ModelPricer
 from serving.device.slow_tier import SlowTier
 from serving.device.token_buffer import TokenBuffer
 from serving.flight import Flight, unseen
-from serving.policies.modes import Modes
+from serving.policies.modes import Bounds, Modes
 from serving.policies.step_options import StepOptions
 from serving.scheduler.config import Limits
 from serving.scheduler.scheduler import Scheduler
@@ -45,7 +45,7 @@ class Edge:
             device=0,
             planner=self.scheduler,
             pricer=ModelPricer(
-                step_options, Modes.of(mode, () if mode == "fixed-ar" else (step_options.calibrated,), tau=2)
+                step_options, Modes.of(mode, () if mode == "fixed-ar" else (step_options.calibrated,), Bounds(tau=2))
             ),
             tier=SlowTier(DEVICE.ext_bytes_per_s),
             tokens=self.tokens,

@@ -1,0 +1,102 @@
+"""Regret of a mode: the time that a batch would have saved in the other mode, by the device model.
+
+The hot path plans a step in some 100 us, and to price both modes takes longer than that. So batches are told apart only
+by what regret turns on, each is asked about once, and the answer is kept: how many decode, how many tokens the KV cache
+holds, which takes room from the pool and with it acceptance, how many of a prompt are computed beside them, and the
+share of the slow tier's bandwidth that is granted.
+"""
+
+from math import log2
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from device_model.step import StepPlan
+from serving.policies.step_options import PLAIN, StepOption, StepOptions
+
+# Widths of the buckets: tokens of the KV cache (100 MB of Qwen3-30B-A3B's); half an octave of a prompt's; bandwidth.
+KV_TOKENS = 1024
+OCTAVES = 0.5
+SHARES = 8
+
+
+class DecodeBatch(NamedTuple):
+    """A batch of which `decoding` sequences decode. All of it has `kv_tokens` in the KV cache, and `prompt_tokens` of
+    prompts are computed in the step. It begins at `at_s`, with `ext_bytes_per_s` of the slow tier; since the last
+    verdict on one the device has worked for `worked_s`, which is known to who asks for verdicts."""
+
+    decoding: int
+    kv_tokens: int
+    prompt_tokens: int
+    at_s: float
+    ext_bytes_per_s: float
+    worked_s: float = 0.0
+
+
+class Regret(NamedTuple):
+    """The seconds of decoding that a second of `plain` steps loses against drafting, and one of `drafting` against
+    plain steps: at most 1, and below 0 in the better mode."""
+
+    plain: float
+    drafting: float
+
+
+class Regrets(Protocol):
+    """Answers what is lost in either mode for a batch, and for how many plain steps that holds."""
+
+    def of(self, batch: DecodeBatch) -> Regret: ...
+
+    def steps(self, batch: DecodeBatch) -> int: ...
+
+
+class RegretTable:
+    """The regrets of a device that may draft to any of `depths`, in buckets."""
+
+    def __init__(self, options: StepOptions, depths: tuple[int, ...]) -> None:
+        self._options, self._depths = options, (PLAIN, *depths)
+        self._known: dict[tuple[int, int, int, int], Regret] = {}
+
+    def of(self, batch: DecodeBatch) -> Regret:
+        """Return the regret for a batch, drafting to the best depth."""
+        share = max(1, round(SHARES * batch.ext_bytes_per_s / self._options.device.ext_bytes_per_s))
+        prompt = 1 + round(log2(batch.prompt_tokens) / OCTAVES) if batch.prompt_tokens else 0
+        key = (batch.decoding, batch.kv_tokens // KV_TOKENS, prompt, share)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._asked(*key)
+        return known
+
+    def steps(self, batch: DecodeBatch) -> int:
+        """Return the number of plain steps until the KV cache has grown into the next bucket."""
+        return -(-(KV_TOKENS - batch.kv_tokens % KV_TOKENS) // batch.decoding)
+
+    def _asked(self, decoding: int, kv: int, prompt: int, share: int) -> Regret:
+        context = round((kv + 0.5) * KV_TOKENS / decoding)
+        plan = StepPlan(np.ones(decoding, dtype=np.int64), np.full(decoding, context, dtype=np.int64))
+        ext_bytes_per_s = share / SHARES * self._options.device.ext_bytes_per_s
+        plain, drafting = self._priced(plan, ext_bytes_per_s)
+        if not prompt:
+            return regret(plain, drafting)
+        tokens = round(2 ** ((prompt - 1) * OCTAVES))
+        beside = StepPlan(np.append(plan.new_tokens, tokens), np.append(plan.context, 0))
+        best = max(plain.tokens_per_s, drafting.tokens_per_s)
+        return regret_beside(*self._priced(beside, ext_bytes_per_s), tokens_per_s=best)
+
+    def _priced(self, plan: StepPlan, ext_bytes_per_s: float) -> tuple[StepOption, StepOption]:
+        """Return the plain option, and that of the best depth."""
+        plain, *drafting = self._options.price(plan, 1, ext_bytes_per_s, self._depths)
+        return plain, max(drafting, key=lambda option: option.tokens_per_s)
+
+
+def regret(plain: StepOption, drafting: StepOption) -> Regret:
+    """Return the regret where all decode: the other mode would give the same tokens in another time."""
+    speedup = drafting.tokens_per_s / plain.tokens_per_s
+    return Regret(1.0 - 1.0 / speedup, 1.0 - speedup)
+
+
+def regret_beside(plain: StepOption, drafting: StepOption, tokens_per_s: float) -> Regret:
+    """Return the regret in a step that computes a prompt too, which takes its time in either mode: tokens more are
+    worth what decoding them afterwards would take, at so many `tokens_per_s`."""
+    plain_s, drafting_s = (float(option.costs.latency_s[0]) for option in (plain, drafting))
+    saved_s = (drafting.tokens - plain.tokens) / tokens_per_s - (drafting_s - plain_s)
+    return Regret(min(1.0, saved_s / plain_s), min(1.0, -saved_s / drafting_s))

@@ -1,0 +1,137 @@
+"""A load ramped slowly up and down through tau, and one that wavers about it, under each mode policy: a device with its
+scheduler and engine, and users who each have a request under way, in virtual time."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from serving.policies.modes import POLICIES as MODES
+from serving.scenario.scenario import Scenario
+from serving.simulation.node import Outcome
+from serving.simulation.simulator import Simulator
+from serving.types import NEVER, Request, StepRecord
+
+PROMPT_TOKENS, OUTPUT_TOKENS = 256, 512
+MOST_USERS, STAGE_S = 10, 60.0
+# Users who come and go about a tau of 3 to 5.
+LOW, HIGH, WAVERS_S, TIMES = 2, 8, 5.0, 36
+# A request has so much less, or more, than the tokens of one on average, drawn evenly: no two stay in step.
+SPREAD = 0.5
+MINUTE_S = 60.0
+
+
+class Stage(NamedTuple):
+    """So many users for so many emulated seconds."""
+
+    users: int
+    seconds: float
+
+
+class StageFigures(NamedTuple):
+    """What a stage came to: its users, the instant at which it began, output tokens per second, the share of decoding
+    time in SD mode."""
+
+    users: int
+    begins_s: float
+    tokens_per_s: float
+    sd_share: float
+
+
+class LoadRun(NamedTuple):
+    """The stages of a load, and the instants at which the device changed its mode."""
+
+    stages: list[StageFigures]
+    changes_s: list[float]
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Output tokens per second of stages of equal length."""
+        return float(np.mean([stage.tokens_per_s for stage in self.stages]))
+
+    @property
+    def changes_a_minute(self) -> int:
+        """The most changes of mode in any minute."""
+        changes_s = self.changes_s
+        return max((sum(0 <= at_s - since_s < MINUTE_S for at_s in changes_s) for since_s in changes_s), default=0)
+
+
+def up_and_down(most: int, seconds: float) -> list[Stage]:
+    """Return the stages of a ramp from one user to `most` and back to one."""
+    return [Stage(users, seconds) for users in (*range(1, most + 1), *range(most, 0, -1))]
+
+
+def wavering(low: int, high: int, seconds: float, times: int) -> list[Stage]:
+    """Return stages of `low` and `high` users in turn, `times` of each."""
+    return [Stage(users, seconds) for _ in range(times) for users in (low, high)]
+
+
+RAMP, WAVERING = "ramp", "wavering"
+LOADS = {RAMP: up_and_down(MOST_USERS, STAGE_S), WAVERING: wavering(LOW, HIGH, WAVERS_S, TIMES)}
+
+
+def run_load(scenario: Scenario, stages: Iterable[Stage], prompt_tokens: int, output_tokens: int) -> LoadRun:
+    """Serve users, each of whom sends another request when the last one has ended, on the scenario's device; a request
+    has `output_tokens` on average. Raise what `Simulator` raises."""
+    stages = list(stages)
+    crowd = Crowd(Simulator(scenario), prompt_tokens, output_tokens)
+    for stage in stages:
+        crowd.serve(stage)
+    return LoadRun(list(crowd.figures(stages)), crowd.changes_s())
+
+
+class Crowd:
+    """Users before a simulated device."""
+
+    def __init__(self, simulated: Simulator, prompt_tokens: int, output_tokens: int) -> None:
+        self._simulated, self._prompt, self._output = simulated, prompt_tokens, output_tokens
+        self._at_s, self._busy = 0.0, 0
+        self._outcomes: list[Outcome] = []
+        self._rng = np.random.default_rng(0)
+
+    def serve(self, stage: Stage) -> None:
+        """Serve the users of a stage. Who is one too many leaves once his request has ended."""
+        self._ask(stage.users, self._at_s)
+        self._at_s += stage.seconds
+        while ended := self._simulated.next_end(self._at_s):
+            self._busy -= 1
+            self._ask(stage.users, ended.at_s)
+
+    def figures(self, stages: list[Stage]) -> Iterator[StageFigures]:
+        """Yield what each stage came to."""
+        tokens_s = np.sort(np.concatenate([each.tokens_s for each in self._outcomes if each.first_s < NEVER]))
+        begins_s = 0.0
+        for users, seconds in stages:
+            first, last = np.searchsorted(tokens_s, [begins_s, begins_s + seconds])
+            within = [each for each in self._decoding() if begins_s <= each.start_s < begins_s + seconds]
+            drafting_s = sum(each.latency_s for each in within if each.mode == "sd")
+            share = drafting_s / (sum(each.latency_s for each in within) or 1.0)
+            yield StageFigures(users, begins_s, float(last - first) / seconds, share)
+            begins_s += seconds
+
+    def changes_s(self) -> list[float]:
+        """Return the instants of changes of the mode."""
+        return [later.start_s for one, later in pairwise(self._decoding()) if one.mode != later.mode]
+
+    def _decoding(self) -> list[StepRecord]:
+        return [each for each in self._simulated.nodes[0].records if each.phase != "prefill"]
+
+    def _ask(self, users: int, at_s: float) -> None:
+        while self._busy < users:
+            count = len(self._outcomes)
+            tokens = max(1, round(self._output * (1 + SPREAD * self._rng.uniform(-1, 1))))
+            self._outcomes.append(self._simulated.submit(Request(str(count), at_s, self._prompt, tokens, seed=count)))
+            self._busy += 1
+
+
+def ramp_rows(scenario: Scenario, hardware: str) -> Iterator[dict[str, Any]]:
+    """Yield a row for each stage of the ramp and of the load that wavers, under each mode policy."""
+    for policy in MODES:
+        one = dataclasses.replace(scenario, hardware=hardware, mode=policy, devices=1)
+        for load, stages in LOADS.items():
+            run = run_load(one, stages, PROMPT_TOKENS, OUTPUT_TOKENS)
+            whole = {"changes": len(run.changes_s), "changes_a_minute": run.changes_a_minute}
+            told = {"hardware": hardware, "load": load, "policy": policy} | whole
+            yield from (told | stage._asdict() for stage in run.stages)
