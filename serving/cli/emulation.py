@@ -23,6 +23,7 @@ from serving.cluster.sources.forks import Forks, forking
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost
+from serving.device.drafting_ranges import told_drafting
 from serving.edge.preflight import PreparedScenario
 from serving.process.optional_imports import without_package
 from serving.process.process_priority import become_urgent, defer_garbage, may_be_realtime, settle
@@ -245,6 +246,8 @@ async def serve(prepared: PreparedScenario, ready: Path | None, discovery_file: 
     for sentence in concerns(prepared.access, scenario.host, encrypted=scenario.encrypted):
         log.warning(sentence)
     tell(f"foreserve: {scenario.model} on {described(scenario.members)}, speed {scenario.speed:g}")
+    for sentence in told_drafting((spec for spec, _ in prepared.fleet), scenario.max_num_seqs, prepared.max_model_len):
+        tell(sentence)
     async with contextlib.AsyncExitStack() as stack:
         up = await stack.enter_async_context(serving(prepared, say=tell))
         stack.enter_context(announced(scenario, up.http_port, discovery_file))

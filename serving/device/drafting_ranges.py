@@ -1,9 +1,10 @@
 """Drafting ranges: the batches for which drafting is faster at a context, by the device model, in words too."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from device_model.step import StepPlan
+from serving.device.device_spec import DeviceSpec
 from serving.device.mode_choice import TAU, ModeChoice
 from serving.policies.step_options import PLAIN, StepOptions
 
@@ -17,20 +18,30 @@ def drafting_ranges(options: StepOptions, choice: ModeChoice, context: int, most
     return list(_runs([batch for batch in range(1, most + 1) if _pays(options, depths, batch, context)]))
 
 
-def told_drafting(options: StepOptions, choice: ModeChoice, most: int, max_context: int) -> str:
-    """Return where a device drafts in mode `tau`, as the end of a sentence; "" in any other mode, or without a draft.
-    Batches have up to `most` sequences, and as many as the KV cache has room for."""
-    if choice.mode != TAU or not options.calibrated:
-        return ""
+def told_drafting(specs: Iterable[DeviceSpec], most: int, max_context: int) -> Iterator[str]:
+    """Yield a sentence for each kind of device that drafts in mode `tau`: in which batches at which context. These have
+    up to `most` sequences, and as many as the KV cache has room for. Raise as `DeviceSpec.load` does."""
+    for spec in dict.fromkeys(specs):
+        if spec.mode_choice.mode == TAU and spec.draft and not spec.trace:
+            yield f"{spec.hardware} drafts {_where(spec.load(), spec.mode_choice, most, max_context)}."
+
+
+def _where(options: StepOptions, choice: ModeChoice, most: int, max_context: int) -> str:
     if choice.tau:
-        return f"drafts from a batch of {choice.tau} on, at any context"
-    parts = []
-    for context in CONTEXTS:
-        held = min(most, options.device.kv_capacity_tokens // context)
-        if context <= max_context and held:
-            ranges = drafting_ranges(options, choice, context, held)
-            parts.append(f"at {context // 1024}k {_told(ranges, held)}")
-    return "drafts where that is faster, in batches " + ", ".join(parts)
+        return f"from a batch of {choice.tau} on, at any context"
+    contexts = [context for context in CONTEXTS if context <= max_context and _held(options, most, context)]
+    found = [drafting_ranges(options, choice, context, _held(options, most, context)) for context in contexts]
+    last = max((i for i, ranges in enumerate(found) if ranges), default=-1) + 1
+    parts = [
+        f"at {context // 1024}k {_told(ranges, _held(options, most, context))}"
+        for context, ranges in zip(contexts[:last], found, strict=False)
+    ]
+    parts += [f"none at {context // 1024}k and more" for context in contexts[last : last + 1]]
+    return f"where that is faster: in batches {', '.join(parts)} (mode tau)"
+
+
+def _held(options: StepOptions, most: int, context: int) -> int:
+    return min(most, options.device.kv_capacity_tokens // context)
 
 
 def _pays(options: StepOptions, depths: tuple[int, ...], batch: int, context: int) -> bool:

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from serving.presentation.table import Table
 from serving.study.point import shown
+from serving.study.report.mode_verdict import mode_verdict
 from serving.study.results import Results
 from serving.study.store import point_row
 from serving.study.summary import COLUMNS, Row
@@ -35,8 +36,9 @@ MOST_SHOWN = 40
 
 
 def to_json(results: Results) -> dict[str, Any]:
-    """Return `answers` and `points`, a row each."""
-    return {"answers": results.answer_rows, "points": [point_row(finding) for finding in results.findings]}
+    """Return `answers` and `points`, a row each, and the `verdict` on modes, if any."""
+    points = [point_row(finding) for finding in results.findings]
+    return {"answers": results.answer_rows, "verdict": mode_verdict(results), "points": points}
 
 
 def show(results: Results, console: Console) -> None:
@@ -52,6 +54,8 @@ def show(results: Results, console: Console) -> None:
     if not results.study.has_targets:
         console.print("There are no targets (`slo`, or classes that requests name), so every request keeps them.")
     console.print(table_of(results.answer_rows or made[:MOST_SHOWN]))
+    if verdict := mode_verdict(results):
+        console.print(verdict, highlight=False, markup=False)
     if any(row.get("kept") is False for row in results.answer_rows):
         console.print("No place keeps all bounds (`where`): this is the one that is closest.")
 

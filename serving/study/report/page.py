@@ -19,6 +19,7 @@ from serving.study.report.combinations import LOADS, combinations_of
 from serving.study.report.latencies import latencies_picture
 from serving.study.report.load import load_picture
 from serving.study.report.markup import Picture, figure, paragraph, points_table
+from serving.study.report.mode_verdict import mode_verdict
 from serving.study.report.overtime import experts_picture, modes_picture
 from serving.study.report.pareto import pareto_picture
 from serving.study.report.repeat import repeat
@@ -46,13 +47,18 @@ def page(results: Results) -> str:
         "title": escape(results.study.title),
         "asked": escape(view.asked),
         "failed": _failed(results),
-        "answer": view.answer,
+        "answer": _verdict(results) + view.answer,
         "figures": "\n".join(figure(picture) for picture in _pictures(view)),
         "points": _points(view),
         "repeat": repeat(results),
     }
     template = files("serving.study.report").joinpath("page.html").read_text(encoding="utf-8")
     return Template(template).substitute(sections)
+
+
+def _verdict(results: Results) -> str:
+    verdict = mode_verdict(results)
+    return paragraph(verdict) if verdict else ""
 
 
 def _pictures(view: AnswerView) -> Iterator[Picture]:

@@ -135,7 +135,7 @@ def test_a_window_that_nobody_arrives_in_is_no_answer(cores: int, tmp_path: Path
 
 SLOW = [
     pytest.param(name, marks=pytest.mark.slow)
-    for name in ("choosing-tau", "stratum-topics", "stratum-published-topics")
+    for name in ("choosing-tau", "modes", "stratum-topics", "stratum-published-topics")
 ]
 
 
@@ -145,7 +145,7 @@ def test_the_examples_answer_in_small(name: str, cores: int, tmp_path: Path) -> 
     assert isinstance(results, Results) and not results.failed
     assert results.report.stat().st_size > 100_000
     of_stratum = {"stratum-topics": 18, "stratum-published-topics": 10}
-    answers = {"node-sizing": 4, "choosing-tau": 1, "topic-drift": 9, "hardware-for-users": 6} | of_stratum
+    answers = {"node-sizing": 4, "choosing-tau": 1, "topic-drift": 9, "hardware-for-users": 6, "modes": 6} | of_stratum
     assert len(results.answers) == answers[name]
 
 

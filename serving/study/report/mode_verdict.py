@@ -1,0 +1,137 @@
+"""Mode verdict: where speculating is worth it, and which mode does best there, by a study that varies `mode`."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from serving.scenario.options import KEYS
+from serving.study.axes import LOAD, WORKLOAD
+from serving.study.point import VARIANT
+from serving.study.questions import by_settings, pooled
+from serving.study.questions.capacity import Capacity
+from serving.study.report.units import listed, setting
+from serving.study.results import Results
+from serving.study.study import Study
+from serving.study.summary import Row
+
+MODE, PLAIN = "mode", "fixed-ar"
+# Modes are alike if they differ by no more than this.
+ALIKE = 0.02
+MOST_PLACES = 6
+
+
+class ModeResult(NamedTuple):
+    """What a mode came to at a place: its `worth`, more of which is better, and joules a token."""
+
+    mode: str
+    worth: float
+    j_per_token: float
+
+
+class Measure(NamedTuple):
+    """What modes are compared by: its name, as in "twice ...", and the worth of a point or an answer."""
+
+    name: str
+    worth: Callable[[Row], float]
+
+
+def mode_verdict(results: Results) -> str:
+    """Return the sentence; "" of a study that varies no mode, or varies more from variant to variant."""
+    study = results.study
+    if not _varies_mode(study):
+        return ""
+    measure, rows = _measured(results)
+    places: dict[str, list[ModeResult]] = {}
+    for row in rows:
+        result = ModeResult(_mode(study, row), measure.worth(row), row.get("j_per_token", 0.0))
+        places.setdefault(_place(study, row), []).append(result)
+    compared = {place: found for place, found in places.items() if len(found) > 1 and max(map(_worth, found)) > 0}
+    pays = {place: _gain(found, measure) for place, found in compared.items() if _speculates(found)}
+    not_so = {place: _best(found, measure) for place, found in compared.items() if place not in pays}
+    parts = [part for part in (_told("is worth it", pays), _told("is not", not_so)) if part]
+    return f"Speculating {'; it '.join(parts)}." if parts else ""
+
+
+def _varies_mode(study: Study) -> bool:
+    by_variant = bool(study.variants) and all(set(keys) == {MODE} for keys in study.variants.values())
+    return MODE in study.axes or by_variant
+
+
+def _measured(results: Results) -> tuple[Measure, list[Row]]:
+    if isinstance(results.study.question, Capacity):
+        rows = [row for row in results.answer_rows if not row.get("error")]
+        users = any("users" in row for row in rows)
+        return Measure("users" if users else "load", lambda row: row.get("users", row.get(LOAD, 0.0)) or 0.0), rows
+    rows = [
+        settings | {name: pooled(group, name) for name in ("goodput_per_s", "e2e_mean_s", "j_per_token")}
+        for settings, group in by_settings(results.findings)
+    ]
+    if results.study.has_targets:
+        return Measure("goodput", lambda row: row["goodput_per_s"]), rows
+    return Measure("speed of a request", lambda row: 1 / row["e2e_mean_s"] if row["e2e_mean_s"] else 0.0), rows
+
+
+def _mode(study: Study, row: Row) -> str:
+    said = study.scenario | study.variants.get(row.get(VARIANT, ""), {}) | row
+    return str(said.get(MODE, KEYS[MODE].default))
+
+
+def _place(study: Study, row: Row) -> str:
+    """Return what tells a place from others, in words."""
+    names = [name for name in row if name != MODE and (name in KEYS or name.startswith(f"{WORKLOAD}."))]
+    if not isinstance(study.question, Capacity):
+        names += [name for name in (LOAD,) if name in row]
+    if MODE in study.axes and study.variants:
+        names.append(VARIANT)
+    return listed(setting(name, row[name]) for name in names)
+
+
+def _worth(result: ModeResult) -> float:
+    return result.worth
+
+
+def _plain(found: list[ModeResult]) -> ModeResult:
+    """Return plain decoding, or the mode that does worst."""
+    return next((each for each in found if each.mode == PLAIN), min(found, key=_worth))
+
+
+def _winners(found: list[ModeResult]) -> list[ModeResult]:
+    best = max(map(_worth, found))
+    return [each for each in found if each.worth >= (1 - ALIKE) * best]
+
+
+def _speculates(found: list[ModeResult]) -> bool:
+    return _plain(found) not in _winners(found)
+
+
+def _gain(found: list[ModeResult], measure: Measure) -> str:
+    winners, plain = _winners(found), _plain(found)
+    best = max(winners, key=_worth)
+    times = f"{best.worth / plain.worth:.2f} times the {measure.name}" if plain.worth else f"{measure.name} at all"
+    joules = _joules(best.j_per_token / plain.j_per_token) if plain.j_per_token else ""
+    return f"{listed(each.mode for each in winners)}: {times} of {plain.mode}{joules}"
+
+
+def _joules(times: float) -> str:
+    if abs(times - 1) < ALIKE:
+        return ", as many joules a token"
+    return f", {100 * abs(times - 1):.0f} % {'more' if times > 1 else 'fewer'} joules a token"
+
+
+def _best(found: list[ModeResult], measure: Measure) -> str:
+    rest = [each for each in found if each not in _winners(found)]
+    worst = min(rest, key=_worth, default=None)
+    less = f"; {worst.mode} {worst.worth / _plain(found).worth:.2f} times its {measure.name}" if worst else ""
+    return f"{listed(each.mode for each in _winners(found))}{less}"
+
+
+def _told(what: str, places: dict[str, str]) -> str:
+    if not places:
+        return ""
+    first = list(_each(places))[:MOST_PLACES]
+    more = f" and {len(places) - len(first)} places more" if len(places) > len(first) else ""
+    return f"{what} {', '.join(first)}{more}".replace("  ", " ")
+
+
+def _each(places: dict[str, str]) -> Iterator[str]:
+    for place, words in places.items():
+        yield f"at {place} ({words})" if place else f"({words})"

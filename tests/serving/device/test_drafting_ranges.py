@@ -1,0 +1,50 @@
+"""Is what `serve` says of where it drafts what the device does there?"""
+
+import pytest
+
+from device_model.step import StepPlan
+from serving.device.device_spec import DeviceSpec
+from serving.device.drafting_ranges import drafting_ranges, told_drafting
+from serving.policies.step_options import PLAIN
+from serving.scenario.scenario import Scenario
+
+
+def specs(*scenarios: Scenario) -> list[DeviceSpec]:
+    return [DeviceSpec.of(scenario, scenario.members[0]) for scenario in scenarios]
+
+
+def told(*scenarios: Scenario, most: int = 64, max_context: int = 32_768) -> list[str]:
+    return list(told_drafting(specs(*scenarios), most, max_context))
+
+
+@pytest.mark.parametrize("hardware", ["elmoe3d-4gb", "elmoe3d-8gb"])
+@pytest.mark.parametrize("context", [1024, 4096])
+def test_batches_are_those_that_are_faster_and_no_others(hardware: str, context: int) -> None:
+    [spec] = specs(Scenario(hardware=hardware))
+    options, faster = spec.load(), set()
+    for batch in range(1, 33):
+        of = StepPlan.of(*[(1, context)] * batch)
+        plain, drafting = options.price(of, depths=(PLAIN, options.calibrated))
+        if drafting.tokens_per_s > plain.tokens_per_s:
+            faster.add(batch)
+    found = drafting_ranges(options, spec.mode_choice, context, 32)
+    assert {batch for run in found for batch in run} == faster and sum(map(len, found)) == len(faster)
+
+
+def test_a_sentence_names_batches_at_each_context_once_for_equal_devices() -> None:
+    [sentence] = told(*[Scenario(hardware="elmoe3d-4gb")] * 3, max_context=4096)
+    assert sentence.startswith("elmoe3d-4gb drafts where that is faster: in batches at 1k of 5 to ")
+    assert sentence.endswith(", none at 2k and more (mode tau).")
+
+
+def test_where_all_batches_up_from_one_draft_it_says_so() -> None:
+    [sentence] = told(Scenario(), most=16, max_context=2048)
+    assert (
+        sentence == "elmoe3d-8gb drafts where that is faster: in batches at 1k from 2 on, at 2k from 2 on (mode tau)."
+    )
+
+
+def test_a_named_tau_is_told_and_nothing_is_where_nothing_is_chosen() -> None:
+    assert told(Scenario(tau=4)) == ["elmoe3d-8gb drafts from a batch of 4 on, at any context."]
+    others = [Scenario(mode="cost"), Scenario(mode="fixed-ar"), Scenario(draft="none"), Scenario(residency="trace")]
+    assert told(*others) == []
