@@ -3,6 +3,7 @@
 import argparse
 
 from serving.cli.report_arguments import add_emulated
+from serving.scenario.fleet import NO_DRAFT, Member, resolved
 from serving.scenario.options import HELP, KEYS, positive
 
 
@@ -10,7 +11,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command and its options."""
     explain = commands.add_parser("explain", help="which operator of a step runs where, why, and what it costs")
     add_emulated(explain)
-    explain.add_argument("--draft", metavar="NAME", help="draft scheme, a file in device_model/drafts (default: none)")
+    explain.add_argument(
+        "--draft",
+        default=NO_DRAFT,
+        metavar="NAME",
+        help="draft scheme, a file in device_model/drafts; auto: what the system has in its paper (default: none)",
+    )
     explain.add_argument("--batch", type=positive, default=1, metavar="N", help="sequences that decode (default: 1)")
     explain.add_argument("--context", type=positive, default=1024, metavar="N", help="tokens of each (default: 1024)")
     explain.add_argument("--depth", type=positive, metavar="N", help="draft depth (default: the calibrated one)")
@@ -25,6 +31,7 @@ def run(args: argparse.Namespace) -> int:
     from serving.presentation.wide_console import wide_console
     from serving.reports.explain import Drafts, explain
 
-    drafts = Drafts(args.draft, args.depth, args.acceptance)
+    device = resolved(Member(args.system, args.hardware, args.draft), traced=False, what="The device")
+    drafts = Drafts(device.draft or None, args.depth, args.acceptance)
     explain((args.system, args.hardware, args.model), drafts, args.batch, args.context, wide_console())
     return 0

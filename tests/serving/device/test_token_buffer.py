@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.device.token_buffer import TokenBuffer
-from serving.types import Chunk
+from serving.types import FAILED, Chunk
 
 LAST = 1
 
@@ -29,6 +29,17 @@ def test_a_dry_buffer_is_an_underrun_that_is_paid_when_the_token_comes() -> None
     assert [chunk.first for chunk in tokens.push(chunks(2))] == [0]
     assert tokens.owed() == 0
     assert tokens.take({"r": 1})[1] == 0
+
+
+def test_a_failure_ends_a_request_whatever_token_it_is_told_of() -> None:
+    """vLLM may refuse a request as a source that has restarted begins it again, which knows none of its tokens then."""
+    tokens = TokenBuffer()
+    tokens.open("r")
+    tokens.push(chunks(9)[:3])
+    assert tokens.take({"r": 4}) == (chunks(9)[:3], 1)
+    failed = Chunk("r", 0, [], FAILED, "refused")
+    assert tokens.push([failed]) == [failed]
+    assert tokens.take({"r": 1}) == ([], 0)
 
 
 def test_a_closed_request_takes_nothing_more() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from serving.cli.main import make_parser
 
+DRAFTS = ("none", "auto", "elastic")
 HEADS = {"elmoe3d-8gb": "HB", "stratum-s": "MONO3D", "a6000": "HBM"}
 
 
@@ -28,3 +29,9 @@ def test_hits_on_stratum_are_hot(capsys: pytest.CaptureFixture[str]) -> None:
     text = told(capsys, "--hardware", "stratum-l", "--model", "mixtral-8x7b")
     assert "mixtral-8x7b on stratum (stratum-l)" in text and "% hot" in text and "latencies" in text
     assert "interposer" in text and "bound by" in text
+
+
+def test_a_draft_is_named_as_to_serve(capsys: pytest.CaptureFixture[str]) -> None:
+    plain, none, own, elastic = (told(capsys, *options) for options in ((), *(("--draft", name) for name in DRAFTS)))
+    assert none == plain and "drafts" not in plain
+    assert own == elastic and "of 10 drafts" in elastic
