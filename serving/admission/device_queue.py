@@ -6,12 +6,15 @@ from math import ceil, exp
 from typing import NamedTuple
 
 from serving.admission.step_times import Pace
-from serving.types import Request, StepRecord
+from serving.types import NEVER, Request, StepRecord
 
 # How much of each experience goes into what is learned: the last ten steps count for most, or the last thirty requests.
 STEPS, REQUESTS = 0.1, 0.03
-# No step says more than this of the next ones: chunks deep in a long prompt take longer than any model without context.
+# No step with a prompt says more than this of the next ones: chunks deep in a long prompt take longer than any model
+# without context. One without a prompt that drafts does take many times as long as a plain one.
 MOST_SLOWER = 4.0
+# Kinds of steps: without prompts, with prompts beside sequences that decode (or draft), with prompts alone.
+STEP_KINDS = PLAIN, BESIDE, ALONE = range(3)
 # Tokens of a sequence on a device that has none.
 USUAL_CONTEXT = 512
 
@@ -23,6 +26,11 @@ class DecodeSteps(NamedTuple):
     end: float
 
 
+def unslowed() -> list[float]:
+    """Return the slowdown of each kind of steps of which nothing is known."""
+    return [1.0] * len(STEP_KINDS)
+
+
 @dataclass(slots=True)
 class DeviceQueue:
     """One device's queue of work. `steps` are counted in tokens that they give each sequence, accepted drafts included.
@@ -32,9 +40,9 @@ class DeviceQueue:
     one step to another or so; `end_steps` are these last steps in order, and `context` is the sum of their tokens.
     `beside` of them are in the step under way, and `finished` tokens of prompt were those of requests that now decode.
     `beside_s`, worked out once until they change, is what they take for a step, and what they add to one with prompts.
-    Learned are: the `slowdown` of steps without and with prompts, against what the model says (throttled, contended,
-    drafting), `tokens_per_step` of a sequence, and which share of the tokens that requests may have they take
-    (`length`).
+    Learned are: the `slowdown` of steps without prompts, of prompts beside sequences that decode, and of prompts alone,
+    against what the model says (throttled, contended, drafting), `tokens_per_step` of a sequence, and which share of
+    the tokens that requests may have they take (`length`).
     """
 
     pace: Pace
@@ -55,7 +63,7 @@ class DeviceQueue:
     beside: int = 0
     finished: int = 0
     beside_s: tuple[float, float] | None = None
-    slowdown: list[float] = field(default_factory=lambda: [1.0, 1.0])
+    slowdown: list[float] = field(default_factory=unslowed)
     tokens_per_step: float = 1.0
     length: float = 1.0
 
@@ -97,8 +105,8 @@ class DeviceQueue:
             self.computed = min(self.computed, self.prompts)
         if not self.requests:
             # What was learned was of that crowd. Kept, it could turn everybody away from a device with nothing to do,
-            # which then makes no step that would teach it better.
-            self.slowdown = [1.0, 1.0]
+            # which then makes no step that would teach it better. What it takes beside others, they will teach.
+            self.slowdown[ALONE] = 1.0
 
     def _count(self, request: Request, sign: int) -> None:
         """Count a request among those that wait, or (-1) no more."""
@@ -109,7 +117,7 @@ class DeviceQueue:
     def tokens_per_s(self, sequences: int) -> float:
         """Return the tokens per emulated second that each of `sequences` sequences gets at the present pace."""
         context = self._mean_context() if self.end_steps else USUAL_CONTEXT
-        step_s = self.slowdown[0] * self.pace.decode_s(min(sequences, self.slots), context)
+        step_s = self.slowdown[PLAIN] * self.pace.decode_s(min(sequences, self.slots), context)
         return self.tokens_per_step / step_s if step_s > 0 else 0.0
 
     def begin(self, at_s: float) -> None:
@@ -123,8 +131,8 @@ class DeviceQueue:
         prefilled = max(0, record.new_tokens - self.beside)
         expected = self.pace.step_s(prefilled, self.beside, self._mean_context())
         if expected > 0:
-            kind = prefilled > 0
-            ratio = min(MOST_SLOWER, record.latency_s / expected)
+            kind = PLAIN if not prefilled else BESIDE if self.beside else ALONE
+            ratio = min(record.latency_s / expected, MOST_SLOWER if prefilled else NEVER)
             self.slowdown[kind] += STEPS * (ratio - self.slowdown[kind])
         if self.beside:
             self.tokens_per_step += STEPS * (1 + record.accepted / self.beside - self.tokens_per_step)
@@ -201,8 +209,9 @@ class DeviceQueue:
             self.beside_s = self.pace.decode_s(decoding, context), self.pace.reading_s(decoding, context)
         plain_s, reading_s = self.beside_s
         if prompt_tokens <= 0:
-            return self.slowdown[0] * plain_s
-        return self.slowdown[1] * (self.pace.prefill_s(prompt_tokens + decoding) + reading_s)
+            return self.slowdown[PLAIN] * plain_s
+        slowdown = self.slowdown[BESIDE if decoding else ALONE]
+        return slowdown * (self.pace.prefill_s(prompt_tokens + decoding) + reading_s)
 
     def _mean_context(self) -> float:
         return self.context / len(self.end_steps) if self.end_steps else 1.0

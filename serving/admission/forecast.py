@@ -7,7 +7,7 @@ microseconds however many requests wait: sums are kept up to date, and only the 
 
 from collections.abc import Iterable
 
-from serving.admission.device_queue import DeviceQueue
+from serving.admission.device_queue import DeviceQueue, unslowed
 from serving.admission.step_times import Pace
 from serving.types import Chunk, Request, StepRecord
 
@@ -47,7 +47,7 @@ class Forecast:
     def set_pace(self, device: int, pace: Pace) -> None:
         """Set the pace of a device whose condition has changed."""
         queue = self._queues[device]
-        queue.pace, queue.slowdown, queue.beside_s = pace, [1.0, 1.0], None
+        queue.pace, queue.slowdown, queue.beside_s = pace, unslowed(), None
 
     @property
     def devices(self) -> list[int]:

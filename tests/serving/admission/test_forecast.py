@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 from device_model.step import StepPlan
 from serving.admission.device_queue import DeviceQueue
 from serving.admission.forecast import Forecast
+from serving.admission.forecast_feed import ForecastFeed
 from serving.admission.step_times import Pace
 from serving.clock import VirtualClock
-from serving.types import Release, Request
+from serving.scenario.scenario import Scenario
+from serving.simulation.simulator import Simulator
+from serving.types import NEVER, Release, Request
 from tests.serving.device.test_engine import DEVICE, LIMITS, Bench
 
 PACE = Pace(DEVICE, LIMITS.max_num_seqs, LIMITS.max_num_batched_tokens)
@@ -60,6 +63,25 @@ def test_predictions_are_right_on_average_and_mostly_near(rate: float, near: flo
     ratio = np.array(predicted) / np.array(actual)
     assert np.median(ratio) == pytest.approx(1, abs=0.15)
     assert np.quantile(abs(ratio - 1), 0.75) < near
+
+
+@pytest.mark.parametrize("rate", [1.0, 3.0])
+def test_predictions_are_right_on_average_where_steps_draft_and_take_many_times_as_long(rate: float) -> None:
+    scenario, told, predicted = Scenario(mode="fixed-sd"), Forecast(), list[float]()
+    arrived_s = [0.0]
+    simulated = Simulator(scenario, leaps=False, observer=ForecastFeed(told, scenario, lambda: arrived_s[-1]))
+    outcomes = []
+    for request in poisson(rate, 150):
+        while simulated.next_end(request.arrival_s):
+            pass
+        arrived_s.append(request.arrival_s)
+        predicted.append(told.predict_ttft_s(0, request.prompt_tokens, request.arrival_s))
+        outcomes.append(simulated.submit(request))
+    while simulated.next_end(NEVER):
+        pass
+    actual = np.array([outcome.ttft_s for outcome in outcomes])
+    assert np.mean(predicted) == pytest.approx(np.mean(actual), rel=0.05)
+    assert np.quantile(abs(np.array(predicted) / actual - 1), 0.75) < 0.1
 
 
 def test_an_idle_device_has_the_first_token_after_one_step() -> None:
