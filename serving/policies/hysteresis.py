@@ -1,24 +1,27 @@
 """Hysteresis of the mode, by regret summed over time: a mode is left once a change would have paid.
 
-While the other mode is better, what the present one loses adds up, in seconds; while it is not, the sum falls, to 0 at
-least. So a batch that wavers stays in the mode that is better on the whole, at a tau of 2 as at one of 20; a great gain
-is taken at once, and a small one when it has lasted. A band of batches about tau does neither: below a tau of 8 it has
+While the other mode is better, what the present one loses beyond `SLACK` adds up, in seconds; while it is not, the sum
+falls, to 0 at least (the CUSUM of Page, Biometrika 1954). So a batch that wavers stays in the mode that is better on
+the whole, at a tau of 2 as at one of 20; a great gain is taken at once, a small one when it has lasted, and one of 2 %
+is left. A band of batches about tau does neither: below a tau of 8 it has
 no room, and above it holds a mode that may be far slower for as long as the load likes. Nor does a time that each mode
 must last: it locks a burst into the wrong one.
 
 What a change costs, no device model says. HB holds slices of experts for drafting and whole ones for plain decoding,
-and to fill 8 GiB of it over LPDDR takes 85 ms (ELMoE-3D, Table 1). `CHANGE_S` is six times that. It grows `FACTOR`-fold
-with each change of the last minute, so that no minute has more than four: from the first of five to the last
-0.5 s x (3 + 9 + 27 + 81) = 60 s would have to be lost, and no second loses more than itself.
+and to fill 8 GiB of it over LPDDR takes 85 ms (ELMoE-3D, Table 1). `CHANGE_S` is twelve times that: prompts favour
+drafts, and the steps between them may not, so that a mode has to be judged over several. It grows `FACTOR`-fold with
+each change of the last minute, so that no minute has more than four: from the first of five to the last
+1 s x (2.5 + 2.5^2 + 2.5^3 + 2.5^4) = 63 s would have to be lost, and no second loses more than itself.
 """
 
 from collections import deque
 
 from serving.policies.regrets import Regret
 
-CHANGE_S = 0.5
-FACTOR = 3.0
+CHANGE_S = 1.0
+FACTOR = 2.5
 WINDOW_S = 60.0
+SLACK = 0.02
 
 
 class Hysteresis:
@@ -34,9 +37,9 @@ class Hysteresis:
         worked for `worked_s` since it was told last."""
         if self._drafting is None:
             self._drafting = regret.plain > 0
-        self._lost_s = max(0.0, self._lost_s + self._of_present(self._regret) * worked_s)
+        self._lost_s = max(0.0, self._lost_s + (self._of_present(self._regret) - SLACK) * worked_s)
         self._regret = regret
-        if self._of_present(regret) > 0 and self._lost_s >= self._change_s(at_s):
+        if self._of_present(regret) > SLACK and self._lost_s >= self._change_s(at_s):
             self._drafting, self._lost_s = not self._drafting, 0.0
             self._changes_s.append(at_s)
         return self._drafting

@@ -6,7 +6,7 @@ without, and at last all do. A tau that was named is kept, whatever the context.
 hysteresis: beside a named tau what counts is the time spent on its other side.
 """
 
-from serving.policies.hysteresis import Hysteresis
+from serving.policies.hysteresis import SLACK, Hysteresis
 from serving.policies.modes import DRAFTING, MANY, PLAINLY, Bounds, ModeVerdict
 from serving.policies.regrets import DecodeBatch, Regret
 
@@ -27,8 +27,8 @@ class Policy:
         better = regret.plain > 0
         drafts = self._hysteresis.drafts(regret, batch.at_s, batch.worked_s)
         reason = (NAMED if self._tau else OWN)[better] + (NOT_YET if drafts != better else "")
-        # Whoever is about to change is asked at each step.
-        return ModeVerdict(DRAFTING if drafts else PLAINLY, reason, 1 if better else steps)
+        # Whoever may be about to change is asked at each step.
+        return ModeVerdict(DRAFTING if drafts else PLAINLY, reason, 1 if regret.plain > SLACK else steps)
 
     def _regret(self, batch: DecodeBatch) -> tuple[Regret, int]:
         """Return the regret for a batch, and for how many plain steps it holds: on the wrong side of a named tau all of

@@ -45,6 +45,8 @@ def mode_verdict(results: Results) -> str:
         result = ModeResult(_mode(study, row), measure.worth(row), row.get("j_per_token", 0.0))
         places.setdefault(_place(study, row), []).append(result)
     compared = {place: found for place, found in places.items() if len(found) > 1 and max(map(_worth, found)) > 0}
+    if not all(any(each.mode == PLAIN for each in found) for found in compared.values()):
+        return _told_best({place: _best(found, measure) for place, found in compared.items()}, measure)
     pays = {place: _gain(found, measure) for place, found in compared.items() if _speculates(found)}
     not_so = {place: _best(found, measure) for place, found in compared.items() if place not in pays}
     parts = [part for part in (_told("is worth it", pays), _told("is not", not_so)) if part]
@@ -90,8 +92,7 @@ def _worth(result: ModeResult) -> float:
 
 
 def _plain(found: list[ModeResult]) -> ModeResult:
-    """Return plain decoding, or the mode that does worst."""
-    return next((each for each in found if each.mode == PLAIN), min(found, key=_worth))
+    return next((each for each in found if each.mode == PLAIN), max(found, key=_worth))
 
 
 def _winners(found: list[ModeResult]) -> list[ModeResult]:
@@ -122,6 +123,11 @@ def _best(found: list[ModeResult], measure: Measure) -> str:
     worst = min(rest, key=_worth, default=None)
     less = f"; {worst.mode} {worst.worth / _plain(found).worth:.2f} times its {measure.name}" if worst else ""
     return f"{listed(each.mode for each in _winners(found))}{less}"
+
+
+def _told_best(places: dict[str, str], measure: Measure) -> str:
+    """Return which modes do best, where there is no plain decoding to compare with."""
+    return f"Most {measure.name} {', '.join(_each(places))}." if places else ""
 
 
 def _told(what: str, places: dict[str, str]) -> str:

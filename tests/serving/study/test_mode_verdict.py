@@ -87,6 +87,11 @@ def test_where_nothing_is_held_at_all_nothing_is_said_and_a_mode_alone_is_told_t
     assert of_users(tmp_path, only) == ""
 
 
+def test_without_plain_decoding_to_compare_with_it_says_which_mode_does_best(tmp_path: Path) -> None:
+    users = {("elmoe3d-4gb", "fixed-sd"): 20, ("elmoe3d-4gb", "tau"): 40}
+    assert of_users(tmp_path, users) == "Most users at elmoe3d-4gb (tau; fixed-sd 0.50 times its users)."
+
+
 @pytest.mark.parametrize(
     ("targets", "name"), [("", "speed of a request"), ("slo = { ttft_ms = 9, share = 0.9 }", "goodput")]
 )

@@ -65,13 +65,13 @@ def test_served_again_the_steps_are_the_same_and_of_one_that_slipped_it_is_known
     """As live: a request is stamped, and news of it reach the scheduler some steps later."""
     with FlightLog(tmp_path / "flights.jsonl") as log:
         edge = Edge("tau", observers=(log,))
-        edge.submit(Request("long", 1.0, 300, 200, seed=7))
+        edge.submit(Request("long", 1.0, 300, 400, seed=7))
         while edge.driver.engine.at_s < 1.5:
             edge.driver.cycle()
         arrival_s = edge.driver.engine.at_s + 1e-3
         for _ in range(1 + late_steps):
             edge.driver.cycle()
-        edge.submit(Request("late", arrival_s, 40, 90, seed=5))
+        edge.submit(Request("late", arrival_s, 40, 250, seed=5))
         edge.run()
     flights = read_flight_log(tmp_path / "flights.jsonl")
     assert {record.mode for record in edge.records} == {"ar", "sd"}
