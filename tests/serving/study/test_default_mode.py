@@ -1,0 +1,39 @@
+"""Does the default mode, which goes by time, lose no time to a fixed one in the studies that are worked out?"""
+
+from pathlib import Path
+
+import pytest
+
+from serving.study.axes import LOAD
+from serving.study.point import VARIANT
+from serving.study.point_factory import point_of
+from serving.study.spec import load_study
+
+EXAMPLES = Path(__file__).parents[3] / "examples/studies"
+FIXED = ("fixed-ar", "fixed-sd")
+MOST_LOST = 0.02
+# A study, a place in it, and the load there: about as much as it holds in the better of the fixed modes.
+SLOWLY = [
+    ("node-sizing", {"hardware": "elmoe3d-8gb", "devices": 1}, 6.0),
+    ("node-sizing", {"hardware": "elmoe3d-4gb", "devices": 2}, 2.5),
+    ("choosing-tau", {"tau": 0}, 1.0),
+    ("topic-drift", {VARIANT: "fcfs"}, 1.0),
+    ("topic-drift", {VARIANT: "topic-aware, experts by topic"}, 1.0),
+    ("modes", {"hardware": "elmoe3d-8gb"}, 5.0),
+]
+PLACES = [
+    ("modes", {"hardware": "elmoe3d-4gb"}, 1.3),
+    ("node-sizing", {"hardware": "elmoe3d-4gb", "devices": 1}, 0.9),
+    *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOWLY),
+]
+
+
+@pytest.mark.parametrize(("name", "place", "load"), PLACES)
+def test_the_default_mode_loses_no_more_than_two_percent(name: str, place: dict[str, object], load: float) -> None:
+    study = load_study(EXAMPLES / f"{name}.toml")
+    seed = study.seeds[0] if study.seeds else None
+    runs = {mode: point_of(study, place | {LOAD: load, "mode": mode}, seed).run().summary for mode in ("tau", *FIXED)}
+    best_s = min(runs[mode]["e2e_mean_s"] for mode in FIXED)
+    assert runs["tau"]["e2e_mean_s"] <= (1 + MOST_LOST) * best_s
+    most = max(runs[mode]["tokens_per_s"] for mode in FIXED)
+    assert runs["tau"]["tokens_per_s"] >= (1 - MOST_LOST) * most
