@@ -10,6 +10,7 @@ from device_model.load import load_device
 from device_model.roofline import EXT, HB, Part, Stage
 from device_model.specs.hardware import TierNames
 from device_model.specs.hardware_file import system_of
+from device_model.specs.law import Law
 from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepCost, StepPlan
 from serving.policies.step_options import StepOptions
@@ -25,10 +26,11 @@ class Drafts(NamedTuple):
     acceptance: str
 
 
-def explain(names: tuple[str, str, str], drafts: Drafts, batch: int, context: int, console: Console) -> None:
-    """Print one decode step of `batch` sequences with `context` tokens each; `names`: system, hardware, model."""
+def explain(names: tuple[str, str, str, str], drafts: Drafts, batch: int, context: int, console: Console) -> None:
+    """Print one decode step of `batch` sequences with `context` tokens each; `names`: system, hardware, model,
+    law."""
     draft, depth, acceptance = drafts
-    device = load_device(*names, draft)
+    device = load_device(*names[:3], draft, law=Law(names[3]))
     shape = _shape(device, depth)
     _check(device, batch, context, draft, depth)
     plan = StepPlan.of(*[(1, context)] * batch, draft=shape)

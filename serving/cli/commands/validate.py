@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from serving.cli.report_arguments import add_json, tell, tell_written
+from serving.cli.report_arguments import add_json, add_law, tell, tell_written
 from serving.usage_error import UsageError
 
 # Files of device_model/validation/papers, which are read when they are needed; a test compares.
@@ -15,6 +15,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     validate = commands.add_parser("validate", help="what the device model predicts, beside what the papers print")
     validate.add_argument("--system", choices=SYSTEMS, default=SYSTEMS[0], help=f"whose paper (default: {SYSTEMS[0]})")
     validate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of its Table 3")
+    add_law(validate, default=None)
     add_json(validate)
     validate.add_argument("--plots", type=Path, metavar="DIR", help="draw them there too, as PNG files")
     validate.set_defaults(run=run)
@@ -22,15 +23,17 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve validate`; return its exit code."""
+    from device_model.specs.law import Law
     from serving.reports import published_figures, validate
 
     if args.system != SYSTEMS[0]:
-        if unusable := args.reference or args.plots:
-            raise UsageError(f"{unusable}: --reference and --plots are for {SYSTEMS[0]}, whose Table 3 they are about.")
+        if unusable := args.law or args.reference or args.plots:
+            about = f"--law, --reference and --plots are for {SYSTEMS[0]}, whose Table 3 they are about."
+            raise UsageError(f"{unusable}: {about}")
         figures = published_figures.published(args.system)
         tell(args.json, figures, published_figures.to_json, published_figures.show)
         return 0
-    found = validate.Validation(args.reference)
+    found = validate.Validation(args.reference, Law(args.law or Law.REALISABLE))
     if args.plots is not None:
         tell_written(validate.draw(found, args.plots), "Drawn")
     tell(args.json, found, validate.to_json, validate.show)
