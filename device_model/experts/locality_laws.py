@@ -23,6 +23,8 @@ from device_model.specs.law import Law
 SOME = 1e-12
 # Of the step from a cache that is too small to one that serves. Table 3 shows no cell on the slope.
 STEEPNESS = 12
+# Of a share that HB holds, and all of it serves.
+ROUNDING = 1.0 + 1e-9
 # Numbers of tokens that are remembered.
 KNOWN = 4096
 
@@ -98,13 +100,18 @@ class Experts:
 
     def hits(self, cached: Number, tokens: PassTokens) -> Number:
         """Share of the experts that a pass reads that HB serves, if it holds the share `cached` of all, by LRU."""
-        if self._per_layer == 0:
-            return 0.0 * cached
+        return self.hits_and_beyond(cached, tokens)[0]
+
+    def hits_and_beyond(self, cached: Number, tokens: PassTokens) -> tuple[Number, Number]:
+        """Return `hits`, and the share that the published law has beyond what HB holds, whichever law it is: 0 where
+        both are one."""
         read = self.touched(tokens)
-        found: Number = self._popular(cached, tokens, read) * self._worthwhile(cached)
-        if self._law is Law.PUBLISHED or not read:
-            return found
-        return least(found, cached / read)
+        if self._per_layer == 0 or not read:
+            return 0.0 * cached, 0.0
+        published: Number = self._popular(cached, tokens, read) * self._worthwhile(cached)
+        held = cached / read
+        served = published if self._law is Law.PUBLISHED else least(published, held)
+        return served, most(published - held * ROUNDING, 0.0)
 
     def _popular(self, cached: Number, tokens: PassTokens, read: float) -> Number:
         """f^a: the cache holds the popular ones. Drafts and prompts saturate: f + (f^a - f) (1 - t^s), as a pass that

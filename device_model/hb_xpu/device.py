@@ -11,9 +11,11 @@ from device_model.specs.calibrated import Locality, Speculation
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import hb_xpu
 from device_model.specs.law import Law
-from device_model.specs.spec import DeviceError, EnergyEstimate, Model
+from device_model.specs.published_rates import published_range
+from device_model.specs.spec import GIB, DeviceError, EnergyEstimate, Model
 from device_model.specs.spec_file import CALIBRATION, SPECS, names_in, read_named
 from device_model.units import with_ext, xpu_unit
+from device_model.work import StepWork
 
 SLM = "qwen2.5-1.5b"
 Fitted = TypeVar("Fitted", Locality, Speculation)
@@ -45,6 +47,15 @@ class XpuDevice(RooflineDevice):
             estimate=read_named(EnergyEstimate, "calibration", hardware.energy_estimate, CALIBRATION),
             slm=read_named(Model, "model", SLM, SPECS / "models"),
         )
+
+    def beyond_published(self, work: StepWork) -> str:
+        published, hb_gb = published_range(), self.hb.capacity_bytes / GIB
+        beyond = []
+        if work.decoding > published.most_batch:
+            beyond.append(f"a batch of {work.decoding}, where {published.most_batch} is the largest")
+        if hb_gb and not published.least_gb <= hb_gb <= published.most_gb:
+            beyond.append(f"{hb_gb:g} GB of HB, where it is {published.least_gb:g} to {published.most_gb:g}")
+        return ", and ".join(beyond)
 
     def unit_with(self, ext_bytes_per_s: float) -> Unit:
         return with_ext(self._unit, self.setup.hardware, ext_bytes_per_s)

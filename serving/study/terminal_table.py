@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from serving.presentation.table import Table
+from serving.study.caveats import caveats
 from serving.study.point import shown
 from serving.study.results import Results
 from serving.study.store import point_row
@@ -35,8 +36,9 @@ MOST_SHOWN = 40
 
 
 def to_json(results: Results) -> dict[str, Any]:
-    """Return `answers` and `points`, a row each."""
-    return {"answers": results.answer_rows, "points": [point_row(finding) for finding in results.findings]}
+    """Return `answers` and `points`, a row each, and the `caveats` of the answers."""
+    points = [point_row(finding) for finding in results.findings]
+    return {"answers": results.answer_rows, "points": points, "caveats": caveats(results)}
 
 
 def show(results: Results, console: Console) -> None:
@@ -54,6 +56,8 @@ def show(results: Results, console: Console) -> None:
     console.print(table_of(results.answer_rows or made[:MOST_SHOWN]))
     if any(row.get("kept") is False for row in results.answer_rows):
         console.print("No place keeps all bounds (`where`): this is the one that is closest.")
+    for caveat in caveats(results):
+        console.print(caveat, highlight=False)
 
 
 def table_of(rows: list[Row]) -> Table:

@@ -133,7 +133,7 @@ def test_without_its_hb_elmoe_3d_is_the_xpu(batch):
 
 def test_all_components_grow_step_by_step_with_the_context():
     costs = DEVICES[0].probe(StepPlan.of(*[(1, 1000)] * 16), 64)
-    assert costs.table.shape == (64, 15) and costs.energy_j.shape == (64, len(Energy._fields))
+    assert costs.table.shape == (64, 17) and costs.energy_j.shape == (64, len(Energy._fields))
     assert all(a < b for a, b in pairwise(costs.latency_s))
 
 

@@ -58,13 +58,14 @@ def test_tau_is_the_batch_from_which_on_a_device_speculates_and_it_leaves_that_m
 
 
 def test_a_tau_of_the_device_models_own_is_where_speculating_begins_to_pay() -> None:
-    for step_options in WAYS.values():
+    for named, step_options in WAYS.items():
         tau = faster_from(step_options, (step_options.calibrated,))
         for batch in range(1, 65):
             plain, drafting = step_options.price(plan(batch, 1023), depths=(PLAIN, step_options.calibrated))
             if batch >= tau:
                 assert drafting.tokens_per_s > plain.tokens_per_s
-        assert tau > 1  # at a batch of one plain decoding is faster on all of these
+        # At a batch of one plain decoding is faster, but for one of these, where neither is by more than 5 %.
+        assert (tau > 1) == (named != ("elmoe3d-8gb", "qwen3-30b-a3b"))
 
 
 def test_a_batch_that_wavers_about_tau_does_not_change_its_mode_each_time() -> None:
@@ -95,7 +96,7 @@ def test_by_cost_says_why() -> None:
     # A mode that is as good but for a little is kept.
     step_options = WAYS["elmoe3d-4gb", "qwen3-30b-a3b"]
     by_cost = modes("cost", step_options)
-    seen = [step(by_cost, step_options, plan(batch)) for batch in (8, 4, 3, 4)]
+    seen = [step(by_cost, step_options, plan(batch)) for batch in (8, 3, 2, 3)]
     assert [depth > 0 for depth, _ in seen] == [True, True, False, False]
     assert (seen[1][1], seen[3][1]) == ("as good", "more tokens per second")
 
@@ -129,9 +130,9 @@ def test_a_throughput_over_a_slow_ramp_through_tau_has_no_hole() -> None:
     assert all(later >= 0.80 * earlier for earlier, later in zip(up, down, strict=True))
 
 
-@pytest.mark.parametrize("depth", ["21", "999999999"])
+@pytest.mark.parametrize("depth", ["23", "999999999"])
 def test_a_depth_that_cannot_be_drafted_is_refused(depth: str) -> None:
-    with pytest.raises(UsageError, match="1 to 20, or auto"):
+    with pytest.raises(UsageError, match="1 to 22, or auto"):
         modes("tau", depth=depth)
 
 
