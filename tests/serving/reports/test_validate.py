@@ -185,8 +185,24 @@ def test_the_figures_of_stratum_as_a_table(capsys):
 
 def test_options_of_elmoe3d_s_table_are_refused_elsewhere(tmp_path):
     for option in (("--plots", tmp_path), ("--law", "published")):
-        with pytest.raises(UsageError, match="--law, --reference and --plots are for elmoe3d"):
+        with pytest.raises(UsageError, match="--law, --reference, --cross-validate and --plots are for elmoe3d"):
             run("validate", "--system", "stratum", *option)
+
+
+@pytest.mark.parametrize("options", [("--cross-validate", "1"), ("--cross-validate", "97")])
+def test_folds_that_are_not_possible_are_refused(options):
+    with pytest.raises(UsageError, match=r"--cross-validate: \d+ folds are not possible; allowed are 2 to 96"):
+        run("validate", *options)
+
+
+def test_errors_of_what_was_left_out_are_printed(tmp_path, capsys):
+    rows = [
+        f"8,DeepSeek-V2-Lite,Quant-SD,{batch},0.9,{phi_ar},2.0" for batch, phi_ar in ((1, 1.73), (4, 1.24), (8, 1.16))
+    ]
+    assert run("validate", "--cross-validate", "3", "--reference", table(tmp_path, *rows)) == 0
+    out, err = capsys.readouterr()
+    assert "Cells left out of the fit, 3 folds, law realisable" in out and "fold 3" in out
+    assert err.count("Fitting without cell fold") == 3
 
 
 def test_the_command_knows_every_paper():
