@@ -33,7 +33,8 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         make_folder("--out", args.out)
     results = compare(Scenario(**{name: getattr(args, name) for name in (*EMULATED, "law")}), args.requests, args.seed)
-    command = f"foreserve policies --hardware {args.hardware} --model {args.model} --seed {args.seed}"
+    law = f" --law {args.law}" if args.law != Scenario().law else ""
+    command = f"foreserve policies --hardware {args.hardware} --model {args.model} --seed {args.seed}{law}"
     if args.out:
         tell_written(write(results, command, args.out))
     if args.json:
