@@ -17,7 +17,7 @@ question = "sweep"
 {settings}
 [scenario]
 law = "{law}"
-mode = "fixed-ar"
+mode = "{mode}"
 hardware = "{hardware}"
 model = "glm-4.7-flash"
 [workload]
@@ -31,7 +31,11 @@ output = 20
 def told(folder: Path, requests: int, hardware: str = "elmoe3d-4gb", **more: str) -> list[str]:
     """The caveats of a study that is run here."""
     path = folder / "study.toml"
-    path.write_text(STUDY.format(**{"settings": "", "law": "realisable"} | more, requests=requests, hardware=hardware))
+    path.write_text(
+        STUDY.format(
+            **{"settings": "", "law": "realisable", "mode": "fixed-ar"} | more, requests=requests, hardware=hardware
+        )
+    )
     study = load_study(path)
     findings = [_finding(point) for names in settings_of(study) for point in points_of(study, names)]
     return caveats(Results(study, folder, [], findings))
@@ -65,3 +69,13 @@ def test_under_the_published_law_no_cache_could_do_it(tmp_path: Path) -> None:
 def test_a_batch_beyond_the_papers_is_told_of_its_systems_only(tmp_path: Path, hardware: str) -> None:
     found = [each for each in told(tmp_path, 40, hardware) if "beyond the batches and sizes of HB" in each]
     assert len(found) == (hardware == "elmoe3d-4gb")
+
+
+def test_a_device_that_speculates_from_another_batch_on_is_named(tmp_path: Path) -> None:
+    found = told(tmp_path, 1, mode="tau")
+    assert found == [
+        "The answer may turn on the law, as speculating does: it pays on elmoe3d-4gb with glm-4.7-flash from a batch "
+        "of 3 on, as published of 4."
+    ]
+    assert told(tmp_path, 1, "elmoe3d-8gb", mode="tau") == []
+    assert told(tmp_path, 1, mode="tau", settings="axes.tau = [2, 3]") == []
