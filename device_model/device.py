@@ -30,12 +30,16 @@ KNOWN = 1024
 class Execution(NamedTuple):
     """How a system carries out `k` steps: its stages, and the expert reads, of which HB serves `expert_hits`.
 
-    A read is one expert of one layer, once a pass of the target however many tokens share it.
+    A read is one expert of one layer, once a pass of the target however many tokens share it. `hits_beyond_hb` are
+    as in `StepCost`; `unpublished` tells whether the step is beyond what the system's paper
+    published.
     """
 
     stages: tuple[Stage, ...]
     expert_lookups: float
     expert_hits: Number
+    hits_beyond_hb: Number = 0.0
+    unpublished: bool = False
 
 
 class RooflineDevice(ABC):
@@ -162,7 +166,13 @@ class RooflineDevice(ABC):
         unit = self._unit_with(ext_bytes_per_s)
         if plan.draft is not None and steps != 1:
             raise ValueError(f"steps is {steps}; a plan with a draft is costed one step at a time")
-        return self.execute(plan, StepWork.of(plan, steps), unit)
+        work = StepWork.of(plan, steps)
+        return self.execute(plan, work, unit)._replace(unpublished=bool(self.beyond_published(work)))
+
+    def beyond_published(self, work: StepWork) -> str:
+        """Return, in a few words, in what `work` is beyond what the system's paper published; "" where it is not, or
+        where the paper published no law of it."""
+        return ""
 
     def _unit_with(self, ext_bytes_per_s: float | None) -> Unit:
         """Return the unit with the external bandwidth granted. Raise ValueError for a bandwidth that means nothing."""
@@ -201,6 +211,7 @@ def _costs(execution: Execution, steps: int, static_w: float) -> StepCosts:
         (
             *(latency, compute_j, ext_j, hb_j, comm_j, latency * static_w, hb_bytes, ext_bytes),
             *(execution.expert_lookups, execution.expert_hits, draft_s, target_s, update_s, draft_j, target_j),
+            *(execution.hits_beyond_hb, float(execution.unpublished)),
         ),
     )
     table.flags.writeable = False  # an answer may be given more than once

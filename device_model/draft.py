@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Protocol
 
+from device_model.arrays import Number
 from device_model.experts.fidelity import Analytic, CacheAsk
 from device_model.experts.locality_laws import Experts
 from device_model.experts.reads import ExpertReads
@@ -105,6 +106,8 @@ class Draft(ABC):
 class SeparateDraft(Draft):
     """A draft with weights of its own, apart from the target: it runs on any system."""
 
+    attention: str = ""  # the operator that reads its KV cache, if it has one
+
     @property
     def shape(self) -> DraftShape:
         fitted = self.setup.speculation
@@ -115,16 +118,20 @@ class SeparateDraft(Draft):
         """Return the operators of one draft pass, as if all that they read lay in HB."""
 
     def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit) -> Stage:
-        return self.stage_with(device.placement.draft_hb_bytes / self.weights_bytes, work, unit)
+        in_hb = device.placement.draft_hb_bytes / self.weights_bytes
+        return self.stage_with(in_hb, held.hb_kv_bytes / (held.hb_kv_bytes + held.ext_kv_bytes), work, unit)
 
-    def stage_with(self, in_hb: float, work: StepWork, unit: Unit) -> Stage:
-        """One draft pass with that share of what it reads in HB, the rest in EXT."""
-        groups = self.groups(work, unit)
-        if in_hb < 1.0:
-            groups = tuple(tuple(_spilt(part, in_hb) for part in group) for group in groups)
-        return Stage(DRAFT, 1, groups)
+    def stage_with(self, in_hb: float, kv_in_hb: Number, work: StepWork, unit: Unit) -> Stage:
+        """One draft pass with those shares of its weights and of its KV cache in HB, the rest in EXT."""
+        shares = {self.attention: kv_in_hb}
+        groups = (
+            tuple(_spilt(part, shares.get(part.name, in_hb)) for part in group) for group in self.groups(work, unit)
+        )
+        return Stage(DRAFT, 1, tuple(groups))
 
 
-def _spilt(part: Part, in_hb: float) -> Part:
+def _spilt(part: Part, in_hb: Number) -> Part:
+    if isinstance(in_hb, float) and in_hb == 1.0:
+        return part
     read = part.hb_bytes
     return part._replace(hb_bytes=read * in_hb, ext_bytes=read * (1 - in_hb), why="what HB has no room for lies in EXT")

@@ -9,10 +9,11 @@ from device_model.device import RooflineDevice
 from device_model.draft import Draft
 from device_model.experts.fidelity import TracedCache
 from device_model.experts.residency import Lru
-from device_model.hb_xpu.device import XpuDevice
+from device_model.hb_xpu.device import XpuDevice, under
 from device_model.hb_xpu.tiered import refuse_draft
 from device_model.setup import Setup, XpuSetup
 from device_model.specs.hardware_file import FOLDER, OWN, load_hardware, load_xpu
+from device_model.specs.law import Law
 from device_model.specs.spec import DeviceError, Model, UnknownName
 from device_model.specs.spec_file import SPECS, check_name, names_in, read_named
 
@@ -30,10 +31,15 @@ OWN_DRAFTS = {
 
 
 def load_device(
-    system: str, hardware: str, model: str, draft: str | None = None, condition: Condition = HEALTHY
+    system: str,
+    hardware: str,
+    model: str,
+    draft: str | None = None,
+    condition: Condition = HEALTHY,
+    law: Law = Law.REALISABLE,
 ) -> RooflineDevice:
     """Return the device model of `model` served by `system` ("auto": the one that the hardware's file names) on
-    `hardware`, speculating with `draft` if one is named.
+    `hardware`, speculating with `draft` if one is named, under a `law` of expert caches where it is ELMoE-3D's.
 
     Raise UnknownName for a name without a file (the message lists those that exist), SpecError for a bad file;
     DeviceError for a system that does not run on hardware of this kind, a scheme that the system can't run, a model
@@ -50,6 +56,8 @@ def load_device(
             f"{platform.kind}; allowed are {', '.join(systems_on(platform.kind))}, or none: it names its own."
         )
     setup = made.setup_of(model, condition.of(platform), load_model(model))
+    if isinstance(setup, XpuSetup):
+        setup = under(setup, law)
     device = make_device(system, setup, draft)
     if condition.hb_share < 1 and not device.hb.capacity_bytes:
         raise DeviceError(f"hb_share is {condition.hb_share}; the system {system!r} has no HB, and 1 is all it allows.")
@@ -61,9 +69,9 @@ def load_model(name: str) -> Model:
     return read_named(Model, "model", name, SPECS / "models")
 
 
-def load_setup(hardware: str, model: str) -> XpuSetup:
-    """Return the specs and calibrations of a model on ELMoE-3D's hardware. Raise DeviceError."""
-    return XpuDevice.setup_of(model, load_xpu(hardware), load_model(model))
+def load_setup(hardware: str, model: str, law: Law = Law.REALISABLE) -> XpuSetup:
+    """Return the specs and calibrations of a model on ELMoE-3D's hardware, under a law. Raise DeviceError."""
+    return under(XpuDevice.setup_of(model, load_xpu(hardware), load_model(model)), law)
 
 
 def trace_experts(device: RooflineDevice) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from device_model.specs.calibrated import Locality, Speculation
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import hb_xpu
+from device_model.specs.law import Law
 from device_model.specs.spec import EnergyEstimate, Model
 
 
@@ -19,10 +20,12 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class XpuSetup(Setup):
-    """The same on an xPU, with what is calibrated of either; `slm` is the model that SLM-SD drafts with."""
+    """The same on an xPU, with what is calibrated of either under a law; `slm` is the model that SLM-SD drafts
+    with."""
 
     hardware: hb_xpu.Hardware
     locality: Locality
     speculation: Speculation
     estimate: EnergyEstimate
     slm: Model
+    law: Law = Law.REALISABLE

@@ -95,7 +95,12 @@ class StageEnergy(NamedTuple):
 
 
 class StepCost(NamedTuple):
-    """What one step costs on the emulated hardware; `expert_hits` of `expert_lookups` reads were in HB, or hot."""
+    """What one step costs on the emulated hardware; `expert_hits` of `expert_lookups` reads were in HB, or hot.
+
+    `hits_beyond_hb` are those that the paper's law has beyond what HB holds: among the hits under the law `published`
+    only, and where there are some the laws differ (`specs.law`).
+    `unpublished` is 1 for a step beyond what the paper published: of a larger batch, or another size of HB.
+    """
 
     latency_s: float
     energy: Energy
@@ -104,6 +109,8 @@ class StepCost(NamedTuple):
     expert_hits: float
     seconds: Seconds
     stage_energy: StageEnergy
+    hits_beyond_hb: float = 0.0
+    unpublished: float = 0.0
 
     def plus(self, other: "StepCost") -> "StepCost":
         """Both, one after the other: every part added."""
@@ -115,6 +122,8 @@ class StepCost(NamedTuple):
             expert_hits=self.expert_hits + other.expert_hits,
             seconds=Seconds(*map(add, self.seconds, other.seconds)),
             stage_energy=StageEnergy(*map(add, self.stage_energy, other.stage_energy)),
+            hits_beyond_hb=self.hits_beyond_hb + other.hits_beyond_hb,
+            unpublished=self.unpublished + other.unpublished,
         )
 
     def times(self, share: float) -> "StepCost":
@@ -127,6 +136,8 @@ class StepCost(NamedTuple):
             expert_hits=self.expert_hits * share,
             seconds=Seconds(*(part * share for part in self.seconds)),
             stage_energy=StageEnergy(*(part * share for part in self.stage_energy)),
+            hits_beyond_hb=self.hits_beyond_hb * share,
+            unpublished=self.unpublished * share,
         )
 
     @property
@@ -153,9 +164,10 @@ class StepCost(NamedTuple):
 class StepCosts:
     """The costs of `k` coming steps of an unchanged batch, vectorised.
 
-    `table` [k, 15] has in its columns the latency in seconds, the joules of `Energy` (5), the bytes of `Traffic` (2),
-    lookups and hits of experts, `Seconds` (3), which add up to the latency, and the joules of `StageEnergy` (2), which
-    add up to the energy. `latency_s` [k] and `energy_j` [k, 5] are views of it.
+    `table` [k, 17] has in its columns the latency in seconds, the joules of `Energy` (5), the bytes of `Traffic` (2),
+    lookups and hits of experts, `Seconds` (3), which add up to the latency, the joules of `StageEnergy` (2), which
+    add up to the energy, and what is beyond HB, or beyond what was published. `latency_s` [k] and `energy_j` [k, 5] are
+    views of it.
     """
 
     table: FloatArray
@@ -194,7 +206,8 @@ class StepCosts:
 
 
 def _cost(row: list[float]) -> StepCost:
-    latency, compute, ext, hb, comm, static, to_hb, to_ext, lookups, hits, draft, target, update, *stages = row
+    latency, compute, ext, hb, comm, static, to_hb, to_ext, lookups, hits, draft, target, update, *rest = row
+    draft_j, target_j, beyond, unpublished = rest
     return StepCost(
         latency,
         Energy(compute, ext, hb, comm, static),
@@ -202,7 +215,9 @@ def _cost(row: list[float]) -> StepCost:
         lookups,
         hits,
         Seconds(draft, target, update),
-        StageEnergy(*stages),
+        StageEnergy(draft_j, target_j),
+        beyond,
+        unpublished,
     )
 
 

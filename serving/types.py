@@ -147,7 +147,9 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     HB was given other experts before it, which took `swap_s` of `moved_s`, and `swap_j` of the energy. `draft_s`,
     `target_s` (a prompt, plain decoding, or verifying), `update_s` (of the draft's experts, where it is not hidden) and
     `moved_s` (experts and KV between the tiers, before the step) add up to the latency. `accepted_by` [depth + 1]
-    counts the sequences that drafted by how many of their drafts were accepted. In virtual time equal steps may be told
+    counts the sequences that drafted by how many of their drafts were accepted. `hits_beyond_hb` are
+    what the paper's law has beyond what HB holds, and `unpublished` is 1 if the step is beyond what the device's paper
+    published (`device_model.step.StepCost`). In virtual time equal steps may be told
     of as one: then `steps` is how many, figures that can be added are their sums, and `kv_tokens` are those of the
     first.
     """
@@ -187,6 +189,8 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     swap_j: float = 0.0
     accepted_by: list[int] = []
     steps: int = 1
+    hits_beyond_hb: float = 0.0
+    unpublished: int = 0
 
 
 class DroppedMessages(msgspec.Struct, frozen=True, array_like=True):

@@ -19,6 +19,7 @@ class Scheme(SeparateDraft):
     """
 
     published = "SLM-SD"
+    attention = "SLM attention"
 
     def __init__(self, setup: XpuSetup) -> None:
         super().__init__(setup)
@@ -30,5 +31,5 @@ class Scheme(SeparateDraft):
     def groups(self, work: "StepWork", unit: Unit) -> tuple[tuple[Part, ...], ...]:
         size, why = self._size, "the small model lies in HB, split over all banks"
         static = Part("SLM weights", unit, why, size.static_macs(work), size.static_read_bytes)
-        attention = Part("SLM attention", unit, why, size.attention_macs(work), size.kv_traffic_bytes(work))
+        attention = Part(self.attention, unit, why, size.attention_macs(work), size.kv_traffic_bytes(work))
         return ((static,), (attention,))

@@ -56,9 +56,13 @@ class Analytic:
     def probe(self, ask: CacheAsk) -> Reads:
         touched = self._experts.touched(ask.tokens) * self._slices
         cached = least(ask.slices / self._slices, 1.0) if self._slices else 0.0 * ask.slices
-        law = self._experts.pool_hits(cached) if ask.pool else self._experts.hits(cached, ask.tokens)
-        hits = law * touched
-        return Reads(touched, hits, least(touched - hits, ask.slices))  # type: ignore[arg-type]  # numbers or arrays
+        beyond: Number = 0.0
+        if ask.pool:
+            hits = self._experts.pool_hits(cached) * touched
+        else:
+            law, beyond = self._experts.hits_and_beyond(cached, ask.tokens)
+            hits, beyond = law * touched, beyond * touched
+        return Reads(touched, hits, least(touched - hits, ask.slices), beyond)  # type: ignore[arg-type]  # or arrays
 
     def commit(self, ask: CacheAsk) -> Reads:
         return self.probe(ask)

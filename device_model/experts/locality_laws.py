@@ -1,20 +1,30 @@
 """Locality laws: the share of experts that a pass touches, and of these reads that HB serves, at analytic fidelity.
 
-ELMoE-3D models its LRU cache by a power law calibrated per model, with intra- and inter-request correlation and a
-locality that degrades with the batch (7, Inference Framework; Fig. 16), but prints neither law nor parameters. The
-laws below are ours; `foreserve calibrate` fits their exponents on its Table 3. What is known to be weak: with 4 GB,
-from a batch of 4 or 8 on, the published AR speedups imply more hits in a step than the cache holds experts. With each
-expert read once a step no cache can do that: the law for decoding reproduces what is published and is no proof of it.
+ELMoE-3D models its LRU cache by a power law calibrated per model, with intra- and inter-request correlation (7,
+Inference Framework; Fig. 16), but prints neither law nor parameters. These are ours; `foreserve calibrate` fits their
+figures to its Table 3.
+
+1. Reads. Experts differ in how often a token chooses them: by a Beta distribution of mean k/E and of 1 /
+   `popularity_spread` as its first parameter. Requests choose independently, so that b of them leave an expert unread
+   with E[(1 - p)^b]. Rows of Table 3 without a cache measure this, and one figure a model reproduces them.
+2. Hits. HB serves f^a of what decoding reads if it holds the share f of the experts, at any batch: all rows with a
+   cache have such a share, to a few percent.
+3. Two readings (`Law`). f^a of the reads of a batch of 8 are often more experts than HB holds. `published` has them;
+   `realisable` ends where HB has served all that it holds, since a pass reads each expert once, whatever the policy.
 """
 
+from math import lgamma, log
 from typing import NamedTuple
 
 from device_model.arrays import Number, least, most
 from device_model.specs.calibrated import Locality, Speculation
+from device_model.specs.law import Law
 
 SOME = 1e-12
 # Of the step from a cache that is too small to one that serves. Table 3 shows no cell on the slope.
 STEEPNESS = 12
+# Of a share that HB holds, and all of it serves.
+ROUNDING = 1.0 + 1e-9
 # Numbers of tokens that are remembered.
 KNOWN = 4096
 
@@ -36,7 +46,10 @@ class PassTokens(NamedTuple):
 class Experts:
     """The experts of one model under one calibration. Shares are of all experts of a layer, 0 to 1."""
 
-    def __init__(self, per_layer: int, top_k: int, locality: Locality, speculation: Speculation) -> None:
+    def __init__(
+        self, per_layer: int, top_k: int, locality: Locality, speculation: Speculation, law: Law = Law.REALISABLE
+    ) -> None:
+        self._law = law
         self.top_share = top_k / per_layer if per_layer else 0.0
         self._per_layer = per_layer
         self._locality = locality
@@ -45,27 +58,39 @@ class Experts:
         self._known: dict[PassTokens, tuple[float, float]] = {}
 
     def choices(self, tokens: PassTokens) -> float:
-        """As how many independent tokens `tokens` choose: b^beta n^gamma, and one for each token of a prompt.
+        """As how many tokens `tokens` choose, if each chose freely among experts that are all alike.
 
-        Drafts of one request share context and route alike (ELMoE-3D, Fig. 16b), so a tree of n counts as n^gamma; the
-        requests of a batch are a little alike too. Tokens of a prompt stand in different places and count in full.
+        Requests want the same popular experts, and count as fewer (1). Drafts of one request share context and route
+        alike (ELMoE-3D, Fig. 16b), so that a tree of n counts as n^gamma. Tokens of a prompt stand in different places
+        and count in full, an assumption: the paper gives no figure of prefill.
         """
         return self._choices_and_touched(tokens)[0]
 
     def touched(self, tokens: PassTokens) -> float:
-        """Return the expected share of the experts that a pass reads: one stays untouched with 1 - k/E at each free
+        """Return the expected share of the experts that a pass reads: one stays unread with 1 - k/E at each free
         choice."""
         return self._choices_and_touched(tokens)[1]
 
     def _choices_and_touched(self, tokens: PassTokens) -> tuple[float, float]:
         known = self._known.get(tokens)
         if known is None:
-            law = self._locality
-            choices = float(tokens.sequences**law.batch_exponent * tokens.each**law.draft_exponent + tokens.prefill)
+            drafts = tokens.each**self._locality.draft_exponent
+            choices = self._free_choices(tokens.sequences) * drafts + tokens.prefill
             if len(self._known) >= KNOWN:
                 self._known.clear()
             known = self._known[tokens] = choices, 1.0 - (1.0 - self.top_share) ** choices
         return known
+
+    def _free_choices(self, sequences: int) -> float:
+        """Return how many free choices leave as many experts unread as those of so many sequences."""
+        spread = self._locality.popularity_spread
+        if not spread or not 0.0 < self.top_share < 1.0:
+            return float(sequences)
+        # Of Beta(alpha, beta), E[(1 - p)^b] = B(alpha, beta + b) / B(alpha, beta).
+        alpha = 1.0 / spread
+        beta = alpha * (1.0 / self.top_share - 1.0)
+        unread = lgamma(beta + sequences) - lgamma(beta) + lgamma(alpha + beta) - lgamma(alpha + beta + sequences)
+        return unread / log(1.0 - self.top_share)
 
     def pooled(self, tokens: PassTokens, pool: Number) -> Number:
         """Return the expected share of the experts that a pass reads where routing is confined to the share `pool`
@@ -75,9 +100,27 @@ class Experts:
 
     def hits(self, cached: Number, tokens: PassTokens) -> Number:
         """Share of the experts that a pass reads that HB serves, if it holds the share `cached` of all, by LRU."""
+        return self.hits_and_beyond(cached, tokens)[0]
+
+    def hits_and_beyond(self, cached: Number, tokens: PassTokens) -> tuple[Number, Number]:
+        """Return `hits`, and the share that the published law has beyond what HB holds, whichever law it is: 0 where
+        both are one."""
+        read = self.touched(tokens)
+        if self._per_layer == 0 or not read:
+            return 0.0 * cached, 0.0
+        published: Number = self._popular(cached, tokens, read) * self._worthwhile(cached)
+        held = cached / read
+        served = published if self._law is Law.PUBLISHED else least(published, held)
+        return served, most(published - held * ROUNDING, 0.0)
+
+    def _popular(self, cached: Number, tokens: PassTokens, read: float) -> Number:
+        """f^a: the cache holds the popular ones. Drafts and prompts saturate: f + (f^a - f) (1 - t^s), as a pass that
+        reads all experts (t = 1) can only find the share f that is there."""
+        popular: Number = cached**self._locality.hit_exponent
         if tokens.decoding:
-            return self._saturating(cached, tokens, self._speculation.decode_saturation)
-        return self._saturating(cached, tokens, self._locality.saturation_exponent)
+            return popular
+        found: Number = cached + (popular - cached) * (1.0 - read**self._locality.saturation_exponent)
+        return found
 
     def pool_hits(self, pool: Number) -> Number:
         """Share of the experts that verifying reads that Elastic-SD's pool serves: what share of all it holds.
@@ -86,16 +129,6 @@ class Experts:
         better than by chance when drafts are verified; what hotness is worth shows in the acceptance (Fig. 17a).
         """
         return pool * self._worthwhile(pool)
-
-    def _saturating(self, cached: Number, tokens: PassTokens, saturation: float) -> Number:
-        """h = f + (f^a - f) (1 - t^s): one choice finds its experts with f^a, as the cache holds the popular ones; a
-        pass that touches all (t = 1) can only find the share f that is there."""
-        if self._per_layer == 0:
-            return 0.0 * cached
-        fresh = 1.0 - self.touched(tokens) ** saturation
-        popular: Number = cached**self._locality.hit_exponent
-        found: Number = (cached + (popular - cached) * fresh) * self._worthwhile(cached)
-        return found
 
     def _worthwhile(self, cached: Number) -> Number:
         """Near 0 for a cache whose layers hold but a small share of what one token needs, each evicting the last; else

@@ -12,13 +12,15 @@ DATA_PARALLEL = "EXT streams to all PEs alike: share out the tokens (5.1, DP)"
 
 class ExpertReads(NamedTuple):
     """The experts that a pass reads: `touched` of all, `hits` of these in HB, which has `hb_share` of a hit's bytes
-    (EXT the rest), `written` into HB (of all), and `expert_bytes` of all experts at the precision of the pass."""
+    (EXT the rest), `written` into HB (of all), and `expert_bytes` of all experts at the precision of the pass.
+    `beyond_hb` counts experts, as `residency.Reads` does."""
 
     touched: Number
     hits: Number
     written: Number
     expert_bytes: float
     hb_share: float = 1.0
+    beyond_hb: Number = 0.0
 
     @property
     def hb_bytes(self) -> Number:

@@ -35,6 +35,9 @@ class Reads(NamedTuple):
     touched: float  # distinct slices read
     hits: float  # those of them that HB held before the pass
     written: float  # those missed that are written into HB as they stream by, and stay
+    beyond_hb: float = (
+        0.0  # hits that the paper's law has beyond what HB holds: in `hits` under the law `published` only
+    )
 
 
 class Lru:

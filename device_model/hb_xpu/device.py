@@ -1,5 +1,8 @@
 """xPU device: the common part of all systems on ELMoE-3D's hardware, an xPU and the locality laws of experts."""
 
+from dataclasses import replace
+from typing import TypeVar
+
 from device_model.device import RooflineDevice
 from device_model.experts.locality_laws import Experts
 from device_model.roofline import Unit
@@ -7,11 +10,15 @@ from device_model.setup import XpuSetup
 from device_model.specs.calibrated import Locality, Speculation
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import hb_xpu
-from device_model.specs.spec import DeviceError, EnergyEstimate, Model
-from device_model.specs.spec_file import SPECS, read_named
+from device_model.specs.law import Law
+from device_model.specs.published_rates import published_range
+from device_model.specs.spec import GIB, DeviceError, EnergyEstimate, Model
+from device_model.specs.spec_file import CALIBRATION, SPECS, names_in, read_named
 from device_model.units import with_ext, xpu_unit
+from device_model.work import StepWork
 
 SLM = "qwen2.5-1.5b"
+Fitted = TypeVar("Fitted", Locality, Speculation)
 
 
 class XpuDevice(RooflineDevice):
@@ -25,22 +32,47 @@ class XpuDevice(RooflineDevice):
         dram_gib = hardware.hb_capacity_gib + hardware.ext_capacity_gib
         static_w = setup.estimate.static_w(hardware.pe_count, dram_gib)
         super().__init__(setup, static_w, xpu_unit(hardware, setup.estimate, hardware.ext.bytes_per_s))
-        self.experts = Experts(model.experts, model.top_k, setup.locality, setup.speculation)
+        self.experts = Experts(model.experts, model.top_k, setup.locality, setup.speculation, setup.law)
 
     @classmethod
     def setup_of(cls, target: str, hardware: Hardware, model: Model) -> XpuSetup:
         if not isinstance(hardware, hb_xpu.Hardware):
             raise DeviceError(f"The hardware is of the kind {hardware.kind}; allowed is {cls.kind} here.")
-        calibration = SPECS / "calibration"
         return XpuSetup(
             target=target,
             hardware=hardware,
             model=model,
-            locality=read_named(Locality, "calibration", model.calibration, calibration),
-            speculation=read_named(Speculation, "calibration", hardware.speculation, calibration),
-            estimate=read_named(EnergyEstimate, "calibration", hardware.energy_estimate, calibration),
+            locality=_fitted(Locality, model.calibration, Law.REALISABLE),
+            speculation=_fitted(Speculation, hardware.speculation, Law.REALISABLE),
+            estimate=read_named(EnergyEstimate, "calibration", hardware.energy_estimate, CALIBRATION),
             slm=read_named(Model, "model", SLM, SPECS / "models"),
         )
 
+    def beyond_published(self, work: StepWork) -> str:
+        published, hb_gb = published_range(), self.hb.capacity_bytes / GIB
+        beyond = []
+        if work.decoding > published.most_batch:
+            beyond.append(f"a batch of {work.decoding}, where {published.most_batch} is the largest")
+        if hb_gb and not published.least_gb <= hb_gb <= published.most_gb:
+            beyond.append(f"{hb_gb:g} GB of HB, where it is {published.least_gb:g} to {published.most_gb:g}")
+        return ", and ".join(beyond)
+
     def unit_with(self, ext_bytes_per_s: float) -> Unit:
         return with_ext(self._unit, self.setup.hardware, ext_bytes_per_s)
+
+
+def under(setup: XpuSetup, law: Law) -> XpuSetup:
+    """Return the same model and hardware under a law, with what was fitted under it. Raise DeviceError."""
+    return replace(
+        setup,
+        law=law,
+        locality=_fitted(Locality, setup.model.calibration, law),
+        speculation=_fitted(Speculation, setup.hardware.speculation, law),
+    )
+
+
+def _fitted(form: type[Fitted], name: str, law: Law) -> Fitted:
+    """Read what was fitted under `law`; what no table was fitted for holds under both, and lies beside their folders.
+    Raise DeviceError."""
+    folder = CALIBRATION / law
+    return read_named(form, "calibration", name, folder if name in names_in(folder) else CALIBRATION)

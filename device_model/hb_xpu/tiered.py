@@ -164,14 +164,15 @@ class TieredDevice(XpuDevice):
         if not experts:
             return ExpertReads(0.0, 0.0, 0.0, expert_bytes, hb_share)
         hits = reads.hits / reads.touched
-        return ExpertReads(reads.touched / experts, hits, reads.written / experts, expert_bytes, hb_share)
+        written = reads.written / experts
+        return ExpertReads(reads.touched / experts, hits, written, expert_bytes, hb_share, reads.beyond_hb)
 
     def pass_of_target(self, work: StepWork, held: TierBytes, reads: ExpertReads, unit: Unit) -> Execution:
         """One forward pass of the target: prefill, decoding or verifying."""
         static = self.static_part(work, unit, self.size.static_read_bytes)
         groups = ((static,), (self.attention_part(work, held, unit),), self.expert_group(work, reads, unit))
         lookups = float(reads.touched) * self.size.experts
-        return Execution((Stage(TARGET, 1, groups),), lookups, lookups * reads.hits)
+        return Execution((Stage(TARGET, 1, groups),), lookups, lookups * reads.hits, reads.beyond_hb)
 
     def static_part(self, work: StepWork, unit: Unit, read_bytes: float) -> Part:
         """Projections, shared experts, dense MLPs, router and LM head, with `read_bytes` of weights."""

@@ -1,6 +1,7 @@
 """The figures that are fitted, or estimated. They are kept apart from published ones, each with what it was fitted on.
 
-`foreserve calibrate` fits ELMoE-3D's: at most 8 of a model and 10 of the device. Stratum and its GPUs have three.
+`foreserve calibrate` fits ELMoE-3D's: for each law at most 8 of a model and 10 of the device. Stratum and its
+GPUs have three.
 """
 
 from dataclasses import dataclass
@@ -10,11 +11,11 @@ from device_model.specs.spec import BITS_PER_BYTE, MICRO, PICO, Count, Exponent,
 
 @dataclass(frozen=True, slots=True)
 class Locality:
-    """How a model's tokens choose among its experts; `touched.Experts` says what the exponents mean."""
+    """How a model's tokens choose among its experts; `experts.locality_laws` says what these figures mean."""
 
+    popularity_spread: PositiveOrNone  # 0: all experts are chosen alike
     hit_exponent: Positive
-    saturation_exponent: Positive
-    batch_exponent: Exponent
+    saturation_exponent: Positive  # of hits of drafts that are verified, and of prompts
     draft_exponent: Exponent
     eagle_weights_gb: Positive  # what its EAGLE head takes of HB: the paper gives no size, and public heads differ
 
@@ -35,7 +36,6 @@ class Speculation:
     verify_tokens: Count  # of a request, in one verification
     eagle_read_share: Share  # of an EAGLE head's weights: the rest is its embedding table
     least_share_of_top_k: Positive  # experts of a layer in the cache over top-k: with fewer it serves none
-    decode_saturation: Positive
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ Part = Callable[[ConfigFile, int], SpecValues]
 
 SLIDING, FULL = "sliding_attention", "full_attention"
 DENSE, SPARSE = "dense", "sparse"
-FP16 = SpecValue(16.0, "Assumed: an FP16 KV cache, as ELMoE-3D's Table 3 implies; config.json does not say")
 INT8 = SpecValue(8.5, "Assumed: INT8 in groups of 32 with an FP16 scale, as in ELMoE-3D, 7; config.json does not say")
+KV = SpecValue(8.0, "Assumed: a KV cache in INT8, as ELMoE-3D's Table 3 implies; config.json does not say")
 MXFP4 = SpecValue(4.25, "config.json: quantization_config, MXFP4: 32 weights of 4 bits share a scale of 8 bits")
 
 
@@ -59,7 +59,7 @@ def _common(config: ConfigFile) -> SpecValues:
 
 
 def _bits(config: ConfigFile, has_experts: bool) -> SpecValues:
-    bits = {"static_weight_bits": INT8, "kv_bits": FP16}
+    bits = {"static_weight_bits": INT8, "kv_bits": KV}
     if has_experts:
         given = config.get("quantization_config", dict, "an object") if config.has("quantization_config") else {}
         bits["expert_weight_bits"] = MXFP4 if given.get("quant_method") == "mxfp4" else INT8

@@ -1,8 +1,10 @@
 """Acceptance rates that ELMoE-3D publishes, by model, draft scheme, HB size and batch: its Table 3 without speedups."""
 
 from collections.abc import Mapping
+from functools import cache
 from math import inf, prod
 from pathlib import Path
+from typing import NamedTuple
 
 from device_model.specs.rates_file import number, read_rows
 from device_model.specs.spec import SpecError
@@ -15,6 +17,21 @@ COLUMNS = ("model", "scheme", "hb_gb", "batch", "alpha")
 
 PublishedRates = Mapping[tuple[str, str, float, int], float]
 """Accepted draft tokens over depth, by the model's spec file, scheme ("EAGLE3"), HB size in GB and batch."""
+
+
+class PublishedRange(NamedTuple):
+    """The sizes of HB in GiB, and the batches, between which rates are published."""
+
+    least_gb: float
+    most_gb: float
+    most_batch: int
+
+
+@cache
+def published_range() -> PublishedRange:
+    """Return the range of ELMoE-3D's rates."""
+    _, _, sizes, batches = zip(*read_published(), strict=True)
+    return PublishedRange(min(sizes), max(sizes), max(batches))
 
 
 def read_published(path: Path = ELMOE3D) -> PublishedRates:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 SPECS = Path(__file__).parent
+CALIBRATION = SPECS / "calibration"
 SOURCES = "sources"
 LARGEST = 1e300
 

@@ -5,17 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from device_model.setup import XpuSetup
-from device_model.validation.cells import predict
-from device_model.validation.table3 import Cell
-
-
-class CellPrediction(NamedTuple):
-    """A cell with its speedups as predicted."""
-
-    cell: Cell
-    phi_ar: float
-    phi_sd: float
+from device_model.validation.cells import CellPrediction
 
 
 class Errors(NamedTuple):
@@ -25,11 +15,6 @@ class Errors(NamedTuple):
     mape: float
     p90: float
     largest: float
-
-
-def predicted(cell: Cell, setup: XpuSetup) -> CellPrediction:
-    """Return the prediction of a cell."""
-    return CellPrediction(cell, *predict(cell, setup))
 
 
 def errors_of(rows: Iterable[CellPrediction]) -> tuple[Errors, Errors]:

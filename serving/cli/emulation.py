@@ -206,6 +206,7 @@ def info(scenario: Scenario, realtime: bool) -> dict[str, str]:
         "model": scenario.model,
         "draft": joined(member.draft or "none" for member in scenario.members),
         "residency": scenario.residency,
+        "law": scenario.law,
         "speed": str(scenario.speed),
         "realtime": str(realtime).lower(),
     }

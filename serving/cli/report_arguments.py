@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from serving.scenario.options import HELP
+from serving.scenario.options import HELP, KEYS
 from serving.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ def add_emulated(parser: argparse.ArgumentParser, names: Iterable[str] = EMULATE
     for name in names:
         default = getattr(Scenario(), name)
         parser.add_argument(f"--{name}", default=default, metavar="NAME", help=f"{HELP[name]} (default: {default})")
+
+
+def add_law(parser: argparse.ArgumentParser, default: str | None = Scenario().law) -> None:
+    """Add `--law`; a command that must know whether it was given has None as its `default`."""
+    shown = f"{HELP['law']} (default: {Scenario().law})"
+    parser.add_argument("--law", choices=KEYS["law"].choices, default=default, help=shown)
 
 
 def tell(

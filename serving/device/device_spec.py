@@ -10,6 +10,7 @@ from device_model.device import RooflineDevice
 from device_model.experts.published_usage import published_usage
 from device_model.experts.topic_usage import TopicUsage, read_usage
 from device_model.load import load_device, load_model, places_experts
+from device_model.specs.law import Law
 from device_model.step import StepPlan
 from serving.device.mode_choice import ModeChoice
 from serving.device.pricing import ModelPricer, Pricer
@@ -63,6 +64,7 @@ class DeviceSpec(NamedTuple):
     model: str
     draft: str
     acceptance: str
+    law: str
     mode_choice: ModeChoice
     placement: str
     usage: str
@@ -81,6 +83,7 @@ class DeviceSpec(NamedTuple):
             *names,
             draft=member.draft,
             acceptance=scenario.acceptance,
+            law=scenario.law,
             mode_choice=ModeChoice(scenario.mode, scenario.tau, scenario.draft_depth, scenario.objective),
             placement=scenario.placement,
             usage=scenario.usage,
@@ -103,7 +106,7 @@ class DeviceSpec(NamedTuple):
 
     def load(self) -> StepOptions:
         """Load the device and its step options. Raise DeviceError."""
-        device = load_device(self.system, self.hardware, self.model, self.draft or None, self.condition)
+        device = load_device(self.system, self.hardware, self.model, self.draft or None, self.condition, Law(self.law))
         if self.placement != LRU or (self.trace is not None and device.places_experts):
             device.know_topics(self._usage())
         return StepOptions(device, self.acceptance)

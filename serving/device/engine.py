@@ -175,6 +175,8 @@ class Engine:
                 swap_j=priced.swap_j,
                 accepted_by=priced.accepted_by,
                 steps=steps,
+                hits_beyond_hb=priced.cost.hits_beyond_hb,
+                unpublished=round(priced.cost.unpublished),
             )
             started = batch.started if first else []
             self.sink(Release(self.device, self.at_s, chunks, record, started, start_s, ends_s if steps > 1 else []))

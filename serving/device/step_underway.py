@@ -42,5 +42,7 @@ class StepUnderway:
             traffic=first.traffic,
             expert_lookups=first.expert_lookups,
             expert_hits=first.expert_hits,
+            hits_beyond_hb=first.hits_beyond_hb,
+            unpublished=first.unpublished,
         )
         return self._priced.at(cost)

@@ -96,10 +96,9 @@ def measure(found: Sequence[RouteProfile], routers: Routers, seed: int) -> Resul
             for n in RUNS
         ],
         "fitted": {
+            "popularity_spread": fitted[0].popularity_spread,
             "hit_exponent": fitted[0].hit_exponent,
-            "batch_exponent": fitted[0].batch_exponent,
             "draft_exponent": fitted[0].draft_exponent,
-            "decode_saturation": fitted[1].decode_saturation,
         },
         "models": [row for model in MODELS for row in _as_model(requests, routers, model, seed)],
         "topics": [

@@ -81,23 +81,19 @@ def fit(
     together: dict[tuple[int, int], float],
     speculation: Speculation,
 ) -> tuple[Locality, Speculation]:
-    """Fit the laws' exponents: those that come closest, in the mean square, to measured `hits` by (share, batch) and
+    """Fit the laws' figures: those that come closest, in the mean square, to measured `hits` by (share, batch) and
     shares touched `together` by (sequences, tokens of each). What Table 3 is fitted with is fitted here to routes."""
+    # Table 3's caches that are too small to be of use are a property of that device: here any cache serves.
+    any_cache = dataclasses.replace(speculation, least_share_of_top_k=1e-3)
 
-    def candidate(x: FloatArray) -> tuple[Locality, Speculation]:
-        hit, batch, draft, saturation = (float(value) for value in x)
-        fitted = Locality(hit, 1.0, batch, draft, 1.0)
-        return fitted, _with(speculation, saturation)
+    def candidate(x: FloatArray) -> Locality:
+        spread, hit, draft = (float(value) for value in x)
+        return Locality(spread, hit, 1.0, draft, 1.0)
 
     def residuals(x: FloatArray) -> list[float]:
-        experts = law(routers, *candidate(x))
+        experts = law(routers, candidate(x), any_cache)
         off = [float(experts.hits(share, PassTokens(batch, 1))) - rate for (share, batch), rate in hits.items()]
         return off + [experts.touched(PassTokens(*tokens)) - found for tokens, found in together.items()]
 
-    found = least_squares(residuals, [0.5, 0.9, 0.6, 5.0], bounds=([0.05, 0.05, 0.05, 0.1], [3.0, 1.0, 1.0, 50.0]))
-    return candidate(found.x)
-
-
-def _with(speculation: Speculation, saturation: float) -> Speculation:
-    # Table 3's caches that are too small to be of use are a property of that device: here any cache serves.
-    return dataclasses.replace(speculation, decode_saturation=saturation, least_share_of_top_k=1e-3)
+    found = least_squares(residuals, [0.5, 0.5, 0.6], bounds=([1e-3, 0.05, 0.05], [50.0, 3.0, 1.0]))
+    return candidate(found.x), any_cache

@@ -10,8 +10,10 @@ from device_model.load import load_device
 from device_model.roofline import EXT, HB, Part, Stage
 from device_model.specs.hardware import TierNames
 from device_model.specs.hardware_file import system_of
+from device_model.specs.law import Law
 from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepCost, StepPlan
+from device_model.work import StepWork
 from serving.policies.step_options import StepOptions
 from serving.presentation.table import Table
 from serving.usage_error import UsageError
@@ -25,10 +27,11 @@ class Drafts(NamedTuple):
     acceptance: str
 
 
-def explain(names: tuple[str, str, str], drafts: Drafts, batch: int, context: int, console: Console) -> None:
-    """Print one decode step of `batch` sequences with `context` tokens each; `names`: system, hardware, model."""
+def explain(names: tuple[str, str, str, str], drafts: Drafts, batch: int, context: int, console: Console) -> None:
+    """Print one decode step of `batch` sequences with `context` tokens each; `names`: system, hardware, model,
+    law."""
     draft, depth, acceptance = drafts
-    device = load_device(*names, draft)
+    device = load_device(*names[:3], draft, law=Law(names[3]))
     shape = _shape(device, depth)
     _check(device, batch, context, draft, depth)
     plan = StepPlan.of(*[(1, context)] * batch, draft=shape)
@@ -38,6 +41,7 @@ def explain(names: tuple[str, str, str], drafts: Drafts, batch: int, context: in
     for stage in device.explain(plan):
         console.print(_table(stage, device.tiers))
     _print_cost(console, cost, device)
+    _print_beyond(console, device, plan, cost, Law(names[3]))
     tokens = float(batch)
     if shape is not None:
         tokens = batch * (1 + _print_accepted(console, device, plan, acceptance))
@@ -102,6 +106,24 @@ def _print_cost(console: Console, cost: StepCost, device: RooflineDevice) -> Non
             f"Experts: {cost.expert_lookups:,.0f} read, "
             f"{100 * cost.expert_hits / cost.expert_lookups:.1f} % {device.hits_are}"
         )
+
+
+def _print_beyond(console: Console, device: RooflineDevice, plan: StepPlan, cost: StepCost, law: Law) -> None:
+    """Say in what a step is beyond HB, and beyond what its system's paper published."""
+    if cost.hits_beyond_hb and law is Law.PUBLISHED:
+        holds = cost.expert_hits - cost.hits_beyond_hb
+        console.print(
+            f"Beyond HB: {cost.expert_hits:,.0f} experts are to come from it, and it holds {holds:,.0f}: no cache can "
+            "do that (law: published)."
+        )
+    elif cost.hits_beyond_hb:
+        published = cost.expert_hits + cost.hits_beyond_hb
+        console.print(
+            f"HB serves all {cost.expert_hits:,.0f} experts that it holds; its paper's hit rate would need "
+            f"{published:,.0f} (law: published)."
+        )
+    if beyond := device.beyond_published(StepWork.of(plan, 1)):
+        console.print(f"Beyond what its paper published: {beyond}. Laws are drawn out there, and nothing tests them.")
 
 
 def _print_accepted(console: Console, device: RooflineDevice, plan: StepPlan, acceptance: str) -> float:

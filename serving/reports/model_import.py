@@ -6,10 +6,11 @@ from pathlib import Path
 
 from device_model.specs.config_file import SpecValue
 from device_model.specs.hf_config import SpecValues, read_config
-from device_model.specs.spec_file import SPECS, names_in
+from device_model.specs.law import Law
+from device_model.specs.spec_file import CALIBRATION, SPECS, names_in
 from serving.usage_error import UsageError
 
-CALIBRATION = "uniform"
+UNIFORM = "uniform"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
@@ -35,12 +36,12 @@ def spec_text(name: str, figures: SpecValues) -> str:
 def _calibration(figures: SpecValues) -> list[str]:
     """Return the lines of the calibration, which no `config.json` has, and why this one."""
     if "experts" not in figures:
-        return [f'calibration = "{CALIBRATION}" # in specs/calibration; it has no effect on a model without experts']
-    fitted = ", ".join(sorted({*names_in(SPECS / "calibration")} & {*names_in(SPECS / "models")}))
+        return [f'calibration = "{UNIFORM}" # in specs/calibration; it has no effect on a model without experts']
+    fitted = ", ".join(sorted({*names_in(CALIBRATION / Law.REALISABLE)} & {*names_in(SPECS / "models")}))
     return [
-        f"# In specs/calibration: how local its routing is. {CALIBRATION} assumes no locality, which claims least.",
+        f"# In specs/calibration: how local its routing is. {UNIFORM} assumes no locality, which claims least.",
         f"# Those that are fitted to a model bear its name ({fitted}): name one if this model routes like it.",
-        f'calibration = "{CALIBRATION}"',
+        f'calibration = "{UNIFORM}"',
     ]
 
 
@@ -49,7 +50,7 @@ def _advice(name: str, figures: SpecValues) -> str:
     if "experts" not in figures:
         return advice
     return (
-        f"{advice}\nIts calibration is {CALIBRATION!r}: no locality of experts, so that an expert cache looks slower "
+        f"{advice}\nIts calibration is {UNIFORM!r}: no locality of experts, so that an expert cache looks slower "
         "than it is. With hit rates of this model at hand, fit a calibration of its own and name it there."
     )
 

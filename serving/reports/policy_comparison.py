@@ -65,7 +65,7 @@ def compare(scenario: Scenario, requests: int, seed: int) -> dict[str, Any]:
                     {"kind": kind, "load": load, "rate_per_s": load * most_per_s, "policy": name} | found._asdict()
                 )
     ramps = [row for hardware in sorted({SMALL, scenario.hardware}) for row in ramp_rows(scenario, hardware)]
-    return {"requests": requests, "seed": seed, "runs": runs, "ramp": ramps}
+    return {"requests": requests, "seed": seed, "law": scenario.law, "runs": runs, "ramp": ramps}
 
 
 def kinds(base: Scenario) -> Iterator[tuple[str, Scenario, dict[str, dict[str, Any]]]]:

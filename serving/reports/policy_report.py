@@ -5,6 +5,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from device_model.specs.law import Law
 from serving.presentation.picture import write_png
 from serving.presentation.table import Table
 from serving.process.output_folder import make_folder
@@ -44,6 +45,8 @@ def markdown(results: dict[str, Any], command: str) -> str:
         "",
         f"`{command}`: {results['requests']} requests of all topics and SLO classes.",
     ]
+    if results["law"] == Law.PUBLISHED:
+        lines.append("Under the law `published` HB serves more experts than it holds at larger batches: no cache can.")
     lines += ["Times are emulated; TPOT and TTFT are means over requests, hits and modes those of decode steps.", ""]
     for kind, rows in groupby(results["runs"], key=lambda row: row["kind"]):
         lines += [f"## {kind.capitalize()}", "", table(list(rows))]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -11,8 +12,8 @@ from matplotlib.patches import Rectangle
 
 from device_model.specs.hardware_file import load_xpu
 from device_model.step import Energy
-from device_model.validation.errors import CellPrediction
 from device_model.validation.headlines import HeadlinePoint
+from device_model.validation.judgement import JudgedCell
 from serving.presentation.picture import panels, write_png
 from serving.process.output_folder import make_folder
 
@@ -28,11 +29,11 @@ COMPONENTS = ("compute", "EXT", "HB", "communication", "static")
 MARKERS = "osD^"
 
 
-def draw(rows: Sequence[CellPrediction], sixteen: Sequence[HeadlinePoint], folder: Path) -> list[Path]:
+def draw(cells: Sequence[JudgedCell], sixteen: Sequence[HeadlinePoint], folder: Path) -> list[Path]:
     """Draw all pictures as PNG files in `folder`; return their paths."""
     make_folder("--plots", folder)
     pictures = {
-        "predicted-against-published": lambda: published(rows),
+        "predicted-against-published": lambda: published(cells),
         "speedup": lambda: speedup(sixteen),
         "energy": lambda: energy(sixteen),
         "roofline": roofline,
@@ -40,20 +41,22 @@ def draw(rows: Sequence[CellPrediction], sixteen: Sequence[HeadlinePoint], folde
     return write_png(pictures, folder)
 
 
-def published(rows: Sequence[CellPrediction]) -> Figure:
-    """Each cell of Table 3 as a point; on the diagonal the prediction is what the paper prints."""
+def published(cells: Sequence[JudgedCell]) -> Figure:
+    """Each cell of Table 3 as a point; on the diagonal the prediction is what the paper prints. Hollow ones are above
+    what any cache allows."""
     figure, [pair] = panels((11, 5.4), columns=2)
-    drafts = list(dict.fromkeys(row.cell.draft for row in rows))
+    drafts = list(dict.fromkeys(judged.row.cell.draft for judged in cells))
     for panel, mode in zip(pair, ("phi_ar", "phi_sd"), strict=True):
-        known = [row for row in rows if getattr(row.cell, mode)]
+        known = [judged for judged in cells if getattr(judged.row.cell, mode)]
         for index, draft in enumerate(drafts):
-            of_draft = [row for row in known if row.cell.draft == draft]
-            x = [getattr(row.cell, mode) for row in of_draft]
-            y = [getattr(row, mode) for row in of_draft]
-            panel.scatter(x, y, s=26, marker=MARKERS[index % len(MARKERS)], label=draft, alpha=0.8)
+            for resists in (False, True):
+                rows = [j.row for j in known if j.row.cell.draft == draft and j.resists == resists]
+                x, y = [getattr(row.cell, mode) for row in rows], [getattr(row, mode) for row in rows]
+                look: dict[str, Any] = {"facecolors": "none"} if resists else {"label": draft, "color": f"C{index}"}
+                panel.scatter(x, y, s=26, marker=MARKERS[index % len(MARKERS)], edgecolors=f"C{index}", **look)
         _diagonal(panel, "AR" if mode == "phi_ar" else "SD")
     pair[0].legend()
-    figure.suptitle("Speedup over the xPU: ELMoE-3D, Table 3, and what the device model says")
+    figure.suptitle("Speedup over the xPU: ELMoE-3D, Table 3, and the device model (hollow: no cache allows it)")
     return figure
 
 

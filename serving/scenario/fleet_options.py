@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from device_model.load import places_experts
+from device_model.load import OWN_DRAFTS, places_experts
 from device_model.specs.hardware_file import OWN
+from device_model.specs.law import Law
 from serving.policies.modes import OBJECTIVES
 from serving.policies.modes import POLICIES as MODES
 from serving.policies.placement import LRU, MEASURED, OWN_SWAP, PLACEMENTS, SWAPS, TOPIC, USAGES
@@ -56,6 +57,12 @@ class FleetOptions(ListenOptions):
         "published",
         "rates of accepted drafts: published (the paper's), or measured (on the bundled token model)",
         choices=ACCEPTANCES,
+    )
+    law: str = key(
+        Law.REALISABLE.value,
+        "how HB serves cached experts at analytic residency: realisable (never more than it holds), or published (with "
+        "the hit rates of ELMoE-3D's paper, which at larger batches are more than HB holds)",
+        choices=tuple(law.value for law in Law),
     )
     residency: str = key(
         "analytic",
@@ -173,6 +180,16 @@ class FleetOptions(ListenOptions):
                 ("swap", "placement"),
                 f"`swap` is {self.swap!r} and `placement` is {self.placement!r}: only experts that follow topics "
                 "(`placement` 'topic') are placed anew.",
+            ),
+            (
+                self.law == Law.PUBLISHED and self._is_traced,
+                ("law", "residency"),
+                "`law` is 'published' and `residency` is 'trace': a real cache serves what it holds.",
+            ),
+            (
+                self.law == Law.PUBLISHED and not any(member.system in OWN_DRAFTS for member in self.members),
+                ("law", "system"),
+                f"`law` is 'published', and no device is one of its paper's; those are {', '.join(OWN_DRAFTS)}.",
             ),
             (
                 self.acceptance != "published" and not any(member.draft for member in self.members),

@@ -34,6 +34,8 @@ STEP_SUMS = (
     "steps",
     "expert_lookups",
     "expert_hits",
+    "hits_beyond_hb",
+    "unpublished",
     "drafted",
     "accepted",
     "preemptions",

@@ -18,6 +18,7 @@ from serving.types import NEVER
 from serving.usage_error import UsageError
 from serving.workload.table import WorkloadTable
 
+LAW = "law"
 QUESTIONS: dict[str, type[Question]] = {"sweep": Sweep, "capacity": Capacity, "search": Search, "compare": Compare}
 
 
@@ -32,17 +33,18 @@ class StudyTable(TomlTable):
     failure = StudyError
 
 
-def load_study(path: Path, requests: int | None = None) -> Study:
-    """Read a study from a TOML file; `requests` limits the requests of each run, to try it in small.
+def load_study(path: Path, requests: int | None = None, law: str | None = None) -> Study:
+    """Read a study from a TOML file; `requests` limits the requests of each run, to try it in small; `law` takes the
+    place of the file's.
 
     Raise `StudyError`, `ScenarioError` or `WorkloadError`, which name file, line and key.
     """
-    return study_of(StudyTable.load(path), requests)
+    return study_of(StudyTable.load(path), requests, law)
 
 
-def study_of(table: StudyTable, requests: int | None = None) -> Study:
+def study_of(table: StudyTable, requests: int | None = None, law: str | None = None) -> Study:
     """Return the study that the whole of a file says. Raise as `load_study` does."""
-    scenario = _scenario(table)
+    scenario = _scenario(table) | ({} if law is None else {LAW: law})
     workload = _workload(table)
     question = table.word("question", tuple(QUESTIONS))
     targets = _targets(table)
@@ -61,6 +63,7 @@ def study_of(table: StudyTable, requests: int | None = None) -> Study:
         to_s=judged.number("to_s", POSITIVE, NEVER),
         text=table.text,
         requests=requests,
+        law=law,
     )
     if found.to_s <= found.from_s:
         raise judged.wrong("to_s", found.to_s, f"after `from_s`, which is {found.from_s:g}")
@@ -73,7 +76,10 @@ def study_of(table: StudyTable, requests: int | None = None) -> Study:
 
 
 def _check_settings(study: Study, table: TomlTable) -> None:
-    """Raise `StudyError` if a setting is given twice."""
+    """Raise `StudyError` if a setting is given twice, or a law is asked for that the study varies."""
+    varied = [*study.axes, *(name for settings in study.variants.values() for name in settings)]
+    if study.law is not None and LAW in varied:
+        raise table.error("question", f"is asked under the law {study.law} (--law), and the study varies `law` itself.")
     for variant, settings in study.variants.items():
         for name in settings:
             if name in study.axes:

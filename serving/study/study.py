@@ -54,7 +54,7 @@ class Study:
     """A base `scenario` (its keys that were set, each of which is allowed by itself) under a base `workload`, in each
     of the `variants`, over all combinations of the `axes`, each with every one of the `seeds` (none: those of scenario
     and workload). Requests that arrive from `from_s` to `to_s` are judged by the `targets`. With `requests` each run
-    has at most so many."""
+    has at most so many; `law` is that of the scenario if it was asked for in place of the file's."""
 
     name: str
     title: str
@@ -69,6 +69,7 @@ class Study:
     to_s: float = NEVER
     text: str = ""
     requests: int | None = None
+    law: str | None = None
 
     @property
     def has_targets(self) -> bool:

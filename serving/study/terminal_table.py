@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from serving.presentation.table import Table
+from serving.study.caveats import caveats
 from serving.study.point import shown
 from serving.study.report.mode_verdict import mode_verdict
 from serving.study.results import Results
@@ -36,9 +37,14 @@ MOST_SHOWN = 40
 
 
 def to_json(results: Results) -> dict[str, Any]:
-    """Return `answers` and `points`, a row each, and the `verdict` on modes, if any."""
+    """Return `answers` and `points`, a row each, the `verdict` on modes, if any, and the `caveats` of the answers."""
     points = [point_row(finding) for finding in results.findings]
-    return {"answers": results.answer_rows, "verdict": mode_verdict(results), "points": points}
+    return {
+        "answers": results.answer_rows,
+        "verdict": mode_verdict(results),
+        "points": points,
+        "caveats": caveats(results),
+    }
 
 
 def show(results: Results, console: Console) -> None:
@@ -58,6 +64,8 @@ def show(results: Results, console: Console) -> None:
         console.print(verdict, highlight=False, markup=False)
     if any(row.get("kept") is False for row in results.answer_rows):
         console.print("No place keeps all bounds (`where`): this is the one that is closest.")
+    for caveat in caveats(results):
+        console.print(caveat, highlight=False)
 
 
 def table_of(rows: list[Row]) -> Table:

@@ -133,14 +133,14 @@ def test_without_its_hb_elmoe_3d_is_the_xpu(batch):
 
 def test_all_components_grow_step_by_step_with_the_context():
     costs = DEVICES[0].probe(StepPlan.of(*[(1, 1000)] * 16), 64)
-    assert costs.table.shape == (64, 15) and costs.energy_j.shape == (64, len(Energy._fields))
+    assert costs.table.shape == (64, 17) and costs.energy_j.shape == (64, len(Energy._fields))
     assert all(a < b for a, b in pairwise(costs.latency_s))
 
 
 def test_a_kv_cache_larger_than_the_hb_leaves_no_expert_cached_and_is_read_from_both_tiers():
-    step = cost(DEVICES[0], [(1, 1023)] * 32)  # 3.2 GB of KV, 2.7 GB of room
+    step = cost(DEVICES[0], [(1, 1023)] * 64)  # 3.2 GB of KV, 2.7 GB of room
     assert step.expert_hits == 0
-    spilt = 32 * 1024 * 98_304 - (2**32 - DEVICES[0].size.static_bytes)
+    spilt = 64 * 1024 * 49_152 - (2**32 - DEVICES[0].size.static_bytes)
     missed = step.expert_lookups * DEVICES[0].size.expert_bytes
     assert step.traffic.ext_bytes == pytest.approx(spilt * (1 + 1 / 1024) + missed)
 

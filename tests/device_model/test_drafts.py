@@ -42,7 +42,7 @@ def test_elastic_sd_drafts_without_ext_while_kv_and_static_weights_fit_hb(model,
 
 def test_elastic_sd_drafts_with_ext_once_the_kv_cache_outgrows_hb():
     dev = device("elmoe3d", "elmoe3d-4gb", "qwen3-30b-a3b", "elastic")
-    drafting = stages(dev, [AT_1K] * 32, dev.draft.shape)[0]
+    drafting = stages(dev, [AT_1K] * 64, dev.draft.shape)[0]
     assert drafting.totals(max).ext_bytes > 0
 
 
@@ -109,7 +109,7 @@ def test_but_for_gpt_oss_whose_experts_serve_draft_and_target(hw, batch):
 def test_weights_of_a_draft_take_room_from_the_experts(model, gb, draft):
     drafting, plain = (device("elmoe3d", f"elmoe3d-{gb}gb", model, name) for name in (draft, None))
     lost = plain.placement.at(0.0).hb_expert_bytes - drafting.placement.at(0.0).hb_expert_bytes
-    assert lost == pytest.approx(drafting.draft.weights_bytes) and lost > 0.2e9
+    assert lost == pytest.approx(drafting.draft.weights_bytes) and lost > 0.1e9
     assert cost(drafting, [AT_1K]).expert_hits < cost(plain, [AT_1K]).expert_hits
     assert cost(drafting, [AT_1K]).latency_s > cost(plain, [AT_1K]).latency_s
     assert drafting.kv_capacity_tokens < plain.kv_capacity_tokens
@@ -119,13 +119,13 @@ def test_the_small_model_keeps_a_kv_cache_that_takes_room_too():
     small, none = (device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", name) for name in ("slm", "elastic"))
     work = StepWork.of(StepPlan.of((1, 4095)), 1)
     lost = none.held(work).hb_expert_bytes - small.held(work).hb_expert_bytes
-    per_token = 28 * 2 * 2 * 128 * 2  # Qwen2.5-1.5B: layers, K and V, heads, their size, FP16
+    per_token = 28 * 2 * 2 * 128  # Qwen2.5-1.5B: layers, K and V, heads, their size, INT8
     assert lost == pytest.approx(small.draft.weights_bytes + 4096 * per_token)
 
 
 def test_a_pool_of_a_small_share_of_what_a_token_needs_serves_none():
     dev = device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic")
-    batch = [AT_1K] * 67  # 6.75 GB of the 6.95 GB that static weights leave
+    batch = [AT_1K] * 136  # 6.85 GB of the 6.95 GB that static weights leave
     pool = dev.draft.pool(dev, held(dev, batch))
     step = cost(dev, batch, dev.draft.shape)
     assert 0.005 < pool < dev.setup.speculation.least_share_of_top_k * 8 / 128
@@ -147,7 +147,9 @@ def test_prompts_among_decoding_sequences_are_prefilled_while_the_others_specula
     passes = [stages(dev, plan, shape)[-1].totals(max) for plan in (batch + prompts, batch)]
     assert passes[0].compute_j > passes[1].compute_j
     assert both == cost(dev, prompts + batch, shape)
-    if dev.draft.published in ("EAGLE3", "SLM-SD"):
+    # The small model reads its own KV cache too, of which prompts drive a part out of HB.
+    in_hb = not held(dev, batch + prompts).ext_kv_bytes
+    if dev.draft.published == "EAGLE3" or (dev.draft.published == "SLM-SD" and in_hb):
         assert both.seconds.draft_s == pytest.approx(alone.seconds.draft_s)
 
 

@@ -107,8 +107,8 @@ def test_sharers_of_an_external_tier_fill_it_together_and_no_more(dev, sharers):
 
 def test_a_token_of_a_draft_with_a_kv_cache_of_its_own_takes_both():
     small = device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "slm")
-    assert PLAIN.kv_bytes_per_token == 98_304
-    assert small.kv_bytes_per_token == 98_304 + 28 * 2 * 2 * 128 * 2  # Qwen2.5-1.5B: layers, K and V, heads, FP16
+    assert PLAIN.kv_bytes_per_token == 49_152
+    assert small.kv_bytes_per_token == 49_152 + 28 * 2 * 2 * 128  # Qwen2.5-1.5B: layers, K and V, heads, INT8
     for dev in (small, PLAIN):
         free = 2**33 - dev.size.static_bytes - dev.draft.weights_bytes if dev.draft else 2**33 - dev.size.static_bytes
         assert dev.kv_capacity_in_hb_tokens == free // dev.kv_bytes_per_token
@@ -120,9 +120,9 @@ def test_an_external_tier_that_nobody_has_is_refused():
 
 
 def test_spilling_and_fetching_a_sequence_costs_its_bytes_twice():
-    """1,000 tokens of 98,304 bytes at LPDDR's 101.376 GB/s, there and back."""
+    """1,000 tokens of 49,152 bytes at LPDDR's 101.376 GB/s, there and back."""
     moved = 1000 * PLAIN.kv_bytes_per_token
     there_and_back = PLAIN.transfer(0.0, moved).plus(PLAIN.transfer(moved, 0.0))
-    assert there_and_back.latency_s == pytest.approx(2 * 98.304e6 / 101.376e9)
+    assert there_and_back.latency_s == pytest.approx(2 * 49.152e6 / 101.376e9)
     assert there_and_back.latency_s < PLAIN.probe(StepPlan.of((1000, 0))).latency_s[0]
     assert cost(PLAIN, [AT_1K]).plus(there_and_back).traffic.ext_bytes > 2 * moved

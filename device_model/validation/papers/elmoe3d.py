@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from device_model.validation.cells import setup_of
-from device_model.validation.errors import CellPrediction, predicted
+from device_model.specs.law import Law
+from device_model.validation.arithmetic import why_it_resists
 from device_model.validation.figures import RESISTS, SCORE, SHOW, PaperFigure
 from device_model.validation.headlines import HARDWARE, Headline, headlines, points
+from device_model.validation.judgement import JudgedCell, judge
 from device_model.validation.table3 import Cell, read_cells
 
 # What follows from cells that were fitted, and energies that two estimates were chosen by (specs/calibration/xpu-7nm).
@@ -16,21 +17,26 @@ RESISTING_HEADLINE = "speedup over xPU, max"
 
 
 def figures() -> list[PaperFigure]:
-    """Return all figures of ELMoE-3D."""
-    rows = [predicted(cell, setup_of(cell)) for cell in read_cells()]
-    return figures_from(rows, headlines(rows, points()))
+    """Return all figures of ELMoE-3D, under the realisable law."""
+    cells = judge(read_cells(), Law.REALISABLE)
+    return figures_from(cells, headlines([cell.row for cell in cells], points()))
 
 
-def figures_from(rows: Sequence[CellPrediction], found: Sequence[Headline]) -> list[PaperFigure]:
-    """Return the figures of cells that are predicted, and of headlines."""
-    return [*(figure for row in rows for figure in _of_cell(row)), *map(_of_headline, found)]
+def figures_from(cells: Sequence[JudgedCell], found: Sequence[Headline]) -> list[PaperFigure]:
+    """Return the figures of cells that are judged, and of headlines."""
+    return [*(figure for cell in cells for figure in _of_cell(cell)), *map(_of_headline, found)]
 
 
-def _of_cell(row: CellPrediction) -> Iterator[PaperFigure]:
+def _of_cell(judged: JudgedCell) -> Iterator[PaperFigure]:
+    row = judged.row
     cell = row.cell
     configuration = f"{cell.hardware}, {cell.draft}, batch {cell.batch}"
+    where = "ELMoE-3D, Table 3" if cell.given else "ELMoE-3D, Table 3: withheld here"
+    if judged.resists:
+        where = f"{where}. {why_it_resists(cell, judged.bound).removesuffix('.')}"
     for mode, published, value in (("AR", cell.phi_ar, row.phi_ar), ("SD", cell.phi_sd, row.phi_sd)):
-        role = SHOW if published is None else RESISTS if mode == "SD" and _resists(cell) else SCORE
+        resists = judged.resists or (mode == "SD" and _resists(cell))
+        role = SHOW if published is None else RESISTS if resists else SCORE
         yield PaperFigure(
             figure=f"speedup over the xPU, {mode}",
             configuration=configuration,
@@ -38,8 +44,8 @@ def _of_cell(row: CellPrediction) -> Iterator[PaperFigure]:
             published=published,
             predicted=value,
             role=role,
-            fitted=published is not None,
-            where="ELMoE-3D, Table 3" if published is not None else "ELMoE-3D, Table 3: withheld here",
+            fitted=published is not None and not judged.resists,
+            where=where,
         )
 
 

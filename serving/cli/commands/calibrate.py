@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from serving.cli.commands.validate import SYSTEMS
-from serving.cli.report_arguments import add_out
+from serving.cli.report_arguments import add_law, add_out
 from serving.usage_error import UsageError
 
 
@@ -13,7 +13,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     calibrate = commands.add_parser("calibrate", help="fit what no paper gives to figures of one")
     calibrate.add_argument("--system", choices=SYSTEMS, default=SYSTEMS[0], help=f"whose (default: {SYSTEMS[0]})")
     calibrate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of Table 3")
-    add_out(calibrate, "where to write (default: specs/calibration)")
+    add_law(calibrate, default=None)
+    add_out(calibrate, "where to write, in a folder of the law's name (default: specs/calibration)")
     calibrate.add_argument("--date", metavar="YYYY-MM-DD", help="the date to write down (default: today)")
     calibrate.set_defaults(run=run)
 
@@ -26,11 +27,12 @@ def run(args: argparse.Namespace) -> int:
 
     progress = Console(stderr=True)
     if args.system == SYSTEMS[0]:
+        from device_model.specs.law import Law
         from serving.reports.calibrate import run
 
-        run(args.reference, args.out, args.date, progress)
+        run(Law(args.law or Law.REALISABLE), args.reference, args.out, args.date, progress)
         return 0
-    for option in ("reference", "out", "date"):
+    for option in ("law", "reference", "out", "date"):
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} is for elmoe3d: Stratum's figures are its paper's, and what fits is printed.")
     from serving.reports.calibrate_stratum import run_stratum

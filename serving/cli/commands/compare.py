@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from serving.cli.report_arguments import ROWS, add_emulated, add_json, add_out, tell
+from serving.cli.report_arguments import ROWS, add_emulated, add_json, add_law, add_out, tell
 from serving.cli.study_run import RESULTS, run_shown
 from serving.scenario.options import amount, natural, positive
 
@@ -19,6 +19,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     compare.add_argument("hardware", nargs="+", metavar="HARDWARE", help="a name that `foreserve systems` lists")
     compare.add_argument("--workload", type=Path, required=True, metavar="FILE.toml", help="what arrives when")
     add_emulated(compare, ["model"])
+    add_law(compare)
     compare.add_argument("--devices", type=positive, default=1, metavar="N", help="of each hardware (default: 1)")
     for name, what in (("ttft", "to the first token"), ("tpot", "per token after it")):
         option = f"--slo-{name}-ms"
@@ -58,6 +59,5 @@ def _asked(args: argparse.Namespace) -> "SideBySide":
 
     ttft_s, tpot_s = (NEVER if ms is None else ms / 1000 for ms in (args.slo_ttft_ms, args.slo_tpot_ms))
     targets = Targets(ttft_s, tpot_s, own=ttft_s == tpot_s == NEVER)
-    return SideBySide(
-        tuple(args.hardware), args.workload, args.model, args.devices, targets, tuple(args.seeds), args.requests
-    )
+    asked = (tuple(args.hardware), args.workload, args.model, args.devices, targets, tuple(args.seeds))
+    return SideBySide(*asked, args.requests, args.law)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from serving.cli.report_arguments import add_emulated
+from serving.cli.report_arguments import add_emulated, add_law
 from serving.scenario.fleet import NO_DRAFT, Member, resolved
 from serving.scenario.options import HELP, KEYS, positive
 
@@ -23,6 +23,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     explain.add_argument(
         "--acceptance", choices=KEYS["acceptance"].choices, default="published", help=f"{HELP['acceptance']}"
     )
+    add_law(explain)
     explain.set_defaults(run=run)
 
 
@@ -33,5 +34,5 @@ def run(args: argparse.Namespace) -> int:
 
     device = resolved(Member(args.system, args.hardware, args.draft), traced=False, what="The device")
     drafts = Drafts(device.draft or None, args.depth, args.acceptance)
-    explain((args.system, args.hardware, args.model), drafts, args.batch, args.context, wide_console())
+    explain((args.system, args.hardware, args.model, args.law), drafts, args.batch, args.context, wide_console())
     return 0

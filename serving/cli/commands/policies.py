@@ -2,7 +2,7 @@
 
 import argparse
 
-from serving.cli.report_arguments import EMULATED, ROWS, add_emulated, add_json, add_out, tell_written
+from serving.cli.report_arguments import EMULATED, ROWS, add_emulated, add_json, add_law, add_out, tell_written
 from serving.scenario.options import positive
 
 REQUESTS = 300
@@ -16,6 +16,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--requests", type=positive, default=REQUESTS, metavar="N", help=f"in each run (default: {REQUESTS})"
     )
     policies.add_argument("--seed", type=int, default=0, metavar="N", help="of arrivals, lengths, topics (default: 0)")
+    add_law(policies)
     add_json(policies)
     add_out(policies, "write a report and a picture there")
     policies.set_defaults(run=run)
@@ -31,8 +32,9 @@ def run(args: argparse.Namespace) -> int:
 
     if args.out:
         make_folder("--out", args.out)
-    results = compare(Scenario(**{name: getattr(args, name) for name in EMULATED}), args.requests, args.seed)
-    command = f"foreserve policies --hardware {args.hardware} --model {args.model} --seed {args.seed}"
+    results = compare(Scenario(**{name: getattr(args, name) for name in (*EMULATED, "law")}), args.requests, args.seed)
+    law = f" --law {args.law}" if args.law != Scenario().law else ""
+    command = f"foreserve policies --hardware {args.hardware} --model {args.model} --seed {args.seed}{law}"
     if args.out:
         tell_written(write(results, command, args.out))
     if args.json:

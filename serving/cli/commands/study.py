@@ -5,7 +5,7 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from serving.cli.report_arguments import ROWS, add_json, add_out, tell
+from serving.cli.report_arguments import ROWS, add_json, add_law, add_out, tell
 from serving.cli.study_run import RESULTS, run_shown
 from serving.scenario.options import positive
 
@@ -17,6 +17,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     add_out(study, f"keep it there (default: {RESULTS}/NAME)")
     study.add_argument("--cores", type=positive, metavar="N", help="use so many (default: all; or RAY_ADDRESS's)")
     study.add_argument("--requests", type=positive, metavar="N", help="at most so many in each run, to try it in small")
+    add_law(study, default=None)
     study.add_argument("--fresh", action="store_true", help="make all points anew, also those that are kept in DIR")
     study.add_argument("--open", action="store_true", help="open the report in a browser when done")
     add_json(study, "answers and points")
@@ -28,9 +29,8 @@ def run(args: argparse.Namespace) -> int:
     from serving.study.spec import load_study
     from serving.study.terminal_table import show, to_json
 
-    results = run_shown(
-        load_study(args.study, args.requests), args.out or RESULTS / args.study.stem, args.cores, args.fresh
-    )
+    study = load_study(args.study, args.requests, args.law)
+    results = run_shown(study, args.out or RESULTS / args.study.stem, args.cores, args.fresh)
     tell(args.json, results, to_json, show, ROWS)
     print(f"Report: {results.report} (tables beside it)", file=sys.stderr)
     if args.open and not webbrowser.open(results.report.resolve().as_uri()):

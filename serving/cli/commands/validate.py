@@ -2,9 +2,14 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from serving.cli.report_arguments import add_json, tell, tell_written
+from serving.cli.report_arguments import add_json, add_law, tell, tell_written
+from serving.scenario.options import positive
 from serving.usage_error import UsageError
+
+if TYPE_CHECKING:
+    from device_model.specs.law import Law
 
 # Files of device_model/validation/papers, which are read when they are needed; a test compares.
 SYSTEMS = ("elmoe3d", "stratum")
@@ -15,23 +20,48 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     validate = commands.add_parser("validate", help="what the device model predicts, beside what the papers print")
     validate.add_argument("--system", choices=SYSTEMS, default=SYSTEMS[0], help=f"whose paper (default: {SYSTEMS[0]})")
     validate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of its Table 3")
+    add_law(validate, default=None)
     add_json(validate)
+    validate.add_argument(
+        "--cross-validate",
+        type=positive,
+        metavar="K",
+        help="instead, fit anew without each of K parts of the cells, each model and each HB size, and predict it",
+    )
     validate.add_argument("--plots", type=Path, metavar="DIR", help="draw them there too, as PNG files")
     validate.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve validate`; return its exit code."""
+    from device_model.specs.law import Law
     from serving.reports import published_figures, validate
 
     if args.system != SYSTEMS[0]:
-        if unusable := args.reference or args.plots:
-            raise UsageError(f"{unusable}: --reference and --plots are for {SYSTEMS[0]}, whose Table 3 they are about.")
+        if unusable := args.law or args.reference or args.plots or args.cross_validate:
+            options = "--law, --reference, --cross-validate and --plots"
+            about = f"{options} are for {SYSTEMS[0]}, whose Table 3 they are about."
+            raise UsageError(f"{unusable}: {about}")
         figures = published_figures.published(args.system)
         tell(args.json, figures, published_figures.to_json, published_figures.show)
         return 0
-    found = validate.Validation(args.reference)
+    law = Law(args.law or Law.REALISABLE)
+    if args.cross_validate is not None:
+        return _cross_validate(args, law)
+    found = validate.Validation(args.reference, law)
     if args.plots is not None:
         tell_written(validate.draw(found, args.plots), "Drawn")
     tell(args.json, found, validate.to_json, validate.show)
+    return 0
+
+
+def _cross_validate(args: argparse.Namespace, law: "Law") -> int:
+    from rich.console import Console
+
+    from serving.reports import cross_validation
+
+    if args.plots is not None:
+        raise UsageError("--plots is given with --cross-validate; allowed is one of them.")
+    found = cross_validation.cross_validated(args.reference, law, args.cross_validate, Console(stderr=True))
+    tell(args.json, found, cross_validation.to_json, cross_validation.show)
     return 0

@@ -5,6 +5,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+from serving.study.caveats import caveats
 from serving.study.point import SEED
 from serving.study.questions.capacity import Capacity
 from serving.study.questions.compare import Compare
@@ -47,7 +48,7 @@ def page(results: Results) -> str:
         "title": escape(results.study.title),
         "asked": escape(view.asked),
         "failed": _failed(results),
-        "answer": _verdict(results) + view.answer,
+        "answer": "\n".join([_verdict(results) + view.answer, *map(paragraph, caveats(results))]),
         "figures": "\n".join(figure(picture) for picture in _pictures(view)),
         "points": _points(view),
         "repeat": repeat(results),

@@ -19,8 +19,9 @@ def repeat(results: Results) -> str:
     # A report is passed on: no key goes with it that a scenario may have.
     told["scenario"] = {name: value for name, value in told["scenario"].items() if name not in KEYS}
     in_small = f" --requests {study.requests}" if study.requests else ""
+    law = f" --law {study.law}" if study.law else ""
     version = told["versions"]["foreserve"]
-    command = f"foreserve study {study.name}.toml{in_small}"
+    command = f"foreserve study {study.name}.toml{in_small}{law}"
     lines = [f"{name} = {json.dumps(value, default=str, ensure_ascii=False)}" for name, value in told.items()]
     return (
         "<h2>The exact scenario</h2>"

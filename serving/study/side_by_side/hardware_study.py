@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from device_model.load import load_model
 from device_model.specs.hardware_file import load_hardware
+from device_model.specs.kinds.hb_xpu import KIND
 from device_model.specs.spec import DeviceError
 from serving.device.device_spec import DeviceSpec
 from serving.policies.placement import TOPIC
@@ -25,7 +26,8 @@ NAME = "study.toml"
 
 class SideBySide(NamedTuple):
     """A comparison to make: pieces of `hardware` by name, `devices` of each, that serve `model` to the requests of the
-    `workload` file, with each of the `seeds` (none: its own), of each run at most `requests`; `targets` judge them."""
+    `workload` file, with each of the `seeds` (none: its own), of each run at most `requests`; `targets` judge them.
+    ELMoE-3D's hardware serves experts by the `law`."""
 
     hardware: tuple[str, ...]
     workload: Path
@@ -34,6 +36,7 @@ class SideBySide(NamedTuple):
     targets: Targets = Targets(own=True)
     seeds: tuple[int, ...] = ()
     requests: int | None = None
+    law: str = Scenario().law
 
 
 def hardware_study(asked: SideBySide, out: Path) -> Study:
@@ -92,6 +95,8 @@ def _text(asked: SideBySide, follows: dict[str, bool]) -> str:
     lines += _slo(asked.targets)
     for name in asked.hardware:
         lines += ["", f"[variants.{json.dumps(name)}]", f"hardware = {json.dumps(name)}"]
+        if asked.law != Scenario().law and load_hardware(name).kind == KIND:
+            lines.append(f"law = {json.dumps(asked.law)}")
         if follows[name]:
             # As its paper has it; what the others hold they hold by use.
             lines.append(f"placement = {json.dumps(TOPIC)}")

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from serving.presentation.csv_rows import write_csv
 from serving.presentation.table import Table
+from serving.study.caveats import caveats
 from serving.study.report.units import Scale, scale, share
 from serving.study.results import Results
 from serving.study.side_by_side.comparison import PARTS, HardwareFigures, compared
@@ -37,7 +38,8 @@ class Comparison(NamedTuple):
 def side_by_side(results: Results) -> Comparison:
     """Return what a study of hardware found."""
     found, targets = compared(results), results.study.has_targets
-    return Comparison(results.study.title, list(sentences(found, targets)), found, targets)
+    answer = [*sentences(found, targets), *caveats(results)]
+    return Comparison(results.study.title, answer, found, targets)
 
 
 def to_json(found: Comparison) -> dict[str, Any]:

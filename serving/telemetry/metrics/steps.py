@@ -56,6 +56,10 @@ class StepMetrics:
         self.swap_j = total("expert_swap_joules", "Modelled energy of these.")
         self.lookups = total("expert_lookups", "Reads of an expert by a step.")
         self.hits = total("expert_hits", "Reads of an expert that the fast tier held.")
+        self.beyond = total(
+            "hits_beyond_hb", "Hits that the paper's law has beyond what HB holds: if some, laws differ."
+        )
+        self.unpublished = total("unpublished_steps", "Steps beyond the batches and HB sizes that the paper published.")
         self.underruns = total("underruns", "Tokens that a device had to release and vLLM had not made.")
         self.slips = total("arrival_slips", "Arrivals that missed a step because news of them came late.")
         self.unrouted = total("unrouted_tokens", "Tokens whose experts a traced cache had to guess.")
@@ -76,7 +80,7 @@ class StepMetrics:
         self._names[device] = [tuple(map(tiers.of, names)) for names in (COMPONENTS, TIERS)]
         for total in (self.underruns, self.slips, self.unrouted, self.tokens, self.recorded, self.busy, self.swaps):
             total.values[one] += 0
-        for total in (self.swap_s, self.swap_j, self.lookups, self.hits):
+        for total in (self.swap_s, self.swap_j, self.lookups, self.hits, self.beyond, self.unpublished):
             total.values[one] += 0
         components, names = self._names[device]
         for component in components:
@@ -146,6 +150,8 @@ class StepMetrics:
             (self.swaps, record.swaps),
             (self.swap_s, record.swap_s),
             (self.swap_j, record.swap_j),
+            (self.beyond, record.hits_beyond_hb),
+            (self.unpublished, record.unpublished),
         ):
             if count:
                 total.values[(device,)] += count

@@ -10,18 +10,19 @@ from hypothesis import strategies as st
 
 from device_model.experts.locality_laws import Experts, PassTokens
 from device_model.specs.calibrated import Locality, Speculation
+from device_model.specs.law import Law
 
-SPECULATION = Speculation(8, 6, 10, 15, 13, 20, 0.34, 0.28, 10.0)
-FREE = Locality(1.0, 1.0, 1.0, 1.0, 0.5)
+SPECULATION = Speculation(8, 6, 10, 15, 13, 20, 0.34, 0.28)
+FREE = Locality(0.0, 1.0, 1.0, 1.0, 0.5)
 shares = st.floats(0.0, 1.0)
-localities = st.builds(
-    Locality, st.floats(0.05, 1.0), st.floats(0.5, 50.0), st.floats(0.5, 1.0), st.floats(0.1, 1.0), st.just(0.5)
-)
-passes = st.builds(PassTokens, st.integers(1, 64), st.integers(1, 40), st.integers(0, 2000))
+spreads = st.one_of(st.just(0.0), st.floats(0.01, 20.0))
+localities = st.builds(Locality, spreads, st.floats(0.05, 1.0), st.floats(0.5, 50.0), st.floats(0.1, 1.0), st.just(0.5))
+passes = st.builds(PassTokens, st.integers(1, 256), st.integers(1, 40), st.integers(0, 2000))
+laws = st.sampled_from(list(Law))
 
 
-def experts(locality: Locality = FREE, per_layer: int = 128, top_k: int = 8) -> Experts:
-    return Experts(per_layer, top_k, locality, SPECULATION)
+def experts(locality: Locality = FREE, per_layer: int = 128, top_k: int = 8, law: Law = Law.REALISABLE) -> Experts:
+    return Experts(per_layer, top_k, locality, SPECULATION, law)
 
 
 @given(st.integers(1, 256), st.integers(1, 64), passes, localities)
@@ -43,42 +44,92 @@ def test_free_choices_agree_with_drawing_them():
         assert np.mean(trials) == pytest.approx(128 * experts().touched(PassTokens(tokens, 1)), rel=0.01)
 
 
+@pytest.mark.parametrize("spread", [0.3, 1.0, 3.5])
+def test_spread_choices_agree_with_drawing_the_popularity_and_then_the_experts(spread):
+    """Each expert by itself, chosen with its own chance: a router's top-k is k of them on average."""
+    draw, alpha = np.random.default_rng(7), 1 / spread
+    popularity = draw.beta(alpha, alpha * 15, size=200_000)  # of mean 8 / 128
+    law = experts(Locality(spread, 1.0, 1.0, 1.0, 0.5))
+    for tokens in (1, 4, 16, 64):
+        read = 1 - (1 - popularity) ** tokens
+        assert law.touched(PassTokens(tokens, 1)) == pytest.approx(read.mean(), rel=0.02)
+
+
+@given(st.lists(st.integers(1, 4096), min_size=2, max_size=4), localities)
+def test_more_requests_read_no_fewer_experts_and_never_more_than_free_choices(requests, locality):
+    law = experts(locality)
+    read = [law.touched(PassTokens(count, 1)) for count in sorted(requests)]
+    assert all(a <= b + 1e-12 for a, b in itertools.pairwise(read))
+    assert all(t <= 1 - (1 - 8 / 128) ** count + 1e-9 for t, count in zip(read, sorted(requests), strict=True))
+
+
 @given(passes, localities)
 def test_drafts_of_one_request_touch_fewer_than_as_many_tokens_of_a_prompt(tokens, locality):
     law = experts(locality)
     as_prompt = PassTokens(0, 1, tokens.sequences * tokens.each + tokens.prefill)
-    assert law.touched(tokens) <= law.touched(as_prompt) + 1e-12
+    assert law.touched(tokens) <= law.touched(as_prompt) + 1e-9
+
+
+@given(shares, passes, localities, laws)
+def test_the_hit_rate_lies_between_none_and_one(cached, tokens, locality, law):
+    assert 0 <= experts(locality, law=law).hits(cached, tokens) <= 1
 
 
 @given(shares, passes, localities)
-def test_the_hit_rate_lies_between_none_and_one(cached, tokens, locality):
-    assert 0 <= experts(locality).hits(cached, tokens) <= 1
+def test_no_more_is_served_than_is_held(cached, tokens, locality):
+    law = experts(locality)
+    assert law.hits(cached, tokens) * law.touched(tokens) <= cached * (1 + 1e-12)
 
 
-@given(st.floats(0.1, 1.0), passes, localities)
-def test_a_cache_of_some_size_hits_at_least_its_share(cached, tokens, locality):
-    assert experts(locality).hits(cached, tokens) >= cached * 0.999
+@given(shares, passes, localities)
+def test_the_laws_are_one_where_hb_holds_what_is_asked_of_it(cached, tokens, locality):
+    bounded, published = (experts(locality, law=law).hits(cached, tokens) for law in Law)
+    served = published * experts(locality).touched(tokens)
+    assert bounded == pytest.approx(published if served <= cached else published * cached / served, rel=1e-9)
 
 
-@given(st.lists(shares, min_size=2, max_size=2), passes, localities)
-def test_a_larger_cache_hits_no_less(cached, tokens, locality):
-    smaller, larger = (experts(locality).hits(share, tokens) for share in sorted(cached))
+@given(st.floats(0.1, 1.0), passes, localities, laws)
+def test_a_cache_of_some_size_hits_at_least_its_share(cached, tokens, locality, law):
+    assert experts(locality, law=law).hits(cached, tokens) >= cached * 0.999
+
+
+@given(st.lists(shares, min_size=2, max_size=2), passes, localities, laws)
+def test_a_larger_cache_hits_no_less(cached, tokens, locality, law):
+    smaller, larger = (experts(locality, law=law).hits(share, tokens) for share in sorted(cached))
     assert smaller <= larger + 1e-12
 
 
-@given(shares, st.lists(st.integers(2, 64), min_size=2, max_size=5), localities)
-def test_verifying_more_drafts_hits_no_larger_share(cached, each, locality):
-    rates = [experts(locality).hits(cached, PassTokens(4, n)) for n in sorted(each)]
+@given(shares, st.lists(st.integers(2, 64), min_size=2, max_size=5), localities, laws)
+def test_verifying_more_drafts_hits_no_larger_share(cached, each, locality, law):
+    rates = [experts(locality, law=law).hits(cached, PassTokens(4, n)) for n in sorted(each)]
     assert all(a >= b - 1e-12 for a, b in itertools.pairwise(rates))
 
 
-@given(st.floats(0.1, 1.0), localities)
-def test_a_pass_that_touches_all_experts_finds_what_is_cached(cached, locality):
-    assert experts(locality).hits(cached, PassTokens(0, 1, 100_000)) == pytest.approx(cached, rel=1e-3)
+@given(shares, st.lists(st.integers(1, 256), min_size=2, max_size=5), localities, laws)
+def test_a_larger_batch_misses_no_fewer_experts(cached, batches, locality, law):
+    found = experts(locality, law=law)
+    missed = [
+        found.touched(tokens) * (1 - found.hits(cached, tokens))
+        for tokens in (PassTokens(batch, 1) for batch in sorted(batches))
+    ]
+    assert all(a <= b + 1e-12 for a, b in itertools.pairwise(missed))
+
+
+@given(st.floats(0.1, 1.0), localities, laws)
+def test_a_pass_that_touches_all_experts_finds_what_is_cached(cached, locality, law):
+    assert experts(locality, law=law).hits(cached, PassTokens(0, 1, 100_000)) == pytest.approx(cached, rel=1e-3)
+
+
+@given(shares, localities)
+def test_arrays_over_steps_are_as_numbers(cached, locality):
+    tokens = PassTokens(8, 1)
+    for law in Law:
+        found = experts(locality, law=law)
+        assert found.hits(np.array([cached, 1.0]), tokens)[0] == pytest.approx(found.hits(cached, tokens))
 
 
 def test_a_cache_of_less_than_a_token_needs_serves_nothing():
-    assert experts(Locality(0.25, 1.0, 1.0, 1.0, 0.5)).hits(0.01, PassTokens(1, 1)) < 0.01
+    assert experts(Locality(0.0, 0.25, 1.0, 1.0, 0.5)).hits(0.01, PassTokens(1, 1)) < 0.01
 
 
 @given(shares, passes, localities)

@@ -110,7 +110,7 @@ def test_with_room_for_all_only_the_first_touch_misses(trace):
     for routes, _ in trace.passes:
         read = touched(routes, trace.layers, trace.experts)
         reads = cache.commit(routes, trace.all_slices)
-        assert reads == (read.sum(), (read & seen).sum(), (read & ~seen).sum())
+        assert reads[:3] == (read.sum(), (read & seen).sum(), (read & ~seen).sum())
         seen |= read
 
 
@@ -136,7 +136,7 @@ def test_a_shrinking_lru_evicts_the_coldest_and_what_is_gone_stays_gone():
         cache.commit(one_layer([expert]), 3)
     assert members(cache) == [2, 5, 7]
     nobody = np.empty((0, 1, 1), dtype=np.int64)
-    assert cache.commit(nobody, 2) == (0, 0, 0)
+    assert cache.commit(nobody, 2)[:3] == (0, 0, 0)
     assert members(cache) == [2, 7]
     cache.commit(nobody, 1)
     assert members(cache) == [2]
@@ -147,7 +147,7 @@ def test_within_a_pass_the_most_wanted_stays_longest_then_the_lower_id():
     routes = one_layer([0, 3], [3, 1], [1, 2])  # chosen once: 0 and 2; twice: 1 and 3
     for slices, left in ((4, [0, 1, 2, 3]), (3, [0, 1, 3]), (2, [1, 3]), (1, [1])):
         cache = Lru(1, 4)
-        assert cache.commit(routes, slices) == (4, 0, slices)
+        assert cache.commit(routes, slices)[:3] == (4, 0, slices)
         assert members(cache) == left
 
 
@@ -159,8 +159,8 @@ def test_layers_share_evenly_and_the_first_get_the_remainder():
 def test_experts_read_again_in_the_same_turn_are_found_although_not_all_fit():
     routes = np.broadcast_to(np.arange(4), (1, 6, 4))
     cache = Lru(6, 16)
-    assert cache.commit(routes, slices=18) == (24, 0, 18)
-    assert cache.commit(routes, slices=18) == (24, 18, 0)
+    assert cache.commit(routes, slices=18)[:3] == (24, 0, 18)
+    assert cache.commit(routes, slices=18)[:3] == (24, 18, 0)
 
 
 @pytest.mark.parametrize(

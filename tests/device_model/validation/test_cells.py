@@ -3,8 +3,10 @@
 import pytest
 
 from device_model.load import load_setup
+from device_model.specs.law import Law
 from device_model.specs.spec import SpecError
-from device_model.validation.cells import predict
+from device_model.validation.cells import predicted
+from device_model.validation.judgement import judge
 from device_model.validation.table3 import COLUMNS, TABLE3, Cell, read_cells
 
 HEAD = ",".join(COLUMNS)
@@ -119,14 +121,18 @@ PUBLISHED = [cell for cell in read_cells(TABLE3) if cell.phi_ar is not None]
 
 
 @pytest.mark.parametrize("cell", PUBLISHED[::8], ids=lambda c: f"{c.hb_gb:g}gb-{c.model}-{c.draft}-batch{c.batch}")
-def test_a_published_cell_is_predicted_nearly(cell):
-    phi_ar, phi_sd = predict(cell, load_setup(cell.hardware, cell.model))
-    assert phi_ar == pytest.approx(cell.phi_ar, rel=0.15)
-    assert phi_sd == pytest.approx(cell.phi_sd, rel=0.30)
+@pytest.mark.parametrize("law", Law)
+def test_a_published_cell_is_predicted_nearly_unless_no_cache_reaches_it(law, cell):
+    (judged,) = judge([cell], law)
+    if judged.resists and law is Law.REALISABLE:
+        assert judged.row.phi_ar <= judged.bound.highest_phi_ar < cell.phi_ar
+        return
+    assert judged.row.phi_ar == pytest.approx(cell.phi_ar, rel=0.15)
+    assert judged.row.phi_sd == pytest.approx(cell.phi_sd, rel=0.30)
 
 
 def test_the_speedup_of_speculation_grows_with_alpha_and_that_of_decoding_does_not():
     setup = load_setup("elmoe3d-8gb", "qwen3-30b-a3b")
-    none, all_ = (predict(Cell(8, "Qwen3-30B-A3B", "Elastic-SD", 4, alpha), setup) for alpha in (0.0, 1.0))
-    assert none[0] == all_[0]
-    assert all_[1] / none[1] == pytest.approx(1 + setup.speculation.elastic_depth)
+    none, all_ = (predicted(Cell(8, "Qwen3-30B-A3B", "Elastic-SD", 4, alpha), setup) for alpha in (0.0, 1.0))
+    assert none.phi_ar == all_.phi_ar
+    assert all_.phi_sd / none.phi_sd == pytest.approx(1 + setup.speculation.elastic_depth)

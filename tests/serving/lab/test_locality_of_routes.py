@@ -1,5 +1,7 @@
 """Does what is measured of locality come out as it was put into the routes?"""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from device_model.experts.locality_laws import PassTokens
 from device_model.experts.residency import Lru
 from device_model.experts.route_map import Routers
 from device_model.load import load_setup
-from device_model.specs.calibrated import Locality, Speculation
+from device_model.specs.calibrated import Locality
 from serving.lab.locality_of_routes import fit, in_lanes, law, lru_hit_rate, runs, top_quarter, touched, usage
 from tests.device_model.synthetic_routes import synthetic_routes, zipf_popularity
 
@@ -68,17 +70,15 @@ def test_usage_and_its_top_quarter():
 
 
 def test_the_laws_are_found_again_in_what_they_made():
-    true, saturation = Locality(0.6, 1.0, 0.85, 0.55, 1.0), 3.0
-    fields = {name: getattr(SPECULATION, name) for name in Speculation.__dataclass_fields__}
-    spec = Speculation(**fields | {"decode_saturation": saturation, "least_share_of_top_k": 1e-3})
-    experts = law(ROUTERS, true, spec)
+    true = Locality(0.4, 0.6, 1.0, 0.55, 1.0)
+    experts = law(ROUTERS, true, dataclasses.replace(SPECULATION, least_share_of_top_k=1e-3))
     hits = {(s, b): float(experts.hits(s, PassTokens(b, 1))) for s in (0.2, 0.5, 0.8) for b in (1, 4, 16)}
     together = {(n, 1): experts.touched(PassTokens(n, 1)) for n in (2, 8)} | {
         (1, n): experts.touched(PassTokens(1, n)) for n in (2, 8)
     }
-    locality, speculation = fit(ROUTERS, hits, together, SPECULATION)
-    found = (locality.hit_exponent, locality.batch_exponent, locality.draft_exponent, speculation.decode_saturation)
-    assert found == pytest.approx((0.6, 0.85, 0.55, 3.0), rel=1e-3)
+    locality, _ = fit(ROUTERS, hits, together, SPECULATION)
+    found = (locality.popularity_spread, locality.hit_exponent, locality.draft_exponent)
+    assert found == pytest.approx((0.4, 0.6, 0.55), rel=1e-3)
 
 
 def test_there_are_no_lanes_without_requests():

@@ -35,3 +35,18 @@ def test_a_draft_is_named_as_to_serve(capsys: pytest.CaptureFixture[str]) -> Non
     plain, none, own, elastic = (told(capsys, *options) for options in ((), *(("--draft", name) for name in DRAFTS)))
     assert none == plain and "drafts" not in plain
     assert own == elastic and "of 10 drafts" in elastic
+
+
+def test_a_step_beyond_hb_is_told_under_either_law(capsys: pytest.CaptureFixture[str]) -> None:
+    batch = ("--hardware", "elmoe3d-8gb", "--batch", "16")
+    assert "Beyond HB: 1," in told(capsys, *batch, "--law", "published")
+    bounded = told(capsys, *batch)
+    assert re.search(r"HB serves all 1,\d+ experts that it holds; its paper's hit rate would need 1,\d+", bounded)
+    alone = told(capsys, "--hardware", "elmoe3d-8gb")
+    assert "HB serves all" not in alone and "Beyond" not in alone
+
+
+def test_a_step_beyond_what_was_published_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Beyond what its paper published: a batch of 17, where 16 is the largest." in told(capsys, "--batch", "17")
+    stratum = told(capsys, "--hardware", "stratum-l", "--model", "mixtral-8x7b", "--batch", "17")
+    assert "Beyond what its paper" not in stratum

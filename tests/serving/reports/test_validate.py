@@ -47,7 +47,8 @@ def of_all(printed):
 
 
 def test_it_has_cells_errors_and_headlines(printed):
-    assert set(printed) == {"cells", "errors", "headlines", "figures"}
+    assert set(printed) == {"law", "cells", "errors", "headlines", "laws", "figures"}
+    assert printed["law"] == "realisable"
     assert all({"system", "figure", "value", "reference"} <= set(h) for h in printed["headlines"])
     assert {h["system"] for h in printed["headlines"]} == {"elmoe3d"}
 
@@ -57,7 +58,8 @@ def test_each_cell_has_the_columns_of_the_table_and_what_it_prints(printed):
         rows = list(csv.DictReader(file))
     assert len(printed["cells"]) == len(rows) == 128
     for cell, row in zip(printed["cells"], rows, strict=True):
-        assert set(cell) == {*COLUMNS, "phi_ar_ref", "phi_sd_ref"}
+        bound = {"hits_ar", "slices", "needed", "highest_phi_ar", "resists", "beyond_hb"}
+        assert set(cell) == {*COLUMNS, "phi_ar_ref", "phi_sd_ref", *bound, "published"}
         assert (str(cell["hb_gb"]), cell["target"], cell["draft"], str(cell["batch"])) == tuple(row.values())[:4]
         assert cell["alpha"] == float(row["alpha"])
         for mode in ("phi_ar", "phi_sd"):
@@ -66,11 +68,11 @@ def test_each_cell_has_the_columns_of_the_table_and_what_it_prints(printed):
 
 
 @pytest.mark.parametrize(("mode", "most"), [("phi_ar", 3.0), ("phi_sd", 7.0)])
-def test_the_mean_error_is_small_and_is_that_of_the_cells(printed, mode, most):
-    given = [cell for cell in printed["cells"] if cell[f"{mode}_ref"]]
+def test_the_mean_error_is_small_and_is_that_of_the_cells_that_a_cache_can_reach(printed, mode, most):
+    given = [cell for cell in printed["cells"] if cell[f"{mode}_ref"] and not cell["resists"]]
     errors = [100 * abs(cell[mode] / cell[f"{mode}_ref"] - 1) for cell in given]
     found = of_all(printed)[mode]
-    assert found["cells"] == len(given) == 96
+    assert found["cells"] == len(given) == 71
     assert found["mape"] == pytest.approx(sum(errors) / len(errors), abs=0.01)
     assert found["largest"] == pytest.approx(max(errors), abs=0.02)
     assert found["mape"] <= most
@@ -79,14 +81,17 @@ def test_the_mean_error_is_small_and_is_that_of_the_cells(printed, mode, most):
 def test_errors_are_given_by_model_by_scheme_and_of_all(printed):
     groups = [(e["target"], e["draft"]) for e in printed["errors"]]
     assert len(groups) == len(set(groups)) == 5 * 5
-    assert sum(e["phi_ar"]["cells"] for e in printed["errors"] if "all" not in (e["target"], e["draft"])) == 96
+    assert sum(e["phi_ar"]["cells"] for e in printed["errors"] if "all" not in (e["target"], e["draft"])) == 71
 
 
-@pytest.mark.parametrize(("hb_gb", "reference"), [(4, 3.41), (8, 6.94)])
-def test_the_best_mode_is_as_fast_as_published(printed, hb_gb, reference):
+@pytest.mark.parametrize(("hb_gb", "reference", "off"), [(4, 3.41, 0.06), (8, 6.94, 0.03)])
+def test_the_best_mode_is_as_fast_as_published_as_far_as_hb_can_serve_it(printed, hb_gb, reference, off):
+    """At 4 GB, four of the sixteen cells are above what any cache reaches, and count with less."""
     found = headline(printed, f"best-mode speedup, {hb_gb} GB")
     assert found["reference"] == reference
-    assert found["value"] == pytest.approx(reference, rel=0.03)
+    assert found["value"] == pytest.approx(reference, rel=off)
+    published = next(law for law in printed["laws"] if law["law"] == "published")
+    assert published["headlines"][found["figure"]] == pytest.approx(reference, rel=0.03)
     bests = [
         max(cell["phi_ar"], cell["phi_sd"])
         for cell in printed["cells"]
@@ -120,11 +125,42 @@ def test_every_cell_and_headline_is_a_figure_too(printed):
         assert (ar["published"], sd["published"]) == (cell["phi_ar_ref"], cell["phi_sd_ref"])
         assert (ar["predicted"], sd["predicted"]) == pytest.approx((cell["phi_ar"], cell["phi_sd"]), abs=1e-4)
     scored = [f for f in figures if f["role"] == "score" and f["figure"].startswith("speedup over the xPU, ")]
-    assert len(scored) == 2 * 96 - 1 and all(f["fitted"] for f in scored)
-    assert [f["figure"] for f in figures if f["role"] == "resists"] == [
-        "speedup over the xPU, SD",
-        "speedup over xPU, max",
-    ]
+    assert len(scored) == 2 * 71 - 1 and all(f["fitted"] for f in scored)
+    resisting = [f for f in figures if f["role"] == "resists"]
+    beyond = [f for f in resisting if "is the highest that any cache allows" in f["where"]]
+    assert len(beyond) == 2 * 25 and not any(f["fitted"] for f in beyond)
+    assert [f["figure"] for f in resisting if f not in beyond] == ["speedup over the xPU, SD", "speedup over xPU, max"]
+
+
+def test_no_cell_has_more_hits_than_slices_and_what_resists_says_what_it_needs(printed):
+    for cell in printed["cells"]:
+        assert cell["hits_ar"] <= cell["slices"] * 1.0001 and not cell["beyond_hb"]
+        assert cell["resists"] == bool(cell["phi_ar_ref"] and cell["phi_ar_ref"] > 1.02 * cell["highest_phi_ar"])
+        assert not cell["resists"] or cell["needed"] > cell["slices"]
+        assert (cell["needed"] is None) == (cell["phi_ar_ref"] is None)
+
+
+def test_both_laws_stand_beside_each_other(printed):
+    realisable, published = printed["laws"]
+    assert (realisable["law"], published["law"]) == ("realisable", "published")
+    assert (realisable["phi_ar"]["cells"], published["phi_ar"]["cells"]) == (71, 96)
+    assert published["phi_ar"]["mape"] <= 3 and published["phi_sd"]["mape"] <= 6
+    assert realisable["beyond_hb"] == 0
+    assert published["beyond_hb"] == sum(cell["published"]["beyond_hb"] for cell in printed["cells"]) > 30
+    for law in printed["laws"]:
+        assert {h["figure"]: h["value"] for h in printed["headlines"]}.keys() == law["headlines"].keys()
+        assert len(law["speculating"]) == 8 and all(each["tau"] >= 1 for each in law["speculating"])
+
+
+def test_the_published_law_is_told_to_be_more_than_hb_can_serve(tmp_path, capsys):
+    path = table(tmp_path, "8,Qwen3-30B-A3B,Elastic-SD,16,0.79,,")
+    assert run("validate", "--law", "published", "--reference", path) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Under the law published HB serves more experts in a step of AR than it holds, in 1 of 1 cells" in told
+    assert run("validate", "--law", "published", "--json", "--reference", path) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["law"] == "published" and found["cells"][0]["beyond_hb"]
+    assert found["cells"][0]["hits_ar"] > found["cells"][0]["slices"] >= found["cells"][0]["realisable"]["hits_ar"]
 
 
 def test_the_figures_of_stratum_have_roles_and_errors(capsys):
@@ -148,8 +184,25 @@ def test_the_figures_of_stratum_as_a_table(capsys):
 
 
 def test_options_of_elmoe3d_s_table_are_refused_elsewhere(tmp_path):
-    with pytest.raises(UsageError, match="--reference and --plots are for elmoe3d"):
-        run("validate", "--system", "stratum", "--plots", tmp_path)
+    for option in (("--plots", tmp_path), ("--law", "published")):
+        with pytest.raises(UsageError, match="--law, --reference, --cross-validate and --plots are for elmoe3d"):
+            run("validate", "--system", "stratum", *option)
+
+
+@pytest.mark.parametrize("options", [("--cross-validate", "1"), ("--cross-validate", "97")])
+def test_folds_that_are_not_possible_are_refused(options):
+    with pytest.raises(UsageError, match=r"--cross-validate: \d+ folds are not possible; allowed are 2 to 96"):
+        run("validate", *options)
+
+
+def test_errors_of_what_was_left_out_are_printed(tmp_path, capsys):
+    rows = [
+        f"8,DeepSeek-V2-Lite,Quant-SD,{batch},0.9,{phi_ar},2.0" for batch, phi_ar in ((1, 1.73), (4, 1.24), (8, 1.16))
+    ]
+    assert run("validate", "--cross-validate", "3", "--reference", table(tmp_path, *rows)) == 0
+    out, err = capsys.readouterr()
+    assert "Cells left out of the fit, 3 folds, law realisable" in out and "fold 3" in out
+    assert err.count("Fitting without cell fold") == 3
 
 
 def test_the_command_knows_every_paper():
@@ -183,10 +236,17 @@ def test_a_size_that_is_not_published_lies_between_those_that_are(tmp_path, caps
 
 
 def test_people_are_told_which_figures_resist_and_why(tmp_path, capsys):
-    assert run("validate", "--reference", table(tmp_path, ROW.replace("3.78", "9.99"))) == 0
+    assert run("validate", "--reference", table(tmp_path, ROW.replace("4.71", "9.99"))) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "AR 3." in out and "where the paper has 9.99. The xPU takes " in out
+    assert "SD 4." in out and "where the paper has 9.99. The xPU takes " in out
     assert "The paper's figure needs " in out
+
+
+def test_people_are_told_what_a_figure_above_any_cache_needs_of_hb(tmp_path, capsys):
+    assert run("validate", "--reference", table(tmp_path, "8,Qwen3-30B-A3B,EAGLE3,16,0.33,3.11,4.1")) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Resists: 8 GB, Qwen3-30B-A3B, EAGLE3, batch 16: AR 3.11 needs 1,43" in out
+    assert "is the highest that any cache allows." in out
 
 
 @pytest.mark.parametrize(

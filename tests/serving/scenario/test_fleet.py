@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from device_model.condition import Condition
 from device_model.specs.spec import DeviceError
+from device_model.step import StepPlan
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
 from serving.edge.preflight import prepare
 from serving.scenario.faults import Fault
@@ -69,7 +70,7 @@ def test_devices_that_differ_are_priced_each_as_what_it_is() -> None:
     scenario = Scenario(fleet=("elmoe3d-4gb", "elmoe3d-8gb", "xpu/elmoe3d-8gb", "elmoe3d-8gb+none"))
     small, large, xpu, plain = [limits_of(DeviceSpec.of(scenario, member)) for member in scenario.members]
     assert large.token_s < small.token_s < xpu.token_s
-    assert (large.deepest, plain.deepest, xpu.deepest) == (20, 0, 0)
+    assert (large.deepest, plain.deepest, xpu.deepest) == (22, 0, 0)
     assert xpu.kv_capacity_tokens < small.kv_capacity_tokens < large.kv_capacity_tokens
 
 
@@ -140,3 +141,22 @@ def test_a_fault_leaves_what_it_says() -> None:
     sound = limits_of(spec)
     hb = limits_of(spec.in_condition(Fault("hb", 0.5).condition))
     assert hb.kv_capacity_tokens < sound.kv_capacity_tokens and hb.token_s > sound.token_s
+
+
+def test_a_law_that_nothing_obeys_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="`law` is 'published', and no device is one of its paper's"):
+        Scenario(law="published", hardware="stratum-l")
+    with pytest.raises(ScenarioError, match="a real cache serves what it holds"):
+        Scenario(law="published", residency="trace", draft="none")
+    with pytest.raises(ScenarioError, match="`law` is 'mine': it must be realisable or published"):
+        Scenario(law="mine")
+
+
+def test_a_device_is_priced_under_its_scenarios_law() -> None:
+    costs = {}
+    for law in ("realisable", "published"):
+        scenario = Scenario(law=law, hardware="elmoe3d-4gb")
+        device = DeviceSpec.of(scenario, scenario.members[0]).load().device
+        costs[law] = device.probe(StepPlan.of(*[(1, 1024)] * 16)).first
+    assert costs["published"].latency_s < 0.8 * costs["realisable"].latency_s
+    assert costs["published"].expert_hits > 2 * costs["realisable"].expert_hits

@@ -210,3 +210,11 @@ def test_the_command_prints_json_and_writes_a_folder(
     assert len(rows) == 2 and "fast_j_per_token" in head.split(",") and "mono3d" in rows[0].split(",")
     assert command() == 0
     assert "stratum-s is the fastest" in capsys.readouterr().out
+
+
+def test_the_law_is_that_of_hardware_that_has_one(tmp_path: Path) -> None:
+    workload = tmp_path / "load.toml"
+    workload.write_text(WORKLOAD)
+    asked = SideBySide(("elmoe3d-8gb", "stratum-s"), workload, "olmoe-1b-7b", law="published")
+    variants = hardware_study(asked, tmp_path).variants
+    assert variants["elmoe3d-8gb"]["law"] == "published" and "law" not in variants["stratum-s"]

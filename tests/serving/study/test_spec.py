@@ -184,3 +184,12 @@ def test_the_readme_tells_of_every_column_and_preset_and_its_studies_can_be_run(
             + ("[axes]\ntau = [1, 2]\n" if kind == "search" else "")
         )
         assert load_study(write(tmp_path, body)).question
+
+
+def test_a_law_that_is_asked_for_takes_the_place_of_the_files(tmp_path: Path) -> None:
+    path = write(tmp_path, 'question = "sweep"\n[scenario]\nlaw = "published"\n')
+    assert load_study(path).scenario["law"] == "published"
+    assert load_study(path, law="realisable").scenario["law"] == "realisable"
+    varied = write(tmp_path, 'question = "sweep"\naxes.law = ["realisable", "published"]\n')
+    with pytest.raises(StudyError, match=r"is asked under the law published .--law., and the study"):
+        load_study(varied, law="published")

@@ -125,7 +125,7 @@ def test_arrays_of_numbers_are_the_same_at_the_other_end(actor: Actor) -> None:
     class Mirror:
         def plan(self, plan: StepPlan) -> list[StepOption]:
             seen.append(plan)
-            return [StepOption(PLAIN, StepCosts(np.arange(30.0).reshape(2, 15)), np.float64(1.5))]
+            return [StepOption(PLAIN, StepCosts(np.arange(34.0).reshape(2, 17)), np.float64(1.5))]
 
     actor.live(Mirror().plan)
     (option,) = RpcClient(actor).call("plan", list[StepOption], sent)
@@ -134,7 +134,7 @@ def test_arrays_of_numbers_are_the_same_at_the_other_end(actor: Actor) -> None:
         np.testing.assert_array_equal(getattr(there, name), getattr(sent, name))
         assert getattr(there, name).dtype == np.int64
     assert there.placed == sent.placed and there.draft is None and there.routes is None
-    assert option.costs == StepCosts(np.arange(30.0).reshape(2, 15)) and option.tokens == 1.5
+    assert option.costs == StepCosts(np.arange(34.0).reshape(2, 17)) and option.tokens == 1.5
 
 
 def spec(draft: str = "elastic") -> DeviceSpec:

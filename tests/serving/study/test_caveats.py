@@ -1,0 +1,81 @@
+"""Caveats of answers: are they told where laws differ or steps are beyond what was published, and only there?"""
+
+from pathlib import Path
+
+import pytest
+
+from serving.study.caveats import caveats
+from serving.study.point import Point
+from serving.study.point_factory import points_of
+from serving.study.questions import settings_of
+from serving.study.results import Results
+from serving.study.spec import load_study
+from serving.study.study import Finding
+
+STUDY = """
+question = "sweep"
+{settings}
+[scenario]
+law = "{law}"
+mode = "{mode}"
+hardware = "{hardware}"
+model = "glm-4.7-flash"
+[workload]
+requests = {requests}
+arrivals = {{ kind = "poisson", rate_per_s = 100 }}
+prompt = 100
+output = 20
+"""
+
+
+def told(folder: Path, requests: int, hardware: str = "elmoe3d-4gb", **more: str) -> list[str]:
+    """The caveats of a study that is run here."""
+    path = folder / "study.toml"
+    path.write_text(
+        STUDY.format(
+            **{"settings": "", "law": "realisable", "mode": "fixed-ar"} | more, requests=requests, hardware=hardware
+        )
+    )
+    study = load_study(path)
+    findings = [_finding(point) for names in settings_of(study) for point in points_of(study, names)]
+    return caveats(Results(study, folder, [], findings))
+
+
+def _finding(point: Point) -> Finding:
+    return Finding(point, point.run().summary)
+
+
+def test_a_lone_request_is_the_same_under_both_laws(tmp_path: Path) -> None:
+    assert told(tmp_path, requests=1) == []
+
+
+def test_where_a_batch_needs_more_than_hb_holds_the_answer_may_turn_on_the_law(tmp_path: Path) -> None:
+    (sentence,) = told(tmp_path, requests=12)
+    assert "in 1 of 1 points the paper's hit rates need more than HB holds" in sentence
+    assert sentence.endswith('An axis `law = ["realisable", "published"]` tells.')
+
+
+def test_a_study_that_varies_the_law_is_not_told_to(tmp_path: Path) -> None:
+    (sentence,) = told(tmp_path, 12, settings='axes.law = ["realisable", "published"]')
+    assert "in 2 of 2 points" in sentence and "An axis" not in sentence
+
+
+def test_under_the_published_law_no_cache_could_do_it(tmp_path: Path) -> None:
+    (sentence,) = told(tmp_path, 12, law="published")
+    assert sentence.startswith("Under the law `published` HB serves more experts than it holds in 1 of 1 points")
+
+
+@pytest.mark.parametrize("hardware", ["elmoe3d-4gb", "stratum-l"])
+def test_a_batch_beyond_the_papers_is_told_of_its_systems_only(tmp_path: Path, hardware: str) -> None:
+    found = [each for each in told(tmp_path, 40, hardware) if "beyond the batches and sizes of HB" in each]
+    assert len(found) == (hardware == "elmoe3d-4gb")
+
+
+def test_a_device_that_speculates_from_another_batch_on_is_named(tmp_path: Path) -> None:
+    found = told(tmp_path, 1, mode="tau")
+    assert found == [
+        "The answer may turn on the law, as speculating does: it pays on elmoe3d-4gb with glm-4.7-flash from a batch "
+        "of 3 on, as published of 4."
+    ]
+    assert told(tmp_path, 1, "elmoe3d-8gb", mode="tau") == []
+    assert told(tmp_path, 1, mode="tau", settings="axes.tau = [2, 3]") == []
