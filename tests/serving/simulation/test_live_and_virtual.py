@@ -212,7 +212,8 @@ scenarios = st.builds(
             Scenario(placement="topic", batching="topic-aware"),
         ]
     ),
-    mode=st.sampled_from(["fixed-ar", "tau", "cost"]),
+    mode=st.sampled_from(["fixed-ar", "tau", "tau", "cost"]),
+    tau=st.sampled_from([0, 2]),
     prefill=st.sampled_from(["mixed", "prefill-first", "decode-first"]),
     max_num_seqs=st.sampled_from([FEW, MANY]),
 )
