@@ -6,6 +6,8 @@ from itertools import groupby
 from device_model.step import StepPlan
 from serving.device.device_spec import DeviceSpec
 from serving.device.mode_choice import TAU, ModeChoice
+from serving.policies.hysteresis import SLACK
+from serving.policies.regrets import regret
 from serving.policies.step_options import PLAIN, StepOptions
 
 CONTEXTS = tuple(1024 * 2**power for power in range(6))
@@ -13,7 +15,8 @@ CONTEXTS = tuple(1024 * 2**power for power in range(6))
 
 
 def drafting_ranges(options: StepOptions, choice: ModeChoice, context: int, most: int) -> list[range]:
-    """Return the batches of up to `most` sequences, each with so much context, that decode faster if they draft."""
+    """Return the batches of up to `most` sequences, each with so much context, that decode faster if they draft: by
+    more than is left for a change."""
     depths = (PLAIN, *choice.depths(options))
     return list(_runs([batch for batch in range(1, most + 1) if _pays(options, depths, batch, context)]))
 
@@ -46,7 +49,7 @@ def _held(options: StepOptions, most: int, context: int) -> int:
 
 def _pays(options: StepOptions, depths: tuple[int, ...], batch: int, context: int) -> bool:
     plain, *drafting = options.price(StepPlan.of(*[(1, context)] * batch), depths=depths)
-    return max(option.tokens_per_s for option in drafting) > plain.tokens_per_s
+    return regret(plain, max(drafting, key=lambda option: option.tokens_per_s)).plain > SLACK
 
 
 def _runs(batches: list[int]) -> Iterator[range]:

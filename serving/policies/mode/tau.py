@@ -6,12 +6,12 @@ without, and at last all do. A tau that was named is kept, whatever the context.
 hysteresis: beside a named tau what counts is the time spent on its other side.
 """
 
-from serving.policies.hysteresis import SLACK, Hysteresis
+from serving.policies.hysteresis import CHANGE_S, NAMED_CHANGE_S, SLACK, Hysteresis
 from serving.policies.modes import DRAFTING, MANY, PLAINLY, Bounds, ModeVerdict
 from serving.policies.regrets import DecodeBatch, Regret
 
 NAMED = {True: "at least tau", False: "below tau"}
-OWN = {True: "drafting is faster", False: "drafting is slower"}
+OWN = {True: "drafting is faster", False: "drafting is slower", None: "either is as fast"}
 NOT_YET = ", too briefly"
 
 
@@ -20,13 +20,15 @@ class Policy:
 
     def __init__(self, bounds: Bounds) -> None:
         self._tau, self._regrets = bounds
-        self._hysteresis = Hysteresis()
+        self._hysteresis = Hysteresis(NAMED_CHANGE_S if self._tau else CHANGE_S)
 
     def judge(self, batch: DecodeBatch) -> ModeVerdict:
         regret, steps = self._regret(batch)
-        better = regret.plain > 0
         drafts = self._hysteresis.drafts(regret, batch.at_s, batch.worked_s)
-        reason = (NAMED if self._tau else OWN)[better] + (NOT_YET if drafts != better else "")
+        better = True if regret.plain > SLACK else False if regret.drafting > SLACK else None
+        reason = NAMED[bool(better)] if self._tau else OWN[better]
+        if better not in (drafts, None):
+            reason += NOT_YET
         # Whoever may be about to change is asked at each step.
         return ModeVerdict(DRAFTING if drafts else PLAINLY, reason, 1 if regret.plain > SLACK else steps)
 

@@ -96,7 +96,7 @@ def test_a_tau_of_the_device_models_own_follows_a_context_that_takes_the_pools_r
     tau, short, long = Clocked(modes("tau", QWEN), QWEN), plan(16), plan(16, 8192)
     assert tau.after(0.1, short) == "sd: drafting is faster"
     assert tau.after(0.1, long) == "sd: drafting is slower, too briefly"
-    assert tau.after(2.0, long) == "ar: drafting is slower"
+    assert tau.after(20.0, long) == "ar: drafting is slower"
     assert tau.after(60.0, short) == "sd: drafting is faster"
 
 
