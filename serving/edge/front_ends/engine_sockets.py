@@ -27,13 +27,15 @@ class ApiServer:
 
     def __init__(self, requests: str, outputs: str, within_s: float | None = None) -> None:
         """Connect to the addresses of its two sockets; if nobody is there `within_s` real seconds, it is gone."""
-        self._requests, self._outputs = _connect(zmq.DEALER, requests), _connect(zmq.PUSH, outputs)
+        self._requests, self._outputs = _socket(zmq.DEALER), _socket(zmq.PUSH)
         self._encoder = MsgpackEncoder()
         self._loop = asyncio.get_running_loop()
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._monitor: zmq.Socket[bytes] = self._requests.get_monitor_socket(
             zmq.EVENT_CONNECTED | zmq.EVENT_DISCONNECTED
         )
+        # Connected once the monitor is there: it would miss the event otherwise.
+        self._connect(requests, outputs)
         self._timer = None if within_s is None else self._loop.call_later(within_s, self._end)
         self._readers: list[int] = []
         self._watch(self._monitor, self._notice)
@@ -87,6 +89,16 @@ class ApiServer:
             self._stop_timer()
             if event == zmq.EVENT_DISCONNECTED:
                 self._end()
+
+    def _connect(self, requests: str, outputs: str) -> None:
+        try:
+            self._requests.connect(requests)
+            self._outputs.connect(outputs)
+        except zmq.ZMQError:
+            self._requests.disable_monitor()
+            for socket in (self._requests, self._outputs):
+                socket.close(linger=0)
+            raise
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -142,13 +154,8 @@ def _said(status: str) -> bytes:
     return msgspec.msgpack.encode({"status": status, "local": False, "headless": True})
 
 
-def _connect(kind: int, address: str) -> "zmq.Socket[bytes]":
+def _socket(kind: int) -> "zmq.Socket[bytes]":
     socket = unlimited(kind)
     if kind == zmq.DEALER:
         socket.set(zmq.IDENTITY, IDENTITY)
-    try:
-        socket.connect(address)
-    except zmq.ZMQError:
-        socket.close(linger=0)
-        raise
     return socket

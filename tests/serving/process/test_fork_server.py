@@ -218,7 +218,9 @@ def test_nonsense_at_its_socket_hurts_nobody(place: Path, forks: "subprocess.Pop
 
 def test_a_program_that_fails_is_its_own_affair(place: Path, forks: "subprocess.Popen[bytes]") -> None:
     (place / "fails.py").write_text("raise ValueError('of its own')")
-    assert "ValueError: of its own" in run(place, "fails.py")
+    assert "Traceback" in run(place, "fails.py")
+    # It is written line by line, each of which ends as the last one does.
+    until(lambda: "ValueError: of its own" in (place / "errors").read_text())
     assert told(place)["preloaded"]
 
 
