@@ -18,6 +18,7 @@ from serving.bench.servers import (
     front_end_url,
     has_rust_front_end,
     load,
+    stand_still,
 )
 from serving.process.server_process import ServerProcess
 from serving.scenario.scenario import RUST_FRONT_END
@@ -28,7 +29,8 @@ MICRO = 1e6
 
 class Streams(NamedTuple):
     """Streams spread over devices whose steps take `step_ms` real milliseconds, when all of them are there; `text` is
-    the server's `--text`. They arrive evenly within `ramp_s` real seconds, and all are there for the rest."""
+    the server's `--text`. They arrive evenly within `ramp_s` real seconds, in which the devices stand still, or else
+    at once."""
 
     streams: int
     devices: int
@@ -36,10 +38,6 @@ class Streams(NamedTuple):
     text: str = "auto"
     edge: str = "http"
     ramp_s: float = 0.0
-
-    def tokens(self, output_len: int) -> int:
-        """Return the tokens of an answer: `output_len`, and those of the ramp."""
-        return output_len + round(self.ramp_s * 1e3 / self.step_ms)
 
     def rate_per_s(self, speed: float) -> float:
         """Return the arrivals per emulated second."""
@@ -54,14 +52,15 @@ class Streams(NamedTuple):
         return float(modelled_s / (self.step_ms / 1e3))
 
 
-RAMP_S = 10.0
+RAMP_S, SETTLED_S = 10.0, 3.0
 # On two cores the text is scarce first, which is why some streams have it recorded, and then the edge.
 LIVE = (
     Streams(16, 4, 20.0, "vllm"),
     Streams(64, 4, 20.0, "vllm"),
     Streams(64, 4, 20.0),
     Streams(256, 4, 20.0),
-    # At once they would be too many for a small machine: steps of small batches are short, and all devices make them.
+    # They begin together: steps of small batches are so short that those who came first would have ended, and on a
+    # small machine all devices making them would leave no time to take the others in.
     Streams(1000, 16, 50.0, "recorded", ramp_s=RAMP_S),
     Streams(1000, 16, 25.0, "recorded", ramp_s=RAMP_S),
 )
@@ -72,7 +71,8 @@ RUST = (
     Streams(1000, 16, 25.0, "recorded", RUST_FRONT_END, RAMP_S),
 )
 SEEN = ("modelled_ms", "seen_ms", "error_percent", "late_percent", "tokens_per_s")
-"""Milliseconds between tokens, as modelled and as clients see them, their difference, late tokens, and tokens."""
+"""Milliseconds between tokens, as modelled and as clients see them, their difference, late tokens, and the tokens that
+all clients together see in a second."""
 COSTLY = Streams(64, 4, 20.0, "vllm")
 SEVERAL_SOURCES = ("--token-sources", "2")
 EDGES = (2, 4)
@@ -84,7 +84,7 @@ def live(servers: Servers, output_len: int) -> Iterator[dict[str, Any]]:
     for streams in LIVE + (RUST if has_rust_front_end() else ()):
         asked = {name: getattr(streams, name) for name in Streams._fields}
         try:
-            yield asked | _seen(servers, streams, streams.tokens(output_len)) | {"failed": ""}
+            yield asked | _seen(servers, streams, output_len) | {"failed": ""}
         except RuntimeError as error:
             # The other rows are none the worse for it.
             yield asked | dict.fromkeys(SEEN) | {"failed": str(error)}
@@ -97,6 +97,8 @@ def _seen(servers: Servers, streams: Streams, output_len: int) -> dict[str, floa
     with servers.recorded(streams.devices, speed, "--text", streams.text, *options) as (child, records):
         url = front_end_url(options) if options else child.http_url
         rate_per_s = streams.rate_per_s(speed)
+        if streams.ramp_s:
+            stand_still(child.http_url, streams.devices, (streams.ramp_s + SETTLED_S) * speed)
         report = load(url, streams.streams, output_len, f"{child.http_url}/metrics", rate_per_s=rate_per_s)
     modelled_s = _modelled_s(records)
     seen_s = report.summary.itl_s.mean or 0.0
@@ -106,7 +108,7 @@ def _seen(servers: Servers, streams: Streams, output_len: int) -> dict[str, floa
         round(seen_s / speed * 1e3, 3),
         round((seen_s / modelled_s - 1) * 100, 2),
         round(100 * late, 2),
-        round(report.summary.output_tokens_per_s * speed),
+        round(streams.streams * speed / seen_s) if seen_s else 0,
     )
     return dict(zip(SEEN, figures, strict=True))
 

@@ -27,7 +27,7 @@ from serving.process.main_thread import rest_between_looks
 from serving.process.process_priority import become_realtime, become_urgent, settle, wake_on_time
 
 
-@ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1})
+@ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups={"loop": 1, "feed": 1, "pulse": 1})
 class HbXpu:
     """The actor of an emulated device: runs the engine's loop by the wall clock and sends its releases to the edge."""
 
@@ -57,9 +57,12 @@ class HbXpu:
         threading.Thread(target=self._report, daemon=True).start()
         rest_between_looks()
 
-    @ray.method(concurrency_group="feed")
+    @ray.method(concurrency_group="pulse")
     def pulse(self) -> Heartbeat:
-        """Return the heartbeat of the loop, the feed, and the reports of progress."""
+        """Return the heartbeat of the loop, of calls, and of the reports of progress.
+
+        On a thread of its own: a device that waits to be connected is not silent, though it does nothing.
+        """
         return self._endpoint.heartbeat(max(self._clock.overdue_s if self._running else 0.0, self._reported_late_s()))
 
     @ray.method(concurrency_group="feed")
