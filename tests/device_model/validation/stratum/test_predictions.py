@@ -3,6 +3,7 @@
 import pytest
 
 from device_model.validation.figures import CHECK, ORDER, RESISTS, ROLES, SCORE, errors_by_role
+from device_model.validation.stratum.energy import best_decoding_over_gpu
 from device_model.validation.stratum.fit import fit, fitted_results, left_out
 from device_model.validation.stratum.predictions import figures
 from device_model.validation.stratum.results import read_results
@@ -51,6 +52,15 @@ def test_those_that_nothing_was_fitted_to_are_no_worse():
 def test_each_group_of_figures(words, most_mean, most):
     errors = off(*words)
     assert mean(errors) <= most_mean and max(errors) <= most
+
+
+def test_energies_are_said_in_both_readings():
+    decoding = [best_decoding_over_gpu(Setting(), f.model) for f in FIGURES if "energy efficiency" in f.figure]
+    said = [f.where for f in FIGURES if "energy efficiency" in f.figure]
+    assert len(said) == 4
+    assert all(
+        f"of decoding alone the figure is {other:.2f}" in text for other, text in zip(decoding, said, strict=True)
+    )
 
 
 def test_sixteen_closed_forms_and_five_orders_hold():
