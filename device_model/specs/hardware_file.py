@@ -5,10 +5,11 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
-from device_model.specs.hardware import Hardware
+from device_model.specs.hardware import Hardware, TierNames
 from device_model.specs.kinds import hb_xpu, mono3d
-from device_model.specs.spec import DeviceError, UnknownName
+from device_model.specs.spec import DeviceError, SpecError, UnknownName
 from device_model.specs.spec_file import SPECS, names_in, read_named, read_spec, read_word, refuse_key
 
 FOLDER = SPECS / "hardware"
@@ -68,20 +69,31 @@ def system_of(system: str, hardware: str) -> str:
     return found.system if found else system
 
 
+def tiers_of_kinds() -> list[TierNames]:
+    """Return what each kind of hardware calls its memory tiers."""
+    return [_module(name).Hardware.tiers for name in names_in(KINDS, ".py")]
+
+
 @lru_cache(maxsize=256)
 def _read(path: Path) -> Hardware:
     kind = read_word(path, "kind", hb_xpu.KIND)
     kinds = [name.replace("_", "-") for name in names_in(KINDS, ".py")]
     if kind not in kinds:
         refuse_key(path, "kind", f"kind is {kind!r}; allowed are {', '.join(kinds)}")
-    form = import_module(f"device_model.specs.kinds.{kind.replace('-', '_')}").Hardware
-    hardware: Hardware = read_spec(form, path)
+    hardware: Hardware = read_spec(_module(kind.replace("-", "_")).Hardware, path)
     return hardware
+
+
+def _module(kind: str) -> ModuleType:
+    return import_module(f"device_model.specs.kinds.{kind}")
 
 
 def _variant(base: str, name: str) -> Hardware | None:
     hardware = _read(FOLDER / f"{base}.toml")
-    return hardware.variant(name) if isinstance(hardware, mono3d.Hardware) else None
+    try:
+        return hardware.variant(name) if isinstance(hardware, mono3d.Hardware) else None
+    except SpecError as error:
+        raise SpecError(f"There is no hardware '{base}-{name}': {error}") from error
 
 
 @lru_cache(maxsize=256)

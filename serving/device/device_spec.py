@@ -10,7 +10,9 @@ from device_model.device import RooflineDevice
 from device_model.experts.published_usage import published_usage
 from device_model.experts.topic_usage import TopicUsage, read_usage
 from device_model.load import load_device, load_model, places_experts
+from device_model.specs.hardware_file import load_hardware
 from device_model.specs.law import Law
+from device_model.specs.spec import DeviceError
 from device_model.step import StepPlan
 from serving.device.mode_choice import ModeChoice
 from serving.device.pricing import ModelPricer, Pricer
@@ -19,6 +21,7 @@ from serving.device.slow_tier import LEASE_S
 from serving.device.traced_pricing import TracePricer
 from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, PUBLISHED, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
+from serving.scenario.faults import NAMED, Fault
 from serving.scenario.fleet import FleetError, Member
 from serving.scenario.scenario import ALL_TIERS, Scenario
 from serving.topics.names import NAMES
@@ -103,6 +106,15 @@ class DeviceSpec(NamedTuple):
         """Return the same device in another condition."""
         trace = self.trace._replace(condition=condition) if self.trace else None
         return self._replace(condition=condition, trace=trace)
+
+    def suffering(self, fault: Fault) -> "DeviceSpec":
+        """Return the same device with a fault on it alone. Raise DeviceError if the fault is of a memory tier that it
+        does not have."""
+        tiers = load_hardware(self.hardware).tiers
+        if fault.kind in NAMED and fault.kind not in tiers:
+            there = f"{tiers.fast} (or fast) and {tiers.slow} (or slow)"
+            raise DeviceError(f"{self.hardware} has no memory tier {fault.kind!r}; its tiers are {there}.")
+        return self.in_condition(fault.condition)
 
     def load(self) -> StepOptions:
         """Load the device and its step options. Raise DeviceError."""

@@ -41,6 +41,6 @@ def check_faults(scenario: Scenario, fleet: list[DeviceSpec]) -> None:
             raise FleetError(f"{what} would leave no device: it needs at least 2.", "faults")
         for spec in set(fleet if fault.device is None else fleet[fault.device : fault.device + 1]):
             try:
-                spec.in_condition(fault.condition).load()
+                spec.suffering(fault).load()
             except DeviceError as error:
                 raise FleetError(f"{what} can't be on {spec.hardware}: {error}", "faults") from error

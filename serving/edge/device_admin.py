@@ -9,7 +9,7 @@ from serving.cluster.device_manager import Devices
 from serving.cluster.fault_injector import FaultInjector, InjectedFault
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
-from serving.scenario.faults import parse_fault
+from serving.scenario.faults import Fault, parse_fault
 from serving.scenario.refused_action import MalformedAction
 from serving.usage_error import UsageError
 
@@ -48,7 +48,7 @@ class Admin:
         with malformed():
             fault = parse_fault(text, "`fault`")
         there = [node for node in self._devices.present if fault.device in (None, node.index)]
-        check_possible({node.spec.in_condition(fault.condition) for node in there}, text)
+        check_possible(fault, {node.spec for node in there}, text)
         return self._fault(await self._injector.inject(fault))
 
     async def clear_fault(self, id: int) -> dict[str, Any]:
@@ -79,11 +79,12 @@ def check_names(wanted: list[DeviceSpec], text: str) -> None:
             spec.load()
 
 
-def check_possible(broken: Iterable[DeviceSpec], text: str) -> None:
-    """Raise `MalformedAction` if a fault could leave a device in no valid condition, whatever else is broken."""
-    for spec in broken:
+def check_possible(fault: Fault, devices: Iterable[DeviceSpec], text: str) -> None:
+    """Raise `MalformedAction` if a device has not what a fault is of, or would be left in no valid condition, whatever
+    else is broken."""
+    for spec in devices:
         with malformed(f"`fault` is {text!r}: "):
-            spec.load()
+            spec.suffering(fault).load()
 
 
 @contextlib.contextmanager

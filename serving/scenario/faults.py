@@ -1,7 +1,8 @@
 """Faults of emulated hardware: what a user writes, and when each begins and ends.
 
-slow: left=0.4, device=0, at=10, for=30    the slow tier's bandwidth is throttled to 40 %; ELMoE-3D's is `lpddr` too
-fast: left=0.75                            a quarter of the fast tier's banks is lost; ELMoE-3D's is `hb` too
+slow: left=0.4, device=0, at=10, for=30    the slow tier's bandwidth is throttled to 40 %
+fast: left=0.75                            a quarter of the fast tier's banks is lost
+lpddr: left=0.4                            as `slow`, of hardware that calls a tier so
 clock: left=0.6, at=60                     too hot: the die runs at 60 % of its frequency
 stall: for=2, rate=1.5                     devices stand still for 2 s, each 1.5 times a minute on average
 lost: device=1, at=20                      the device is gone, and all that it held
@@ -16,14 +17,19 @@ from dataclasses import astuple
 from typing import Any, NamedTuple
 
 from device_model.condition import Condition
+from device_model.specs.hardware_file import tiers_of_kinds
 from serving.key_values import TermError, parse_terms
 from serving.types import NEVER
 
-SLOW_SHARE = "ext_share"
-SHARES = {"slow": SLOW_SHARE, "lpddr": SLOW_SHARE, "fast": "hb_share", "hb": "hb_share", "clock": "clock_share"}
+FAST_SHARE, SLOW_SHARE = "hb_share", "ext_share"
+NAMED = {name: share for tiers in tiers_of_kinds() for name, share in zip(tiers, (FAST_SHARE, SLOW_SHARE), strict=True)}
+"""Faults of a tier by the name that some hardware has for it, as `SHARES`."""
+SHARES = {"slow": SLOW_SHARE, "fast": FAST_SHARE, "clock": "clock_share", **NAMED}
 """What of a `Condition` a fault of a kind leaves a part of; of other kinds it leaves all, or nothing."""
 DEGRADING = tuple(SHARES)
 STALL, LOST = "stall", "lost"
+ANYWHERE = ("slow", "fast", "clock", STALL, LOST)
+"""The kinds that any hardware can suffer."""
 KINDS = (*DEGRADING, STALL, LOST)
 MINUTE_S = 60.0
 MOST_A_MINUTE = 600.0
@@ -81,7 +87,8 @@ def parse_fault(text: str, what: str) -> Fault:
     kind, _, rest = (part.strip() for part in text.partition(":"))
     what = f"{what}, {text!r},"
     if kind not in KINDS:
-        raise TermError(f"{what} has no kind that exists: it must begin with {', '.join(KINDS[:-1])} or {LOST}.")
+        allowed = f"{', '.join(ANYWHERE)}, or with the name of a memory tier ({', '.join(sorted(NAMED))})"
+        raise TermError(f"{what} has no kind that exists: it must begin with {allowed}.")
     terms: dict[str, Any] = {**parse_terms(rest, TERMS, what)}
     for wrong, sentence in _rules(kind, terms):
         if wrong:

@@ -111,7 +111,7 @@ class FleetOptions(ListenOptions):
     faults: tuple[str, ...] = key(
         (),
         "what breaks, and when, for example 'slow: left=0.4, device=0, at=10, for=30' (kinds: slow, fast: the memory "
-        "tiers, of ELMoE-3D also lpddr, hb; clock, stall, lost); may be given more than once",
+        "tiers, also by the names that hardware has for its own; clock, stall, lost); may be given more than once",
         one="fault",
         parse=parse_faults,
         into="fault_specs",

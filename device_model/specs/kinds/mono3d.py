@@ -27,6 +27,7 @@ from device_model.specs.spec import (
     Positive,
     PositiveOrNone,
     Series,
+    SpecError,
     System,
     TierSpec,
     ValueRule,
@@ -168,13 +169,15 @@ class Hardware:
 
     def variant(self, name: str) -> "Hardware | None":
         """Return the same hardware with other layers ("256"), without tiers ("flat"), or both ("256-flat"); None for
-        another name.
+        another name. Raise SpecError for fewer layers than tiers, or more than the file's, which nobody has built.
         """
         match = VARIANT.fullmatch(name)
         if match is None or bool(match["dash"]) != bool(match["layers"] and match["flat"]) or not name:
             return None
-        layers = int(match["layers"] or self.layers)
-        return replace(self, layers=layers, tiered=self.tiered and not match["flat"]) if layers else None
+        layers, least = int(match["layers"] or self.layers), len(self.trcd_ns)
+        if not least <= layers <= self.layers:
+            raise SpecError(f"{layers} layers are asked for; allowed are {least} (one a tier) to {self.layers}.")
+        return replace(self, layers=layers, tiered=self.tiered and not match["flat"])
 
     def degraded(self, ext_share: float, hb_share: float, clock_share: float) -> "Hardware":
         """Return chips with shares of the interposer's bandwidth, of the banks of each channel with their PEs, and of

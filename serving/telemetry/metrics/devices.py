@@ -6,9 +6,10 @@ from functools import cache
 from prometheus_client import CollectorRegistry
 
 from device_model.device import RooflineDevice
+from device_model.specs.hardware import TierNames
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
-from serving.scenario.faults import KINDS
+from serving.scenario.faults import ANYWHERE
 from serving.telemetry.metrics.families import Counters, Gauges, Labels
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.window import Window
@@ -95,7 +96,7 @@ class DeviceMetrics:
         """Record that a device has joined, or has changed its state or condition."""
         device, name = device_of(node.spec), str(node.index)
         if node.index not in self.models:
-            self._begin(name)
+            self._begin(name, device.tiers)
         self.models[node.index], self.hardware[node.index] = device, node.spec.hardware
         self._windows.setdefault(node.index, Window())
         self._idle_since_s.setdefault(node.index, self._now())
@@ -113,13 +114,13 @@ class DeviceMetrics:
         if not node.up:
             self.on_idle(node.index)
 
-    def _begin(self, name: str) -> None:
+    def _begin(self, name: str, tiers: TierNames) -> None:
         """Create a device's series at the start: a rate misses a counter's first event otherwise."""
         for actor in (TOKEN_SOURCE, f"device {name}"):
             self.restarts.values[(actor,)] += 0
         for receiver in (*OF_ALL, *(f"{part} {name}" for part in OF_A_DEVICE)):
             self.dropped.values[(receiver,)] += 0
-        for kind in KINDS:
+        for kind in (*ANYWHERE, *tiers):
             self.faults.values[(name, kind)] += 0
             self.fault_active.values[(name, kind)] += 0
 

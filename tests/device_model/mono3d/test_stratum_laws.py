@@ -172,7 +172,19 @@ def test_a_system_runs_on_hardware_of_its_kind_only():
         load_device("elmoe3d", "stratum-l", "qwen3-30b-a3b")
 
 
-@pytest.mark.parametrize("name", ["stratum-l-", "stratum-l-0", "stratum-l-round", "stratum-l-256flat", "a6000-flat"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "stratum-l-",
+        "stratum-l-0",
+        "stratum-l-7-flat",  # fewer layers than tiers
+        "stratum-l-1025",
+        "stratum-l-99999",
+        "stratum-l-round",
+        "stratum-l-256flat",
+        "a6000-flat",
+    ],
+)
 def test_a_variant_that_means_nothing_is_refused(name):
     with pytest.raises(DeviceError, match=f"There is no hardware {name!r}"):
         load_device("auto", name, "mixtral-8x7b")

@@ -283,6 +283,7 @@ def test_devices_on_one_lpddr_slow_each_other_down(served: Served) -> None:
         ("POST", "/faults", {"fault": "fire"}, 400, ["`fault`", "stall"]),
         ("POST", "/faults", {"fault": "hb: left=0.01"}, 400, ["hb_share", "one bank"]),
         ("POST", "/faults", {"fault": "hb: left=0.001"}, 400, ["`fault`", "at least 0.01"]),
+        ("POST", "/faults", {"fault": "mono3d: left=0.5"}, 400, ["no memory tier 'mono3d'", "hb", "lpddr"]),
         ("POST", "/faults", {"fault": "lpddr: left=1e-8"}, 400, ["`fault`", "at least 0.01"]),
         ("POST", "/faults", {"fault": "lost: device=9"}, 404, ["There is no device 9"]),
         ("DELETE", "/faults/99", None, 404, ["There is no fault 99", "none"]),

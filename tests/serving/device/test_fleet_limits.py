@@ -2,7 +2,9 @@
 
 import pytest
 
+from device_model.specs.hardware_file import load_hardware
 from serving.device.fleet_limits import check_faults, load_fleet
+from serving.scenario.faults import parse_fault
 from serving.scenario.fleet import FleetError
 from serving.scenario.scenario import Scenario
 
@@ -29,6 +31,15 @@ def test_a_tier_is_called_by_its_place_on_any_hardware(hardware: str) -> None:
     assert checked(hardware, kv_tier="hb") == (within, spilled)
 
 
+@pytest.mark.parametrize("hardware", HARDWARE)
+def test_a_tier_may_fail_by_the_name_that_the_hardware_has_for_it(hardware: str) -> None:
+    tiers = load_hardware(hardware).tiers
+    checked(hardware, f"{tiers.slow}: left=0.5")
+    named, placed = (parse_fault(f"{tier}: left=0.5", "It") for tier in (tiers.slow, "slow"))
+    assert named.condition == placed.condition and named.is_of_slow_tier
+    assert parse_fault(f"{tiers.fast}: left=0.5", "It").condition == parse_fault("fast: left=0.5", "It").condition
+
+
 def test_half_of_the_fast_tier_may_fail_where_it_has_banks() -> None:
     for hardware in ("elmoe3d-4gb", "stratum-s"):
         checked(hardware, "fast: left=0.5")
@@ -41,6 +52,8 @@ def test_half_of_the_fast_tier_may_fail_where_it_has_banks() -> None:
         ("npu-64t", "fast: left=0.5", ["can't be on npu-64t", "no banks"]),
         ("a100-8gb", "fast: left=0.5", ["can't be on a100-8gb", "no banks"]),
         ("elmoe3d-4gb", "hb: left=0.02", ["can't be on elmoe3d-4gb", "one bank"]),
+        ("stratum-s", "lpddr: left=0.5", ["can't be on stratum-s", "no memory tier 'lpddr'", "mono3d", "interposer"]),
+        ("elmoe3d-4gb", "mono3d: left=0.5", ["can't be on elmoe3d-4gb", "no memory tier 'mono3d'", "lpddr"]),
         ("elmoe3d-4gb", "lost: device=0", ["would leave no device"]),
         ("elmoe3d-4gb", "slow: left=0.5, device=1", ["names device 1", "there are 1"]),
     ],
