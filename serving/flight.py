@@ -31,6 +31,7 @@ class Flight:
     n: int = 1
     tokens: list[int] = field(default_factory=list)
     started_s: float | None = None
+    preemptions: int = 0
     first_s: float | None = None
     last_s: float = 0.0
     opened: bool = False

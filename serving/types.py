@@ -80,12 +80,17 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     started: list[str] = []
     waiting: int = 0
     kv_tokens: int = 0
-    preemptions: int = 0
+    preempted: list[str] = []
     spilled_tokens: int = 0
     fetched_tokens: int = 0
     queried_tokens: int = 0
     cached_tokens: int = 0
     slips: int = 0
+
+    @property
+    def preemptions(self) -> int:
+        """Sequences that were preempted for these steps."""
+        return len(self.preempted)
 
     @property
     def plan(self) -> StepPlan:
@@ -203,8 +208,9 @@ class DroppedMessages(msgspec.Struct, frozen=True, array_like=True):
 class Release(msgspec.Struct, frozen=True, array_like=True):
     """Tokens that the device has at emulated instant `at_s`: those of one step, or (no `record`) overdue ones.
 
-    `started` names the requests whose first step this was, begun at `start_s`. Where steps are told of as one, `ends_s`
-    are the instants at which each of them gave each sequence a token; the last of them is `at_s`.
+    `started` names the requests whose first step this was, begun at `start_s`, `preempted` those that made room for
+    it. Where steps are told of as one, `ends_s` are the instants at which each of them gave each sequence a token; the
+    last of them is `at_s`.
     """
 
     device: int
@@ -214,3 +220,4 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
     started: list[str] = []
     start_s: float = 0.0
     ends_s: list[float] = []
+    preempted: list[str] = []

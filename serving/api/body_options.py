@@ -4,6 +4,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from serving.admission.request_options import FIELDS
+from serving.api.tool_choice import choose_tool
 from serving.call import current_call
 from serving.edge.text_choice import asks_model
 
@@ -11,14 +12,17 @@ from serving.edge.text_choice import asks_model
 class BodyOptions:
     """Wraps a serving object of vLLM's for chat or completions; copies a body's options to the call."""
 
-    def __init__(self, serving: Any) -> None:
-        self._serving = serving
+    def __init__(self, serving: Any, is_bundled: bool) -> None:
+        """`is_bundled`: of the token model."""
+        self._serving, self._is_bundled = serving, is_bundled
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._serving, name)
 
     async def create_chat_completion(self, request: Any, raw_request: Any = None) -> Any:
         """POST /v1/chat/completions"""
+        if self._is_bundled:
+            choose_tool(request)
         return await answer_with_options(request, self._serving.create_chat_completion(request, raw_request))
 
     async def create_batch_chat_completion(self, request: Any, raw_request: Any = None) -> Any:

@@ -30,6 +30,7 @@ from serving.call import Call
 from serving.edge.async_llm import EmulatedLLM
 from serving.edge.preflight import PreparedScenario
 from serving.edge.refusals import Invalid, Overflow
+from serving.scenario.scenario import is_bundled
 
 # Longer than clients keep a connection that they may use again (httpx, and so the openai client, for 5 s): else one is
 # closed now and then in the moment in which a request is sent through it.
@@ -103,7 +104,7 @@ async def make_app(engine: EmulatedLLM, args: Namespace) -> FastAPI:
     for name in ("openai_serving_chat", "openai_serving_chat_batch", "openai_serving_completion"):
         serving = getattr(state, name)
         tell_source(serving)
-        setattr(state, name, BodyOptions(serving))
+        setattr(state, name, BodyOptions(serving, is_bundled(engine.model_config.model)))
     return app
 
 

@@ -27,7 +27,7 @@ def main() -> None:
     hide()
     # Children of this process are other programs, which know nothing of its channels. gRPC asks when it is imported.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
-    args = make_parser().parse_args(given)
+    args = parse(given)
     try:
         code: int = args.run(args)
         sys.stdout.flush()
@@ -52,6 +52,19 @@ def main() -> None:
             raise
         code = TERMINATED
     sys.exit(code)
+
+
+def parse(given: list[str]) -> argparse.Namespace:
+    """Return the parsed arguments. What stands after a `--` of its own is for vLLM's front end, as `vllm_options`."""
+    parser = make_parser()
+    if "--" not in given:
+        return parser.parse_args(given)
+    place = given.index("--")
+    args = parser.parse_args(given[:place])
+    if not hasattr(args, "vllm_options"):
+        parser.error(f"`foreserve {args.command}` takes nothing after --: it has no front end of vLLM's")
+    args.vllm_options = [*(args.vllm_options or ()), *given[place + 1 :]]
+    return args
 
 
 def need_of(command: str, error: ModuleNotFoundError) -> str | None:

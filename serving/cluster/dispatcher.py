@@ -117,6 +117,9 @@ class Dispatcher:
         for id in release.started:
             if (flight := self.flights.get(id)) and flight.started_s is None:
                 flight.started_s = release.start_s
+        for id in release.preempted:
+            if flight := self.flights.get(id):
+                flight.preemptions += 1
         news = unseen(self.flights, release.chunks)
         node = self.devices.nodes[release.device]
         if node.inquiry.open:

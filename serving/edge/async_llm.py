@@ -26,6 +26,8 @@ from serving.edge.engine_core import EmulatedCore
 from serving.edge.refusals import GivenUp
 from serving.edge.request_bounds import check_prompt_logprobs, check_request
 from serving.edge.turn_queue import TurnQueue
+from serving.scenario.scenario import is_bundled
+from serving.token_source.bounded_grammar import bounded
 
 ENDING = "The server is being stopped, and ends this request with it."
 
@@ -54,6 +56,7 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
         self.output_handler: asyncio.Task[None] | None = None
         self._no_profiler()
         self._turns, self._ended = TurnQueue(), False
+        self._is_small = is_bundled(config.model_config.model)
 
     async def abort(self, request_id: str | Iterable[str], internal: bool = False) -> None:
         """Abort requests as `AsyncLLM` does, and count them as aborted; the output handler's own aborts are stop
@@ -76,6 +79,8 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
         await self._turns.enter()
         if self._ended:
             raise GivenUp(ENDING)
+        if self._is_small and params.structured_outputs is not None:
+            params.structured_outputs = bounded(params.structured_outputs)
         if params.structured_outputs is not None and isinstance(prompt, dict) and "type" in prompt:
             kwargs["prompt_text"] = prompt.get("prompt")
             prompt = await structured_outputs.process(self, request_id, prompt, params, kwargs)

@@ -17,6 +17,7 @@ from serving.security.access import Access
 from serving.security.api_keys import forget
 from serving.security.tls import Tls
 from serving.token_model.config_file import config_file, context_of
+from serving.token_source.front_end_options import check_front_end_options
 from serving.usage_error import UsageError
 
 
@@ -50,6 +51,8 @@ def prepare(scenario: Scenario) -> PreparedScenario:
     check_faults(scenario, [spec for spec, _ in fleet])
     answers = answers_of(scenario)
     check_front_end(scenario.front_end)
+    if scenario.vllm_options:
+        check_front_end_options(scenario)
     if scenario.front_end == RUST_FRONT_END:
         check_rust_front_end(scenario, bool(access.api), tls is not None)
     grpc_sock, sock = ports_of(scenario)

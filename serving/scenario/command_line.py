@@ -18,5 +18,5 @@ def options_of(scenario: Scenario) -> list[str]:
             options.append(option_of(field.name) if value else option_of(field.name).replace("--", "--no-", 1))
             continue
         for each in value if isinstance(value, tuple) else (value,):
-            options += [option_of(field.name), str(each)]
+            options.append(f"{option_of(field.name)}={each}")
     return options

@@ -21,6 +21,11 @@ ALL_TIERS = "all"
 TEXTS = AUTO_TEXT, VLLM_TEXT, RECORDED_TEXT = ("auto", "vllm", "recorded")
 
 
+def is_bundled(token_model: str) -> bool:
+    """Tell whether a token model's folder is one of those that are bundled."""
+    return Path(token_model).parent == BUNDLED
+
+
 def token_model_of(name: str) -> str:
     """Return the folder of a token model that is bundled, by its name; any other as it is named."""
     return str(BUNDLED / name) if name and (BUNDLED / name).is_dir() else name
@@ -80,6 +85,12 @@ class Scenario(FleetOptions):
         "",
         "vLLM's front end beside foreserve's own edge: vllm-rs, its own in Rust, or the address at which one of yours "
         "waits for an engine, as tcp://HOST:PORT (empty: none); it takes the emulated devices for one",
+    )
+    vllm_options: tuple[str, ...] = key(
+        (),
+        "options of vLLM's own front end, as '--tool-call-parser=hermes': tools, templates, names, log probabilities, "
+        "CORS; on the command line rather after a -- of their own",
+        one="vllm_option",
     )
     front_end_port: int = key(8100, "HTTP port of vllm-rs, if that is the front end", least=1, most=65535)
     max_model_len: int = key(

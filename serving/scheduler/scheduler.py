@@ -205,7 +205,7 @@ class Scheduler:
 
     def _admit(self, at_s: float, step: Step) -> None:
         """Admit waiting requests in the batching policy's order, up to the first without room."""
-        while not step.preemptions and len(self.running) < self.limits.max_num_seqs:
+        while not step.preempted and len(self.running) < self.limits.max_num_seqs:
             request = self._queue.first(at_s, self._topics)
             if request is None or not self._begin(self._waiting[request.id], step):
                 break
@@ -271,7 +271,7 @@ class Scheduler:
         victim.computed = 0
         self._waiting[victim.request.id] = victim
         self._queue.push(victim.request)
-        step.preemptions += 1
+        step.preempted.append(victim.id)
 
     def _count_slips(self, started: list[str], last_s: float) -> int:
         """Count arrivals that missed the step before this one only because the news of them came late."""
@@ -289,7 +289,7 @@ class Scheduler:
             started=step.started,
             waiting=len(self._queue),
             kv_tokens=self.kv_tokens,
-            preemptions=step.preemptions,
+            preempted=step.preempted,
             spilled_tokens=step.spilled,
             fetched_tokens=step.fetched,
             queried_tokens=step.queried,

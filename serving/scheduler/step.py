@@ -20,7 +20,7 @@ class Step:
     together: int = 0
     new_tokens: dict[str, int] = field(default_factory=dict)
     started: list[str] = field(default_factory=list)
-    preemptions: int = 0
+    preempted: list[str] = field(default_factory=list)
     spilled: int = 0
     fetched: int = 0
     queried: int = 0

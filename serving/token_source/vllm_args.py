@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from serving.scenario.scenario import Scenario
+from serving.scenario.scenario import Scenario, is_bundled
 from serving.token_model.config_file import hub_found
 
 CPU_KERNELS = "foreserve_cpu"
@@ -16,6 +16,9 @@ CPU_KERNELS = "foreserve_cpu"
 WORKER = "serving.token_source.worker.sampling_worker.SamplingWorker"
 ROUTED_WORKER = "serving.token_source.worker.routed_worker.RoutedWorker"
 """The worker classes on a CPU, the second one with routes."""
+
+BUNDLED_TOOLS = ("--enable-auto-tool-choice", "--tool-call-parser=hermes")
+"""How calls of tools are written, by the bundled models' chat template."""
 
 
 def prepare_environment(token_model: str, threads: int = 1) -> None:
@@ -42,6 +45,9 @@ def prepare_environment(token_model: str, threads: int = 1) -> None:
         # Else the first request for log probabilities keeps all others waiting for a C++ compiler, and the second too.
         "TORCHDYNAMO_DISABLE": "1" if on_cpu() else "0",
     }
+    if is_bundled(token_model):
+        # Else calls are guided by tags, whose JSON may have whitespace: a small model goes on with that to its limit.
+        settings["VLLM_ENFORCE_STRICT_TOOL_CALLING"] = "0"
     for name, value in settings.items():
         os.environ.setdefault(name, value)
     hush()
@@ -85,6 +91,8 @@ def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
         "--disable-uvicorn-access-log",
         "--uvicorn-log-level=warning",
     ]
+    if is_bundled(scenario.token_model):
+        flags += BUNDLED_TOOLS
     traced = scenario.residency == "trace"
     if traced and not on_cpu():
         # Nobody knows the routes of tokens that a prefix cache spares the token model.
@@ -100,7 +108,13 @@ def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
         "--dtype=float32",
         "--ir-op-priority=" + json.dumps({"rms_norm": [CPU_KERNELS], "fused_add_rms_norm": [CPU_KERNELS]}),
     ]
-    return flags + for_cpu if on_cpu() else flags
+    return beside([*flags, *(for_cpu if on_cpu() else ())], scenario.vllm_options)
+
+
+def beside(flags: list[str], options: tuple[str, ...]) -> list[str]:
+    """Return flags without those in whose place a user has options of his own, and these."""
+    said = {option.partition("=")[0].replace("_", "-") for option in options if option.startswith("--")}
+    return [flag for flag in flags if flag.partition("=")[0] not in said] + list(options)
 
 
 def parse_flags(flags: list[str]) -> Namespace:

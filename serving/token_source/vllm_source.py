@@ -41,6 +41,9 @@ class VllmSource:
         """`ahead`: tokens that a request may be ahead of its device; `deliver(device, chunks)` sends them there."""
         config = args.create_engine_config()
         config.scheduler_config.scheduler_cls = RunAheadScheduler
+        # A small model fills JSON with whitespace up to its limit. vLLM refuses the flag beside the backend "auto",
+        # whose two backends both know it, so it is set once that is checked.
+        config.structured_outputs_config.disable_any_whitespace = True
         self._core = EngineCore(config, Executor.get_class(config), log_stats=False)
         self._scheduler: RunAheadScheduler = self._core.scheduler
         self._live = self._scheduler.live

@@ -11,10 +11,8 @@ from serving.lab.corpus.corpus import Document, documents
 from serving.load.texts import WORDS
 
 END_OF_TEXT, TURN, END_OF_TURN = SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-CHAT_TEMPLATE = (
-    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
+CHAT_TEMPLATE = (Path(__file__).parent / "chat_template.jinja").read_text()
+"""How a chat is written, with tools as Hermes has them; they cost tokens, though the model was taught none."""
 SAMPLE = 20_000  # documents that it is trained on
 FREQUENT = 1000  # how often the words of random load are added, so that each of them is one token
 

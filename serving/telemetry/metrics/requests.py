@@ -43,11 +43,12 @@ class RequestMetrics:
 
     def __init__(self, registry: CollectorRegistry, model: str, max_model_len: int, in_flight: InFlight) -> None:
         self._registry = registry
-        self._model = model
+        self._model, self._max_model_len = model, max_model_len
         self._labels: dict[int, Labels] = {}
         self._last: dict[int, DeviceLoad] = {}
         self._in_flight = in_flight
         self._cached: Counter[Labels] = Counter()
+        self._first: Counter[Labels] = Counter()
         self._make_histograms(max_model_len)
         self.running = self._level("num_requests_running", "Requests in the devices' batches.", read=self._running)
         self.waiting = self._level(
@@ -84,7 +85,14 @@ class RequestMetrics:
             registry,
             "vllm:cache_config_info",
             "The emulated KV cache.",
-            ["model_name", "engine", "block_size", "num_gpu_blocks"],
+            [
+                "model_name",
+                "engine",
+                "block_size",
+                "num_gpu_blocks",
+                "kv_cache_size_tokens",
+                "kv_cache_max_concurrency",
+            ],
         )
 
     def _make_histograms(self, max_model_len: int) -> None:
@@ -102,6 +110,9 @@ class RequestMetrics:
         self.max_tokens = self._tallies("request_params_max_tokens", tokens)
         self.max_generation = self._tallies("request_max_num_generation_tokens", tokens)
         self.params_n = self._tallies("request_params_n", histogram_buckets("request_params_n"))
+        self.request_preemptions = self._tallies(
+            "request_num_preemptions", histogram_buckets("request_num_preemptions")
+        )
         self.iteration_tokens = self._tallies("iteration_tokens_total", histogram_buckets("iteration_tokens"))
 
     def begin(self, device: int) -> None:
@@ -137,11 +148,14 @@ class RequestMetrics:
         return self._labels[device]
 
     def on_cache(self, device: int, block_tokens: int, blocks: int) -> None:
-        """Record a device's KV cache, as inference gateways look for it; it changes with the device's condition."""
+        """Record a device's KV cache, as inference gateways look for it; it changes with the device's condition. The
+        concurrency is that of requests as long as the model's longest."""
         found = self.cache_config.values
         for labels in [labels for labels in found if labels[1] == str(device)]:
             del found[labels]
-        found[(*self._labels[device], str(block_tokens), str(blocks))] = 1
+        tokens = block_tokens * blocks
+        sizes = block_tokens, blocks, tokens, round(tokens / self._max_model_len, 4)
+        found[(*self._labels[device], *map(str, sizes))] = 1
 
     def on_tokens(self, device: int, news: list[tuple[Flight, Chunk]], gaps_s: list[float | None]) -> None:
         """Record tokens of requests, each chunk `gaps_s` after its last one; what comes at once is one output, as in
@@ -155,6 +169,7 @@ class RequestMetrics:
         if None in gaps_s:
             for (flight, _), gap_s in zip(news, gaps_s, strict=True):
                 if gap_s is None:
+                    self._first[labels] += 1
                     self._count_prompt(labels, flight.request.prompt_tokens)
                     self.ttft.of(labels).observe(flight.ttft_s)
 
@@ -168,6 +183,7 @@ class RequestMetrics:
         self.max_generation.of(labels).observe(made)
         self.max_tokens.of(labels).observe(request.max_tokens)
         self.params_n.of(labels).observe(n)
+        self.request_preemptions.of(labels).observe(flight.preemptions)
         if flight.first_s is None:
             return
         started = flight.started_s if flight.started_s is not None else request.arrival_s
@@ -185,7 +201,8 @@ class RequestMetrics:
         self._last[record.device] = DeviceLoad(record.batch, record.waiting)
         # A step that was under way when its device lost memory still held more than there is now.
         self.kv_usage.values[labels] = min(1.0, record.kv_tokens / kv_capacity_tokens)
-        self.iteration_tokens.of(labels).observe(record.new_tokens + record.accepted)
+        # A step that ends a prompt gives a token beside those that it computes.
+        self.iteration_tokens.of(labels).observe(record.new_tokens + record.accepted + self._first.pop(labels, 0))
         self._cached[labels] += record.cached_tokens
         for name, total in self.counted.items():
             if count := getattr(record, name):

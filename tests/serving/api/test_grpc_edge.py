@@ -1,5 +1,6 @@
 """The gRPC edge as clients see it."""
 
+import json
 import time
 
 import grpc
@@ -286,3 +287,14 @@ def test_vllm_engine_streams_aborts_and_informs(vllm, unfinished):
     assert vllm.GetModelInfo(vllm_engine_pb2.GetModelInfoRequest()).max_context_length == CONTEXT
     info = vllm.GetServerInfo(vllm_engine_pb2.GetServerInfoRequest())
     assert info.server_type == "vllm-grpc" and info.active_requests == 0 and info.uptime_seconds > 0
+
+
+def test_tools_are_called_and_told_of_in_a_stream_too(openai):
+    parameters = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": parameters}}]
+    asked = chat(tools=tools, max_tokens=200, ignore_eos=False)
+    (call,) = openai.CreateChatCompletion(asked).choices[0].message.tool_calls[:1]
+    assert call.function.name == "weather" and set(json.loads(call.function.arguments)) == {"city"}
+    deltas = [delta for chunk in openai.StreamChatCompletion(asked) for delta in chunk.choices[0].delta.tool_calls]
+    arguments = "".join(delta.function.arguments for delta in deltas if not delta.index)
+    assert deltas[0].function.name == "weather" and set(json.loads(arguments)) == {"city"}

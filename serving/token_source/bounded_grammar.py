@@ -1,0 +1,86 @@
+"""Bounded grammars for a small token model, which ends a string, a list or a number by chance alone.
+
+A schema's strings get a longest length, its lists a largest number and its numbers a largest size, where the client
+has set none: so the answer ends, and is what was asked for.
+"""
+
+import copy
+import json
+from typing import Any
+
+from vllm.sampling_params import StructuredOutputsParams
+
+MOST_CHARS, MOST_ITEMS, MOST = 32, 2, 10**6
+ANY_OBJECT = {
+    "type": "object",
+    "properties": {"answer": {"type": "string", "minLength": 1, "maxLength": 200}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+"""Any object will do for who asks for one without a schema, and it would always be {}."""
+SAID = frozenset({"enum", "const", "pattern", "format", "maxLength"})
+"""Keywords with which a client says itself how long a string is, or what is in it."""
+RANGE = frozenset({"enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+"""... and in which range a number is."""
+SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+"""Keywords whose value has schemas by name; of all others a value may be a schema, or a list of them."""
+VALUES = frozenset({"enum", "const", "default", "examples", "required"})
+"""Keywords with values that only look like schemas."""
+
+
+def bounded(asked: StructuredOutputsParams) -> StructuredOutputsParams:
+    """Return structured outputs whose schemas are bounded; what is no JSON is for vLLM to refuse."""
+    changed = copy.copy(asked)
+    if asked.json_object:
+        changed.json_object, changed.json = None, ANY_OBJECT
+    try:
+        if asked.json is not None:
+            changed.json = bounded_schema(_read(asked.json))
+        if asked.structural_tag is not None:
+            changed.structural_tag = json.dumps(_in_tag(_read(asked.structural_tag)))
+    except (ValueError, RecursionError):
+        return asked
+    return changed
+
+
+def bounded_schema(schema: Any) -> Any:
+    """Return a JSON schema with bounds on strings and lists that have none."""
+    if isinstance(schema, list):
+        return [bounded_schema(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if not schema:
+        return {"type": "string", "maxLength": MOST_CHARS}  # anything, which might go on for ever
+    found = {key: _below(key, value) for key, value in schema.items()}
+    kinds = schema.get("type")
+    kinds = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(kind, str)]
+    if "string" in kinds and not SAID & schema.keys():
+        found["maxLength"] = max(MOST_CHARS, schema.get("minLength", 0))
+    if "array" in kinds and "maxItems" not in schema:
+        found["maxItems"] = max(MOST_ITEMS, schema.get("minItems", 0))
+    if {"integer", "number"} & set(kinds) and not RANGE & schema.keys():
+        found |= {"minimum": -MOST, "maximum": MOST}
+    return found
+
+
+def _below(key: str, value: Any) -> Any:
+    if key in VALUES:
+        return value
+    if key in SCHEMAS and isinstance(value, dict):
+        return {name: bounded_schema(each) for name, each in value.items()}
+    return bounded_schema(value) if isinstance(value, dict | list) else value
+
+
+def _in_tag(tag: Any) -> Any:
+    """Return a structural tag, as xgrammar has them, with its schemas bounded, wherever in it they are."""
+    if isinstance(tag, list):
+        return [_in_tag(each) for each in tag]
+    if not isinstance(tag, dict):
+        return tag
+    return {
+        key: bounded_schema(value) if key in ("json_schema", "schema") else _in_tag(value) for key, value in tag.items()
+    }
+
+
+def _read(text: Any) -> Any:
+    return json.loads(text) if isinstance(text, str) else text

@@ -1,0 +1,97 @@
+"""Options of vLLM's front end that a user gives: those that its server knows, and foreserve or an engine has not."""
+
+from argparse import Namespace
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from serving.scenario.scenario import Scenario, ScenarioError
+from serving.token_source.vllm_args import prepare_environment, vllm_flags
+
+KEY = "vllm_options"
+OF_THE_ENGINE = frozenset({"served_model_name", "reasoning_parser", "max_logprobs", "generation_config"}) | {
+    "override_generation_config"
+}
+"""Fields of vLLM's engine arguments that its front end goes by."""
+OWN = {
+    "host": "--host",
+    "port": "--http-port",
+    "grpc_port": "--grpc-port",
+    "api_key": "--api-key-file",
+    "ssl_keyfile": "--tls-key",
+    "ssl_certfile": "--tls-cert",
+    "max_model_len": "--max-model-len",
+    "max_num_seqs": "--max-num-seqs",
+    "max_num_batched_tokens": "--max-num-batched-tokens",
+    "model": "--token-model",
+}
+"""Fields of vLLM's arguments in whose place foreserve has options of its own."""
+SERVERS = (
+    "ssl_",
+    "uvicorn_",
+    "h11_",
+    "disable_uvicorn_",
+    "disable_access_log_",
+    "enable_ssl_",
+    "dp_",
+    "data_parallel_",
+)
+"""Beginnings of fields for a process, a socket or ranks that foreserve's own server has in its own way."""
+WITHOUT_USE = frozenset(
+    {"uds", "lora_modules", "enable_flash_late_interaction", "enable_log_outputs", "max_log_len"}
+) | {
+    "tool_parser_plugin",
+    "tokens_only",
+}
+"""Fields for what is not emulated (adapters, pooling, a log of prompts) or read by vLLM's launcher alone."""
+
+
+def check_front_end_options(scenario: Scenario) -> None:
+    """Raise `ScenarioError` for an option that is not one of vLLM's front end, or that vLLM refuses."""
+    prepare_environment(scenario.token_model)
+    from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
+    from vllm.entrypoints.launchers.launcher import validate_api_server_args
+    from vllm.exceptions import VLLMClientError
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+    parser: Any = make_arg_parser(FlexibleArgumentParser())
+    parser.error = _refuse
+    known = {option: action.dest for action in parser._actions for option in action.option_strings}
+    for option in scenario.vllm_options:
+        if option.startswith("--"):
+            _check_name(option.partition("=")[0].partition(".")[0].replace("_", "-"), known)
+    args: Namespace = parser.parse_args(vllm_flags(scenario, scenario.max_model_len))
+    if args.model_tag is not None:
+        raise ScenarioError(f"`{KEY}` has {args.model_tag!r}, which is no option: options begin with --.", KEY)
+    try:
+        validate_parsed_serve_args(args)
+        validate_api_server_args(args)
+    except (VLLMClientError, TypeError, ValueError, KeyError, OSError) as error:
+        _refuse(error.args[0] if isinstance(error, KeyError) else str(error))
+
+
+def _check_name(option: str, known: dict[str, str]) -> None:
+    if (field := known.get(option)) is None:
+        near = get_close_matches(option, known, n=1)
+        hint = f": {near[0]} is the nearest" if near else ""
+        raise ScenarioError(f"`{KEY}` has {option}, which is no option of vLLM's server{hint}.", KEY)
+    if field in OWN:
+        own = OWN[field]
+        raise ScenarioError(f"`{KEY}` has {option}, which is foreserve's to say: give {own} (before the --).", KEY)
+    if field not in _front_end_fields():
+        raise ScenarioError(
+            f"`{KEY}` has {option}, which concerns vLLM's engine or server, in whose place foreserve has its own; "
+            "allowed are options of its front end.",
+            KEY,
+        )
+
+
+def _front_end_fields() -> set[str]:
+    from vllm.entrypoints.launchers.cli_args import FrontendArgs
+
+    named = {field.name for field in fields(FrontendArgs)} | OF_THE_ENGINE  # type: ignore[arg-type]
+    return {name for name in named if not name.startswith(SERVERS)} - WITHOUT_USE - OWN.keys()
+
+
+def _refuse(why: str) -> NoReturn:
+    raise ScenarioError(f"`{KEY}`, as vLLM says: {why.removeprefix('Error: ').rstrip('.')}.", KEY)

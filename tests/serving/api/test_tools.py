@@ -1,0 +1,101 @@
+"""Do tools and structured output work with the bundled model, as a client of OpenAI's and an agent use them?"""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from serving.lab.training.tokenizer import CHAT_TEMPLATE
+from serving.process.server_process import ServerProcess
+from serving.scenario.scenario import BUNDLED
+
+WEATHER = {"city": {"type": "string"}, "unit": {"enum": ["C", "F"]}}
+SUM = {"a": {"type": "integer"}, "b": {"type": "integer"}}
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "people": {"type": "integer"}, "tags": {"type": "array", "items": {}}},
+    "required": ["city", "people"],
+    "additionalProperties": False,
+}
+ASK = [{"role": "user", "content": "What is the weather in Paris?"}]
+MOST = 400
+
+
+def tool(name: str, **fields: Any) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": fields, "required": list(fields)}
+    return {"type": "function", "function": {"name": name, "description": name, "parameters": parameters}}
+
+
+TOOLS = [tool("weather", **WEATHER), tool("add", **SUM), tool("clock")]
+FIELDS = {"weather": set(WEATHER), "add": set(SUM), "clock": set()}
+
+
+@pytest.fixture(scope="session")
+def agent(emulator: ServerProcess) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{emulator.http_url}/v1", api_key="none", max_retries=0)
+
+
+def chat(agent: openai.OpenAI, messages: Any = ASK, **said: Any) -> Any:
+    return agent.chat.completions.create(model="qwen3-30b-a3b", messages=messages, max_tokens=MOST, **said)
+
+
+def assert_called(calls: Any) -> None:
+    assert calls
+    for call in calls:
+        assert set(json.loads(call.function.arguments)) == FIELDS[call.function.name]
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_a_tool_is_called_if_it_may_or_must_be(agent: openai.OpenAI, temperature: float) -> None:
+    for choice in ("auto", "required"):
+        answer = chat(agent, tools=TOOLS, tool_choice=choice, temperature=temperature).choices[0]
+        assert answer.finish_reason == "tool_calls" and not answer.message.content
+        assert_called(answer.message.tool_calls)
+    named = {"type": "function", "function": {"name": "add"}}
+    (call,) = chat(agent, tools=TOOLS, tool_choice=named, temperature=temperature).choices[0].message.tool_calls
+    assert call.function.name == "add"
+    assert_called([call])
+    none = chat(agent, tools=TOOLS, tool_choice="none", temperature=temperature).choices[0].message
+    assert none.content and not none.tool_calls
+
+
+def test_calls_are_streamed(agent: openai.OpenAI) -> None:
+    names: dict[int, str] = defaultdict(str)
+    arguments: dict[int, str] = defaultdict(str)
+    for chunk in chat(agent, tools=TOOLS, stream=True):
+        for delta in (chunk.choices[0].delta.tool_calls or []) if chunk.choices else []:
+            names[delta.index] += delta.function.name or ""
+            arguments[delta.index] += delta.function.arguments or ""
+    assert names and all(set(json.loads(arguments[index])) == FIELDS[name] for index, name in names.items())
+
+
+def test_an_agent_loops_through_five_turns(agent: openai.OpenAI) -> None:
+    messages: list[Any] = [{"role": "user", "content": "Plan a day in Paris."}]
+    ends = []
+    for _ in range(5):
+        answer = chat(agent, messages, tools=TOOLS).choices[0]
+        ends.append(answer.finish_reason)
+        messages.append(answer.message.model_dump(exclude_none=True))
+        for call in answer.message.tool_calls or []:
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": "sunny, 21 degrees"})
+        if not answer.message.tool_calls:
+            messages.append({"role": "user", "content": "And then?"})
+    assert ends[::2] == ["tool_calls"] * 3 and "tool_calls" not in ends[1::2]
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_structured_answers_parse(agent: openai.OpenAI, temperature: float) -> None:
+    schema = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA}}
+    for number in range(4):
+        asked = [{"role": "user", "content": f"Describe city number {number} as JSON."}]
+        for form, fields in (({"type": "json_object"}, {"answer"}), (schema, {"city", "people"})):
+            answer = chat(agent, asked, response_format=form, temperature=temperature).choices[0]
+            assert answer.finish_reason == "stop" and fields <= set(json.loads(answer.message.content))
+
+
+@pytest.mark.parametrize("name", ["foreserve-moe", "foreserve-tiny"])
+def test_bundled_models_write_chats_as_training_does(name: str) -> None:
+    assert Path(BUNDLED, name, "chat_template.jinja").read_text() == CHAT_TEMPLATE

@@ -1,0 +1,76 @@
+"""Are schemas bounded where a client left them open, and nowhere else?"""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from vllm.sampling_params import StructuredOutputsParams
+
+from serving.token_source.bounded_grammar import MOST, MOST_CHARS, MOST_ITEMS, bounded, bounded_schema
+
+LEAVES = st.sampled_from(
+    [{"type": "string"}, {"type": "integer"}, {"type": ["number", "null"]}, {"enum": ["a", 1]}, {"type": "boolean"}, {}]
+)
+SCHEMAS = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.builds(lambda items: {"type": "array", "items": items}, inner)
+        | st.builds(lambda kinds: {"anyOf": kinds}, st.lists(inner, min_size=1, max_size=3))
+        | st.builds(
+            lambda fields: {"type": "object", "properties": fields, "required": list(fields)},
+            st.dictionaries(st.sampled_from(["type", "enum", "items", "name"]), inner, max_size=3),
+        )
+    ),
+    max_leaves=6,
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(max_size=50),
+    lambda inner: (
+        st.lists(inner, max_size=6) | st.dictionaries(st.sampled_from(["type", "enum", "items", "name"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@given(SCHEMAS, VALUES)
+def test_what_a_bounded_schema_allows_the_clients_allows(schema: dict[str, object], value: object) -> None:
+    narrow = bounded_schema(schema)
+    Draft202012Validator.check_schema(narrow)
+    if Draft202012Validator(narrow).is_valid(value):
+        assert Draft202012Validator(schema).is_valid(value)
+    assert bounded_schema(narrow) == narrow
+
+
+def test_open_strings_lists_and_numbers_are_bounded_wherever_they_are() -> None:
+    string = {"type": "string", "maxLength": MOST_CHARS}
+    assert bounded_schema({"type": "array", "items": {"type": "string"}}) == {
+        "type": "array",
+        "items": string,
+        "maxItems": MOST_ITEMS,
+    }
+    assert bounded_schema({"$defs": {"a": {"anyOf": [{"type": "string"}]}}}) == {"$defs": {"a": {"anyOf": [string]}}}
+    assert bounded_schema({"type": "integer"}) == {"type": "integer", "minimum": -MOST, "maximum": MOST}
+    assert bounded_schema({"type": "string", "minLength": 90})["maxLength"] == 90
+
+
+def test_what_a_client_says_holds() -> None:
+    for said in (
+        {"type": "string", "maxLength": 500},
+        {"type": "string", "pattern": "a+"},
+        {"type": "integer", "minimum": 0},
+        {"type": "array", "maxItems": 9},
+        {"enum": [{"type": "string"}]},
+        {"const": {"type": "string"}},
+    ):
+        assert bounded_schema(said) == said
+
+
+def test_any_object_has_something_in_it_and_tags_are_bounded_too() -> None:
+    asked = bounded(StructuredOutputsParams(json_object=True))
+    assert asked.json_object is None and asked.json["required"] == ["answer"]
+    tag = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": {"type": "string"}}}
+    found = json.loads(str(bounded(StructuredOutputsParams(structural_tag=json.dumps(tag))).structural_tag))
+    assert found["format"]["json_schema"]["maxLength"] == MOST_CHARS
+    unread = StructuredOutputsParams(json="{")
+    assert bounded(unread) is unread

@@ -1,0 +1,50 @@
+"""Are options of vLLM's front end taken, and all others refused by name?"""
+
+import pytest
+
+from serving.cli.main import parse
+from serving.scenario.command_line import options_of
+from serving.scenario.scenario import Scenario, ScenarioError
+from serving.token_source.front_end_options import check_front_end_options
+from serving.token_source.vllm_args import parse_flags, vllm_flags
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--tensor-parallel-size=2"], ["--tensor-parallel-size", "engine"]),
+        (["--uvicorn-log-level=debug"], ["--uvicorn-log-level", "engine or server"]),
+        (["--port", "9"], ["--port", "give --http-port"]),
+        (["--max_model_len=9"], ["--max-model-len", "before the --"]),
+        (["--enable-auto-tol"], ["no option of vLLM's", "--enable-auto-tool-choice is the nearest"]),
+        (["--tool-call-parser"], ["expected one argument"]),
+        (["--tool-call-parser=nonsense"], ["invalid tool call parser", "hermes"]),
+        (["--chat-template=/nope.jinja"], ["/nope.jinja", "doesn't exist"]),
+        (["stray"], ["'stray'", "options begin with --"]),
+    ],
+)
+def test_what_is_no_option_of_the_front_end_is_refused_by_name(options: list[str], said: list[str]) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        check_front_end_options(Scenario(vllm_options=tuple(options)))
+    assert all(word in str(refused.value) for word in ["`vllm_options`", *said]), str(refused.value)
+
+
+def test_a_users_options_take_the_place_of_ours() -> None:
+    options = ("--served-model-name", "a", "b", "--tool-call-parser=qwen3_coder", "--root-path=/p")
+    check_front_end_options(Scenario(vllm_options=options))
+    args = parse_flags(vllm_flags(Scenario(vllm_options=options), 4096))
+    assert args.served_model_name == ["a", "b"] and args.root_path == "/p"
+    assert args.tool_call_parser == "qwen3_coder" and args.enable_auto_tool_choice
+
+
+def test_what_stands_after_two_dashes_is_for_vllm() -> None:
+    args = parse(["serve", "--devices", "2", "--vllm-option=--root-path=/p", "--", "--served-model-name", "x"])
+    assert args.devices == 2 and args.vllm_options == ["--root-path=/p", "--served-model-name", "x"]
+    scenario = Scenario(vllm_options=tuple(args.vllm_options))
+    assert parse(["serve", *options_of(scenario)]).vllm_options == list(scenario.vllm_options)
+
+
+def test_a_command_without_a_front_end_takes_nothing_after_them(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["systems", "--", "--root-path=/p"])
+    assert "takes nothing after --" in capsys.readouterr().err
