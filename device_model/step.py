@@ -31,6 +31,20 @@ class DraftShape:
             raise ValueError(f"verify_tokens is {self.verify_tokens}; allowed is at least the depth, {self.depth}")
 
 
+NO_EXPERT = -1
+"""Fills up the experts of a token whose pool has fewer than top-k in a layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRoutes:
+    """The experts of a draft's passes, by id [passes, tokens, layers, top_k]: those that the routers `wanted`, and if
+    the draft was executed those that it computed with, `confined` to the pool in HB, ended by `NO_EXPERT` where the
+    pool has fewer."""
+
+    wanted: IntArray
+    confined: IntArray | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class StepPlan:
     """The work of one step: one shape for prefill, a chunk of it, decoding, verifying drafts, and any mix of them.
@@ -44,6 +58,7 @@ class StepPlan:
     in the order of its table; None has them cached as they are used.
     `topics` [n]: the topic of each sequence by its index in that table, -1 if unknown; None is unknown for all. They
     make a difference where experts are placed.
+    `drafts`: the experts of the draft's passes, for a device whose cache is traced and that drafts with its experts.
     """
 
     new_tokens: IntArray
@@ -52,6 +67,7 @@ class StepPlan:
     routes: IntArray | None = None
     topics: IntArray | None = None
     placed: tuple[float, ...] | None = None
+    drafts: DraftRoutes | None = None
 
     @staticmethod
     def of(*sequences: tuple[int, int], draft: DraftShape | None = None) -> "StepPlan":

@@ -18,7 +18,8 @@ from serving.device.mode_choice import ModeChoice
 from serving.device.pricing import ModelPricer, Pricer
 from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
 from serving.device.slow_tier import LEASE_S
-from serving.device.traced_pricing import TracePricer
+from serving.device.traced_drafts import RecordedDrafts
+from serving.device.traced_pricing import DraftTracePricer, TracePricer
 from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, PUBLISHED, ExpertPlacement
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
 from serving.scenario.faults import NAMED, Fault
@@ -93,7 +94,9 @@ class DeviceSpec(NamedTuple):
             swap=scenario.swap,
             token_model=scenario.token_model,
             kv_tier=scenario.kv_tier,
-            trace=TracedDevice(*names, scenario.token_model) if scenario.residency == "trace" else None,
+            trace=TracedDevice(*names, scenario.token_model, member.draft, scenario.acceptance)
+            if scenario.residency == "trace"
+            else None,
             sharers=scenario.shared_ext,
         )
 
@@ -127,7 +130,7 @@ class DeviceSpec(NamedTuple):
         """Return the pricer of steps, by `model`, loaded from this spec, or by what `choices` says of routers if the
         cache is traced. Raise DeviceError or UsageError."""
         if self.trace is not None and not places_experts(self.system):
-            return TracePricer(self.trace, choices(self.trace))
+            return self._trace_pricer(self.trace, model, choices(self.trace))
         options = self.load()
         placing = self._expert_placement(model, options.device)
         if self.trace is not None:
@@ -138,9 +141,17 @@ class DeviceSpec(NamedTuple):
         """Return the pricer that goes on in this condition where `pricer` was in another one."""
         if isinstance(pricer, TracePricer) and self.trace is not None:
             pricer.emulate(self.trace)
+            if isinstance(pricer, DraftTracePricer):
+                pricer.choose_by(self.mode_choice.modes(self.load()))
             return pricer
         # From which batch on drafting pays depends on the condition.
         return self.pricer(model, choices)
+
+    def _trace_pricer(self, trace: TracedDevice, model: StepModel, choices: Choices) -> TracePricer:
+        modes = self.mode_choice.modes(self.load())
+        if not trace.draft:
+            return TracePricer(trace, choices)
+        return DraftTracePricer(trace, choices, RecordedDrafts(choices), model, modes)
 
     @property
     def lease_s(self) -> float:

@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
 
 import msgspec
 
@@ -98,17 +99,17 @@ class TokenBuffer:
         buffer.owed += missing
         return chunks, missing
 
-    def coming(self, request_ids: list[str], timeout_s: float = 0.0) -> list[Chunk | None]:
-        """Return the chunk that `take` would give of each request; None where it does not come within `timeout_s` real
-        seconds."""
+    def coming(self, request_ids: list[str], timeout_s: float = 0.0, most: int = 1) -> list[list[Chunk]]:
+        """Return the chunks that `take` would give of each request, `most` of them; none where none comes within
+        `timeout_s` real seconds."""
         with self._lock:
             if timeout_s > 0:
-                self._lock.wait_for(lambda: all(self._heads(request_ids)), timeout_s)
-            return self._heads(request_ids)
+                self._lock.wait_for(lambda: all(self._heads(request_ids, 1)), timeout_s)
+            return self._heads(request_ids, most)
 
-    def _heads(self, request_ids: list[str]) -> list[Chunk | None]:
+    def _heads(self, request_ids: list[str], most: int) -> list[list[Chunk]]:
         buffers = [self._buffers.get(request_id) for request_id in request_ids]
-        return [buffer.ready[0] if buffer and buffer.ready else None for buffer in buffers]
+        return [list(islice(buffer.ready, most)) if buffer else [] for buffer in buffers]
 
     def owed(self) -> int:
         """Return the most tokens that any request is owed."""

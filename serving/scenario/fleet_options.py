@@ -29,7 +29,9 @@ class FleetOptions(ListenOptions):
     hardware: str = key("elmoe3d-8gb", "its hardware, a file in device_model/specs/hardware")
     model: str = key("qwen3-30b-a3b", "the model it serves, a file in device_model/specs/models")
     draft: str = key(
-        "auto", "draft scheme, a file in device_model/drafts; auto: what the system has in its paper; none"
+        "auto",
+        "draft scheme, a file in device_model/drafts; auto: what the system has in its paper (none if `residency` is "
+        "trace); none",
     )
     mode: str = key(
         "tau",
@@ -142,7 +144,7 @@ class FleetOptions(ListenOptions):
 
     def _members(self) -> tuple[Member, ...]:
         if not self.fleet:
-            return (resolved(self._default, self._is_traced, "The device"),) * self.devices
+            return (resolved(self._default, self._is_traced),) * self.devices
         return tuple(member for entry in self.fleet for member in self.members_of(entry, "An entry of `fleet`"))
 
     @property

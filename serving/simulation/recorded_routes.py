@@ -79,14 +79,17 @@ class RecordedRoutes:
     def emulate(self, trace: TracedDevice) -> None:
         """Ignore the device's condition: recorded routes do not depend on it."""
 
-    def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
-        """Return the routes of the batch's new tokens [tokens, layers, top_k]; none of them is guessed."""
+    def rows(self, batch: Batch, new: IntArray, context: IntArray, ahead: int = 0) -> tuple[IntArray, int]:
+        """Return the routes of the batch's new tokens [tokens, layers, top_k], and of `ahead` more of sequences that
+        decode; none of them is guessed."""
         if batch is not self._batch:
             places = [self._places.get(topic, self._places[""]) for topic in batch.topics or [""] * len(batch.ids)]
             self._batch = batch
             self._starts, self._lengths = np.array(places, dtype=np.int64).T
             self._begin = np.array(batch.seeds, dtype=np.int64) % self._lengths
         starts, lengths, at = self._starts, self._lengths, self._begin + context
+        if ahead:
+            new = np.where(new == 1, 1 + ahead, new)
         if len(batch.ids) < new.sum():
             starts, lengths = np.repeat(starts, new), np.repeat(lengths, new)
             at = np.concatenate([np.arange(first, first + count) for first, count in zip(at, new, strict=True)])

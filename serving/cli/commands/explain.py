@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from serving.presentation.wide_console import wide_console
     from serving.reports.explain import Drafts, explain
 
-    device = resolved(Member(args.system, args.hardware, args.draft), traced=False, what="The device")
+    device = resolved(Member(args.system, args.hardware, args.draft), traced=False)
     drafts = Drafts(device.draft or None, args.depth, args.acceptance)
     explain((args.system, args.hardware, args.model, args.law), drafts, args.batch, args.context, wide_console())
     return 0
