@@ -37,12 +37,17 @@ NO_EXPERT = -1
 
 @dataclass(frozen=True, slots=True)
 class DraftRoutes:
-    """The experts of a draft's passes, by id [passes, tokens, layers, top_k]: those that the routers `wanted`, and if
-    the draft was executed those that it computed with, `confined` to the pool in HB, ended by `NO_EXPERT` where the
-    pool has fewer."""
+    """The experts of each of a draft's passes, by id [tokens, layers, top_k]: those that the routers `wanted`, and if
+    the draft was executed those that it computed with, `confined` to the pool in HB, `NO_EXPERT` where that has
+    fewer."""
 
-    wanted: IntArray
-    confined: IntArray | None = None
+    wanted: tuple[IntArray, ...]
+    confined: tuple[IntArray, ...] | None = None
+
+    @property
+    def all_wanted(self) -> IntArray:
+        """The wanted experts of all passes [tokens, layers, top_k]."""
+        return np.concatenate(self.wanted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,8 @@ class TracedCache:
         """Return what a draft's passes read of the pool. ValueError without its routes."""
         recency = self._for(ask).latest(int(ask.slices))
         held, (layers, experts) = recency > 0, recency.shape
-        wanted = tally(_drafts(ask).wanted.reshape(-1, layers, _drafts(ask).wanted.shape[-1]), layers, experts)
-        top_k, members = _drafts(ask).wanted.shape[-1], held.sum(axis=1)
+        wanted = tally(_drafts(ask).all_wanted, layers, experts)
+        top_k, members = _drafts(ask).wanted[0].shape[-1], held.sum(axis=1)
         best = -np.sort(-wanted, axis=1)[np.arange(experts) < members[:, None]].sum()
         return PoolReads(
             members=float(held.mean()),
@@ -106,8 +106,7 @@ class TracedCache:
         if self._drawn is not None:
             return self._drawn
         if self._hot is None or self._hot[0] is not ask.drafts:
-            wanted = ask.drafts.wanted
-            self._hot = ask.drafts, tally(wanted.reshape(-1, *wanted.shape[2:]), *self._lru.shape)
+            self._hot = ask.drafts, tally(ask.drafts.all_wanted, *self._lru.shape)
         return self._hot[1]
 
 

@@ -8,9 +8,9 @@ from device_model.device import RooflineDevice
 from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_device, places_experts, trace_experts
 from device_model.step import Seconds, StepCost, StepPlan
+from serving.device.drafts.traced_drafts import Drafter
 from serving.device.pricing import StepPrice, decode_batch, drafted
 from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
-from serving.device.traced_drafts import Drafter
 from serving.policies.modes import Modes
 from serving.policies.step_options import PLAIN, StepModel, StepOptions
 from serving.token_model.route_format import format_of

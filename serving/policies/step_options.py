@@ -11,8 +11,9 @@ from device_model.speculation import chain_rate, mean_accepted
 from device_model.step import StepCost, StepCosts, StepPlan
 from serving.usage_error import UsageError
 
-ACCEPTANCES = PUBLISHED, MEASURED = ("published", "measured")
-"""Where acceptance rates come from: the paper's, or measured on the bundled token model."""
+ACCEPTANCES = PUBLISHED, MEASURED, EXECUTED = ("published", "measured", "executed")
+"""Where acceptance comes from: rates of the paper, or measured on the bundled token model; or the token model drafts,
+and what is expected of it is measured."""
 
 Mix = tuple[float, ...]
 """The weight of each topic that experts are placed for."""
@@ -60,7 +61,7 @@ class StepOptions:
         if acceptance not in ACCEPTANCES:
             raise UsageError(f"acceptance is {acceptance!r}; allowed is {' or '.join(ACCEPTANCES)}.")
         self.device = device
-        self._measured: MeasuredRates | None = read_measured() if acceptance == MEASURED else None
+        self._measured: MeasuredRates | None = None if acceptance == PUBLISHED else read_measured()
 
     @property
     def calibrated(self) -> int:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from device_model.load import OWN_DRAFTS, places_experts
 from device_model.specs.hardware_file import OWN
 from device_model.specs.law import Law
+from serving.drafting.schemes import EXECUTABLE
 from serving.policies.modes import OBJECTIVES
 from serving.policies.modes import POLICIES as MODES
 from serving.policies.placement import LRU, MEASURED, OWN_SWAP, PLACEMENTS, SWAPS, TOPIC, USAGES
 from serving.policies.routing import LEAST_LOADED, RouterSpec, parse_router
-from serving.policies.step_options import ACCEPTANCES
+from serving.policies.step_options import ACCEPTANCES, EXECUTED
 from serving.scenario.draft_depth import DraftDepth, parse_depth
 from serving.scenario.faults import Fault, parse_faults
 from serving.scenario.fleet import MOST_DEVICES, FleetError, Member, members_of, resolved
@@ -57,7 +58,8 @@ class FleetOptions(ListenOptions):
     )
     acceptance: str = key(
         "published",
-        "rates of accepted drafts: published (the paper's), or measured (on the bundled token model)",
+        "accepted drafts: published (the paper's rates), measured (rates of the bundled token model), or executed (the "
+        "token model drafts with what HB holds of its experts; needs `residency` trace)",
         choices=ACCEPTANCES,
     )
     law: str = key(
@@ -197,6 +199,18 @@ class FleetOptions(ListenOptions):
                 self.acceptance != "published" and not any(member.draft for member in self.members),
                 ("acceptance", "draft"),
                 "`acceptance` is set, and nothing drafts (`draft`): only drafts are accepted.",
+            ),
+            (
+                self.acceptance == EXECUTED and not self._is_traced,
+                ("acceptance", "residency"),
+                "`acceptance` is 'executed' and `residency` is 'analytic': drafts are executed with the very experts "
+                "that HB holds, which only `residency` 'trace' knows.",
+            ),
+            (
+                self.acceptance == EXECUTED and any(member.draft not in ("", *EXECUTABLE) for member in self.members),
+                ("acceptance", "draft"),
+                "`acceptance` is 'executed', and the token model can't draft so: it drafts with its own weights, as "
+                f"{', '.join(EXECUTABLE)} do.",
             ),
             (
                 bool(self.fleet) and self.devices not in (1, len(self.members)),

@@ -134,7 +134,7 @@ def test_a_traced_random_or_cold_pool_has_the_rate_of_what_it_holds():
     found = []
     for seed in range(12):
         routes = synthetic_routes(popularity, 40, 8, 0.4, np.random.default_rng(seed))
-        drafts = DraftRoutes(routes[20:].reshape(4, 5, 48, 8))
+        drafts = DraftRoutes(tuple(np.split(routes[20:], 4)))
         plan = dataclasses.replace(batch_plan(1), draft=dev.draft.shape, routes=routes[:20], drafts=drafts)
         found.append(acceptance_of(dev, plan).alpha)
         dev.commit(plan)

@@ -3,8 +3,9 @@
 import argparse
 
 from serving.cli.report_arguments import add_emulated, add_law
+from serving.policies.step_options import MEASURED, PUBLISHED
 from serving.scenario.fleet import NO_DRAFT, Member, resolved
-from serving.scenario.options import HELP, KEYS, positive
+from serving.scenario.options import positive
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -21,7 +22,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     explain.add_argument("--context", type=positive, default=1024, metavar="N", help="tokens of each (default: 1024)")
     explain.add_argument("--depth", type=positive, metavar="N", help="draft depth (default: the calibrated one)")
     explain.add_argument(
-        "--acceptance", choices=KEYS["acceptance"].choices, default="published", help=f"{HELP['acceptance']}"
+        "--acceptance",
+        choices=[PUBLISHED, MEASURED],
+        default=PUBLISHED,
+        help="rates of accepted drafts: the paper's, or those of the bundled token model (default: published)",
     )
     add_law(explain)
     explain.set_defaults(run=run)

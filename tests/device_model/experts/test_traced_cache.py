@@ -22,7 +22,7 @@ def routes(tokens: int, seed: int, exponent: float = 0.8) -> np.ndarray:
 
 
 def drafts(passes: int, tokens: int, seed: int, exponent: float = 0.8) -> DraftRoutes:
-    return DraftRoutes(routes(passes * tokens, seed, exponent).reshape(passes, tokens, LAYERS, TOP_K))
+    return DraftRoutes(tuple(np.split(routes(passes * tokens, seed, exponent), passes)))
 
 
 def asked(slices: float, seed: int, held_as: HeldAs = HeldAs.SLICES, **kwargs) -> CacheAsk:
@@ -61,7 +61,7 @@ def test_the_pool_has_what_the_drafts_wanted_most_of_what_came_by():
     cache, ask = caches(), asked(LAYERS * 5, 3)
     cache.commit(ask)
     wanted = np.zeros((LAYERS, EXPERTS), dtype=int)
-    np.add.at(wanted, (np.arange(LAYERS)[:, None], ask.drafts.wanted), 1)
+    np.add.at(wanted, (np.arange(LAYERS)[:, None], ask.drafts.all_wanted), 1)
     read = np.zeros((LAYERS, EXPERTS), dtype=bool)
     read[np.arange(LAYERS)[:, None], ask.routes] = True
     held = cache.pool(ask)
@@ -106,11 +106,11 @@ def test_what_was_confined_is_counted_as_it_was_and_nothing_outside_the_pool():
     cache, ask = caches(), asked(LAYERS * 4, 7)
     cache.commit(ask)
     held = cache.pool(ask)
-    one = np.full((1, 1, LAYERS, TOP_K), NO_EXPERT)
+    one = np.full((1, LAYERS, TOP_K), NO_EXPERT)
     for layer in range(LAYERS):
-        one[0, 0, layer, 0] = np.flatnonzero(held[layer])[0]
-        one[0, 0, layer, 1] = np.flatnonzero(~held[layer])[0]
-    confined = DraftRoutes(ask.drafts.wanted[:1, :1], one)
+        one[0, layer, 0] = np.flatnonzero(held[layer])[0]
+        one[0, layer, 1] = np.flatnonzero(~held[layer])[0]
+    confined = DraftRoutes((ask.drafts.wanted[0][:1],), (one,))
     assert cache.confined(ask._replace(drafts=confined)).read == pytest.approx(LAYERS / (LAYERS * EXPERTS))
 
 

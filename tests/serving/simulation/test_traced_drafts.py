@@ -1,11 +1,12 @@
 """Do devices whose cache is traced draft with what HB holds, in virtual time?"""
 
 import dataclasses
+from typing import Any
 
 import pytest
 
 from device_model.load import load_device
-from serving.scenario.scenario import Scenario
+from serving.scenario.scenario import Scenario, ScenarioError
 from serving.simulation.simulator import Simulator
 from serving.types import Request, StepRecord
 
@@ -67,6 +68,37 @@ def test_the_mode_follows_the_law_and_a_fault_is_survived() -> None:
     broken = dataclasses.replace(tau, faults=("slow: left=0.3, device=0, at=0.5",))
     ends = [max(r.start_s + r.latency_s for r in run(each, 6)) for each in (tau, broken)]
     assert ends[1] > 1.2 * ends[0]
+
+
+@pytest.mark.parametrize("draft", ["elastic", "random", "quant"])
+def test_drafts_are_executed_on_the_token_model_with_what_hb_holds(draft: str) -> None:
+    scenario = dataclasses.replace(ELASTIC, draft=draft, acceptance="executed", hardware="elmoe3d-8gb")
+    records = drafting(run(scenario, 2, 24))
+    assert records == drafting(run(scenario, 2, 24)) and 0 < alpha(records) < 1
+    assert not any(record.unrouted for record in records)
+    assert all(record.expert_hits == int(record.expert_hits) for record in records)
+
+
+def test_executed_a_hot_pool_has_more_accepted_than_a_random_one_and_a_large_one_more_than_a_small_one() -> None:
+    def accepted(draft: str, gb: int) -> float:
+        scenario = dataclasses.replace(ELASTIC, draft=draft, acceptance="executed", hardware=f"elmoe3d-{gb}gb")
+        return alpha(drafting(run(scenario, 3, 40)))
+
+    hot, random, small = accepted("elastic", 8), accepted("random", 8), accepted("elastic", 4)
+    assert hot > 1.15 * random and hot > 1.15 * small
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"draft": "eagle"}, "the token model can't draft so"),
+        ({"residency": "analytic"}, "which only `residency` 'trace' knows"),
+        ({"draft": "none"}, "nothing drafts"),
+    ],
+)
+def test_what_cannot_be_executed_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioError, match=said):
+        dataclasses.replace(ELASTIC, acceptance="executed", **options)
 
 
 def test_the_same_scenario_gives_the_same_steps() -> None:

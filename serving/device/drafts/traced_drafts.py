@@ -52,9 +52,9 @@ class RecordedDrafts:
         of_sequence = np.repeat(np.arange(len(counts)), counts)
         place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         ahead = rows[decodes[of_sequence]].reshape(-1, each, *rows.shape[1:])
-        passes = [ahead[:, i : i + shape.width].reshape(-1, *rows.shape[1:]) for i in range(shape.depth)]
+        passes = tuple(ahead[:, i : i + shape.width].reshape(-1, *rows.shape[1:]) for i in range(shape.depth))
         verified = rows[~decodes[of_sequence] | (place < shape.verify_tokens)]
-        return TracedDraft(verified, DraftRoutes(np.stack(passes)), unrouted)
+        return TracedDraft(verified, DraftRoutes(passes), unrouted)
 
     def emulate(self, trace: TracedDevice) -> None:
         """Hand the condition on."""
