@@ -14,8 +14,8 @@ from device_model.hotness_gain import hotness_gain
 from device_model.specs.measured_rates import POOLS, MeasuredRates
 from device_model.specs.published_rates import CONTEXT, PublishedRates, read_published
 from device_model.specs.spec import DeviceError
-from device_model.speculation import accepted_at
-from device_model.step import StepPlan
+from device_model.step import DraftShape, StepPlan
+from device_model.tree_law import accepted_of
 from device_model.work import StepWork
 
 HOT = "Elastic-SD"
@@ -120,8 +120,9 @@ def measured_of(device: RooflineDevice, plan: StepPlan, rates: MeasuredRates) ->
         traced = draft.traced_pool(device, work, held, plan)
         share = draft.drafted_share(device, held) if traced is None else traced.members
     alpha = rates.alpha(pool, share, work.decoding)
-    depth = draft.shape.depth
-    return Acceptance(accepted_at(alpha, rates.depth, depth) / depth)
+    # Chains were measured.
+    chain, depth = DraftShape(rates.depth, 1, rates.depth), draft.shape.depth
+    return Acceptance(accepted_of(alpha, chain, draft.shape) / depth)
 
 
 def _drafting(device: RooflineDevice, plan: StepPlan) -> tuple[Draft, StepWork]:

@@ -78,17 +78,22 @@ class Draft(ABC):
         """The largest depth that `shape_at` takes."""
         return DEEPEST * self.shape.depth
 
-    def shape_at(self, depth: int) -> DraftShape:
-        """Return the calibrated tree cut, or drawn out, to `depth` passes: as wide, its verify budget in proportion.
+    def shape_at(self, depth: int, width: int | None = None, verify: int | None = None) -> DraftShape:
+        """Return the tree of `depth` passes. Unless they are given it is as wide as the calibrated one, and its verify
+        budget in proportion, as far as so many tokens are drafted.
 
-        An assumption of ours, so that each level keeps as many verified tokens, and a token the chance to be accepted
-        once its parent is. A path must fit: never fewer are verified than `depth`. Raise ValueError for a depth that is
-        not 1 to `deepest`.
+        A path must fit: never fewer are verified than `depth`. Raise ValueError for a depth that is not 1 to `deepest`,
+        and a budget that is less or more than such a tree has.
         """
         own = self.shape
         if not 1 <= depth <= self.deepest:
             raise ValueError(f"depth is {depth}; {self.published} can draft 1 to {self.deepest} tokens ahead")
-        return DraftShape(depth, own.width, max(depth, round(own.verify_tokens * depth / own.depth)))
+        width = own.width if width is None else width
+        if verify is None:
+            verify = min(max(depth, round(own.verify_tokens * depth / own.depth)), max(depth, depth * width))
+        elif verify > depth * width:
+            raise ValueError(f"verify_tokens is {verify}; {depth} passes of {width} draft {depth * width} tokens")
+        return DraftShape(depth, width, verify)
 
     @abstractmethod
     def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit, plan: StepPlan) -> Stage:

@@ -97,7 +97,14 @@ class DeviceSpec(NamedTuple):
             draft=member.draft,
             acceptance=scenario.acceptance,
             law=scenario.law,
-            mode_choice=ModeChoice(scenario.mode, scenario.tau, scenario.draft_depth, scenario.objective),
+            mode_choice=ModeChoice(
+                scenario.mode,
+                scenario.tau,
+                scenario.draft_depth,
+                scenario.objective,
+                scenario.width,
+                scenario.verify,
+            ),
             placement=scenario.placement,
             usage=scenario.usage,
             swap=scenario.swap,
@@ -133,7 +140,7 @@ class DeviceSpec(NamedTuple):
         device = load_device(self.system, self.hardware, self.model, self.draft or None, self.condition, Law(self.law))
         if self.placement != LRU or (self.trace is not None and device.places_experts):
             device.know_topics(self._usage())
-        return StepOptions(device, self.acceptance)
+        return StepOptions(device, self.acceptance, self.mode_choice.trees)
 
     def pricer(self, model: StepModel, followed: Callable[[TracedDevice], Followed]) -> Pricer:
         """Return the pricer of steps, by `model`, loaded from this spec, or by the token model that is `followed` if

@@ -118,7 +118,7 @@ class ModelPricer(BatchPricer):
                 yield StepPrice(cost, reason=reason, run=option.costs, plan=plan)
         else:
             # One step: only what was accepted tells how the next one begins.
-            yield drafted(batch, option)._replace(reason=reason, plan=plan)
+            yield drafted(batch, option)._replace(reason=reason, plan=replace(plan, draft=option.shape))
 
     def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost:
         assert priced.plan is not None

@@ -7,7 +7,7 @@ from functools import cache
 from device_model.device import RooflineDevice
 from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_device, places_experts, trace_experts
-from device_model.step import Seconds, StepCost, StepPlan
+from device_model.step import DraftShape, Seconds, StepCost, StepPlan
 from serving.device.drafts.traced_drafts import Drafter
 from serving.device.pricing import StepPrice, decode_batch, drafted
 from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
@@ -89,20 +89,20 @@ class DraftTracePricer(TracePricer):
         options = self._expected.price(plan, min(batch.horizon, verdict.steps), ext_bytes_per_s, depths)
         option, reason = self._modes.choose(options, verdict)
         if option.depth != PLAIN:
-            yield self._drafted(batch, plan, option.depth, ext_bytes_per_s)._replace(reason=reason)
+            assert option.shape is not None
+            yield self._drafted(batch, plan, option.shape, ext_bytes_per_s)._replace(reason=reason)
             return
         horizon = min(batch.horizon, len(option.costs))
         for _, priced in zip(range(horizon), super()._steps(batch, plan, ext_bytes_per_s), strict=False):
             yield priced._replace(reason=reason)
 
-    def _drafted(self, batch: Batch, plan: StepPlan, depth: int, ext_bytes_per_s: float) -> StepPrice:
-        """Return the price of a step that drafts to a depth, which is carried out."""
+    def _drafted(self, batch: Batch, plan: StepPlan, shape: DraftShape, ext_bytes_per_s: float) -> StepPrice:
+        """Return the price of a step that drafts a tree, which is carried out."""
         device = self._device
-        assert device.draft is not None and isinstance(device, TieredDevice)
-        shape = device.draft.shape_at(depth)
+        assert isinstance(device, TieredDevice)
         draft = self._drafter.draft(batch, plan, shape, device.pool(plan))
         traced = replace(plan, draft=shape, routes=draft.routes, drafts=draft.drafts)
-        [option] = self._model.price(traced, 1, ext_bytes_per_s, (depth,))
+        [option] = self._model.price(traced, 1, ext_bytes_per_s, (shape.depth,))
         self._carry_out(traced, ext_bytes_per_s, option.costs.first)
         return drafted(batch, option, draft.accepted)._replace(unrouted=draft.unrouted, plan=traced)
 

@@ -102,4 +102,5 @@ def _heads(x: Floats, size: int) -> Floats:
 
 def _rotated(x: Floats, cosine: Floats, sine: Floats) -> Floats:
     first, second = np.split(x, 2, axis=-1)
-    return x * cosine + np.concatenate([-second, first], axis=-1) * sine
+    turned: Floats = x * cosine + np.concatenate([-second, first], axis=-1) * sine
+    return turned

@@ -47,11 +47,22 @@ class FleetOptions(ListenOptions):
     )
     depth: str = key(
         "",
-        "tokens that a draft looks ahead: a number, or auto, by cost (not set: as calibrated)",
+        "tokens that a draft looks ahead: a number, or auto, by cost, and with it `width` and `verify` where they are "
+        "not set (not set: as calibrated)",
         unit="tokens",
         kind=Kind.WORD_OR_WHOLE,
         parse=parse_depth,
         into="draft_depth",
+    )
+    width: int = key(
+        0, "tokens of a sequence that each pass of a draft computes (0: as calibrated)", least=0, unit="tokens"
+    )
+    verify: int = key(
+        0,
+        "tokens of a sequence's tree that are verified: its depth, which is a chain, to its depth x `width` (0: as "
+        "calibrated, in proportion to the depth)",
+        least=0,
+        unit="tokens",
     )
     objective: str = key(
         "speed", "what is chosen by cost: speed (tokens per second) or energy (tokens per joule)", choices=OBJECTIVES

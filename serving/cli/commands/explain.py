@@ -21,6 +21,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     explain.add_argument("--batch", type=positive, default=1, metavar="N", help="sequences that decode (default: 1)")
     explain.add_argument("--context", type=positive, default=1024, metavar="N", help="tokens of each (default: 1024)")
     explain.add_argument("--depth", type=positive, metavar="N", help="draft depth (default: the calibrated one)")
+    explain.add_argument("--width", type=positive, metavar="N", help="tokens of a draft pass (default: as calibrated)")
+    explain.add_argument("--verify", type=positive, metavar="N", help="verified tokens (default: as calibrated)")
     explain.add_argument(
         "--acceptance",
         choices=[PUBLISHED, MEASURED],
@@ -37,6 +39,6 @@ def run(args: argparse.Namespace) -> int:
     from serving.reports.explain import Drafts, explain
 
     device = resolved(Member(args.system, args.hardware, args.draft), traced=False)
-    drafts = Drafts(device.draft or None, args.depth, args.acceptance)
+    drafts = Drafts(device.draft or None, (args.depth, args.width, args.verify), args.acceptance)
     explain((args.system, args.hardware, args.model, args.law), drafts, args.batch, args.context, wide_console())
     return 0
