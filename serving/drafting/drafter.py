@@ -1,11 +1,13 @@
 """A token model's draft from beginning to end: trees drafted within a pool, verified, and what it read on the way."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from device_model.step import DraftShape, IntArray
 from serving.drafting.attention import KeyValues, PassTokens
@@ -45,7 +47,10 @@ class Drafter:
 
     def read(self, ids: list[int], kv: KeyValues | None = None) -> KeyValues:
         """Return the target's keys and values of tokens, and of those before them."""
-        kv = self.empty() if kv is None else kv
+        with _one_thread():
+            return self._read(ids, self.empty() if kv is None else kv)
+
+    def _read(self, ids: list[int], kv: KeyValues) -> KeyValues:
         if not ids:
             return kv
         had, new = kv.keys.shape[1], len(ids)
@@ -60,6 +65,10 @@ class Drafter:
 
     def draft(self, contexts: list[DraftContext], shape: DraftShape, pool: Pool | None) -> ExecutedDraft:
         """Draft a tree for each sequence within a `pool` (None: all experts), and verify it."""
+        with _one_thread():
+            return self._draft_trees(contexts, shape, pool)
+
+    def _draft_trees(self, contexts: list[DraftContext], shape: DraftShape, pool: Pool | None) -> ExecutedDraft:
         trees = [DraftTree(context.token, shape) for context in contexts]
         has, drafted = [context.kv for context in contexts], [list[int]() for _ in contexts]
         wanted, computed = [], []
@@ -106,6 +115,18 @@ def drafter(token_model: str, scheme: str) -> Drafter:
     family."""
     weights = load(Path(token_model))
     return Drafter(weights.with_matrices(in_int8), weights.with_matrices(DRAFTED_AS[scheme]))
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """Keep BLAS to one thread: matrices are small, and threads that wait for each other take longer on a busy
+    machine."""
+    limited: AbstractContextManager[Any] = _pools().limit(limits=1, user_api="blas")
+    return limited
+
+
+@lru_cache(maxsize=1)
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def _tokens(tree: DraftTree, new: list[int], among: list[int], kv: KeyValues, context: DraftContext) -> PassTokens:
