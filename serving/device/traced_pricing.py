@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from device_model.device import RooflineDevice
 from device_model.hb_xpu.tiered import TieredDevice
@@ -11,8 +12,9 @@ from device_model.step import DraftShape, Seconds, StepCost, StepPlan
 from serving.device.drafts.traced_drafts import Drafter
 from serving.device.pricing import StepPrice, decode_batch, drafted
 from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
+from serving.drafting.weights import check
 from serving.policies.modes import Modes
-from serving.policies.step_options import PLAIN, StepModel, StepOptions
+from serving.policies.step_options import EXECUTED, PLAIN, StepModel, StepOptions
 from serving.token_model.route_format import format_of
 from serving.types import Batch
 
@@ -119,7 +121,9 @@ def _expected_s(plan: StepPlan, trace: TracedDevice, ext_bytes_per_s: float) -> 
 
 def check_trace(trace: TracedDevice) -> None:
     """Raise DeviceError where nothing can be traced (no experts, neither a cache nor places of their own for them), and
-    UsageError for a token model without experts."""
+    UsageError for a token model without experts, or one that can't draft where it is to."""
+    if trace.acceptance == EXECUTED:
+        check(Path(trace.token_model))
     if not places_experts(trace.system):
         _cached(trace)
     format_of(trace.token_model)

@@ -84,20 +84,29 @@ def in_four_bits(matrix: Floats) -> Floats:
     return bits.dequantize(*bits.quantize(matrix, MSB_BITS)).astype(np.float32)
 
 
-def load(folder: Path) -> Weights:
-    """Load the checkpoint in `folder`. Raise UsageError if it is no Qwen3-MoE's."""
+def check(folder: Path) -> dict[str, Any]:
+    """Return the config.json of the checkpoint in `folder`. Raise UsageError if it is no Qwen3-MoE's."""
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{ONLY}, in a folder; {folder} is none ({error}).", "token_model", "acceptance") from error
+    if config.get("model_type") != "qwen3_moe":
+        raise UsageError(f"{ONLY}; that in {folder} is of {config.get('model_type')}.", "token_model", "acceptance")
+    return config
+
+
+def load(folder: Path) -> Weights:
+    """Load the checkpoint in `folder`. Raise UsageError if it is no Qwen3-MoE's, or has no weights."""
+    config = check(folder)
+    try:
         found = {
             name.removeprefix("model."): _array(each)
             for path in sorted(folder.glob("*.safetensors"))
             for name, each in deserialize(path.read_bytes())  # type: ignore[no-untyped-call]  # it has no stubs
         }
+        shape, embedding = _shape(config), found["embed_tokens.weight"]
     except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise UsageError(f"{ONLY}, from a folder with its weights; {folder} is none ({error}).") from error
-    if config.get("model_type") != "qwen3_moe" or "embed_tokens.weight" not in found:
-        raise UsageError(f"{ONLY}; that in {folder} is of {config.get('model_type')}.", "token_model", "acceptance")
-    shape, embedding = _shape(config), found["embed_tokens.weight"]
+        raise UsageError(f"{ONLY}; the weights in {folder} can't be read ({error}).", "token_model") from error
     layers = tuple(_layer(found, f"layers.{i}.", shape.experts) for i in range(config["num_hidden_layers"]))
     return Weights(shape, embedding, layers, found["norm.weight"], found.get("lm_head.weight", embedding))
 
