@@ -8,16 +8,17 @@ import numpy as np
 
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
+from device_model.experts.traced_cache import PoolReads
 from device_model.hb_xpu.tiered import TieredDevice
+from device_model.hotness_gain import hotness_gain
 from device_model.specs.measured_rates import POOLS, MeasuredRates
 from device_model.specs.published_rates import CONTEXT, PublishedRates, read_published
 from device_model.specs.spec import DeviceError
-from device_model.speculation import accepted_at
-from device_model.step import StepPlan
+from device_model.step import DraftShape, StepPlan
+from device_model.tree_law import accepted_of
 from device_model.work import StepWork
 
-# Fig. 17(a): choosing by hotness has about 22 % more tokens accepted than choosing at random (GLM-4.7-Flash).
-HOTNESS_GAIN = 1.22
+HOT = "Elastic-SD"
 GIB = 2**30
 
 
@@ -30,16 +31,12 @@ class Acceptance(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def acceptance(target: str, scheme: str, hb_gb: float, batch: int) -> Acceptance:
-    """Return the acceptance rate of `scheme` ("EAGLE3", "SLM-SD", "Quant-SD", "Elastic-SD", "Random-SD") for a model,
-    by the name of its spec file.
+    """Return the acceptance rate of `scheme` ("EAGLE3", "SLM-SD", "Quant-SD", "Elastic-SD") for a model, by the name of
+    its spec file.
 
     Linear in the HB size and in the logarithm of the batch; beyond the table its edge, with a caveat. A model that is
     not in the table has the mean of those that are, with a caveat. Raise DeviceError for an unknown scheme.
     """
-    if scheme == "Random-SD":
-        # Fig. 17(b): unlike the hot pool, a random one is no worse for a larger batch.
-        hot = acceptance(target, "Elastic-SD", hb_gb, 1)
-        return Acceptance(hot.alpha / HOTNESS_GAIN, hot.caveat or "Random-SD: Elastic-SD's rate / 1.22 (Fig. 17a).")
     schemes = sorted({key[1] for key in _table()})
     if scheme not in schemes:
         raise DeviceError(f"There is no acceptance rate of {scheme!r}; schemes that have one are {', '.join(schemes)}.")
@@ -59,21 +56,52 @@ def acceptance_of(device: RooflineDevice, plan: StepPlan) -> Acceptance:
     Table 3 is of 1k context; a shorter one has its rates. The KV cache of a longer one, or of a batch beyond its
     largest, takes room from the experts (8), and a scheme that drafts with these has the rate of the HB size whose pool
     was as large. From the table's smallest size on down the rate falls in proportion to the pool, to nothing: an
-    assumption of ours. Raise ValueError if the device has no draft, or nothing decodes.
+    assumption of ours. A random pool has the rate that a hot one of its size has alone (Fig. 17b: unlike a hot one it
+    is no worse for a larger batch), less what hotness gains at that size (`hotness_gain`).
+
+    A plan with the routes of its draft has the rate of the very pool that HB holds then (`_of_traced_pool`). Raise
+    ValueError if the device has no draft, or nothing decodes.
     """
     draft, work = _drafting(device, plan)
-    setup = device.setup
-    batch, hb_gb = work.decoding, device.hb.capacity_bytes / GIB
     if not draft.pooled or not isinstance(device, TieredDevice):
-        return acceptance(setup.target, draft.published, hb_gb, batch)
+        return acceptance(device.setup.target, draft.published, device.hb.capacity_bytes / GIB, work.decoding)
+    held = device.held(work)
+    room, pool = draft.drafted_share(device, held), draft.traced_pool(device, work, held, plan)
+    if pool is not None:
+        return _of_traced_pool(_of_pool(device, work, 1), pool, room)
+    return _of_random_pool(device, work, room) if draft.drawn else _of_pool(device, work, work.decoding)
+
+
+def _of_traced_pool(alone: Acceptance, pool: PoolReads, room: float) -> Acceptance:
+    """Return the rate with a pool that is known, where a hot one that fills its `room` has the rate `alone`.
+
+    The hottest pool of its size has that, whatever the batch, one that is no hotter than chance that of a random one,
+    and between them it is linear in the hotness; in proportion to the room while that is not filled: assumptions of
+    ours. What a batch that shares a pool loses, this pool's own hotness says.
+    """
+    cold = 1.0 / hotness_gain(room)
+    filled = min(1.0, pool.members / room) if room else 0.0
+    return alone._replace(alpha=alone.alpha * filled * (cold + (1.0 - cold) * pool.hotness))
+
+
+def _of_random_pool(device: TieredDevice, work: StepWork, room: float) -> Acceptance:
+    alone, gain = _of_pool(device, work, 1), hotness_gain(room)
+    caveat = f"Random-SD: Elastic-SD's rate with a pool of this size / {gain:.2f} (Fig. 17a). {alone.caveat}"
+    # Never more than hotness, at which a batch tells.
+    return Acceptance(min(alone.alpha / gain, _of_pool(device, work, work.decoding).alpha), caveat.strip())
+
+
+def _of_pool(device: TieredDevice, work: StepWork, batch: int) -> Acceptance:
+    """Return Elastic-SD's rate at a batch, with the pool that `work` leaves room for."""
+    target, hb_gb = device.setup.target, device.hb.capacity_bytes / GIB
     sizes, batches = _axes()
     held, at_1k = device.held(work), device.held(StepWork.of(batch_plan(min(batch, batches[-1])), 1))
     alike_gb = hb_gb - float(held.hb_kv_bytes - at_1k.hb_kv_bytes) / GIB
     smallest_gb = sizes[0]
     if alike_gb >= smallest_gb:
-        return acceptance(setup.target, draft.published, min(alike_gb, hb_gb), batch)
+        return acceptance(target, HOT, min(alike_gb, hb_gb), batch)
     pool_gb = float(held.hb_expert_bytes) / GIB
-    edge = acceptance(setup.target, draft.published, smallest_gb, batch)
+    edge = acceptance(target, HOT, smallest_gb, batch)
     caveat = f"The KV cache leaves a smaller pool than any in Table 3: the rate at {smallest_gb:g} GB, in proportion."
     return Acceptance(edge.alpha * pool_gb / (pool_gb + smallest_gb - alike_gb), f"{caveat} {edge.caveat}".strip())
 
@@ -86,10 +114,15 @@ def measured_of(device: RooflineDevice, plan: StepPlan, rates: MeasuredRates) ->
     if pool is None:
         published = acceptance_of(device, plan)
         return published._replace(caveat=f"{draft.published} was not measured: its published rate. {published.caveat}")
-    share = draft.drafted_share(device, device.held(work)) if isinstance(device, TieredDevice) else 1.0
+    share = 1.0
+    if isinstance(device, TieredDevice):
+        held = device.held(work)
+        traced = draft.traced_pool(device, work, held, plan)
+        share = draft.drafted_share(device, held) if traced is None else traced.members
     alpha = rates.alpha(pool, share, work.decoding)
-    depth = draft.shape.depth
-    return Acceptance(accepted_at(alpha, rates.depth, depth) / depth)
+    # Chains were measured.
+    chain, depth = DraftShape(rates.depth, 1, rates.depth), draft.shape.depth
+    return Acceptance(accepted_of(alpha, chain, draft.shape) / depth)
 
 
 def _drafting(device: RooflineDevice, plan: StepPlan) -> tuple[Draft, StepWork]:

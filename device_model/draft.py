@@ -8,6 +8,7 @@ from device_model.experts.fidelity import Analytic, CacheAsk
 from device_model.experts.locality_laws import Experts
 from device_model.experts.reads import ExpertReads
 from device_model.experts.residency import Reads
+from device_model.experts.traced_cache import PoolReads
 from device_model.placement import DraftFootprint, Placement, TierBytes
 from device_model.roofline import DRAFT, Part, Stage, Unit
 from device_model.setup import XpuSetup
@@ -31,6 +32,14 @@ class DraftDevice(Protocol):
 
     def found(self, ask: CacheAsk) -> Reads: ...
 
+    def confined(self, ask: CacheAsk) -> PoolReads: ...
+
+    def found_by_passes(self, ask: CacheAsk) -> Reads: ...
+
+    def carry_out(self, ask: CacheAsk) -> None: ...
+
+    def carry_out_passes(self, ask: CacheAsk) -> None: ...
+
     def reads_of(self, reads: Reads, expert_bytes: float, hb_share: float = 1.0) -> ExpertReads: ...
 
     def static_part(self, work: StepWork, unit: Unit, read_bytes: float) -> Part: ...
@@ -49,6 +58,7 @@ class Draft(ABC):
     hb_share: float = 1.0  # what HB holds of an expert that it caches while drafts are verified
     pooled: bool = False  # whether it drafts with the target's experts in HB: fewer of these, worse drafts
     chooses: bool = False  # whether it says by itself what HB is filled with, so that nothing can be placed there
+    drawn: bool = False  # whether its pool is drawn by lot
 
     def __init__(self, setup: XpuSetup) -> None:
         self.setup = setup
@@ -68,21 +78,26 @@ class Draft(ABC):
         """The largest depth that `shape_at` takes."""
         return DEEPEST * self.shape.depth
 
-    def shape_at(self, depth: int) -> DraftShape:
-        """Return the calibrated tree cut, or drawn out, to `depth` passes: as wide, its verify budget in proportion.
+    def shape_at(self, depth: int, width: int | None = None, verify: int | None = None) -> DraftShape:
+        """Return the tree of `depth` passes. Unless they are given it is as wide as the calibrated one, and its verify
+        budget in proportion, as far as so many tokens are drafted.
 
-        An assumption of ours, so that each level keeps as many verified tokens, and a token the chance to be accepted
-        once its parent is. A path must fit: never fewer are verified than `depth`. Raise ValueError for a depth that is
-        not 1 to `deepest`.
+        A path must fit: never fewer are verified than `depth`. Raise ValueError for a depth that is not 1 to `deepest`,
+        and a budget that is less or more than such a tree has.
         """
         own = self.shape
         if not 1 <= depth <= self.deepest:
             raise ValueError(f"depth is {depth}; {self.published} can draft 1 to {self.deepest} tokens ahead")
-        return DraftShape(depth, own.width, max(depth, round(own.verify_tokens * depth / own.depth)))
+        width = own.width if width is None else width
+        if verify is None:
+            verify = min(max(depth, round(own.verify_tokens * depth / own.depth)), max(depth, depth * width))
+        elif verify > depth * width:
+            raise ValueError(f"verify_tokens is {verify}; {depth} passes of {width} draft {depth * width} tokens")
+        return DraftShape(depth, width, verify)
 
     @abstractmethod
-    def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit) -> Stage:
-        """One draft pass: `work` has the tree's width of tokens for each sequence."""
+    def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit, plan: StepPlan) -> Stage:
+        """One draft pass of `plan`: `work` has the tree's width of tokens for each sequence."""
 
     @property
     def leaves_cache(self) -> bool:
@@ -90,8 +105,12 @@ class Draft(ABC):
         return True
 
     def drafted_share(self, device: DraftDevice, held: TierBytes) -> float:
-        """Return the share of the target's experts that the draft is made with."""
+        """Return the share of the target's experts that HB has room for as the draft is made with them."""
         return 1.0
+
+    def traced_pool(self, device: DraftDevice, work: StepWork, held: TierBytes, plan: StepPlan) -> PoolReads | None:
+        """Return what the draft of `plan` finds in its pool; None without one, or without routes."""
+        return None
 
     def ask(self, device: DraftDevice, work: StepWork, held: TierBytes, plan: StepPlan) -> CacheAsk:
         """Return what verification asks of the expert cache."""
@@ -101,6 +120,10 @@ class Draft(ABC):
         """Return the experts that verification reads, and where it finds them."""
         reads = device.found(self.ask(device, work, held, plan))
         return device.reads_of(reads, device.size.experts_bytes, self.hb_share)
+
+    def commit(self, device: DraftDevice, work: StepWork, held: TierBytes, plan: StepPlan) -> None:
+        """Carry out what a step does to the experts in HB: `work` is what is verified."""
+        device.carry_out(self.ask(device, work, held, plan))
 
 
 class SeparateDraft(Draft):
@@ -117,7 +140,7 @@ class SeparateDraft(Draft):
     def groups(self, work: StepWork, unit: Unit) -> tuple[tuple[Part, ...], ...]:
         """Return the operators of one draft pass, as if all that they read lay in HB."""
 
-    def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit) -> Stage:
+    def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit, plan: StepPlan) -> Stage:
         in_hb = device.placement.draft_hb_bytes / self.weights_bytes
         return self.stage_with(in_hb, held.hb_kv_bytes / (held.hb_kv_bytes + held.ext_kv_bytes), work, unit)
 

@@ -4,11 +4,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
 from device_model.draft import Draft
-from device_model.experts.fidelity import TracedCache
 from device_model.experts.residency import Lru
+from device_model.experts.traced_cache import TracedCache, drawn_order
 from device_model.hb_xpu.device import XpuDevice, under
 from device_model.hb_xpu.tiered import refuse_draft
 from device_model.setup import Setup, XpuSetup
@@ -74,9 +76,9 @@ def load_setup(hardware: str, model: str, law: Law = Law.REALISABLE) -> XpuSetup
     return under(XpuDevice.setup_of(model, load_xpu(hardware), load_model(model)), law)
 
 
-def trace_experts(device: RooflineDevice) -> None:
-    """Give a device with an expert cache a real one, an LRU, in place of the analytic law. Its plans must have routes
-    from now on, and steps be committed.
+def trace_experts(device: RooflineDevice, seed: int = 0) -> None:
+    """Give a device with an expert cache a real one in place of the analytic law: an LRU, or a draft's pool. Its plans
+    must have routes from now on, and steps be committed. A random pool follows from `seed`.
 
     DeviceError for a system or a model that has no experts in a cache.
     """
@@ -85,7 +87,9 @@ def trace_experts(device: RooflineDevice) -> None:
         raise DeviceError(
             "Only systems that cache experts, serving a model with experts, have an expert cache that can be traced."
         )
-    device.cache = TracedCache(Lru(model.expert_layers, model.experts))
+    size = model.expert_layers, model.experts
+    drawn = drawn_order(*size, np.random.default_rng(seed)) if device.draft is not None and device.draft.drawn else None
+    device.cache = TracedCache(Lru(*size), drawn)
 
 
 def make_device(system: str, setup: Setup, draft: str | None = None) -> RooflineDevice:

@@ -31,6 +31,25 @@ class DraftShape:
             raise ValueError(f"verify_tokens is {self.verify_tokens}; allowed is at least the depth, {self.depth}")
 
 
+NO_EXPERT = -1
+"""Fills up the experts of a token whose pool has fewer than top-k in a layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRoutes:
+    """The experts of each of a draft's passes, by id [tokens, layers, top_k]: those that the routers `wanted`, and if
+    the draft was executed those that it computed with, `confined` to the pool in HB, `NO_EXPERT` where that has
+    fewer."""
+
+    wanted: tuple[IntArray, ...]
+    confined: tuple[IntArray, ...] | None = None
+
+    @property
+    def all_wanted(self) -> IntArray:
+        """The wanted experts of all passes [tokens, layers, top_k]."""
+        return np.concatenate(self.wanted)
+
+
 @dataclass(frozen=True, slots=True)
 class StepPlan:
     """The work of one step: one shape for prefill, a chunk of it, decoding, verifying drafts, and any mix of them.
@@ -44,6 +63,7 @@ class StepPlan:
     in the order of its table; None has them cached as they are used.
     `topics` [n]: the topic of each sequence by its index in that table, -1 if unknown; None is unknown for all. They
     make a difference where experts are placed.
+    `drafts`: the experts of the draft's passes, for a device whose cache is traced and that drafts with its experts.
     """
 
     new_tokens: IntArray
@@ -52,6 +72,7 @@ class StepPlan:
     routes: IntArray | None = None
     topics: IntArray | None = None
     placed: tuple[float, ...] | None = None
+    drafts: DraftRoutes | None = None
 
     @staticmethod
     def of(*sequences: tuple[int, int], draft: DraftShape | None = None) -> "StepPlan":

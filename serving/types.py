@@ -124,8 +124,8 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     """One token of a request, at position `first` of its output; `finish` is vLLM's reason if it is the last.
 
     `extra` holds whatever else vLLM said with it (log probabilities, see `edge.outputs`); only the edge opens it.
-    `routes` are the experts that the token model's routers chose in computing it (`token_model.route_format`); only the
-    device opens them.
+    `routes` are the experts that the token model's routers chose in computing it (`token_model.route_format`), and with
+    the first token of a request `prompt` are the ids of its prompt, each a uint32; only the device opens them.
     """
 
     request_id: str
@@ -135,6 +135,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     stop_reason: int | str | None = None
     extra: bytes | None = None
     routes: bytes | None = None
+    prompt: bytes | None = None
 
     @property
     def failed(self) -> bool:

@@ -8,8 +8,9 @@ only (MXFP4) are not sliced: the pool holds them whole.
 
 from device_model.arrays import Number, least
 from device_model.draft import Draft, DraftDevice
-from device_model.experts.fidelity import CacheAsk
+from device_model.experts.fidelity import CacheAsk, HeldAs
 from device_model.experts.reads import TENSOR_PARALLEL, tokens_of
+from device_model.experts.traced_cache import PoolReads
 from device_model.placement import TierBytes
 from device_model.roofline import DRAFT, Part, Stage, Unit
 from device_model.setup import XpuSetup
@@ -37,25 +38,33 @@ class Scheme(Draft):
         fitted = self.setup.speculation
         return DraftShape(fitted.elastic_depth, fitted.elastic_width, fitted.verify_tokens)
 
-    def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit) -> Stage:
+    def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit, plan: StepPlan) -> Stage:
         sliced = at_four_bits(unit, self.setup.hardware)
         static = device.static_part(work, sliced, device.size.static_read_bytes_at(DRAFT_BITS))
-        pool = self.pool(device, held)
-        touched = device.experts.pooled(tokens_of(work), pool)
-        # A pool of fewer than top-k experts a layer gives a token fewer to compute.
-        some = least(pool / device.experts.top_share, 1.0) if device.experts.top_share else 0.0
+        touched, some = self._drafted(device, work, held, plan)
         read = touched * device.size.experts_bytes * self.hb_share
         experts = Part("experts in the pool", sliced, TENSOR_PARALLEL, device.size.expert_macs(work) * some, read)
         return Stage(DRAFT, 1, ((static,), (device.attention_part(work, held, unit),), (experts,)))
+
+    def _drafted(self, device: DraftDevice, work: StepWork, held: TierBytes, plan: StepPlan) -> tuple[Number, Number]:
+        """Return the shares of all experts that a draft's pass reads, and of its experts that a token computes: a pool
+        of fewer than top-k a layer gives it fewer."""
+        if (traced := self.traced_pool(device, work, held, plan)) is not None:
+            return traced.read, traced.computed
+        pool, top = self.pool(device, held), device.experts.top_share
+        return device.experts.pooled(tokens_of(work), pool), least(pool / top, 1.0) if top else 0.0
 
     def ask(self, device: DraftDevice, work: StepWork, held: TierBytes, plan: StepPlan) -> CacheAsk:
         asked = device.ask(work, held, plan)
         if not self._sliced:
             return asked
-        return asked._replace(slices=self.pool(device, held) * device.size.experts, pool=True)
+        return asked._replace(slices=self.pool(device, held) * device.size.experts, held_as=HeldAs.SLICES)
 
     def drafted_share(self, device: DraftDevice, held: TierBytes) -> float:
         return float(self.pool(device, held))
+
+    def traced_pool(self, device: DraftDevice, work: StepWork, held: TierBytes, plan: StepPlan) -> PoolReads | None:
+        return device.confined(self.ask(device, work, held, plan)) if plan.drafts is not None else None
 
     def pool(self, device: DraftDevice, held: TierBytes) -> Number:
         """Return the share of all experts whose slices find room in HB."""

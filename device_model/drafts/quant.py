@@ -7,13 +7,13 @@ HB here: Table 3 gives GPT-OSS the same AR speedup with it as without.
 
 from device_model.arrays import least
 from device_model.draft import Draft, DraftDevice
-from device_model.experts.fidelity import CacheAsk
+from device_model.experts.fidelity import CacheAsk, HeldAs
 from device_model.experts.locality_laws import PassTokens
 from device_model.experts.reads import ExpertReads, tokens_of
 from device_model.placement import TierBytes
 from device_model.roofline import DRAFT, Stage, Unit
 from device_model.slices import DRAFT_BITS, draft_share, sliceable
-from device_model.step import DraftShape
+from device_model.step import DraftShape, StepPlan
 from device_model.units import at_four_bits
 from device_model.work import StepWork
 
@@ -33,11 +33,11 @@ class Scheme(Draft):
     def leaves_cache(self) -> bool:
         return not sliceable(self.setup.model)
 
-    def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit) -> Stage:
+    def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit, plan: StepPlan) -> Stage:
         sliced = at_four_bits(unit, self.setup.hardware)
         static = device.static_part(work, sliced, device.size.static_read_bytes_at(DRAFT_BITS))
         precision = sliced if sliceable(self.setup.model) else unit  # the group sees to MXFP4 itself
-        reads = self._reads(device, tokens_of(work), held)
+        reads = self._reads(device, tokens_of(work), held, plan)
         groups = (
             (static,),
             (device.attention_part(work, held, unit),),
@@ -45,9 +45,21 @@ class Scheme(Draft):
         )
         return Stage(DRAFT, 1, groups)
 
-    def _reads(self, device: DraftDevice, tokens: PassTokens, held: TierBytes) -> ExpertReads:
-        """At analytic fidelity always: what a trace has are the routes of the target."""
+    def commit(self, device: DraftDevice, work: StepWork, held: TierBytes, plan: StepPlan) -> None:
+        device.carry_out_passes(self._asked(device, tokens_of(work), held, plan))
+        if self.leaves_cache:
+            super().commit(device, work, held, plan)
+
+    def _reads(self, device: DraftDevice, tokens: PassTokens, held: TierBytes, plan: StepPlan) -> ExpertReads:
+        asked = self._asked(device, tokens, held, plan)
+        found = device.expected.probe(asked) if plan.drafts is None else device.found_by_passes(asked)
+        return device.reads_of(found, self._copies_bytes(device))
+
+    def _asked(self, device: DraftDevice, tokens: PassTokens, held: TierBytes, plan: StepPlan) -> CacheAsk:
         size = device.size
-        copies = size.experts_bytes * draft_share(self.setup.model)
-        slices = least(held.hb_expert_bytes / copies, 1.0) * size.experts if size.experts else 0.0
-        return device.reads_of(device.expected.probe(CacheAsk(tokens, slices)), copies)
+        slices = least(held.hb_expert_bytes / self._copies_bytes(device), 1.0) * size.experts if size.experts else 0.0
+        held_as = HeldAs.WHOLE if self.leaves_cache else HeldAs.COPIES
+        return CacheAsk(tokens, slices, held_as, drafts=plan.drafts)
+
+    def _copies_bytes(self, device: DraftDevice) -> float:
+        return device.size.experts_bytes * draft_share(self.setup.model)

@@ -1,16 +1,25 @@
 """Two fidelities of what HB holds of the experts, behind one interface.
 
 Analytic: the laws of `locality_laws`, calibrated, that know numbers of tokens only. Trace: a real cache (`residency`)
-that is fed with the expert ids of each pass. Either answers what a pass would read without changing anything (`probe`),
-and carries it out (`commit`).
+that is fed with the expert ids of each pass (`traced_cache`). Either answers what a pass would read without changing
+anything (`probe`), and carries it out (`commit`).
 """
 
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 from device_model.arrays import Number, least
 from device_model.experts.locality_laws import Experts, PassTokens
-from device_model.experts.residency import Lru, Reads
-from device_model.step import FloatArray, IntArray
+from device_model.experts.residency import Reads
+from device_model.step import DraftRoutes, FloatArray, IntArray
+
+
+class HeldAs(Enum):
+    """As what HB holds experts: whole, as the slices that a draft's pool has, or as copies in fewer bits."""
+
+    WHOLE = "whole"
+    SLICES = "slices"
+    COPIES = "copies"
 
 
 class PlacementMix(NamedTuple):
@@ -23,14 +32,20 @@ class PlacementMix(NamedTuple):
 
 class CacheAsk(NamedTuple):
     """A pass as a cache is asked about it: its tokens, the room in HB in slices (experts of one layer, as the cache
-    holds them), whether that room is a draft's pool, at trace fidelity the ids that its routers chose, and, if HB does
-    not hold what was used but what was placed there, of what."""
+    holds them), as what it holds them, at trace fidelity the ids that its routers chose, those that a draft's passes
+    chose before it, and, if HB does not hold what was used but what was placed there, of what."""
 
     tokens: PassTokens
     slices: Number
-    pool: bool = False
+    held_as: HeldAs = HeldAs.WHOLE
     routes: IntArray | None = None
+    drafts: DraftRoutes | None = None
     placed: PlacementMix | None = None
+
+    @property
+    def pool(self) -> bool:
+        """Tell whether it is about a pool of slices."""
+        return self.held_as is HeldAs.SLICES
 
 
 class ExpertCache(Protocol):
@@ -66,22 +81,3 @@ class Analytic:
 
     def commit(self, ask: CacheAsk) -> Reads:
         return self.probe(ask)
-
-
-class TracedCache:
-    """A real cache. ValueError for a pass without routes, or with those of another model."""
-
-    def __init__(self, lru: Lru) -> None:
-        self._lru = lru
-
-    def probe(self, ask: CacheAsk) -> Reads:
-        return self._lru.probe(_routes(ask), int(ask.slices))
-
-    def commit(self, ask: CacheAsk) -> Reads:
-        return self._lru.commit(_routes(ask), int(ask.slices))
-
-
-def _routes(ask: CacheAsk) -> IntArray:
-    if ask.routes is None:
-        raise ValueError("The plan has no routes; a cache at trace fidelity needs the expert ids of every pass")
-    return ask.routes

@@ -2,7 +2,7 @@
 
 Analytic, as `fidelity.Analytic` is, and by the law of `hot_hits`, so that what a pass touches is what it touches on
 Stratum and on GPUs: it holds hot experts first, of which any is as likely as another, then cold ones. That is what an
-LRU cache comes to while the topic stays, if tokens choose independently; a real one is `fidelity.TracedCache`.
+LRU cache comes to while the topic stays, if tokens choose independently; a real one is `traced_cache.TracedCache`.
 """
 
 from device_model.arrays import Number, least, most

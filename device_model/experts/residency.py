@@ -53,32 +53,49 @@ class Lru:
 
     def __init__(self, layers: int, experts: int) -> None:
         self._recency = empty(layers, experts)
-        self._probed: tuple[Routes, int, Reads, IntArray] | None = None
+        self._probed: tuple[Routes, int, IntArray | int, Reads, IntArray] | None = None
 
     @property
     def held(self) -> BoolArray:
         """Slices in HB [layers, experts]."""
         return self._recency > 0
 
-    def probe(self, routes: Routes, slices: int) -> Reads:
+    def copy(self) -> "Lru":
+        """Return a cache that holds the same, and goes ways of its own."""
+        copied = Lru(*self.shape)
+        copied._recency = self._recency
+        return copied
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Layers and experts."""
+        layers, experts = self._recency.shape
+        return layers, experts
+
+    def latest(self, slices: int) -> IntArray:
+        """Return the recency [layers, experts] of what stays in room for so many slices, larger if used later; 0 is not
+        held. ValueError for slices below 0."""
+        return _warmest(self._recency, 0, shares(slices, self.shape[0]))
+
+    def probe(self, routes: Routes, slices: int, hotness: IntArray | int = 0) -> Reads:
         """Return what a pass with `routes` reads. Raise ValueError for routes of another shape or model, or slices
         below 0."""
-        reads, after = self._after(routes, slices)
-        self._probed = routes, slices, reads, after
+        reads, after = self._after(routes, slices, hotness)
+        self._probed = routes, slices, hotness, reads, after
         return reads
 
-    def commit(self, routes: Routes, slices: int) -> Reads:
-        """Carry the pass out: evict down to `slices`, count hits, insert misses. ValueError as `probe`."""
+    def commit(self, routes: Routes, slices: int, hotness: IntArray | int = 0) -> Reads:
+        """Carry the pass out: evict down to `slices`, count hits, insert misses; the hottest stay if there is
+        `hotness` [layers, experts], and of equally hot ones those used last. ValueError as `probe`."""
         probed, self._probed = self._probed, None
-        if probed is not None and probed[0] is routes and probed[1] == slices:  # it is known what will come of it
-            reads, self._recency = probed[2:]
+        if probed is not None and probed[0] is routes and probed[1] == slices and probed[2] is hotness:
+            reads, self._recency = probed[3:]  # it is known what will come of it
         else:
-            reads, self._recency = self._after(routes, slices)
+            reads, self._recency = self._after(routes, slices, hotness)
         return reads
 
-    def _after(self, routes: Routes, slices: int) -> tuple[Reads, IntArray]:
-        layers, experts = self._recency.shape
-        return after_pass(self._recency, tally(routes, layers, experts), shares(slices, layers))
+    def _after(self, routes: Routes, slices: int, hotness: IntArray | int) -> tuple[Reads, IntArray]:
+        return after_pass(self._recency, tally(routes, *self.shape), shares(slices, self.shape[0]), hotness)
 
 
 def empty(layers: int, experts: int) -> IntArray:
@@ -119,30 +136,41 @@ def shares(slices: int, layers: int) -> IntArray:
     return slices // layers + (np.arange(layers) < slices % layers).astype(np.int64)
 
 
-def after_pass(recency: IntArray, counts: IntArray, rooms: IntArray) -> tuple[Reads, IntArray]:
+def after_pass(
+    recency: IntArray, counts: IntArray, rooms: IntArray, hotness: IntArray | int = 0
+) -> tuple[Reads, IntArray]:
     """Return what a pass reads of a cache, and the cache after it. Pure; arrays [layers, experts] but `rooms` [layers].
 
     `recency`: what is held, larger if used later; 0 is not held. `counts`: tokens that chose the slice in this pass.
-    A larger cache always holds all that a smaller one does: the order of slices does not depend on the room.
+    Held is what is hottest of what was held or read, and of equally hot slices what was used last: without `hotness`
+    [layers, experts] it is an LRU cache, and a larger one always holds all that a smaller one does, as the order of
+    slices does not depend on the room.
     """
-    before = _latest(recency, rooms)
+    # Room that is lost, is lost before it is known what is hot.
+    before = _warmest(recency, 0, rooms)
     held, touched = before > 0, counts > 0
     # Above all that is held, in the order of counts, then of lower ids; so two slices of a layer are never equal.
     experts = counts.shape[1]
     used_now = before.max() + counts * experts - np.arange(experts)
-    after = _latest(np.where(touched, used_now, before), rooms)
+    after = _warmest(np.where(touched, used_now, before), hotness, rooms)
     reads = Reads(float(touched.sum()), float((touched & held).sum()), float(((after > 0) & ~held).sum()))
     return reads, after
 
 
-def _latest(recency: IntArray, rooms: IntArray) -> IntArray:
-    """`recency` [layers, experts] where only the latest slices of each layer stay: `rooms` of them.
+def _warmest(recency: IntArray, hotness: IntArray | int, rooms: IntArray) -> IntArray:
+    """`recency` [layers, experts] where only the hottest, then latest, slices of each layer stay: `rooms` of them.
 
-    No two that are held were used at once, so that a threshold tells them apart.
+    No two that are held were used at once, so that a threshold tells equally hot ones apart.
     """
     if ((recency > 0).sum(axis=1) <= rooms).all():
         return recency
     experts = recency.shape[1]
+    if not isinstance(hotness, int):
+        coldest_first = np.lexsort((recency, np.where(recency > 0, hotness, -1)), axis=-1)
+        fits = np.arange(experts) >= experts - rooms[:, None]
+        kept = np.zeros_like(recency)
+        np.put_along_axis(kept, coldest_first, np.take_along_axis(recency, coldest_first, axis=1) * fits, axis=1)
+        return kept
     in_order = np.sort(recency, axis=1)
     oldest = np.take_along_axis(in_order, np.minimum(experts - rooms, experts - 1)[:, None], axis=1)
     return np.where((recency >= oldest) & (rooms > 0)[:, None], recency, 0)

@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from device_model.experts.residency import Routes
+from device_model.experts.residency import BoolArray, Routes
+from device_model.step import FloatArray
 
 
 class Routers(NamedTuple):
@@ -50,6 +51,18 @@ class RouteMap:
             raise ValueError(f"Routes have the shape [tokens, {shape[0]}, {shape[1]}], not {routes.shape}.")
         chosen: Routes = self._first(self._stand_ins(routes.astype(np.int64, copy=False)))[:, self._layers]
         return chosen
+
+    def stood_for(self, held: BoolArray) -> FloatArray:
+        """Return of each expert of the source [Ls, Es] which share of its stand-ins is among those `held` [Lt, Et]."""
+        source, target = self.source.experts, self.target.experts
+        if target <= source:
+            of_layer = held[:, np.arange(source) * target // source].astype(np.float64)
+        else:
+            runs = np.arange(target) * source // target == np.arange(source)[:, None]
+            of_layer = held @ (runs / runs.sum(axis=1, keepdims=True)).T
+        follows = self._layers == np.arange(self.source.layers)[:, None]
+        share: FloatArray = follows @ of_layer / np.maximum(follows.sum(axis=1, keepdims=True), 1)
+        return share
 
     def _stand_ins(self, routes: Routes) -> Routes:
         """Return the target's experts [tokens, Ls, any] that each token meets, in order; merged ones more than once."""

@@ -12,16 +12,17 @@ from device_model.experts.fidelity import Analytic, CacheAsk, ExpertCache, Place
 from device_model.experts.hot_pool import HotExperts, Mix
 from device_model.experts.locality_laws import KNOWN
 from device_model.experts.reads import DATA_PARALLEL, TENSOR_PARALLEL, ExpertReads, tokens_of
-from device_model.experts.residency import Reads
+from device_model.experts.residency import BoolArray, Reads
 from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import TopicUsage
+from device_model.experts.traced_cache import PoolReads, TracedCache
 from device_model.hb_xpu.device import XpuDevice
 from device_model.placement import DraftFootprint, Placement, TierBytes, place
 from device_model.roofline import TARGET, Part, Stage, Unit
 from device_model.setup import XpuSetup
 from device_model.slices import sliceable
 from device_model.specs.spec import DeviceError
-from device_model.step import StepCost, StepCosts, StepPlan
+from device_model.step import DraftRoutes, StepCost, StepCosts, StepPlan
 from device_model.stretches import Stretches
 from device_model.units import at_four_bits, at_share, without_price
 from device_model.work import StepWork
@@ -29,6 +30,7 @@ from device_model.work import StepWork
 # An assumption: the paper does not say how a sequence's KV lies in the banks.
 KV_IN_HB = "the context is split over all banks; what HB has no room for streams from EXT (8)"
 NO_DRAFT = "The plan has a draft, and the device none; load it with one to speculate"
+NO_TRACE = "The plan has the routes of its draft, and the device's cache is not traced; trace it (`trace_experts`)"
 NO_TOPICS = "The plan has experts placed by topic, and the device knows no topics; give it a table (`know_topics`)"
 
 
@@ -73,14 +75,20 @@ class TieredDevice(XpuDevice):
         drafting = work.drafted(plan.draft.width, prefill=False)
         verifying = work.drafted(plan.draft.verify_tokens, prefill=True)
         target = self.pass_of_target(verifying, held, draft.verify_reads(self, verifying, held, plan), unit)
-        stage = draft.stage(self, drafting, held, unit)
+        stage = draft.stage(self, drafting, held, unit, plan)
         return target._replace(stages=(stage._replace(repeats=plan.draft.depth), *target.stages))
 
     def commit(self, plan: StepPlan) -> None:
         """Carry out what a step of `plan` does to the experts that HB holds; nothing at analytic fidelity, or to those
         that are placed."""
-        if plan.placed is None:
-            self.cache.commit(self._asked(plan))
+        if plan.placed is not None:
+            return
+        work = StepWork.of(plan, 1)
+        if plan.draft is None or not work.decoding:
+            self.carry_out(self.ask(work, self.held(work), plan))
+        else:
+            verifying = work.drafted(plan.draft.verify_tokens, prefill=True)
+            self._draft().commit(self, verifying, self.held(work), plan)
 
     def swap(self, plan: StepPlan, before: Mix | None) -> Swap:
         """Return what HB must take in until it holds what `plan` has placed, if it holds what was placed for `before`
@@ -140,7 +148,11 @@ class TieredDevice(XpuDevice):
         free = self.draft is None or self.draft.leaves_cache
         slices = held.hb_expert_bytes / self.size.expert_bytes if free and self.size.experts else 0.0
         placed = None if plan.placed is None else self._placed(work, plan, plan.placed)
-        return CacheAsk(tokens_of(work), slices, routes=plan.routes, placed=placed)
+        return CacheAsk(tokens_of(work), slices, routes=plan.routes, drafts=self._drafts(plan), placed=placed)
+
+    def _drafts(self, plan: StepPlan) -> DraftRoutes | None:
+        """Return a draft's routes if they say what is hot: those of a draft with experts of the target."""
+        return plan.drafts if self.draft is not None and self.draft.pooled else None
 
     def _placed(self, work: StepWork, plan: StepPlan, mix: Mix) -> PlacementMix:
         """As the law of routing has it, a sequence that decodes chooses as less than one token, and drafts as few."""
@@ -153,6 +165,35 @@ class TieredDevice(XpuDevice):
         if ask.placed is None:
             return self.cache.probe(ask)
         return self._hot().probe(ask, self.experts.touched(ask.tokens) * self.size.experts)
+
+    def pool(self, plan: StepPlan) -> BoolArray | None:
+        """Return the experts [layers, experts] that HB holds for the draft of a step of `plan`; None if it is not
+        confined to any. Raise ValueError without a draft, or unless the cache is traced."""
+        draft, work = self._draft(), StepWork.of(plan, 1)
+        return self._traced().pool(draft.ask(self, work, self.held(work), plan)) if draft.pooled else None
+
+    def confined(self, ask: CacheAsk) -> PoolReads:
+        """Return what a draft's passes read of its pool. Raise ValueError unless the cache is traced."""
+        return self._traced().confined(ask)
+
+    def found_by_passes(self, ask: CacheAsk) -> Reads:
+        """Return what a draft's passes find of the copies that HB holds, on average. Raise ValueError unless the cache
+        is traced."""
+        return self._traced().probe_passes(ask)
+
+    def carry_out(self, ask: CacheAsk) -> None:
+        """Have HB hold what a pass leaves there."""
+        self.cache.commit(ask)
+
+    def carry_out_passes(self, ask: CacheAsk) -> None:
+        """Have HB hold what a draft's passes leave there."""
+        if ask.drafts is not None:
+            self._traced().commit_passes(ask)
+
+    def _traced(self) -> TracedCache:
+        if not isinstance(self.cache, TracedCache):
+            raise ValueError(NO_TRACE)
+        return self.cache
 
     def cached_reads(self, work: StepWork, held: TierBytes, plan: StepPlan) -> ExpertReads:
         """Return the reads of whole experts, cached by LRU or placed."""

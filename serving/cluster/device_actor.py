@@ -16,7 +16,8 @@ from serving.cluster.streams.rpc import RpcClient
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.deaths import StateLost
 from serving.cluster.supervision.heartbeat import Heartbeat
-from serving.device.device_spec import DeviceSpec
+from serving.device.device_spec import DeviceSpec, Followed
+from serving.device.drafts.live_texts import LiveTexts
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.live_routes import LiveRoutes
@@ -87,7 +88,7 @@ class HbXpu:
         engine = Engine(
             device=self._index,
             planner=RemotePlanner(to_scheduler),
-            pricer=spec.pricer(self._model, self._routes),
+            pricer=spec.pricer(self._model, self._followed),
             tier=self._lease,
             tokens=self._tokens,
             sink=self._sink,
@@ -100,10 +101,11 @@ class HbXpu:
     def _reprice(self, engine: Engine, spec: DeviceSpec) -> None:
         self._model.spec = spec
         self._lease.share = spec.condition.ext_share
-        engine.pricer = spec.repriced(engine.pricer, self._model, self._routes)
+        engine.pricer = spec.repriced(engine.pricer, self._model, self._followed)
 
-    def _routes(self, trace: TracedDevice) -> LiveRoutes:
-        return LiveRoutes(trace, self._tokens, self._clock.speed)
+    def _followed(self, trace: TracedDevice) -> Followed:
+        tokens = self._tokens
+        return Followed(LiveRoutes(trace, tokens, self._clock.speed), lambda: LiveTexts(trace, tokens))
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:

@@ -14,13 +14,15 @@ from device_model.specs.hardware_file import load_hardware
 from device_model.specs.law import Law
 from device_model.specs.spec import DeviceError
 from device_model.step import StepPlan
+from serving.device.drafts.executed_drafts import ExecutedDrafts, Texts
+from serving.device.drafts.traced_drafts import Drafter, RecordedDrafts
 from serving.device.mode_choice import ModeChoice
 from serving.device.pricing import ModelPricer, Pricer
 from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
 from serving.device.slow_tier import LEASE_S
-from serving.device.traced_pricing import TracePricer
+from serving.device.traced_pricing import DraftTracePricer, TracePricer
 from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, PUBLISHED, ExpertPlacement
-from serving.policies.step_options import PLAIN, StepModel, StepOptions
+from serving.policies.step_options import EXECUTED, PLAIN, StepModel, StepOptions
 from serving.scenario.faults import NAMED, Fault
 from serving.scenario.fleet import FleetError, Member
 from serving.scenario.scenario import ALL_TIERS, Scenario
@@ -50,6 +52,14 @@ class DeviceLimits(NamedTuple):
     prefill_base_s: float
     prefill_token_s: float
     deepest: int
+
+
+class Followed(NamedTuple):
+    """A token model that a device with a traced cache follows: what its routers choose, and what makes known the text
+    of its sequences."""
+
+    choices: Choices
+    texts: Callable[[], Texts]
 
 
 class DeviceSpec(NamedTuple):
@@ -87,13 +97,22 @@ class DeviceSpec(NamedTuple):
             draft=member.draft,
             acceptance=scenario.acceptance,
             law=scenario.law,
-            mode_choice=ModeChoice(scenario.mode, scenario.tau, scenario.draft_depth, scenario.objective),
+            mode_choice=ModeChoice(
+                scenario.mode,
+                scenario.tau,
+                scenario.draft_depth,
+                scenario.objective,
+                scenario.width,
+                scenario.verify,
+            ),
             placement=scenario.placement,
             usage=scenario.usage,
             swap=scenario.swap,
             token_model=scenario.token_model,
             kv_tier=scenario.kv_tier,
-            trace=TracedDevice(*names, scenario.token_model) if scenario.residency == "trace" else None,
+            trace=TracedDevice(*names, scenario.token_model, member.draft, scenario.acceptance)
+            if scenario.residency == "trace"
+            else None,
             sharers=scenario.shared_ext,
         )
 
@@ -121,26 +140,37 @@ class DeviceSpec(NamedTuple):
         device = load_device(self.system, self.hardware, self.model, self.draft or None, self.condition, Law(self.law))
         if self.placement != LRU or (self.trace is not None and device.places_experts):
             device.know_topics(self._usage())
-        return StepOptions(device, self.acceptance)
+        return StepOptions(device, self.acceptance, self.mode_choice.trees)
 
-    def pricer(self, model: StepModel, choices: Callable[[TracedDevice], Choices]) -> Pricer:
-        """Return the pricer of steps, by `model`, loaded from this spec, or by what `choices` says of routers if the
-        cache is traced. Raise DeviceError or UsageError."""
+    def pricer(self, model: StepModel, followed: Callable[[TracedDevice], Followed]) -> Pricer:
+        """Return the pricer of steps, by `model`, loaded from this spec, or by the token model that is `followed` if
+        the cache is traced. Raise DeviceError or UsageError."""
         if self.trace is not None and not places_experts(self.system):
-            return TracePricer(self.trace, choices(self.trace))
+            return self._trace_pricer(self.trace, model, followed(self.trace))
         options = self.load()
         placing = self._expert_placement(model, options.device)
         if self.trace is not None:
-            return RoutePricer(options, choices(self.trace), placing)
+            return RoutePricer(options, followed(self.trace).choices, placing)
         return ModelPricer(model, self.mode_choice.modes(options), placing)
 
-    def repriced(self, pricer: Pricer, model: StepModel, choices: Callable[[TracedDevice], Choices]) -> Pricer:
+    def repriced(self, pricer: Pricer, model: StepModel, followed: Callable[[TracedDevice], Followed]) -> Pricer:
         """Return the pricer that goes on in this condition where `pricer` was in another one."""
         if isinstance(pricer, TracePricer) and self.trace is not None:
             pricer.emulate(self.trace)
+            if isinstance(pricer, DraftTracePricer):
+                pricer.choose_by(self.mode_choice.modes(self.load()))
             return pricer
         # From which batch on drafting pays depends on the condition.
-        return self.pricer(model, choices)
+        return self.pricer(model, followed)
+
+    def _trace_pricer(self, trace: TracedDevice, model: StepModel, followed: Followed) -> TracePricer:
+        modes, choices = self.mode_choice.modes(self.load()), followed.choices
+        if not trace.draft:
+            return TracePricer(trace, choices)
+        drafter: Drafter = RecordedDrafts(choices)
+        if trace.acceptance == EXECUTED:
+            drafter = ExecutedDrafts(trace, choices, followed.texts())
+        return DraftTracePricer(trace, choices, drafter, model, modes)
 
     @property
     def lease_s(self) -> float:

@@ -29,19 +29,35 @@ class LiveRoutes:
         """Take expected step times, which bound the wait for routes, from the device in `trace`'s condition."""
         self._expected = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
 
-    def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
-        """Return the routes of the batch's new tokens [tokens, layers, top_k], and how many of them were guessed."""
+    def rows(self, batch: Batch, new: IntArray, context: IntArray, ahead: int = 0) -> tuple[IntArray, int]:
+        """Return the routes of the batch's new tokens [tokens, layers, top_k], and of `ahead` more of sequences that
+        decode, as far as vLLM has made them; and how many of them were guessed."""
         self._last = {id: self._last[id] for id in batch.ids if id in self._last}
-        coming = self._tokens.coming(batch.ids, self._patience_s(new, context))
+        coming = self._tokens.coming(batch.ids, self._patience_s(new, context), 1 + ahead)
         cuts, unrouted = [], 0
-        for id, chunk, count, start in zip(batch.ids, coming, new.tolist(), context.tolist(), strict=True):
-            known = self._known(chunk, count, start)
+        for id, chunks, count, start in zip(batch.ids, coming, new.tolist(), context.tolist(), strict=True):
+            known = self._known(chunks[0] if chunks else None, count, start)
             if len(known) < count:
                 unrouted += count - len(known)
                 known = np.concatenate([self._guess(id, count - len(known)), known])
             self._last[id] = known[-1:]
             cuts.append(known)
+            if ahead and count == 1:
+                following, missing = self._following(id, chunks, ahead)
+                cuts.append(following)
+                unrouted += missing
         return self._as_target(np.concatenate(cuts)), unrouted
+
+    def _following(self, id: str, chunks: list[Chunk], ahead: int) -> tuple[IntArray, int]:
+        """Return the routes of `ahead` tokens behind the first chunk's, and how many of them had to be guessed: behind
+        a request's end none, as nothing comes there."""
+        known = [rows for chunk in chunks[1:] if len(rows := self._known(chunk, 1, 0)) == 1]
+        missing = ahead - len(known)
+        ended = bool(chunks) and chunks[-1].finish is not None
+        if known:
+            self._last[id] = known[-1]
+        guessed = [self._guess(id, missing)] if missing else []
+        return np.concatenate([*known, *guessed]), 0 if ended else missing
 
     def _patience_s(self, new: IntArray, context: IntArray) -> float:
         """Return the real seconds that a step with a prompt may wait for its routes; 0 for one that only decodes. vLLM

@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-from serving.policies.modes import Bounds, Modes
+from serving.policies.modes import ENERGY, Bounds, Modes
 from serving.policies.regrets import RegretTable
 from serving.policies.step_options import StepOptions
+from serving.policies.tree_choice import TreeChoice
 from serving.scenario.draft_depth import DepthChoice, DraftDepth
 from serving.usage_error import UsageError
 
@@ -17,12 +18,19 @@ SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 class ModeChoice(NamedTuple):
     """A scenario's choice of mode: the policy by name; `tau`, the batch from which to speculate (0: wherever it is
-    faster); `depth` of drafts; the `objective` of choices by cost."""
+    faster); `depth` of drafts, their `width` and `verify` budget (0: not set); the `objective` of choices by cost."""
 
     mode: str
     tau: int
     depth: DraftDepth
     objective: str
+    width: int = 0
+    verify: int = 0
+
+    @property
+    def trees(self) -> TreeChoice:
+        """The choice of width and budget, which is free where depth is."""
+        return TreeChoice(self.width, self.verify, self.depth is DepthChoice.BY_COST, self.objective == ENERGY)
 
     def modes(self, step_options: StepOptions) -> Modes:
         """Return the policy for a device. Raise UsageError for a depth its draft lacks, or a mode that needs a
@@ -33,6 +41,8 @@ class ModeChoice(NamedTuple):
                 raise UsageError(sentence, "mode", "draft")
             return Modes.of("fixed-ar", ())
         depths = self.depths(step_options)
+        assert step_options.device.draft is not None
+        self.trees.check(step_options.device.draft, depths)
         bounds = Bounds(self.tau, RegretTable(step_options, depths))
         return Modes.of(self.mode, depths, bounds, self.objective)
 
@@ -41,7 +51,9 @@ class ModeChoice(NamedTuple):
         if self.depth is DepthChoice.CALIBRATED:
             return (step_options.calibrated,)
         if self.depth is DepthChoice.BY_COST:
-            return tuple(sorted({max(1, round(share * step_options.calibrated)) for share in SHARES}))
+            most = self.verify or step_options.calibrated
+            depths = {max(1, round(share * step_options.calibrated)) for share in SHARES}
+            return tuple(sorted({min(depth, most) for depth in depths}))
         if not 1 <= self.depth <= step_options.deepest:
             raise UsageError(
                 f"`depth` is {self.depth}: it must be a whole number from 1 to {step_options.deepest}, or auto.",

@@ -107,7 +107,7 @@ class ModelPricer(BatchPricer):
         self._modes = modes
 
     def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[StepPrice]:
-        depths, verdict = self._modes.candidates(_decode_batch(batch, plan, ext_bytes_per_s))
+        depths, verdict = self._modes.candidates(decode_batch(batch, plan, ext_bytes_per_s))
         step_options = self._model.price(plan, min(batch.horizon, verdict.steps), ext_bytes_per_s, depths)
         option, reason = self._modes.choose(step_options, verdict)
         self._depth = option.depth if option.tokens else self._depth
@@ -118,7 +118,7 @@ class ModelPricer(BatchPricer):
                 yield StepPrice(cost, reason=reason, run=option.costs, plan=plan)
         else:
             # One step: only what was accepted tells how the next one begins.
-            yield _drafted(batch, option, reason)._replace(plan=plan)
+            yield drafted(batch, option)._replace(reason=reason, plan=replace(plan, draft=option.shape))
 
     def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost:
         assert priced.plan is not None
@@ -127,15 +127,19 @@ class ModelPricer(BatchPricer):
         return option.costs.first
 
 
-def _decode_batch(batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> DecodeBatch:
+def decode_batch(batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> DecodeBatch:
+    """Return a batch as mode policies judge it."""
     decoding, kv_tokens = batch.decoding, int(plan.context.sum())
     return DecodeBatch(decoding, kv_tokens, sum(batch.new_tokens) - decoding, batch.start_s, ext_bytes_per_s)
 
 
-def _drafted(batch: Batch, option: StepOption, reason: str) -> StepPrice:
+def drafted(batch: Batch, option: StepOption, accepted: list[int] | None = None) -> StepPrice:
+    """Return the price of a step that drafts, of which each sequence has so many drafts `accepted`; None draws them by
+    the option's rate."""
     decoding = [new == 1 and emits for new, emits in zip(batch.new_tokens, batch.emits, strict=True)]
-    draws = draws_at(np.array(batch.seeds), np.array(batch.released), option.depth)
-    accepted = sample_accepted(draws, option.rate).tolist()
+    if accepted is None:
+        draws = draws_at(np.array(batch.seeds), np.array(batch.released), option.depth)
+        accepted = sample_accepted(draws, option.rate).tolist()
     # A sequence near its end drafts on, as the others do, but has no more than what is left accepted.
     counts = [
         min(count, remaining - 1) if decodes else 0
@@ -144,4 +148,4 @@ def _drafted(batch: Batch, option: StepOption, reason: str) -> StepPrice:
     of_drafting = [count for count, decodes in zip(counts, decoding, strict=True) if decodes]
     accepted_by = np.bincount(of_drafting, minlength=option.depth + 1).tolist()
     cost, drafts = next(iter(option.costs)), len(of_drafting)
-    return StepPrice(cost, 0, counts, drafts, option.depth, reason, accepted_by=accepted_by)
+    return StepPrice(cost, 0, counts, drafts, option.depth, accepted_by=accepted_by)

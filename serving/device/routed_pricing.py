@@ -8,18 +8,20 @@ from device_model.condition import HEALTHY, Condition
 from device_model.step import IntArray, StepCost, StepPlan
 from serving.device.pricing import BatchPricer, StepPrice
 from serving.policies.placement import ExpertPlacement
-from serving.policies.step_options import StepOptions
+from serving.policies.step_options import PUBLISHED, StepOptions
 from serving.types import Batch
 
 
 class TracedDevice(NamedTuple):
-    """A device to trace: its system, hardware and model by name, the token model whose routers it follows, and its
-    condition."""
+    """A device to trace: its system, hardware and model by name, the token model whose routers it follows, its draft
+    scheme ("": none), where its drafts' acceptance comes from, and its condition."""
 
     system: str
     hardware: str
     model: str
     token_model: str
+    draft: str = ""
+    acceptance: str = PUBLISHED
     condition: Condition = HEALTHY
 
 
@@ -27,9 +29,10 @@ class Choices(Protocol):
     """Knows what the emulated model's routers choose: `live_routes.LiveRoutes` of a server's token model, or
     `serving.simulation.recorded_routes.RecordedRoutes` in virtual time."""
 
-    def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
+    def rows(self, batch: Batch, new: IntArray, context: IntArray, ahead: int = 0) -> tuple[IntArray, int]:
         """Expert ids [tokens, layers, top_k] of a step of `batch`, sequence by sequence: of each the `new` [n] tokens
-        after the first `context` [n]; and of how many tokens they are guesses."""
+        after the first `context` [n], and of those that decode (1 new token) `ahead` more; and of how many tokens they
+        are guesses."""
         ...
 
     def emulate(self, trace: TracedDevice) -> None:

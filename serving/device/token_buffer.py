@@ -3,8 +3,10 @@
 import threading
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
 
 import msgspec
+import numpy as np
 
 from serving.types import Chunk
 
@@ -23,6 +25,17 @@ class Buffer:
     owed: int = 0
     source: int = 0
     ready: deque[Chunk] = field(default_factory=deque)
+    text: "KnownText | None" = None
+
+
+@dataclass(slots=True)
+class KnownText:
+    """What is known of what a request says: the ids of its prompt, if they came, and those `said` from token `first` of
+    its output on."""
+
+    prompt: list[int]
+    first: int
+    said: list[int]
 
 
 class TokenBuffer:
@@ -60,6 +73,8 @@ class TokenBuffer:
         buffer = self._buffers.get(chunk.request_id)
         if buffer is None or (chunk.first != buffer.received and not chunk.failed):
             return False
+        if chunk.routes is not None:
+            _note_text(buffer, chunk)
         buffer.received += len(chunk.tokens)
         if not buffer.owed:
             buffer.ready.append(chunk)
@@ -98,17 +113,24 @@ class TokenBuffer:
         buffer.owed += missing
         return chunks, missing
 
-    def coming(self, request_ids: list[str], timeout_s: float = 0.0) -> list[Chunk | None]:
-        """Return the chunk that `take` would give of each request; None where it does not come within `timeout_s` real
-        seconds."""
+    def coming(self, request_ids: list[str], timeout_s: float = 0.0, most: int = 1) -> list[list[Chunk]]:
+        """Return the chunks that `take` would give of each request, `most` of them; none where none comes within
+        `timeout_s` real seconds."""
         with self._lock:
             if timeout_s > 0:
-                self._lock.wait_for(lambda: all(self._heads(request_ids)), timeout_s)
-            return self._heads(request_ids)
+                self._lock.wait_for(lambda: all(self._heads(request_ids, 1)), timeout_s)
+            return self._heads(request_ids, most)
 
-    def _heads(self, request_ids: list[str]) -> list[Chunk | None]:
+    def _heads(self, request_ids: list[str], most: int) -> list[list[Chunk]]:
         buffers = [self._buffers.get(request_id) for request_id in request_ids]
-        return [buffer.ready[0] if buffer and buffer.ready else None for buffer in buffers]
+        return [list(islice(buffer.ready, most)) if buffer else [] for buffer in buffers]
+
+    def text(self, request_id: str) -> KnownText | None:
+        """Return what is known of a request's text, which only tokens that come with routes tell."""
+        with self._lock:
+            buffer = self._buffers.get(request_id)
+            text = buffer.text if buffer else None
+            return None if text is None else KnownText(text.prompt, text.first, list(text.said))
 
     def owed(self) -> int:
         """Return the most tokens that any request is owed."""
@@ -134,4 +156,11 @@ class TokenBuffer:
 
 def without_routes(chunk: Chunk) -> Chunk:
     """Return a chunk as clients get it."""
-    return chunk if chunk.routes is None else msgspec.structs.replace(chunk, routes=None)
+    return chunk if chunk.routes is None else msgspec.structs.replace(chunk, routes=None, prompt=None)
+
+
+def _note_text(buffer: Buffer, chunk: Chunk) -> None:
+    if buffer.text is None:
+        prompt = [] if chunk.prompt is None else np.frombuffer(chunk.prompt, dtype=np.uint32).tolist()
+        buffer.text = KnownText(prompt, chunk.first, [])
+    buffer.text.said += chunk.tokens

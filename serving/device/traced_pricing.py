@@ -1,15 +1,22 @@
 """Trace pricer: prices steps of a device whose cache holds actual experts, hit or missed by the choices of a router."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from device_model.device import RooflineDevice
+from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_device, places_experts, trace_experts
-from device_model.step import Seconds, StepCost, StepPlan
-from serving.device.pricing import StepPrice
+from device_model.step import DraftShape, Seconds, StepCost, StepPlan
+from serving.device.drafts.traced_drafts import Drafter
+from serving.device.pricing import StepPrice, decode_batch, drafted
 from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
-from serving.policies.step_options import StepOptions
+from serving.drafting.weights import check
+from serving.policies.modes import Modes
+from serving.policies.step_options import EXECUTED, PLAIN, StepModel, StepOptions
 from serving.token_model.route_format import format_of
+from serving.types import Batch
 
 
 class TracePricer(RoutePricer):
@@ -22,7 +29,7 @@ class TracePricer(RoutePricer):
 
     def __init__(self, trace: TracedDevice, choices: Choices) -> None:
         """Raise as `check_trace` does."""
-        super().__init__(StepOptions(_cached(trace)), choices)
+        super().__init__(StepOptions(_cached(trace), trace.acceptance), choices)
         self._trace = trace
         # As it was when a step was priced last, how fast its external memory, and what that step costs by itself.
         self._then: tuple[TracedDevice, float, StepCost] | None = None
@@ -32,21 +39,24 @@ class TracePricer(RoutePricer):
         device = _cached(trace)
         device.cache = self._device.cache
         self._trace = trace
-        self._device, self._model = device, StepOptions(device)
+        self._device, self._model = device, StepOptions(device, trace.acceptance)
         self._choices.emulate(trace)
 
     def _cost(self, plan: StepPlan, ext_bytes_per_s: float) -> StepCost:
         """Return the cost of a step, which is carried out: the fast memory has the experts that it misses then."""
         cost = super()._cost(plan, ext_bytes_per_s)
+        self._carry_out(plan, ext_bytes_per_s, cost)
+        return cost
+
+    def _carry_out(self, plan: StepPlan, ext_bytes_per_s: float, cost: StepCost) -> None:
         self._device.commit(plan)
         self._then = self._trace, ext_bytes_per_s, cost
-        return cost
 
     def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost:
         """Return the present cost of a step priced earlier, without what was moved before it, scaled as a step with
         unknown routes would be: the fast memory has the experts that it missed by now."""
         assert priced.plan is not None and self._then is not None
-        plan, (trace, rate, cost) = replace(priced.plan, routes=None), self._then
+        plan, (trace, rate, cost) = replace(priced.plan, routes=None, drafts=None), self._then
         slower = _expected_s(plan, self._trace, ext_bytes_per_s) / _expected_s(plan, trace, rate)
         static_j = cost.energy.static_j * (slower - 1.0)
         return cost._replace(
@@ -57,9 +67,51 @@ class TracePricer(RoutePricer):
         )
 
 
+class DraftTracePricer(TracePricer):
+    """Prices steps of such a device that drafts: with the experts that the fast memory holds then, by what a `drafter`
+    says of them. In which mode a step goes is chosen by the law, which needs no routes."""
+
+    def __init__(
+        self, trace: TracedDevice, choices: Choices, drafter: Drafter, expected: StepModel, modes: Modes
+    ) -> None:
+        """Have `expected` price both modes by the law. Raise as `check_trace` does."""
+        super().__init__(trace, choices)
+        self._drafter, self._expected, self._modes = drafter, expected, modes
+
+    def choose_by(self, modes: Modes) -> None:
+        """Choose the mode of each step by other `modes`, as the device's condition has changed."""
+        self._modes = modes
+
+    def emulate(self, trace: TracedDevice) -> None:
+        super().emulate(trace)
+        self._drafter.emulate(trace)
+
+    def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[StepPrice]:
+        depths, verdict = self._modes.candidates(decode_batch(batch, plan, ext_bytes_per_s))
+        options = self._expected.price(plan, min(batch.horizon, verdict.steps), ext_bytes_per_s, depths)
+        option, reason = self._modes.choose(options, verdict)
+        if option.depth != PLAIN:
+            assert option.shape is not None
+            yield self._drafted(batch, plan, option.shape, ext_bytes_per_s)._replace(reason=reason)
+            return
+        horizon = min(batch.horizon, len(option.costs))
+        for _, priced in zip(range(horizon), super()._steps(batch, plan, ext_bytes_per_s), strict=False):
+            yield priced._replace(reason=reason)
+
+    def _drafted(self, batch: Batch, plan: StepPlan, shape: DraftShape, ext_bytes_per_s: float) -> StepPrice:
+        """Return the price of a step that drafts a tree, which is carried out."""
+        device = self._device
+        assert isinstance(device, TieredDevice)
+        draft = self._drafter.draft(batch, plan, shape, device.pool(plan))
+        traced = replace(plan, draft=shape, routes=draft.routes, drafts=draft.drafts)
+        [option] = self._model.price(traced, 1, ext_bytes_per_s, (shape.depth,))
+        self._carry_out(traced, ext_bytes_per_s, option.costs.first)
+        return drafted(batch, option, draft.accepted)._replace(unrouted=draft.unrouted, plan=traced)
+
+
 @cache
 def _expecting(trace: TracedDevice) -> RooflineDevice:
-    return load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
+    return load_device(trace.system, trace.hardware, trace.model, trace.draft or None, trace.condition)
 
 
 def _expected_s(plan: StepPlan, trace: TracedDevice, ext_bytes_per_s: float) -> float:
@@ -69,7 +121,9 @@ def _expected_s(plan: StepPlan, trace: TracedDevice, ext_bytes_per_s: float) -> 
 
 def check_trace(trace: TracedDevice) -> None:
     """Raise DeviceError where nothing can be traced (no experts, neither a cache nor places of their own for them), and
-    UsageError for a token model without experts."""
+    UsageError for a token model without experts, or one that can't draft where it is to."""
+    if trace.acceptance == EXECUTED:
+        check(Path(trace.token_model))
     if not places_experts(trace.system):
         _cached(trace)
     format_of(trace.token_model)
@@ -77,6 +131,6 @@ def check_trace(trace: TracedDevice) -> None:
 
 def _cached(trace: TracedDevice) -> RooflineDevice:
     """Return the device with a real cache. Raise DeviceError if it has none."""
-    device = load_device(trace.system, trace.hardware, trace.model, condition=trace.condition)
+    device = load_device(trace.system, trace.hardware, trace.model, trace.draft or None, trace.condition)
     trace_experts(device)
     return device

@@ -18,7 +18,7 @@ from serving.presentation.json_text import json_text
 from serving.presentation.table import Table
 from serving.presentation.wide_console import wide_console
 from serving.process.output_folder import make_folder
-from serving.simulation.recorded_routes import record
+from serving.simulation.recorded_routes import TapedRequest, record
 from serving.token_model.route_format import format_of
 from serving.token_source.route_profile import RouteProfile, profile
 from serving.topics.names import TOPICS
@@ -52,7 +52,7 @@ def locality(token_model: str, prompts: int, tokens: int, seed: int, written: Wr
     asked = [(topic, prompt) for topic in TOPICS for prompt in corpus.prompts(topic, prompts, seed)]
     found = profile(token_model, asked, tokens, seed)
     if written.record is not None:
-        record([(each.topic, each.all_routes) for each in found], written.record)
+        record([TapedRequest(p.topic, p.all_routes, [*p.prompt_ids, *p.tokens][:-1]) for p in found], written.record)
     result = measure(found, format_of(token_model).routers, seed)
     result |= {"prompts_per_topic": prompts, "tokens_per_request": tokens, "seed": seed}
     print_result(wide_console(), result)

@@ -12,12 +12,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from device_model.step import StepPlan
-from serving.policies.step_options import PLAIN, StepOption, StepOptions
+from serving.policies.step_options import KV_TOKENS, PLAIN, SHARES, StepOption, StepOptions
 
-# Widths of the buckets: tokens of the KV cache (100 MB of Qwen3-30B-A3B's); half an octave of a prompt's; bandwidth.
-KV_TOKENS = 1024
+# Width of the buckets of a prompt's tokens: half an octave.
 OCTAVES = 0.5
-SHARES = 8
 
 
 class DecodeBatch(NamedTuple):

@@ -4,15 +4,20 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from device_model.acceptance import Acceptance, acceptance_of, measured_of
 from device_model.device import RooflineDevice
 from device_model.specs.measured_rates import MeasuredRates, read_measured
 from device_model.speculation import chain_rate, mean_accepted
-from device_model.step import StepCost, StepCosts, StepPlan
+from device_model.step import DraftShape, StepCost, StepCosts, StepPlan
+from device_model.tree_law import accepted_of
+from serving.policies.tree_choice import TreeChoice
 from serving.usage_error import UsageError
 
-ACCEPTANCES = PUBLISHED, MEASURED = ("published", "measured")
-"""Where acceptance rates come from: the paper's, or measured on the bundled token model."""
+ACCEPTANCES = PUBLISHED, MEASURED, EXECUTED = ("published", "measured", "executed")
+"""Where acceptance comes from: rates of the paper, or measured on the bundled token model; or the token model drafts,
+and what is expected of it is measured."""
 
 Mix = tuple[float, ...]
 """The weight of each topic that experts are placed for."""
@@ -20,16 +25,22 @@ Mix = tuple[float, ...]
 PLAIN = 0
 """The depth of a step that doesn't draft."""
 
+# Widths of the buckets that tell batches apart: tokens of the KV cache (100 MB of Qwen3-30B-A3B's), and bandwidth.
+KV_TOKENS = 1024
+SHARES = 8
+
 
 class StepOption(NamedTuple):
     """One way to carry out a step: drafting to a `depth`, or plainly (`PLAIN`). `costs` are those of the coming steps
     if plain, else of one. `tokens` are the tokens that all decoding sequences get of the first step on average; `rate`
-    is the chance that a draft is accepted once those before it are."""
+    is the chance that a draft is accepted once those before it are, in a chain that has as many accepted as the tree,
+    `shape`."""
 
     depth: int
     costs: StepCosts
     tokens: float
     rate: float = 0.0
+    shape: DraftShape | None = None
 
     @property
     def tokens_per_s(self) -> float:
@@ -53,14 +64,16 @@ class StepModel(Protocol):
 
 
 class StepOptions:
-    """A device, and where the acceptance rates of its drafts come from."""
+    """A device, where the acceptance rates of its drafts come from, and what trees it drafts."""
 
-    def __init__(self, device: RooflineDevice, acceptance: str = PUBLISHED) -> None:
+    def __init__(self, device: RooflineDevice, acceptance: str = PUBLISHED, trees: TreeChoice | None = None) -> None:
         """Raise UsageError for an unknown source of rates."""
         if acceptance not in ACCEPTANCES:
             raise UsageError(f"acceptance is {acceptance!r}; allowed is {' or '.join(ACCEPTANCES)}.")
         self.device = device
-        self._measured: MeasuredRates | None = read_measured() if acceptance == MEASURED else None
+        self.trees = trees or TreeChoice()
+        self._best: dict[tuple[int, ...], DraftShape] = {}
+        self._measured: MeasuredRates | None = None if acceptance == PUBLISHED else read_measured()
 
     @property
     def calibrated(self) -> int:
@@ -77,26 +90,50 @@ class StepOptions:
     ) -> list[StepOption]:
         """Price the next step of `plan` with each of `depths`, and `steps` in all if it is a plain one.
 
-        Where nothing decodes all options are the plain one. ValueError for a depth that the device can't draft to.
+        Where nothing decodes all options are the plain one. A plan that has a draft of a depth keeps it. ValueError for
+        a depth that the device can't draft to.
         """
+        kept, plan = plan.draft, dataclasses.replace(plan, draft=None)
         decoding = int((plan.new_tokens == 1).sum())
         if not decoding:
             return [StepOption(PLAIN, self.device.probe(plan, steps, ext_bytes_per_s), 0.0)]
         return [
-            self._drafting(plan, decoding, depth, ext_bytes_per_s)
+            self._drafting(plan, self._shape(plan, depth, ext_bytes_per_s, kept), ext_bytes_per_s)
             if depth
             else StepOption(PLAIN, self.device.probe(plan, steps, ext_bytes_per_s), decoding)
             for depth in depths
         ]
 
-    def _drafting(self, plan: StepPlan, decoding: int, depth: int, ext_bytes_per_s: float | None) -> StepOption:
+    def _drafting(self, plan: StepPlan, shape: DraftShape, ext_bytes_per_s: float | None) -> StepOption:
+        assert self.device.draft is not None
+        costs = self.device.probe(dataclasses.replace(plan, draft=shape), 1, ext_bytes_per_s)
+        accepted = accepted_of(self.acceptance(plan).alpha, self.device.draft.shape, shape)
+        rate = chain_rate(accepted, shape.depth)
+        decoding = int((plan.new_tokens == 1).sum())
+        return StepOption(shape.depth, costs, decoding * (1.0 + mean_accepted(rate, shape.depth)), rate, shape)
+
+    def _shape(self, plan: StepPlan, depth: int, ext_bytes_per_s: float | None, kept: DraftShape | None) -> DraftShape:
+        """Return the tree of a depth for a batch: the one that is `kept`, or set, or pays best for batches like it."""
         draft = self.device.draft
         if draft is None:
             raise ValueError(f"The depth is {depth}; a device without a draft decodes plainly ({PLAIN})")
-        shape = draft.shape_at(depth)
-        costs = self.device.probe(dataclasses.replace(plan, draft=shape), 1, ext_bytes_per_s)
-        rate = chain_rate(self.acceptance(plan).alpha * self.calibrated, self.calibrated)
-        return StepOption(depth, costs, decoding * (1.0 + mean_accepted(rate, depth)), rate)
+        if kept is not None and kept.depth == depth:
+            return kept
+        if not self.trees.free or plan.routes is not None:
+            return self.trees.shape(draft, depth)
+        granted = self.device.ext_bytes_per_s if ext_bytes_per_s is None else ext_bytes_per_s
+        share = max(1, round(SHARES * granted / self.device.ext_bytes_per_s))
+        decoding = int((plan.new_tokens == 1).sum())
+        key = (depth, decoding, int(plan.context.sum()) // KV_TOKENS, share)
+        found = self._best.get(key)
+        if found is None:
+            alike = _alike(decoding, key[2])
+            found = self._best[key] = self.trees.best(draft, depth, lambda shape: self._worth(alike, shape, share))
+        return found
+
+    def _worth(self, plan: StepPlan, shape: DraftShape, share: int) -> float:
+        option = self._drafting(plan, shape, share / SHARES * self.device.ext_bytes_per_s)
+        return option.tokens_per_j if self.trees.by_energy else option.tokens_per_s
 
     def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None = None) -> StepCost:
         """Return the cost of moving the KV cache of `to_hb` tokens from EXT to HB, and of `to_ext` from HB to EXT."""
@@ -114,3 +151,9 @@ class StepOptions:
         if self._measured is None:
             return acceptance_of(self.device, plan)
         return measured_of(self.device, plan, self._measured)
+
+
+def _alike(decoding: int, kv: int) -> StepPlan:
+    """Return a batch that stands for those of a bucket: of `decoding` sequences, with `kv` buckets of the KV cache."""
+    context = round((kv + 0.5) * KV_TOKENS / decoding)
+    return StepPlan(np.ones(decoding, dtype=np.int64), np.full(decoding, context, dtype=np.int64))

@@ -11,8 +11,8 @@ from device_model.roofline import EXT, HB, Part, Stage
 from device_model.specs.hardware import TierNames
 from device_model.specs.hardware_file import system_of
 from device_model.specs.law import Law
-from device_model.speculation import accepted_at
 from device_model.step import DraftShape, StepCost, StepPlan
+from device_model.tree_law import accepted_of
 from device_model.work import StepWork
 from serving.policies.step_options import StepOptions
 from serving.presentation.table import Table
@@ -20,20 +20,21 @@ from serving.usage_error import UsageError
 
 
 class Drafts(NamedTuple):
-    """A draft scheme, its depth if it is not the calibrated one, and the source of its acceptance rates."""
+    """A draft scheme, the depth, width and verify budget of its tree where they are not the calibrated ones, and the
+    source of its acceptance rates."""
 
     scheme: str | None
-    depth: int | None
+    tree: tuple[int | None, int | None, int | None]
     acceptance: str
 
 
 def explain(names: tuple[str, str, str, str], drafts: Drafts, batch: int, context: int, console: Console) -> None:
     """Print one decode step of `batch` sequences with `context` tokens each; `names`: system, hardware, model,
     law."""
-    draft, depth, acceptance = drafts
+    draft, tree, acceptance = drafts
     device = load_device(*names[:3], draft, law=Law(names[3]))
-    shape = _shape(device, depth)
-    _check(device, batch, context, draft, depth)
+    shape = _shape(device, tree)
+    _check(device, batch, context)
     plan = StepPlan.of(*[(1, context)] * batch, draft=shape)
     cost = next(iter(device.probe(plan)))
     system = system_of(*names[:2])
@@ -48,9 +49,7 @@ def explain(names: tuple[str, str, str, str], drafts: Drafts, batch: int, contex
     console.print(f"Per token: {cost.latency_s / tokens * 1e3:.3f} ms, {cost.energy_j / tokens * 1e3:.3f} mJ")
 
 
-def _check(device: RooflineDevice, batch: int, context: int, draft: str | None, depth: int | None) -> None:
-    if depth is not None and draft is None:
-        raise UsageError("--depth is given without --draft; allowed is a depth of a draft scheme.")
+def _check(device: RooflineDevice, batch: int, context: int) -> None:
     if context >= device.max_context_tokens:
         most = device.max_context_tokens - 1
         raise UsageError(f"--context is {context}; allowed is at most {most}, the context of the model.")
@@ -59,11 +58,17 @@ def _check(device: RooflineDevice, batch: int, context: int, draft: str | None, 
         raise UsageError(f"{what}; allowed are at most {device.kv_capacity_tokens}, which is what the device holds.")
 
 
-def _shape(device: RooflineDevice, depth: int | None) -> DraftShape | None:
+def _shape(device: RooflineDevice, tree: tuple[int | None, int | None, int | None]) -> DraftShape | None:
     if device.draft is None:
+        given = [option for option, value in zip(("--depth", "--width", "--verify"), tree, strict=True) if value]
+        if given:
+            raise UsageError(f"{given[0]} is given without --draft; allowed is that of a draft scheme.")
         return None
-    shape = device.draft.shape
-    return shape if depth is None else DraftShape(depth, shape.width, max(shape.verify_tokens, depth))
+    depth, width, verify = tree
+    try:
+        return device.draft.shape_at(depth or device.draft.shape.depth, width, verify)
+    except ValueError as error:
+        raise UsageError(f"--depth, --width and --verify make no tree: {error}.") from error
 
 
 def _table(stage: Stage, tiers: TierNames) -> Table:
@@ -128,9 +133,12 @@ def _print_beyond(console: Console, device: RooflineDevice, plan: StepPlan, cost
 
 def _print_accepted(console: Console, device: RooflineDevice, plan: StepPlan, acceptance: str) -> float:
     assert device.draft is not None and plan.draft is not None  # only devices that draft come here
-    rate, depth = StepOptions(device, acceptance).acceptance(plan), plan.draft.depth
-    accepted = accepted_at(rate.alpha, device.draft.shape.depth, depth)
-    console.print(f"Accepted: {accepted:.2f} of {depth} drafts (alpha {rate.alpha:.2f}), and one token more")
+    rate, shape = StepOptions(device, acceptance).acceptance(plan), plan.draft
+    accepted = accepted_of(rate.alpha, device.draft.shape, shape)
+    console.print(
+        f"Accepted: {accepted:.2f} of {shape.depth} drafts (alpha {accepted / shape.depth:.2f}; a tree {shape.width} "
+        f"wide, of which {shape.verify_tokens} are verified), and one token more"
+    )
     if rate.caveat:
         console.print(f"Note: {rate.caveat}")
     return accepted

@@ -11,9 +11,6 @@ from serving.usage_error import UsageError
 MOST_DEVICES = 256
 ENTRY = re.compile(r"(?:(?P<count>\d+)\s*x\s+)?(?:(?P<system>[\w.-]+)/)?(?P<hardware>[\w.-]+)(?:\+(?P<draft>[\w.-]+))?")
 NO_DRAFT, OWN_DRAFT = "none", "auto"
-PLAIN_OR_AUTO = (NO_DRAFT, OWN_DRAFT, "")
-"""What says of a draft that there is none, or none in particular."""
-
 SYNTAX = f"[COUNT x ][SYSTEM/]HARDWARE[+DRAFT], where the draft {NO_DRAFT!r} is plain decoding"
 
 
@@ -46,27 +43,20 @@ def parse_entry(text: str, default: Member, what: str) -> list[Member]:
 
 
 def members_of(entry: str, default: Member, traced: bool, what: str) -> list[Member]:
-    """Return the devices that one entry stands for, as `parse_entry` and `resolved` do. Raise `FleetError`."""
-    return [resolved(member, traced, what) for member in parse_entry(entry, default, what)]
+    """Return the devices that one entry stands for, as `parse_entry` and `resolved` do. Raise `FleetError`, which
+    begins with `what`."""
+    return [resolved(member, traced) for member in parse_entry(entry, default, what)]
 
 
-def resolved(member: Member, traced: bool, what: str) -> Member:
-    """Return a device as it is written, with the system and the draft that it has. Raise `FleetError`, which begins
-    with `what`, for a draft beside a cache that is `traced`."""
-    if traced and member.draft not in PLAIN_OR_AUTO:
-        raise FleetError(
-            f"{what} drafts with {member.draft!r}, and `residency` is 'trace': a traced cache follows plain decoding "
-            "only.",
-            "residency",
-            "draft",
-        )
+def resolved(member: Member, traced: bool) -> Member:
+    """Return a device as it is written, with the system and the draft that it has."""
     member = member._replace(system=system_of(member.system, member.hardware))
     return member._replace(draft=draft_of(member, traced))
 
 
 def draft_of(member: Member, traced: bool) -> str:
-    """Return the draft scheme that a member is written with, or ("auto") that its system speculates with in its paper;
-    a cache that is `traced` follows plain decoding only. "" for none."""
+    """Return the draft scheme that a member is written with, or ("auto") that its system speculates with in its paper,
+    but none where the cache is `traced`. "" for none."""
     if member.draft == OWN_DRAFT:
         return "" if traced else OWN_DRAFTS.get(member.system) or ""
     return "" if member.draft == NO_DRAFT else member.draft

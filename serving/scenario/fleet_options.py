@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from device_model.load import OWN_DRAFTS, places_experts
 from device_model.specs.hardware_file import OWN
 from device_model.specs.law import Law
+from serving.drafting.schemes import EXECUTABLE
 from serving.policies.modes import OBJECTIVES
 from serving.policies.modes import POLICIES as MODES
 from serving.policies.placement import LRU, MEASURED, OWN_SWAP, PLACEMENTS, SWAPS, TOPIC, USAGES
 from serving.policies.routing import LEAST_LOADED, RouterSpec, parse_router
-from serving.policies.step_options import ACCEPTANCES
+from serving.policies.step_options import ACCEPTANCES, EXECUTED
 from serving.scenario.draft_depth import DraftDepth, parse_depth
 from serving.scenario.faults import Fault, parse_faults
 from serving.scenario.fleet import MOST_DEVICES, FleetError, Member, members_of, resolved
@@ -29,7 +30,9 @@ class FleetOptions(ListenOptions):
     hardware: str = key("elmoe3d-8gb", "its hardware, a file in device_model/specs/hardware")
     model: str = key("qwen3-30b-a3b", "the model it serves, a file in device_model/specs/models")
     draft: str = key(
-        "auto", "draft scheme, a file in device_model/drafts; auto: what the system has in its paper; none"
+        "auto",
+        "draft scheme, a file in device_model/drafts; auto: what the system has in its paper (none if `residency` is "
+        "trace); none",
     )
     mode: str = key(
         "tau",
@@ -44,18 +47,30 @@ class FleetOptions(ListenOptions):
     )
     depth: str = key(
         "",
-        "tokens that a draft looks ahead: a number, or auto, by cost (not set: as calibrated)",
+        "tokens that a draft looks ahead: a number, or auto, by cost, and with it `width` and `verify` where they are "
+        "not set (not set: as calibrated)",
         unit="tokens",
         kind=Kind.WORD_OR_WHOLE,
         parse=parse_depth,
         into="draft_depth",
+    )
+    width: int = key(
+        0, "tokens of a sequence that each pass of a draft computes (0: as calibrated)", least=0, unit="tokens"
+    )
+    verify: int = key(
+        0,
+        "tokens of a sequence's tree that are verified: its depth, which is a chain, to its depth x `width` (0: as "
+        "calibrated, in proportion to the depth)",
+        least=0,
+        unit="tokens",
     )
     objective: str = key(
         "speed", "what is chosen by cost: speed (tokens per second) or energy (tokens per joule)", choices=OBJECTIVES
     )
     acceptance: str = key(
         "published",
-        "rates of accepted drafts: published (the paper's), or measured (on the bundled token model)",
+        "accepted drafts: published (the paper's rates), measured (rates of the bundled token model), or executed (the "
+        "token model drafts with what HB holds of its experts; needs `residency` trace)",
         choices=ACCEPTANCES,
     )
     law: str = key(
@@ -142,7 +157,7 @@ class FleetOptions(ListenOptions):
 
     def _members(self) -> tuple[Member, ...]:
         if not self.fleet:
-            return (resolved(self._default, self._is_traced, "The device"),) * self.devices
+            return (resolved(self._default, self._is_traced),) * self.devices
         return tuple(member for entry in self.fleet for member in self.members_of(entry, "An entry of `fleet`"))
 
     @property
@@ -195,6 +210,18 @@ class FleetOptions(ListenOptions):
                 self.acceptance != "published" and not any(member.draft for member in self.members),
                 ("acceptance", "draft"),
                 "`acceptance` is set, and nothing drafts (`draft`): only drafts are accepted.",
+            ),
+            (
+                self.acceptance == EXECUTED and not self._is_traced,
+                ("acceptance", "residency"),
+                "`acceptance` is 'executed' and `residency` is 'analytic': drafts are executed with the very experts "
+                "that HB holds, which only `residency` 'trace' knows.",
+            ),
+            (
+                self.acceptance == EXECUTED and any(member.draft not in ("", *EXECUTABLE) for member in self.members),
+                ("acceptance", "draft"),
+                "`acceptance` is 'executed', and the token model can't draft so: it drafts with its own weights, as "
+                f"{', '.join(EXECUTABLE)} do.",
             ),
             (
                 bool(self.fleet) and self.devices not in (1, len(self.members)),

@@ -27,23 +27,40 @@ FILE = "routes.npz"
 Ids = NDArray[np.integer]
 
 
+class TapedRequest(NamedTuple):
+    """A request to record: its topic, the `routes` [tokens, layers, top_k] of its tokens, and their ids."""
+
+    topic: str
+    routes: IntArray
+    ids: list[int]
+
+
 class Tape(NamedTuple):
-    """`routes` [tokens, layers, top_k] of all topics in a row, and of each topic its first token and its number of
-    tokens. The topic "" spans all."""
+    """`routes` [tokens, layers, top_k] and `ids` of the tokens of all topics in a row, of each topic its first token
+    and its number of tokens (the topic "" spans all), and where each request `ends` among the tokens."""
 
     routes: Ids
     places: dict[str, tuple[int, int]]
+    ids: Ids
+    ends: Ids
 
 
-def record(requests: Sequence[tuple[str, IntArray]], path: Path) -> None:
-    """Write (topic, routes [tokens, layers, top_k]) of requests to `path`; an expert id takes a byte, or two beyond 256
+def record(requests: Sequence[TapedRequest], path: Path) -> None:
+    """Write requests to `path`, those of a topic behind each other; an expert id takes a byte, or two beyond 256
     experts."""
-    topics = list(dict.fromkeys(topic for topic, _ in requests))
-    of_topic = [np.concatenate([routes for each, routes in requests if each == topic]) for topic in topics]
-    routes = np.concatenate(of_topic)
+    topics = list(dict.fromkeys(each.topic for each in requests))
+    ordered = sorted(requests, key=lambda each: topics.index(each.topic))
+    routes = np.concatenate([each.routes for each in ordered])
     kind = np.uint8 if routes.max() < 256 else np.uint16
     with path.open("wb") as file:
-        np.savez_compressed(file, routes=routes.astype(kind), topics=topics, tokens=[len(each) for each in of_topic])
+        np.savez_compressed(
+            file,
+            routes=routes.astype(kind),
+            topics=topics,
+            tokens=[sum(len(each.ids) for each in ordered if each.topic == topic) for topic in topics],
+            ids=np.concatenate([each.ids for each in ordered]).astype(np.uint32),
+            ends=np.cumsum([len(each.ids) for each in ordered]),
+        )
 
 
 def read(path: Path, routers: Routers) -> Tape:
@@ -52,6 +69,7 @@ def read(path: Path, routers: Routers) -> Tape:
     try:
         with np.load(path, allow_pickle=False) as found:
             routes, topics, tokens = found["routes"], found["topics"].tolist(), found["tokens"].tolist()
+            ids, ends = found["ids"].astype(np.int64), found["ends"]
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(
             f"Traced residency in virtual time follows recorded routes, and {path} is none; {how}"
@@ -59,7 +77,8 @@ def read(path: Path, routers: Routers) -> Tape:
     if routes.shape[1:] != (routers.layers, routers.top_k) or routes.max() >= routers.experts:
         raise UsageError(f"{path} is of another model than {path.parent} is, whose routers are {routers}; {how}")
     starts = np.cumsum([0, *tokens[:-1]]).tolist()
-    return Tape(routes, dict(zip(topics, zip(starts, tokens, strict=True), strict=True)) | {"": (0, len(routes))})
+    places = dict(zip(topics, zip(starts, tokens, strict=True), strict=True)) | {"": (0, len(routes))}
+    return Tape(routes, places, ids, ends)
 
 
 class RecordedRoutes:
@@ -79,19 +98,27 @@ class RecordedRoutes:
     def emulate(self, trace: TracedDevice) -> None:
         """Ignore the device's condition: recorded routes do not depend on it."""
 
-    def rows(self, batch: Batch, new: IntArray, context: IntArray) -> tuple[IntArray, int]:
-        """Return the routes of the batch's new tokens [tokens, layers, top_k]; none of them is guessed."""
+    def rows(self, batch: Batch, new: IntArray, context: IntArray, ahead: int = 0) -> tuple[IntArray, int]:
+        """Return the routes of the batch's new tokens [tokens, layers, top_k], and of `ahead` more of sequences that
+        decode; none of them is guessed."""
+        at = self.places(batch, context)
+        if ahead:
+            new = np.where(new == 1, 1 + ahead, new)
+        if len(batch.ids) < new.sum():
+            counts, starts, lengths = new, np.repeat(self._starts, new), np.repeat(self._lengths, new)
+            within = np.concatenate([np.arange(count) for count in counts])
+            at = starts + (np.repeat(at - self._starts, new) + within) % lengths
+        routes: IntArray = self._routes[at]
+        return routes, 0
+
+    def places(self, batch: Batch, context: IntArray) -> IntArray:
+        """Return where on the tape each sequence of a batch reads behind its first `context` [n] tokens."""
         if batch is not self._batch:
             places = [self._places.get(topic, self._places[""]) for topic in batch.topics or [""] * len(batch.ids)]
             self._batch = batch
             self._starts, self._lengths = np.array(places, dtype=np.int64).T
             self._begin = np.array(batch.seeds, dtype=np.int64) % self._lengths
-        starts, lengths, at = self._starts, self._lengths, self._begin + context
-        if len(batch.ids) < new.sum():
-            starts, lengths = np.repeat(starts, new), np.repeat(lengths, new)
-            at = np.concatenate([np.arange(first, first + count) for first, count in zip(at, new, strict=True)])
-        routes: IntArray = self._routes[starts + at % lengths]
-        return routes, 0
+        return self._starts + (self._begin + context) % self._lengths
 
 
 @lru_cache(maxsize=4)

@@ -28,7 +28,7 @@ from serving.scenario.faults import Fault, FaultEvent
 from serving.scenario.scenario import Scenario
 from serving.simulation.fault_timeline import FaultTimeline
 from serving.simulation.node import NOWHERE, Outcome, VirtualDevice, VirtualNode, VirtualObserver
-from serving.simulation.recorded_routes import RecordedRoutes
+from serving.simulation.recorded_texts import recorded
 from serving.simulation.virtual_admission import VirtualAdmission
 from serving.simulation.virtual_driver import ARRIVES, Due
 from serving.types import NEVER, Request, StepRecord
@@ -152,7 +152,7 @@ class Simulator:
     def _join(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> VirtualNode:
         """Add an empty device, now."""
         limits, rules = limits_of(self._scenario, device_limits), rules_of(self._scenario, device_limits)
-        pricer, tier = spec.pricer(self._load(spec), RecordedRoutes), self._tiers[index]
+        pricer, tier = spec.pricer(self._load(spec), recorded), self._tiers[index]
         node = VirtualNode(index, pricer, tier, limits, rules, self._leaps, self._observer, self._keep)
         node.engine.lease_s = spec.lease_s
         tier.share = spec.condition.ext_share
@@ -224,7 +224,7 @@ class Simulator:
         limits = limits_of(self._scenario, device_limits)
         self._tiers[index].share = spec.condition.ext_share
         node = self.nodes[index]
-        node.degrade(at_s, spec.repriced(node.engine.pricer, self._load(spec), RecordedRoutes), limits)
+        node.degrade(at_s, spec.repriced(node.engine.pricer, self._load(spec), recorded), limits)
         self._await(node)
         self._router.set_speed(index, device_limits.token_s)
         self._observer.on_change(VirtualDevice(index, spec, device_limits, True, at_s))

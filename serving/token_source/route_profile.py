@@ -15,21 +15,21 @@ CONTEXT = 2048
 class RouteProfile(NamedTuple):
     """A request of a topic with its answer, as text and as `tokens`, and whether it `finished` by itself.
 
-    `all_routes` [tokens, layers, top_k] are of all tokens but the last, the `prompt_tokens` of the prompt first.
+    `all_routes` [tokens, layers, top_k] are of all tokens but the last, those of the prompt, `prompt_ids`, first.
     """
 
     topic: str
     prompt: str
     answer: str
     all_routes: IntArray
-    prompt_tokens: int
+    prompt_ids: list[int]
     tokens: list[int]
     finished: bool
 
     @property
     def routes(self) -> IntArray:
         """Routes that led to the answer, whose first token was computed with the prompt's last one."""
-        return self.all_routes[self.prompt_tokens - 1 :]
+        return self.all_routes[len(self.prompt_ids) - 1 :]
 
 
 def profile(token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int, seed: int) -> list[RouteProfile]:
@@ -56,7 +56,7 @@ def answers(
         output = answer.outputs[0]
         routes = np.asarray(output.routed_experts).astype(np.int64) if routed else np.empty((0, 0, 0), dtype=np.int64)
         tokens, finished = list(output.token_ids), output.finish_reason == "stop"
-        found.append(RouteProfile(topic, prompt, output.text, routes, len(answer.prompt_token_ids), tokens, finished))
+        found.append(RouteProfile(topic, prompt, output.text, routes, list(answer.prompt_token_ids), tokens, finished))
     return found
 
 

@@ -7,6 +7,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
+import msgspec
+import numpy as np
 from vllm import SamplingParams
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest
@@ -213,6 +215,9 @@ class VllmSource:
         if live is None:
             return
         chunk = to_chunk(output, live.made)
+        if chunk.routes is not None and not live.made:
+            prompt = np.array(live.request.prompt_token_ids or [], dtype=np.uint32)
+            chunk = msgspec.structs.replace(chunk, prompt=prompt.tobytes())
         live.chunks.append(chunk)
         live.made += len(chunk.tokens)
         live.finished = chunk.finish is not None

@@ -3,8 +3,9 @@
 import argparse
 
 from serving.cli.report_arguments import add_emulated, add_law
+from serving.policies.step_options import MEASURED, PUBLISHED
 from serving.scenario.fleet import NO_DRAFT, Member, resolved
-from serving.scenario.options import HELP, KEYS, positive
+from serving.scenario.options import positive
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -20,8 +21,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     explain.add_argument("--batch", type=positive, default=1, metavar="N", help="sequences that decode (default: 1)")
     explain.add_argument("--context", type=positive, default=1024, metavar="N", help="tokens of each (default: 1024)")
     explain.add_argument("--depth", type=positive, metavar="N", help="draft depth (default: the calibrated one)")
+    explain.add_argument("--width", type=positive, metavar="N", help="tokens of a draft pass (default: as calibrated)")
+    explain.add_argument("--verify", type=positive, metavar="N", help="verified tokens (default: as calibrated)")
     explain.add_argument(
-        "--acceptance", choices=KEYS["acceptance"].choices, default="published", help=f"{HELP['acceptance']}"
+        "--acceptance",
+        choices=[PUBLISHED, MEASURED],
+        default=PUBLISHED,
+        help="rates of accepted drafts: the paper's, or those of the bundled token model (default: published)",
     )
     add_law(explain)
     explain.set_defaults(run=run)
@@ -32,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from serving.presentation.wide_console import wide_console
     from serving.reports.explain import Drafts, explain
 
-    device = resolved(Member(args.system, args.hardware, args.draft), traced=False, what="The device")
-    drafts = Drafts(device.draft or None, args.depth, args.acceptance)
+    device = resolved(Member(args.system, args.hardware, args.draft), traced=False)
+    drafts = Drafts(device.draft or None, (args.depth, args.width, args.verify), args.acceptance)
     explain((args.system, args.hardware, args.model, args.law), drafts, args.batch, args.context, wide_console())
     return 0

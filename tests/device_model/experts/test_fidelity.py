@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from device_model.experts.fidelity import Analytic, CacheAsk, TracedCache
+from device_model.experts.fidelity import Analytic, CacheAsk
 from device_model.experts.locality_laws import PassTokens
 from device_model.experts.residency import Lru
+from device_model.experts.traced_cache import TracedCache
 from device_model.load import load_device, trace_experts
 from device_model.specs.spec import DeviceError
 from device_model.step import StepPlan

@@ -90,3 +90,12 @@ def test_routers_that_cannot_route_are_refused(bad):
 def test_routes_of_another_shape_are_refused():
     with pytest.raises(ValueError, match=r"\[tokens, 4, 8\]"):
         RouteMap(BUNDLED, BUNDLED)(np.zeros((3, 4, 4), dtype=np.int64))
+
+
+def test_an_expert_is_stood_for_by_the_share_of_its_stand_ins_that_are_held():
+    wide = RouteMap(Routers(2, 4, 2), Routers(4, 8, 4))
+    held = np.zeros((4, 8), dtype=bool)
+    held[0:2, 0:2] = held[0, 3] = held[2:, 7] = True
+    assert wide.stood_for(held).tolist() == [[1.0, 0.25, 0, 0], [0, 0, 0, 0.5]]
+    narrow = RouteMap(Routers(1, 4, 2), Routers(2, 2, 1))
+    assert narrow.stood_for(np.array([[True, False], [True, True]])).tolist() == [[1.0, 1.0, 0.5, 0.5]]

@@ -8,7 +8,8 @@ from device_model.acceptance import acceptance_of, batch_plan, measured_of
 from device_model.specs.measured_rates import MeasuredRates, read_measured
 from device_model.specs.spec import DeviceError, SpecError
 from device_model.speculation import accepted_at
-from device_model.step import StepPlan
+from device_model.step import DraftShape, StepPlan
+from device_model.tree_law import accepted_of
 from tests.device_model.speculating import device
 
 GIVEN = """# of nothing in particular
@@ -22,6 +23,9 @@ hot,1,16,5,0.8
 random,0.5,1,5,0.3
 quantised,1,1,5,0.9
 """
+
+CHAIN = DraftShape(5, 1, 5)
+"""What was measured."""
 
 
 @pytest.fixture
@@ -55,16 +59,18 @@ def test_a_device_has_the_rate_of_the_share_that_its_pool_has(rates):
     share = dev.draft.drafted_share(dev, dev.placement.at(1025 * dev.size.kv_bytes_per_token))
     assert 0.3 < share < 0.6
     depth = dev.draft.shape.depth
-    assert measured_of(dev, work, rates).alpha == pytest.approx(
-        accepted_at(rates.alpha("hot", share, 1), 5, depth) / depth
-    )
+    as_tree = accepted_of(rates.alpha("hot", share, 1), CHAIN, dev.draft.shape) / depth
+    assert measured_of(dev, work, rates).alpha == pytest.approx(as_tree)
+    assert as_tree > accepted_at(rates.alpha("hot", share, 1), 5, depth) / depth
     assert measured_of(dev, StepPlan.of((1, 20_000)), rates).alpha < measured_of(dev, work, rates).alpha
 
 
 def test_quantised_drafts_have_all_experts_and_other_models_their_published_rate(rates):
     quant = device("elmoe3d", "elmoe3d-8gb", "glm-4.7-flash", "quant")
     depth = quant.draft.shape.depth
-    assert measured_of(quant, batch_plan(4), rates).alpha == pytest.approx(accepted_at(0.9, 5, depth) / depth)
+    assert measured_of(quant, batch_plan(4), rates).alpha == pytest.approx(
+        accepted_of(0.9, CHAIN, quant.draft.shape) / depth
+    )
     eagle = device("elmoe3d", "elmoe3d-8gb", "glm-4.7-flash", "eagle")
     found = measured_of(eagle, batch_plan(4), rates)
     assert found.alpha == acceptance_of(eagle, batch_plan(4)).alpha and "EAGLE3 was not measured" in found.caveat

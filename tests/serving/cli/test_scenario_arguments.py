@@ -24,7 +24,6 @@ from serving.scenario.scenario_error import ScenarioError
         ('draft = "none"\nmode = "fixed-sd"\n', 2, "`mode` is 'fixed-sd'"),
         ('# none\ntoken_model = "/nowhere"\n', 2, "`token_model` is '/nowhere'"),
         ('# none\nfront_end = "udp://x"\n', 2, "`front_end` is 'udp://x'"),
-        ('residency = "trace"\nfleet = ["elmoe3d-4gb+elastic"]\n', 1, "plain decoding only"),
         ('tls_cert = "none.pem"\ntls_key = "none.key"\n', 1, "`tls_cert` is 'none.pem'"),
         ('speed = 2\nadmin_key_file = "nowhere"\n', 2, "`admin_key_file` is 'nowhere'"),
     ],

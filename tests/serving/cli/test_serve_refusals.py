@@ -72,8 +72,8 @@ def test_an_address_of_ipv6_can_be_pasted() -> None:
         (["--residency", "psychic"], ["`residency`", "analytic or trace"]),
         (["--draft", "tarot"], ["tarot", "elastic"]),
         (["--acceptance", "measured", "--draft", "none"], ["`acceptance`", "`draft`"]),
-        (["--draft", "elastic", "--residency", "trace"], ["plain decoding only"]),
         (["--system", "pim", "--residency", "trace"], ["Only systems that cache experts"]),
+        (["--draft", "eagle", "--residency", "trace", "--acceptance", "executed"], ["elastic, random, quant"]),
         (["--system", "hb_xpu", "--draft", "elastic"], ["hb_xpu", "eagle"]),
     ],
 )

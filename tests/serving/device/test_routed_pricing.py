@@ -9,7 +9,7 @@ from serving.device.device_spec import DeviceSpec
 from serving.device.routed_pricing import RoutePricer
 from serving.device.traced_pricing import check_trace
 from serving.scenario.scenario import Scenario, ScenarioError
-from serving.simulation.recorded_routes import RecordedRoutes
+from serving.simulation.recorded_texts import recorded
 from serving.simulation.simulator import Simulator
 from serving.types import Batch, Request, StepRecord
 
@@ -22,7 +22,7 @@ FULL_SPEED = OPTIONS.device.ext_bytes_per_s
 
 
 def pricer(scenario: Scenario = SCENARIO) -> RoutePricer:
-    made = DeviceSpec.of(scenario, scenario.members[0]).pricer(OPTIONS, RecordedRoutes)
+    made = DeviceSpec.of(scenario, scenario.members[0]).pricer(OPTIONS, recorded)
     assert isinstance(made, RoutePricer)
     return made
 

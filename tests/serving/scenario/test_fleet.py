@@ -86,9 +86,9 @@ def test_devices_that_share_an_lpddr_have_less_room_each_and_the_same_bandwidth(
         check_shared([1.0, 2.0], 2)
 
 
-def test_a_draft_cannot_be_traced_wherever_it_is() -> None:
-    with pytest.raises(ScenarioError, match="plain decoding only"):
-        Scenario(fleet=("elmoe3d-4gb", "elmoe3d-4gb+elastic"), residency="trace")
+def test_a_traced_device_drafts_if_a_draft_is_named() -> None:
+    scenario = Scenario(fleet=("elmoe3d-4gb", "elmoe3d-4gb+elastic"), residency="trace")
+    assert [member.draft for member in scenario.members] == ["", "elastic"]
 
 
 @pytest.mark.parametrize(

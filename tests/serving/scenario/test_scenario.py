@@ -84,7 +84,6 @@ def test_a_bundled_token_model_may_be_named() -> None:
             {"usage": "published", "placement": "topic", "residency": "trace", "hardware": "stratum-s"},
             "the table that belongs to them",
         ),
-        ({"draft": "elastic", "residency": "trace"}, "plain decoding only"),
         ({"preemption": "spill"}, "nowhere to spill to"),
         ({"batching": "random"}, "`batching` is 'random': it must be fcfs or priority or slo-aware or topic-aware"),
         ({"mode": "ar"}, "`mode` is 'ar': it must be cost or fixed-ar or fixed-sd or tau"),

@@ -21,7 +21,7 @@ from serving.policies.step_options import StepOptions
 from serving.scenario.scenario import Scenario
 from serving.scheduler.scheduler import Scheduler
 from serving.simulation.node import VirtualNode
-from serving.simulation.recorded_routes import RecordedRoutes
+from serving.simulation.recorded_texts import recorded
 from serving.simulation.simulator import TierShare
 from serving.types import NEVER, Chunk, Release, Request, StepRecord
 from tests.examples import examples
@@ -58,7 +58,7 @@ class Device:
         self.device_limits = self.spec.device_limits(self.options)
         self.limits, self.rules = limits_of(scenario, self.device_limits), rules_of(scenario, self.device_limits)
         self.tier = TierShare(SlowTier(self.device_limits.ext_bytes_per_s))
-        self.pricer = self.spec.pricer(self.options, RecordedRoutes)
+        self.pricer = self.spec.pricer(self.options, recorded)
         self._stalled_until_s = 0.0
 
     def change(self, condition: Condition) -> None:
@@ -67,7 +67,7 @@ class Device:
         self.options = loaded(self.spec)
         self.limits = limits_of(self._scenario, self.spec.device_limits(self.options))
         self.tier.share = condition.ext_share
-        self.pricer = self.spec.repriced(self.pricer, self.options, RecordedRoutes)
+        self.pricer = self.spec.repriced(self.pricer, self.options, recorded)
 
     def stall(self, until_s: float) -> float:
         """Return until when it stands still: overlapping stalls do not add up."""
@@ -208,6 +208,7 @@ scenarios = st.builds(
         [
             Scenario(),
             Scenario(residency="trace"),
+            Scenario(residency="trace", draft="elastic"),
             Scenario(kv_tier="fast", preemption="spill", hardware="elmoe3d-4gb", batching="slo-aware"),
             Scenario(placement="topic", batching="topic-aware"),
         ]

@@ -11,7 +11,7 @@ from device_model.experts.route_map import RouteMap, Routers
 from serving.device.routed_pricing import TracedDevice
 from serving.device.traced_pricing import TracePricer
 from serving.scenario.scenario import BUNDLED_MODEL
-from serving.simulation.recorded_routes import FILE, RecordedRoutes, read, record
+from serving.simulation.recorded_routes import FILE, RecordedRoutes, TapedRequest, read, record
 from serving.token_model.route_format import format_of
 from serving.types import Batch
 from serving.usage_error import UsageError
@@ -28,10 +28,15 @@ def batch(requests: list[tuple[int, str, int, int]]) -> Batch:
     return Batch(ids, new, context, [True] * len(ids), 0.0, seeds=seeds, topics=topics)
 
 
+def taped(topic: str, first: int, end: int) -> TapedRequest:
+    return TapedRequest(topic, TAPE.routes[first:end], list(range(first, end)))
+
+
 def test_a_recording_is_read_as_it_was_made(tmp_path: Path) -> None:
-    routes = [("cs", TAPE.routes[:5]), ("legal", TAPE.routes[5:7]), ("cs", TAPE.routes[7:9])]
+    routes = [taped("cs", 0, 5), taped("legal", 5, 7), taped("cs", 7, 9)]
     record(routes, tmp_path / FILE)
     found = read(tmp_path / FILE, ROUTERS)
+    assert found.ids.tolist() == [0, 1, 2, 3, 4, 7, 8, 5, 6] and found.ends.tolist() == [5, 7, 9]
     assert found.places == {"cs": (0, 7), "legal": (7, 2), "": (0, 9)}
     assert (found.routes == TAPE.routes[[0, 1, 2, 3, 4, 7, 8, 5, 6]]).all()
 
@@ -85,6 +90,6 @@ def test_a_missing_recording_is_told_with_how_to_make_it(tmp_path: Path, content
 
 
 def test_a_recording_of_another_model_is_refused(tmp_path: Path) -> None:
-    record([("cs", TAPE.routes[:5])], tmp_path / FILE)
+    record([taped("cs", 0, 5)], tmp_path / FILE)
     with pytest.raises(UsageError, match="another model"):
         read(tmp_path / FILE, Routers(2, 8, 2))

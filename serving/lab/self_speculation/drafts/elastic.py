@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from device_model.slices import bits_per_weight
-from serving.lab.self_speculation import bits
+from serving.drafting import bits
 from serving.lab.self_speculation.draft import Bits, DraftModel
 from serving.lab.self_speculation.weights import ModelWeights
 

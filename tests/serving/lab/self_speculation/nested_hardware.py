@@ -3,7 +3,7 @@
 import numpy as np
 
 from device_model.slices import GROUP
-from serving.lab.self_speculation.bits import WEIGHT_BITS, Slices, truncated
+from serving.drafting.bits import WEIGHT_BITS, Slices, truncated
 
 
 def join(slices: Slices) -> np.ndarray:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from serving.lab.self_speculation import bits, floats
+from serving.drafting import bits
+from serving.lab.self_speculation import floats
 from serving.lab.self_speculation.draft import Bits, DraftModel
 from serving.lab.self_speculation.drafts.cassandra import Cassandra, Cut
 from serving.lab.self_speculation.drafts.elastic import TREATMENTS, Elastic

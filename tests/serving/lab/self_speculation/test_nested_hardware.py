@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from device_model.slices import bits_per_weight
-from serving.lab.self_speculation.bits import Slices, augmented, dequantize, quantize, split
+from serving.drafting.bits import Slices, augmented, dequantize, quantize, split
 from tests.serving.lab.self_speculation.nested_hardware import (
     group_psums,
     join,

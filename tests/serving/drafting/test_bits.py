@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from device_model.slices import GROUP
-from serving.lab.self_speculation.bits import augmented, dequantize, quantize, rounded, split, truncated
+from serving.drafting.bits import augmented, dequantize, quantize, rounded, split, truncated
 
 EVERY_WEIGHT = np.arange(-128, 128).astype(np.int8)
 widths = st.integers(3, 8)
