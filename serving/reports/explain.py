@@ -33,7 +33,7 @@ def explain(names: tuple[str, str, str, str], drafts: Drafts, batch: int, contex
     draft, depth, acceptance = drafts
     device = load_device(*names[:3], draft, law=Law(names[3]))
     shape = _shape(device, depth)
-    _check(device, batch, context, draft, depth)
+    _check(device, batch, context)
     plan = StepPlan.of(*[(1, context)] * batch, draft=shape)
     cost = next(iter(device.probe(plan)))
     system = system_of(*names[:2])
@@ -48,9 +48,7 @@ def explain(names: tuple[str, str, str, str], drafts: Drafts, batch: int, contex
     console.print(f"Per token: {cost.latency_s / tokens * 1e3:.3f} ms, {cost.energy_j / tokens * 1e3:.3f} mJ")
 
 
-def _check(device: RooflineDevice, batch: int, context: int, draft: str | None, depth: int | None) -> None:
-    if depth is not None and draft is None:
-        raise UsageError("--depth is given without --draft; allowed is a depth of a draft scheme.")
+def _check(device: RooflineDevice, batch: int, context: int) -> None:
     if context >= device.max_context_tokens:
         most = device.max_context_tokens - 1
         raise UsageError(f"--context is {context}; allowed is at most {most}, the context of the model.")

@@ -2,8 +2,8 @@
 
 import argparse
 
-from serving.cli.report_arguments import add_emulated, add_law
-from serving.scenario.fleet import NO_DRAFT, Member, resolved
+from serving.cli.report_arguments import EMULATED, add_emulated, add_law
+from serving.scenario.fleet import NO_DRAFT
 from serving.scenario.options import HELP, KEYS, positive
 
 
@@ -31,8 +31,11 @@ def run(args: argparse.Namespace) -> int:
     """Run `foreserve explain`; return its exit code."""
     from serving.presentation.wide_console import wide_console
     from serving.reports.explain import Drafts, explain
+    from serving.scenario.scenario import Scenario
 
-    device = resolved(Member(args.system, args.hardware, args.draft), traced=False, what="The device")
-    drafts = Drafts(device.draft or None, args.depth, args.acceptance)
+    told = {name: getattr(args, name) for name in (*EMULATED, "draft", "acceptance", "law")}
+    # What `serve` refuses means nothing here either.
+    scenario = Scenario(**told, depth=str(args.depth or ""))
+    drafts = Drafts(scenario.members[0].draft or None, args.depth, args.acceptance)
     explain((args.system, args.hardware, args.model, args.law), drafts, args.batch, args.context, wide_console())
     return 0

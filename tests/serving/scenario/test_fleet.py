@@ -152,6 +152,18 @@ def test_a_law_that_nothing_obeys_is_refused() -> None:
         Scenario(law="mine")
 
 
+@pytest.mark.parametrize(
+    "key, value", [("acceptance", "measured"), ("tau", 4), ("depth", "3"), ("depth", "auto"), ("objective", "energy")]
+)
+def test_what_is_about_drafts_is_refused_where_nothing_drafts(key: str, value: object) -> None:
+    plain: tuple[dict[str, str], ...] = ({"hardware": "npu-64t"}, {"hardware": "stratum-l"}, {"draft": "none"})
+    for device in plain:
+        with pytest.raises(ScenarioError, match=f"`{key}` is set, and nothing drafts") as refused:
+            Scenario(**device, **{key: value})  # type: ignore[arg-type]
+        assert refused.value.keys == (key, "draft")
+    Scenario(fleet=("npu-64t", "elmoe3d-4gb"), **{key: value})  # type: ignore[arg-type]
+
+
 def test_a_device_is_priced_under_its_scenarios_law() -> None:
     costs = {}
     for law in ("realisable", "published"):
