@@ -45,7 +45,7 @@ def of_scenario(**keys: Any) -> Point:
 
 
 VALUES: dict[str, list[Any]] = {
-    "fleet": [("2 x elmoe3d-4gb",), ("elmoe3d-8gb+none",)],
+    "fleet": [("2 x elmoe3d-4gb",), ("elmoe3d-8gb+none", "elmoe3d-4gb")],
     "faults": [("stall: for=1",), ("stall: for=2",)],
     "router": ["round-robin", "score: load=2"],
     "depth": ["auto", "3"],
