@@ -26,7 +26,9 @@ class FleetOptions(ListenOptions):
     system: str = key(
         OWN, "kind of system to emulate, a file in device_model/systems; auto: the one that the hardware's file names"
     )
-    hardware: str = key("elmoe3d-8gb", "its hardware, a file in device_model/specs/hardware")
+    hardware: str = key(
+        "elmoe3d-8gb", "its hardware, a file in device_model/specs/hardware, or one of your own (./NAME.toml)"
+    )
     model: str = key("qwen3-30b-a3b", "the model it serves, a file in device_model/specs/models")
     draft: str = key(
         "auto", "draft scheme, a file in device_model/drafts; auto: what the system has in its paper; none"

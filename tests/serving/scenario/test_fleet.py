@@ -1,12 +1,14 @@
 """Are devices what was written, and contradictions refused in a sentence?"""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.condition import Condition
+from device_model.specs.hardware_file import FOLDER
 from device_model.specs.spec import DeviceError
 from device_model.step import StepPlan
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
@@ -64,6 +66,20 @@ def test_hardware_names_its_system_wherever_none_is_named() -> None:
     limits = [limits_of(DeviceSpec.of(mixed, member)) for member in mixed.members]
     assert limits[1].token_s == min(each.token_s for each in limits)
     assert [each.deepest for each in limits[1:4]] == [0, 0, 0]
+
+
+def test_hardware_may_be_a_file_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text((FOLDER / "h100.toml").read_text())
+    monkeypatch.chdir(tmp_path)
+    member = Member("gpu", str(mine), "")
+    assert Scenario(hardware="mine.toml", model="olmoe-1b-7b").members == (member,)
+    fleet = ("2 x ./mine.toml", f"gpu/{mine}", "./mine.toml+none", "mine.toml")
+    members = Scenario(fleet=fleet, model="olmoe-1b-7b").members
+    assert members == (member,) * 5
+    assert parse_entry(described(members), DEFAULT._replace(draft=""), "It") == list(members)
+    shipped = DeviceSpec.of(Scenario(hardware="h100", model="olmoe-1b-7b"), member)
+    assert limits_of(shipped) == limits_of(shipped._replace(hardware="h100"))
 
 
 def test_devices_that_differ_are_priced_each_as_what_it_is() -> None:
