@@ -63,7 +63,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
 
     `new_tokens`, `context` and `emits` [n] stand beside `ids`: a sequence emits a token in each step, but for a
     prefill that has chunks to come. `seeds`, `released` and `remaining` [n] are of the requests, and of the tokens that
-    they have had and may yet have. No `ids`: nothing to do before `until_s`, the next arrival that is known.
+    they have had and may yet have. No `ids`: nothing to do before `until_s`, the next arrival that is known. `found`
+    stands beside `started`: the tokens of each that the prefix cache had.
     """
 
     ids: list[str]
@@ -86,6 +87,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     queried_tokens: int = 0
     cached_tokens: int = 0
     slips: int = 0
+    found: list[int] = []
 
     @property
     def plan(self) -> StepPlan:
@@ -120,7 +122,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
 
     `extra` holds whatever else vLLM said with it (log probabilities, see `edge.outputs`); only the edge opens it.
     `routes` are the experts that the token model's routers chose in computing it (`token_model.route_format`); only the
-    device opens them.
+    device opens them. `cached`, of a first token, are the tokens of the prompt that the prefix cache had.
     """
 
     request_id: str
@@ -130,6 +132,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     stop_reason: int | str | None = None
     extra: bytes | None = None
     routes: bytes | None = None
+    cached: int = 0
 
     @property
     def failed(self) -> bool:
@@ -203,7 +206,8 @@ class DroppedMessages(msgspec.Struct, frozen=True, array_like=True):
 class Release(msgspec.Struct, frozen=True, array_like=True):
     """Tokens that the device has at emulated instant `at_s`: those of one step, or (no `record`) overdue ones.
 
-    `started` names the requests whose first step this was, begun at `start_s`. Where steps are told of as one, `ends_s`
+    `started` names the requests whose first step this was, begun at `start_s`, and `found` beside it how many of their
+    tokens the prefix cache had. Where steps are told of as one, `ends_s`
     are the instants at which each of them gave each sequence a token; the last of them is `at_s`.
     """
 
@@ -214,3 +218,4 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
     started: list[str] = []
     start_s: float = 0.0
     ends_s: list[float] = []
+    found: list[int] = []

@@ -13,13 +13,14 @@ MAX_HORIZON = 256
 @dataclass(slots=True)
 class Step:
     """New tokens by sequence id, admissions, and the tokens left to grant. The first `together` sequences are the whole
-    decode group, or none of it."""
+    decode group, or none of it. `found` stands beside `started`: tokens of each that were cached."""
 
     tokens: int
     prompt_tokens: int
     together: int = 0
     new_tokens: dict[str, int] = field(default_factory=dict)
     started: list[str] = field(default_factory=list)
+    found: list[int] = field(default_factory=list)
     preemptions: int = 0
     spilled: int = 0
     fetched: int = 0
