@@ -7,6 +7,8 @@ from device_model.specs.kinds.hb_xpu import Hardware
 from device_model.specs.spec import EnergyEstimate
 
 XPU = "xPU"
+PE_BITS = 8
+"""The width of both operands at the rates of W8A8 (ELMoE-3D, Table 1)."""
 
 
 def xpu_unit(hardware: Hardware, estimate: EnergyEstimate, ext_bytes_per_s: float) -> Unit:
@@ -35,6 +37,17 @@ def at_four_bits(unit: Unit, hardware: Hardware) -> Unit:
     less energy each (an estimate)."""
     more = hardware.int4_tops / hardware.int8_tops
     return unit._replace(macs_per_s=unit.macs_per_s * more, j_per_mac=unit.j_per_mac / more)
+
+
+@lru_cache(maxsize=4096)
+def at_kv_width(unit: Unit, kv_bits: float) -> Unit:
+    """Return the unit for attention over keys and values of so many bits, which queries and weights then have as well.
+
+    A PE multiplies slices of 8 bits: two operands of 16 take four such products, in time and in energy (an estimate,
+    by the rule of Table 1, where half the bits of one operand double the rate).
+    """
+    products = max(1.0, kv_bits / PE_BITS) ** 2
+    return unit._replace(macs_per_s=unit.macs_per_s / products, j_per_mac=unit.j_per_mac * products)
 
 
 @lru_cache(maxsize=4096)

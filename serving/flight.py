@@ -15,7 +15,8 @@ class Flight:
     """A request in flight: all that is needed to begin it again on another instance of any actor.
 
     `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the
-    request's class, or is ""; `n` is the number of sequences that its client asked for at once. `opened` tells that
+    request's class, or is ""; `n` is the number of sequences that its client asked for at once. `cached` are the tokens
+    of its prompt that the device had when it began. `opened` tells that
     a device has had a buffer for its tokens; `sent_to` is the device it was sent to last, and the state of its link
     then. `call` brought the request; `rank` is the data-parallel rank that it named; `source` is the index of the
     token source that makes its tokens (None: not chosen), and `moved` tells that it was another's, and has got no
@@ -32,6 +33,7 @@ class Flight:
     tokens: list[int] = field(default_factory=list)
     started_s: float | None = None
     preemptions: int = 0
+    cached: int = 0
     first_s: float | None = None
     last_s: float = 0.0
     opened: bool = False
@@ -98,5 +100,6 @@ def unseen(flights: dict[str, Flight], chunks: list[Chunk]) -> list[tuple[Flight
         flight = flights.get(chunk.request_id)
         if flight and (chunk.failed or chunk.first == expected.get(chunk.request_id, len(flight.tokens))):
             expected[chunk.request_id] = chunk.first + len(chunk.tokens)
-            news.append((flight, chunk))
+            first = not chunk.first and flight.cached
+            news.append((flight, msgspec.structs.replace(chunk, cached=flight.cached) if first else chunk))
     return news

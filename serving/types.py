@@ -63,7 +63,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
 
     `new_tokens`, `context` and `emits` [n] stand beside `ids`: a sequence emits a token in each step, but for a
     prefill that has chunks to come. `seeds`, `released` and `remaining` [n] are of the requests, and of the tokens that
-    they have had and may yet have. No `ids`: nothing to do before `until_s`, the next arrival that is known.
+    they have had and may yet have. No `ids`: nothing to do before `until_s`, the next arrival that is known. `found`
+    stands beside `started`: the tokens of each that the prefix cache had.
     """
 
     ids: list[str]
@@ -86,6 +87,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     queried_tokens: int = 0
     cached_tokens: int = 0
     slips: int = 0
+    found: list[int] = []
 
     @property
     def preemptions(self) -> int:
@@ -125,7 +127,8 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
 
     `extra` holds whatever else vLLM said with it (log probabilities, see `edge.outputs`); only the edge opens it.
     `routes` are the experts that the token model's routers chose in computing it (`token_model.route_format`), and with
-    the first token of a request `prompt` are the ids of its prompt, each a uint32; only the device opens them.
+    the first token of a request `prompt` are the ids of its prompt, each a uint32; only the device opens them. With it
+    `cached` are the tokens of the prompt that the prefix cache had.
     """
 
     request_id: str
@@ -136,6 +139,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     extra: bytes | None = None
     routes: bytes | None = None
     prompt: bytes | None = None
+    cached: int = 0
 
     @property
     def failed(self) -> bool:
@@ -209,9 +213,9 @@ class DroppedMessages(msgspec.Struct, frozen=True, array_like=True):
 class Release(msgspec.Struct, frozen=True, array_like=True):
     """Tokens that the device has at emulated instant `at_s`: those of one step, or (no `record`) overdue ones.
 
-    `started` names the requests whose first step this was, begun at `start_s`, `preempted` those that made room for
-    it. Where steps are told of as one, `ends_s` are the instants at which each of them gave each sequence a token; the
-    last of them is `at_s`.
+    `started` names the requests whose first step this was, begun at `start_s`, `found` beside it how many of their
+    tokens the prefix cache had, and `preempted` those that made room for it. Where steps are told of as one, `ends_s`
+    are the instants at which each of them gave each sequence a token; the last of them is `at_s`.
     """
 
     device: int
@@ -221,4 +225,5 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
     started: list[str] = []
     start_s: float = 0.0
     ends_s: list[float] = []
+    found: list[int] = []
     preempted: list[str] = []

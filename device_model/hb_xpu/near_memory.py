@@ -2,14 +2,17 @@
 
 ELMoE-3D says of its baselines that they process experts locally at small batches, and that as the batch grows too
 little compute inside forces them onto the xPU, through the external bus (3.1, 7.2). So each of the two goes wherever it
-is done sooner. Static weights are the xPU's: shared by all tokens, they are what it is good at.
+is done sooner; or, where processors have channels of their own, is shared out between them and the xPU. Static weights
+are the xPU's: shared by all tokens, they are what it is good at.
 """
 
 from dataclasses import replace
+from functools import reduce
 from typing import ClassVar
 
 import numpy as np
 
+from device_model.arrays import Number, least, most
 from device_model.device import Execution
 from device_model.draft import SeparateDraft
 from device_model.experts.reads import DATA_PARALLEL, tokens_of
@@ -21,6 +24,7 @@ from device_model.setup import XpuSetup
 from device_model.specs.spec import NearMemory
 from device_model.specs.spec_file import SPECS, read_named
 from device_model.step import StepCosts, StepPlan
+from device_model.units import at_kv_width
 from device_model.work import StepWork
 
 ON_XPU = "too many tokens for the compute near memory: the xPU is sooner done, through the external bus"
@@ -41,7 +45,9 @@ class NearMemoryDevice(XpuDevice):
         spec = read_named(NearMemory, "near-memory unit", self.near_memory, SPECS / "near_memory")
         self._near = _near_unit(self.near_memory, spec, setup)
         self._ext_share = spec.ext_share
-        self._resident = min(1.0, spec.capacity_bytes / self.size.experts_bytes) if self.size.experts else 0.0
+        self._near_bytes = spec.capacity_bytes
+        # Otherwise compute is in all of the memory, which holds whatever fits at all.
+        self._has_channels = spec.ext_share < 1.0
 
     def probe(self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None) -> StepCosts:
         """As of any device. Steps between which an operator moves to the xPU are costed apart."""
@@ -73,32 +79,55 @@ class NearMemoryDevice(XpuDevice):
     def _pass_of_target(self, work: StepWork, unit: Unit) -> Execution:
         size = self.size
         static = Part("static weights", unit, DATA_PARALLEL, size.static_macs(work), ext_bytes=size.static_read_bytes)
-        attention = Part("attention", unit, ON_XPU, size.attention_macs(work), ext_bytes=size.kv_traffic_bytes(work))
-        kv = _sooner((attention._replace(unit=self._near, why=NEAR),), (attention,))
         touched = self.experts.touched(tokens_of(work))
-        stage = Stage(TARGET, 1, ((static,), kv, self._experts(work, unit, touched)))
+        groups = ((static,), self._attention(work, unit), self._experts(work, unit, touched))
+        stage = Stage(TARGET, 1, groups)
         return Execution((stage,), touched * size.experts, 0.0)
 
+    def _attention(self, work: StepWork, unit: Unit) -> tuple[Part, ...]:
+        """Do attention near memory as far as the KV cache lies there: it has the first claim on the room."""
+        size, bits = self.size, self.setup.model.kv_bits
+        whole = Part("attention", at_kv_width(unit, bits), ON_XPU, size.attention_macs(work))
+        whole = whole._replace(ext_bytes=size.kv_traffic_bytes(work))
+        return self._placed(
+            whole, at_kv_width(self._near, bits), least(self._near_bytes / size.kv_held_bytes(work), 1.0)
+        )
+
     def _experts(self, work: StepWork, unit: Unit, touched: float) -> tuple[Part, ...]:
-        """Those that lie near memory are done there, and the others on the xPU meanwhile, if that is sooner than all on
-        the xPU. What the KV cache takes of that memory is not counted: at 1k context it is little."""
-        macs, read = self.size.expert_macs(work), touched * self.size.experts_bytes
-        xpu = Part("experts", unit, ON_XPU, macs, ext_bytes=read)
-        here, rest = self._resident, 1.0 - self._resident
-        near = Part("experts", self._near, NEAR, macs * here, ext_bytes=read * here)
-        if not rest:
-            return _sooner((near,), (xpu,))
-        why = "no room for them near memory"
-        return _sooner((near, Part("other experts", unit, why, macs * rest, ext_bytes=read * rest)), (xpu,))
+        """Do experts near memory as far as the KV cache leaves them room."""
+        size = self.size
+        whole = Part("experts", unit, ON_XPU, size.expert_macs(work), ext_bytes=touched * size.experts_bytes)
+        if not size.experts:
+            return (whole,)
+        room = self._near_bytes - least(size.kv_held_bytes(work), self._near_bytes)
+        return self._placed(whole, self._near, least(room / size.experts_bytes, 1.0))
+
+    def _placed(self, whole: Part, near: Unit, held: Number) -> tuple[Part, ...]:
+        return _shared(whole, near, held) if self._has_channels else _near_or_not(whole, near)
 
 
-def _sooner(first: tuple[Part, ...], second: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Of two groups the one that takes less time, in the first of several steps; the first if they take the same."""
-    return first if _seconds(first) <= _seconds(second) else second
+def _near_or_not(whole: Part, near: Unit) -> tuple[Part, ...]:
+    """Return an operator of the xPU as it is done where channels serve either the xPU or the compute inside: wherever
+    it takes less time, in the first of several steps; near memory if it takes the same."""
+    here = whole._replace(unit=near, why=NEAR)
+    return (here,) if float(np.ravel(_seconds(here))[0]) <= float(np.ravel(_seconds(whole))[0]) else (whole,)
 
 
-def _seconds(group: tuple[Part, ...]) -> float:
-    return max(float(np.ravel(time)[0]) for part in group for time in part.times())
+def _shared(whole: Part, near: Unit, held: Number) -> tuple[Part, ...]:
+    """Return an operator of the xPU as it is done where processors have channels of their own, which hold the share
+    `held` of its bytes: as much of that there as has both done at once, the rest by the xPU meanwhile (H2-LLM splits
+    operators in this way)."""
+    there_s, here_s = _seconds(whole), _seconds(whole._replace(unit=near))
+    share = least(held, there_s / (there_s + here_s))
+    here = whole._replace(unit=near, why=NEAR, macs=whole.macs * share, ext_bytes=whole.ext_bytes * share)
+    left = 1.0 - share
+    why = "what near memory has no room for, or would take longer to do"
+    rest = whole._replace(name=f"other {whole.name}", why=why, macs=whole.macs * left, ext_bytes=whole.ext_bytes * left)
+    return (here, rest)
+
+
+def _seconds(part: Part) -> Number:
+    return reduce(most, part.times())
 
 
 def _near_unit(name: str, spec: NearMemory, setup: XpuSetup) -> Unit:

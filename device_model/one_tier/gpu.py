@@ -1,10 +1,12 @@
 """A model served by GPUs that share each layer: a roofline over their memories, and the time that its kernels take.
 
 Decoding reads all weights that its tokens need and the KV cache, at a share of the memory's bandwidth; each kernel
-takes some time beyond its bytes and MACs. Both are fitted to the baselines of Stratum (specs/calibration/vllm-0.8.1).
+takes some time beyond its bytes and MACs. Both are fitted to the baselines of Stratum (specs/calibration/vllm-0.8.1),
+or to what a user measured on the hardware itself.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from device_model.device import Execution
 from device_model.experts.hot_hits import ExpertTouch, expected_touch
@@ -46,13 +48,17 @@ class GpuDevice(OneTierDevice):
         super().__init__(setup, hardware.gpus * hardware.idle_power_share * hardware.tdp_w, _unit(setup))
         self.working_w = hardware.gpus * hardware.decode_power_share * hardware.tdp_w
         self.placement = one_tier(self.size, self.hb.capacity_bytes, "GPUs")
-        self._wait_s = kernels(setup.model, setup.calibration, hardware.gpus) * setup.calibration.kernel_s
+        self._wait_s = _wait_s(setup)
 
     @classmethod
     def setup_of(cls, target: str, hardware: Hardware, model: Model) -> GpuSetup:
         if not isinstance(hardware, gpu.Hardware):
             raise DeviceError(f"The hardware is of the kind {hardware.kind}; allowed is {cls.kind} here.")
-        calibration = read_named(GpuCalibration, "calibration", hardware.calibration, SPECS / "calibration")
+        calibration = _engine(hardware.calibration)
+        if hardware.is_measured:
+            calibration = replace(
+                calibration, bandwidth_share=hardware.bandwidth_share, compute_share=hardware.compute_share
+            )
         return GpuSetup(target, hardware, model, calibration)
 
     def touch(self, tokens: int) -> ExpertTouch:
@@ -78,6 +84,20 @@ class GpuDevice(OneTierDevice):
         model, gpus = self.setup.model, self.setup.hardware.gpus
         passed = 2 * (gpus - 1) / gpus * work.tokens * model.hidden_size * SUM_BYTES
         return passed * self.setup.calibration.sum_kernels * model.layers
+
+
+@lru_cache
+def _engine(name: str) -> GpuCalibration:
+    """Return how a serving engine uses GPUs: read once, as fits make many of them."""
+    return read_named(GpuCalibration, "calibration", name, SPECS / "calibration")
+
+
+def _wait_s(setup: GpuSetup) -> float:
+    """Return what a pass takes beyond bytes and MACs: as measured by layer, or by the kernels that are launched."""
+    hardware = setup.hardware
+    if hardware.is_measured:
+        return setup.model.layers * hardware.layer_s
+    return kernels(setup.model, setup.calibration, hardware.gpus) * setup.calibration.kernel_s
 
 
 def _unit(setup: GpuSetup) -> Unit:

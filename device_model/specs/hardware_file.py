@@ -14,6 +14,7 @@ from device_model.specs.spec_file import SPECS, names_in, read_named, read_spec,
 
 FOLDER = SPECS / "hardware"
 KINDS = SPECS / "kinds"
+SUFFIX = ".toml"
 OWN = "auto"
 """What stands for the system that a hardware file names."""
 BETWEEN = re.compile(r"elmoe3d-(\d+(?:\.\d+)?)gb")
@@ -30,7 +31,10 @@ VARIANTS = (
 def find_hardware(name: str) -> Hardware | None:
     """Return the hardware called `name`, of the kind that its file says; None if there is none. `elmoe3d-6gb`, say,
     lies between the published 4 and 8 GB, whose compute and bandwidth grow with their banks; `stratum-l-256-flat` is
-    stratum-l with 256 layers and no tiers. Raise SpecError for a bad file."""
+    stratum-l with 256 layers and no tiers; a name that ends in .toml is a file of yours. Raise SpecError for a bad
+    file."""
+    if is_file(name):
+        return _parse(Path(name)) if Path(name).is_file() else None
     names = names_in(FOLDER)
     if name in names:
         return _read(FOLDER / f"{name}.toml")
@@ -40,9 +44,16 @@ def find_hardware(name: str) -> Hardware | None:
     return next((variant for variant in variants if variant), None)
 
 
+def is_file(name: str) -> bool:
+    """Tell whether `name` is that of a file, rather than of hardware that there is."""
+    return name.endswith(SUFFIX)
+
+
 def load_hardware(name: str) -> Hardware:
     """Return the hardware that `find_hardware` finds. Raise UnknownName if there is none, SpecError for a bad file."""
     found = find_hardware(name)
+    if found is None and is_file(name):
+        raise UnknownName(f"There is no file {name!r} of hardware.", "hardware")
     if found is None:
         sizes = (
             f", and ELMoE-3D's sizes from {LOW_GIB} to {HIGH_GIB} GB in steps of {BANK_GIB} GB (a bank)"
@@ -76,6 +87,10 @@ def tiers_of_kinds() -> list[TierNames]:
 
 @lru_cache(maxsize=256)
 def _read(path: Path) -> Hardware:
+    return _parse(path)
+
+
+def _parse(path: Path) -> Hardware:
     kind = read_word(path, "kind", hb_xpu.KIND)
     kinds = [name.replace("_", "-") for name in names_in(KINDS, ".py")]
     if kind not in kinds:

@@ -232,7 +232,8 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class EnergyEstimate:
-    """What ELMoE-3D shows in Fig. 15 but gives no figure for: compute, communication and static power."""
+    """What ELMoE-3D shows in Fig. 15 but gives no figure for: compute, communication and static power. From other
+    sources, or estimated; nothing here is fitted."""
 
     mac_pj: Positive
     link_pj_per_bit: Positive

@@ -106,7 +106,7 @@ def _of_energy(sixteen: Sequence[HeadlinePoint]) -> list[Headline]:
     ours = [point.platforms["elmoe3d"].joules for point in sixteen]
     xpu = [point.platforms["xpu"].joules / own for point, own in zip(sixteen, ours, strict=True)]
     prior = [point.prior(NEAR_MEMORY).joules / own for point, own in zip(sixteen, ours, strict=True)]
-    how = "J a token, xPU / ours, at the modes of the speedups; static and near-memory energies are estimates (specs)"
+    how = "J a token, xPU / ours, at the modes of the speedups; nothing is fitted to energies, leakage is estimated"
     best_prior = "the same for the fastest of xPU-PIM, -LogicPIM and -NMP at each point"
     return [
         _headline("energy of xPU over ours, mean", float(np.mean(xpu)), 4.4, how),

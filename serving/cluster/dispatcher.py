@@ -114,9 +114,9 @@ class Dispatcher:
                 self._take(release)
 
     def _take(self, release: Release) -> None:
-        for id in release.started:
+        for id, found in zip(release.started, release.found, strict=True):
             if (flight := self.flights.get(id)) and flight.started_s is None:
-                flight.started_s = release.start_s
+                flight.started_s, flight.cached = release.start_s, found
         for id in release.preempted:
             if flight := self.flights.get(id):
                 flight.preemptions += 1

@@ -178,9 +178,9 @@ class Engine:
                 hits_beyond_hb=priced.cost.hits_beyond_hb,
                 unpublished=round(priced.cost.unpublished),
             )
-            started, preempted = (batch.started, batch.preempted) if first else ([], [])
-            ends_s = ends_s if steps > 1 else []
-            self.sink(Release(self.device, self.at_s, chunks, record, started, start_s, ends_s, preempted))
+            started, found = (batch.started, batch.found) if first else ([], [])
+            preempted, told_s = batch.preempted if first else [], ends_s if steps > 1 else []
+            self.sink(Release(self.device, self.at_s, chunks, record, started, start_s, told_s, found, preempted))
         self._finish(chunks)
         self._steps += steps
         self._traffic += priced.cost.traffic.ext_bytes

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from vllm.v1.engine import EngineCoreOutput, FinishReason
+from vllm.v1.metrics.stats import PrefillStats
 
 from serving.flight import Flight
 from serving.token_source.logprob_codec import unpack
@@ -36,10 +37,18 @@ def _together(chunks: list[Chunk]) -> list[EngineCoreOutput]:
     """Merge the plain chunks of one request into one output; chunks with more from vLLM stay apart."""
     last = chunks[-1]
     if last.extra is not None:
-        return [_opened(chunk) for chunk in chunks]
+        return [_with_cached(_opened(chunk), chunk) for chunk in chunks]
     finish = None if last.finish is None else FinishReason(last.finish)
     tokens = [token for chunk in chunks for token in chunk.tokens]
-    return [EngineCoreOutput(last.request_id, tokens, finish_reason=finish, stop_reason=last.stop_reason)]
+    output = EngineCoreOutput(last.request_id, tokens, finish_reason=finish, stop_reason=last.stop_reason)
+    return [_with_cached(output, chunks[0])]
+
+
+def _with_cached(output: EngineCoreOutput, first: Chunk) -> EngineCoreOutput:
+    """Say what the emulated prefix cache had of the prompt, as vLLM's own does with its first output."""
+    if first.cached:
+        output.prefill_stats = PrefillStats(num_cached_tokens=first.cached, num_local_cached_tokens=first.cached)
+    return output
 
 
 def _opened(chunk: Chunk) -> EngineCoreOutput:

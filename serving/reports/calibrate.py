@@ -23,7 +23,7 @@ def run(law: Law, reference: Path | None, folder: Path | None, today: str | None
     given = [cell for cell in cells if cell.given]
     if not given:
         raise UsageError(f"{source}: No cell has a speedup; a calibration needs some to fit to.")
-    target, when = folder or CALIBRATION, _checked_date(today)
+    target, when = folder or CALIBRATION, checked_date(today)
     make_folder("--out", target)
     progress.print(f"Fitting to {len(given)} cells of {source.name}, under the law {law}: some minutes ...")
     fit = calibrate(cells, law)
@@ -37,8 +37,8 @@ def run(law: Law, reference: Path | None, folder: Path | None, today: str | None
     progress.print(f"phi_sd: mean {sd.mape:.2f} %, p90 {sd.p90:.2f} %, largest {sd.largest:.2f} %")
 
 
-def _checked_date(text: str | None) -> str:
-    """Today's date, unless another is named."""
+def checked_date(text: str | None) -> str:
+    """Return today's date, unless another is named. Raise UsageError for no date."""
     try:
         return (date.fromisoformat(text) if text else date.today()).isoformat()
     except ValueError:

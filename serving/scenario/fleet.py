@@ -2,16 +2,24 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from device_model.load import OWN_DRAFTS
-from device_model.specs.hardware_file import system_of
+from device_model.specs.hardware_file import is_file, system_of
 from serving.usage_error import UsageError
 
 MOST_DEVICES = 256
-ENTRY = re.compile(r"(?:(?P<count>\d+)\s*x\s+)?(?:(?P<system>[\w.-]+)/)?(?P<hardware>[\w.-]+)(?:\+(?P<draft>[\w.-]+))?")
+# A file of hardware is one with a path: what stands before a single slash is a system.
+FILE = r"\.{0,2}/[^+\s]*\.toml"
+ENTRY = re.compile(
+    rf"(?:(?P<count>\d+)\s*x\s+)?(?:(?P<system>\w[\w.-]*)/)?(?P<hardware>{FILE}|[\w.-]+)(?:\+(?P<draft>[\w.-]+))?"
+)
 NO_DRAFT, OWN_DRAFT = "none", "auto"
-SYNTAX = f"[COUNT x ][SYSTEM/]HARDWARE[+DRAFT], where the draft {NO_DRAFT!r} is plain decoding"
+
+SYNTAX = (
+    f"[COUNT x ][SYSTEM/]HARDWARE[+DRAFT], where HARDWARE is a name or ./FILE.toml, and {NO_DRAFT!r} plain decoding"
+)
 
 
 class FleetError(UsageError):
@@ -50,6 +58,8 @@ def members_of(entry: str, default: Member, traced: bool, what: str) -> list[Mem
 
 def resolved(member: Member, traced: bool) -> Member:
     """Return a device as it is written, with the system and the draft that it has."""
+    if is_file(member.hardware):  # other processes may work in another folder
+        member = member._replace(hardware=str(Path(member.hardware).absolute()))
     member = member._replace(system=system_of(member.system, member.hardware))
     return member._replace(draft=draft_of(member, traced))
 

@@ -6,12 +6,12 @@ from device_model.load import OWN_DRAFTS, places_experts
 from device_model.specs.hardware_file import OWN
 from device_model.specs.law import Law
 from serving.drafting.schemes import EXECUTABLE
-from serving.policies.modes import OBJECTIVES
+from serving.policies.modes import OBJECTIVES, SPEED
 from serving.policies.modes import POLICIES as MODES
 from serving.policies.placement import LRU, MEASURED, OWN_SWAP, PLACEMENTS, SWAPS, TOPIC, USAGES
 from serving.policies.routing import LEAST_LOADED, RouterSpec, parse_router
 from serving.policies.step_options import ACCEPTANCES, EXECUTED
-from serving.scenario.draft_depth import DraftDepth, parse_depth
+from serving.scenario.draft_depth import DepthChoice, DraftDepth, parse_depth
 from serving.scenario.faults import Fault, parse_faults
 from serving.scenario.fleet import MOST_DEVICES, FleetError, Member, members_of, resolved
 from serving.scenario.key import key
@@ -27,7 +27,9 @@ class FleetOptions(ListenOptions):
     system: str = key(
         OWN, "kind of system to emulate, a file in device_model/systems; auto: the one that the hardware's file names"
     )
-    hardware: str = key("elmoe3d-8gb", "its hardware, a file in device_model/specs/hardware")
+    hardware: str = key(
+        "elmoe3d-8gb", "its hardware, a file in device_model/specs/hardware, or one of your own (./NAME.toml)"
+    )
     model: str = key("qwen3-30b-a3b", "the model it serves, a file in device_model/specs/models")
     draft: str = key(
         "auto",
@@ -206,11 +208,7 @@ class FleetOptions(ListenOptions):
                 ("law", "system"),
                 f"`law` is 'published', and no device is one of its paper's; those are {', '.join(OWN_DRAFTS)}.",
             ),
-            (
-                self.acceptance != "published" and not any(member.draft for member in self.members),
-                ("acceptance", "draft"),
-                "`acceptance` is set, and nothing drafts (`draft`): only drafts are accepted.",
-            ),
+            *self._contradictions_without_drafts(),
             (
                 self.acceptance == EXECUTED and not self._is_traced,
                 ("acceptance", "residency"),
@@ -229,4 +227,20 @@ class FleetOptions(ListenOptions):
                 f"`devices` is {self.devices}, and `fleet` has {len(self.members)} devices: leave it out, or let them "
                 "agree.",
             ),
+        ]
+
+    def _contradictions_without_drafts(self) -> list[tuple[bool, tuple[str, ...], str]]:
+        """Return the same of keys that are about drafts: where nothing drafts, each says nothing."""
+        plain = not any(member.draft for member in self.members)
+        about = {
+            "acceptance": (self.acceptance != "published", "only drafts are accepted"),
+            "tau": (bool(self.tau), "it is the batch from which on drafts are made"),
+            "depth": (self.draft_depth is not DepthChoice.CALIBRATED, "it is how far drafts look ahead"),
+            "width": (bool(self.width), "it is how many tokens a draft's pass has"),
+            "verify": (bool(self.verify), "it is how many drafted tokens are verified"),
+            "objective": (self.objective != SPEED, "it chooses between drafting and not"),
+        }
+        return [
+            (plain and given, (name, "draft"), f"`{name}` is set, and nothing drafts (`draft`): {why}.")
+            for name, (given, why) in about.items()
         ]

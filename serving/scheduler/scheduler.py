@@ -223,7 +223,8 @@ class Scheduler:
         if new <= 0 or (self.kv.needed(wanted, hashes) > self.kv.free and self.running):
             return False
         step.queried += sequence.length if self.rules.prefix_caching and not sequence.kept else 0
-        step.cached += start if not sequence.kept else 0
+        found = start if not sequence.kept else 0
+        step.cached += found
         if sequence.spilled:
             step.fetched += sequence.kept
             self._spilled -= sequence.kept
@@ -233,6 +234,7 @@ class Scheduler:
         self._enter(sequence, sequence.length - start)
         step.take(request.id, new, decodes)
         step.started.append(request.id)
+        step.found.append(found)
         return True
 
     def _enter(self, sequence: Sequence, to_compute: int) -> None:
@@ -295,4 +297,5 @@ class Scheduler:
             queried_tokens=step.queried,
             cached_tokens=step.cached,
             slips=slips,
+            found=step.found,
         )

@@ -13,7 +13,7 @@ MAX_HORIZON = 256
 @dataclass(slots=True)
 class Step:
     """New tokens by sequence id, admissions, and the tokens left to grant. The first `together` sequences are the whole
-    decode group, or none of it."""
+    decode group, or none of it. `found` stands beside `started`: tokens of each that were cached."""
 
     tokens: int
     prompt_tokens: int
@@ -21,6 +21,7 @@ class Step:
     new_tokens: dict[str, int] = field(default_factory=dict)
     started: list[str] = field(default_factory=list)
     preempted: list[str] = field(default_factory=list)
+    found: list[int] = field(default_factory=list)
     spilled: int = 0
     fetched: int = 0
     queried: int = 0

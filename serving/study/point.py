@@ -1,6 +1,7 @@
 """A point: one run of a study, with all that decides what comes of it, and a key to know it by."""
 
 import hashlib
+import re
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import msgspec
 
 from serving.device.device_spec import USAGE
+from serving.scenario.fleet import FILE
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario, token_model_of
 from serving.scenario.scenario_file import changed
 from serving.simulation.recorded_routes import FILE as ROUTES
@@ -89,11 +91,13 @@ def shown(value: Any) -> str:
 
 def _files(point: Point) -> bytes:
     """Return the state of the files, beside the code, that decide what comes of a point: those that its workload names,
-    and those of its token model."""
+    those of its token model, and those of its hardware where these are not among the code."""
     named = [value[key] for value in _tables(point.workload.values) for key in FILES if isinstance(value.get(key), str)]
     paths = [point.workload.path.parent / name for name in named]
     token_model = Path(token_model_of(point.scenario_keys.get("token_model", str(BUNDLED_MODEL))))
     paths += [token_model / name for name in OF_TOKEN_MODEL]
+    devices = " ".join((point.scenario_keys.get("hardware", ""), *point.scenario_keys.get("fleet", ())))
+    paths += [Path(name) for name in re.findall(FILE, devices)]
     return b"".join(_state(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths if path.is_file())
 
 

@@ -88,6 +88,7 @@ def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
         f"--port={scenario.http_port}",
         "--logits-processors=serving.token_source.forced_replay:Replay",
         "--disable-log-stats",
+        "--enable-prompt-tokens-details",
         "--disable-uvicorn-access-log",
         "--uvicorn-log-level=warning",
     ]

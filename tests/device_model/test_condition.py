@@ -61,7 +61,7 @@ def test_energy_follows_from_what_is_moved_and_from_the_banks_that_are_on(batch,
     assert step.energy.ext_j == pytest.approx(step.traffic.ext_bytes * 8 * 3.88e-12)
     assert step.energy.compute_j == pytest.approx(cost(device(), batch).energy.compute_j)
     banks = int(condition.hb_share * 32 + 1e-9)
-    watts = 0.02 * banks + 0.005 * (64 + 8 * banks / 32)
+    watts = 0.026 * banks + 0.017 * (64 + 8 * banks / 32)
     assert step.energy.static_j / step.latency_s == pytest.approx(watts)
 
 

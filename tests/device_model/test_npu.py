@@ -51,8 +51,8 @@ def test_joules_follow_from_bytes_computation_and_time(device, batch):
     assert step.energy.hb_j == pytest.approx(step.traffic.hb_bytes * 8 * 3.88e-12)
     # Scratchpad and DMA at their whole bandwidth, 1,024 bytes in a ns, draw 1.996 W.
     assert step.energy.comm_j == pytest.approx(2 * step.traffic.hb_bytes * 0.9 * 1.996 / 1.024e12)
-    assert step.energy.static_j == pytest.approx(step.latency_s * (0.1 * 15.246 + 128 * 0.005 + 0.9 * 0.80))
-    die_w = step.power_w - (step.energy.hb_j / step.latency_s) - 128 * 0.005
+    assert step.energy.static_j == pytest.approx(step.latency_s * (0.1 * 15.246 + 128 * 0.017 + 0.9 * 0.80))
+    die_w = step.power_w - (step.energy.hb_j / step.latency_s) - 128 * 0.017
     assert die_w <= 12.45 + 0.80 + 1.98 + 0.016 + 1e-9  # Table V
 
 

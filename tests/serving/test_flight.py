@@ -34,6 +34,13 @@ def test_what_a_client_has_not_seen(has: int, sent: list[int], new: list[int]) -
     assert len(news) == len(new) + 1
 
 
+def test_a_first_token_says_what_of_its_prompt_was_cached() -> None:
+    begun = flight("a", [])
+    begun.cached = 48
+    news = unseen({"a": begun, "b": flight("b", [])}, [*chunks("a", [0, 1]), *chunks("b", [0])])
+    assert [chunk.cached for _, chunk in news] == [48, 0, 0]
+
+
 def test_a_flight_goes_on_where_its_client_is_and_knows_the_gaps_between_releases() -> None:
     a = flight("a", [])
     assert a.take([5], 1.0) is None

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 from device_model.specs.hardware import TierNames
 from device_model.specs.spec import (
     GIGA,
+    MICRO,
     TERA,
     Contradiction,
     Count,
@@ -25,7 +26,11 @@ Kind = Annotated[str, ValueRule(KIND, lambda v: v == KIND)]
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """GPUs of one make, each with its own memory; figures are those of one."""
+    """GPUs of one make, each with its own memory; figures are those of one.
+
+    What a serving engine makes of them is in `calibration`, unless the last three were measured, on this hardware
+    (`foreserve calibrate --measured`): then these count.
+    """
 
     tiers: ClassVar[TierNames] = TierNames("hbm", "host")
 
@@ -39,12 +44,31 @@ class Hardware:
     idle_power_share: Share
     host_gb_per_s: Positive
     link_gb_per_s: PositiveOrNone = 0.0  # to the other GPUs, in one direction
+    bandwidth_share: Share = 0.0  # of the memory's peak, while weights and KV are read
+    compute_share: Share = 0.0  # of the peak that GEMMs reach
+    layer_us: PositiveOrNone = 0.0  # what a layer takes beyond its bytes and MACs
     kind: Kind = KIND
     system: System = "gpu"
 
     def __post_init__(self) -> None:
         if self.gpus > 1 and not self.link_gb_per_s:
             raise Contradiction("link_gb_per_s", "a number above 0 with more than one GPU")
+        if bool(self.bandwidth_share) != bool(self.compute_share):
+            missing = "bandwidth_share" if self.compute_share else "compute_share"
+            raise Contradiction(missing, "a number above 0 where the other share is measured")
+        if self.layer_us and not self.is_measured:
+            raise Contradiction(
+                "layer_us", "0, or no such key, where bandwidth_share and compute_share are not measured"
+            )
+
+    @property
+    def is_measured(self) -> bool:
+        """Tell whether what an engine makes of this hardware was measured on it."""
+        return self.bandwidth_share > 0
+
+    @property
+    def layer_s(self) -> float:
+        return self.layer_us * MICRO
 
     @property
     def macs_per_s(self) -> float:

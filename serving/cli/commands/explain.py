@@ -2,9 +2,9 @@
 
 import argparse
 
-from serving.cli.report_arguments import add_emulated, add_law
+from serving.cli.report_arguments import EMULATED, add_emulated, add_law
 from serving.policies.step_options import MEASURED, PUBLISHED
-from serving.scenario.fleet import NO_DRAFT, Member, resolved
+from serving.scenario.fleet import NO_DRAFT
 from serving.scenario.options import positive
 
 
@@ -37,8 +37,13 @@ def run(args: argparse.Namespace) -> int:
     """Run `foreserve explain`; return its exit code."""
     from serving.presentation.wide_console import wide_console
     from serving.reports.explain import Drafts, explain
+    from serving.scenario.scenario import Scenario
 
-    device = resolved(Member(args.system, args.hardware, args.draft), traced=False)
-    drafts = Drafts(device.draft or None, (args.depth, args.width, args.verify), args.acceptance)
+    told = {name: getattr(args, name) for name in (*EMULATED, "draft", "acceptance", "law", "width", "verify")}
+    # What `serve` refuses means nothing here either.
+    scenario = Scenario(
+        **{name: value for name, value in told.items() if value is not None}, depth=str(args.depth or "")
+    )
+    drafts = Drafts(scenario.members[0].draft or None, (args.depth, args.width, args.verify), args.acceptance)
     explain((args.system, args.hardware, args.model, args.law), drafts, args.batch, args.context, wide_console())
     return 0

@@ -46,6 +46,7 @@ def hardware_study(asked: SideBySide, out: Path) -> Study:
     model does not fit on, and `WorkloadError` for a workload that can't be read.
     """
     _check_names(asked.hardware)
+    _check_law(asked)
     _check_once("seed", asked.seeds)
     has_topics = load_workload(asked.workload, requests=asked.requests).topics is not NOBODY
     follows = {name: _follows_topics(name, asked) and has_topics for name in asked.hardware}
@@ -59,6 +60,11 @@ def _check_names(hardware: tuple[str, ...]) -> None:
     _check_once("hardware", hardware)
     for name in hardware:
         load_hardware(name)
+
+
+def _check_law(asked: SideBySide) -> None:
+    if asked.law != Scenario().law and all(load_hardware(name).kind != KIND for name in asked.hardware):
+        raise UsageError(f"The law is {asked.law!r}, and no hardware here obeys it; allowed with it is some {KIND}.")
 
 
 def _check_once(what: str, values: Sequence[str | int]) -> None:

@@ -1,13 +1,13 @@
-"""Is hardware of a size between the published ones what lies between them, and every other size refused?"""
+"""Is hardware of a size between the published ones what lies between, other sizes refused, a file of yours read?"""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from device_model.load import load_device
 from device_model.specs.hardware_file import FOLDER, load_hardware
 from device_model.specs.kinds.hb_xpu import Hardware
-from device_model.specs.spec import UnknownName
+from device_model.specs.spec import Contradiction, UnknownName
 from device_model.specs.spec_file import read_named
 from device_model.step import StepPlan
 
@@ -66,3 +66,29 @@ def test_another_size_is_refused_with_those_that_there_are(name):
 def test_what_is_no_size_is_refused_with_the_files_that_exist(name):
     with pytest.raises(UnknownName, match=r"There is no hardware .*; those that exist are .*elmoe3d-4gb, elmoe3d-8gb"):
         load_hardware(name)
+
+
+def test_a_file_of_your_own_is_hardware_and_is_read_anew_when_it_changes(tmp_path):
+    path = tmp_path / "mine.toml"
+    text = (FOLDER / "h100.toml").read_text()
+    path.write_text(text)
+    assert load_hardware(str(path)) == load_hardware("h100")
+    assert load_device("auto", str(path), "olmoe-1b-7b").setup.hardware.hbm_gb_per_s == 3350
+    path.write_text(text.replace("hbm_gb_per_s = 3350", "hbm_gb_per_s = 1000"))
+    assert load_hardware(str(path)).hbm_gb_per_s == 1000
+    with pytest.raises(UnknownName, match=r"There is no file '.*none.toml' of hardware."):
+        load_hardware(str(tmp_path / "none.toml"))
+
+
+@pytest.mark.parametrize(
+    ("figures", "key"),
+    [
+        ({"bandwidth_share": 0.7}, "compute_share"),
+        ({"compute_share": 0.7}, "bandwidth_share"),
+        ({"layer_us": 4.0}, "layer_us"),
+    ],
+)
+def test_a_gpu_is_measured_in_all_figures_or_in_none(figures, key):
+    with pytest.raises(Contradiction) as refused:
+        replace(load_hardware("h100"), **figures)
+    assert refused.value.key == key

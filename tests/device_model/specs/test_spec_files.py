@@ -227,6 +227,6 @@ def test_units_are_converted_to_si():
     assert hardware.ext.bytes_per_s == pytest.approx(102.4e9 * 0.99)
     assert hardware.macs_per_s == pytest.approx(262e12)
     estimate = read_named(EnergyEstimate, "calibration", "xpu-7nm", SPECS / "calibration")
-    assert estimate.static_w(hardware.pe_count, 72) == pytest.approx(32 * 0.02 + 72 * 0.005)
+    assert estimate.static_w(hardware.pe_count, 72) == pytest.approx(32 * 0.026 + 72 * 0.017)
     assert estimate.j_per_mac == pytest.approx(1e-13)
     assert estimate.link_j_per_byte == pytest.approx(3.2e-12)

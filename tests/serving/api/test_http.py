@@ -44,6 +44,17 @@ def test_chat_answers_with_usage(client: openai.OpenAI) -> None:
     assert answer.usage.total_tokens == 12 + answer.usage.prompt_tokens
 
 
+def test_usage_says_how_much_of_a_prompt_was_cached(client: openai.OpenAI) -> None:
+    options = {"model": MODEL, "prompt": "Caches are small and fast. " * 12, "max_tokens": 3}
+    first, second = (client.completions.create(**options).usage for _ in range(2))
+    assert first.prompt_tokens_details.cached_tokens == 0
+    # Whole blocks, and never all of a prompt: its last token brings the first of the answer.
+    assert second.prompt_tokens - 16 <= second.prompt_tokens_details.cached_tokens < second.prompt_tokens
+    assert second.prompt_tokens_details.cached_tokens % 16 == 0
+    *_, last = client.completions.create(**options, stream=True, stream_options={"include_usage": True})
+    assert last.usage.prompt_tokens_details.cached_tokens == second.prompt_tokens_details.cached_tokens
+
+
 def test_a_stream_says_the_same_as_an_answer_and_ends_with_usage(client: openai.OpenAI) -> None:
     options = {"model": MODEL, "messages": HELLO, "max_tokens": 24, "seed": 7}
     whole = client.chat.completions.create(**options)

@@ -16,7 +16,7 @@ from tests.examples import examples
 SPECULATING = Scenario(mode="tau", tau=4, max_num_seqs=8, max_num_batched_tokens=8192)
 SWAPPING = dataclasses.replace(SPECULATING, placement="topic", batching="topic-aware", mode="fixed-ar")
 SPILLING = dataclasses.replace(SPECULATING, hardware="elmoe3d-4gb", kv_tier="hb", preemption="spill", max_num_seqs=256)
-TRACED = dataclasses.replace(SPILLING, residency="trace", mode="fixed-ar", draft="")
+TRACED = dataclasses.replace(SPILLING, residency="trace", mode="fixed-ar", tau=0, draft="")
 
 
 def records_of(scenario: Scenario) -> list[StepRecord]:

@@ -1,11 +1,18 @@
-"""`foreserve calibrate` for Stratum: what it prints, and which options are not for it."""
+"""`foreserve calibrate` for Stratum and for measurements: what it prints and writes, and which options it refuses."""
 
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
+from device_model.load import load_device
+from device_model.specs.spec import DeviceError
+from device_model.step import StepPlan
 from device_model.validation.stratum.setting import Setting
 from serving.cli import main
+from serving.cli.main import make_parser
+from serving.usage_error import UsageError
 
 
 def calibrate(monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
@@ -37,3 +44,53 @@ def test_the_constants_that_ship_are_printed_beside_those_that_fit(
         assert shown == ships and fitted == pytest.approx(ships, rel=2e-3)
     errors = [line for line in lines if line[-1:] == ["%"]]
     assert len(errors) == 12 and all(abs(float(line[-2])) < 20 and abs(float(line[-4])) < 20 for line in errors)
+
+
+def measured(*options: str) -> int:
+    args = make_parser().parse_args(["calibrate", *options])
+    return int(args.run(args))
+
+
+def test_measurements_are_fitted_told_and_written_as_hardware(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    device = load_device("auto", "a6000", "olmoe-1b-7b")
+    lines = ["batch,context,seconds"]
+    for batch, context in ((1, 256), (1, 3000), (8, 256), (32, 2000)):
+        seconds = device.probe(StepPlan.of(*[(1, context)] * batch)).first.latency_s
+        lines.append(f"{batch},{context},{2 * seconds}")
+    table = tmp_path / "steps.csv"
+    table.write_text("\n".join(lines))
+    options = ("--measured", str(table), "--model", "olmoe-1b-7b", "--out", str(tmp_path), "--date", "2026-01-02")
+    assert measured(*options, "--hardware", "a6000") == 0
+    out, err = capsys.readouterr()
+    assert "of 4 measurements." in out and "kept: nothing tells of it" in out and err.startswith("Written: ")
+    mine = load_device("auto", str(tmp_path / "a6000-measured.toml"), "olmoe-1b-7b")
+    plan = StepPlan.of(*[(1, 1024)] * 4)
+    twice_s = 2 * device.probe(plan).first.latency_s
+    assert mine.probe(plan).first.latency_s == pytest.approx(twice_s, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--measured", "steps.csv"), "--measured needs --hardware"),
+        (("--measured", "steps.csv", "--hardware", "stratum-s"), "is of the kind mono3d; allowed is gpu"),
+        (("--measured", "steps.csv", "--hardware", "h100", "--law", "published"), "--law is for a paper"),
+        (("--measured", "x.json: batch=8", "--hardware", "h100"), "FILE.json: batch=..., input=..., output=..."),
+        (("--measured", "x.csv: batch=8, input=1, output=1", "--hardware", "h100"), "a latency benchmark's FILE.json"),
+        (("--hardware", "h100"), "--hardware is for --measured"),
+        (("--measured", "none.csv", "--hardware", "h100"), "none.csv can't be read"),
+        (("--measured", "none.csv", "--hardware", "h100", "--date", "soon"), "--date is 'soon'"),
+    ],
+)
+def test_what_can_not_be_measured_is_refused(options: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises((UsageError, DeviceError), match=re.escape(sentence)):
+        measured(*options)
+
+
+def test_more_than_the_model_has_room_for_is_another_model(tmp_path: Path) -> None:
+    table = tmp_path / "steps.csv"
+    table.write_text("batch,context,seconds\n64,30000,0.1\n")
+    with pytest.raises(DeviceError, match="the model that was measured, in the same bits"):
+        measured("--measured", str(table), "--hardware", "a6000", "--model", "gpt-oss-20b")

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from serving.cli.main import make_parser
+from serving.usage_error import UsageError
 
 DRAFTS = ("none", "auto", "elastic")
 HEADS = {"elmoe3d-8gb": "HB", "stratum-s": "MONO3D", "a6000": "HBM"}
@@ -50,3 +51,18 @@ def test_a_step_beyond_what_was_published_is_told(capsys: pytest.CaptureFixture[
     assert "Beyond what its paper published: a batch of 17, where 16 is the largest." in told(capsys, "--batch", "17")
     stratum = told(capsys, "--hardware", "stratum-l", "--model", "mixtral-8x7b", "--batch", "17")
     assert "Beyond what its paper" not in stratum
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        (("--hardware", "npu-64t", "--law", "published"), "no device is one of its paper's"),
+        (("--acceptance", "measured"), "nothing drafts"),
+        (("--depth", "3"), "nothing drafts"),
+        (("--hardware", "stratum-l", "--draft", "auto", "--depth", "3"), "nothing drafts"),
+    ],
+)
+def test_what_serve_refuses_is_refused_here(options: tuple[str, ...], sentence: str) -> None:
+    args = make_parser().parse_args(["explain", *options])
+    with pytest.raises(UsageError, match=sentence):
+        args.run(args)

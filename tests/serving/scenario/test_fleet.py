@@ -1,12 +1,14 @@
 """Are devices what was written, and contradictions refused in a sentence?"""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.condition import Condition
+from device_model.specs.hardware_file import FOLDER
 from device_model.specs.spec import DeviceError
 from device_model.step import StepPlan
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
@@ -64,6 +66,20 @@ def test_hardware_names_its_system_wherever_none_is_named() -> None:
     limits = [limits_of(DeviceSpec.of(mixed, member)) for member in mixed.members]
     assert limits[1].token_s == min(each.token_s for each in limits)
     assert [each.deepest for each in limits[1:4]] == [0, 0, 0]
+
+
+def test_hardware_may_be_a_file_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text((FOLDER / "h100.toml").read_text())
+    monkeypatch.chdir(tmp_path)
+    member = Member("gpu", str(mine), "")
+    assert Scenario(hardware="mine.toml", model="olmoe-1b-7b").members == (member,)
+    fleet = ("2 x ./mine.toml", f"gpu/{mine}", "./mine.toml+none", "mine.toml")
+    members = Scenario(fleet=fleet, model="olmoe-1b-7b").members
+    assert members == (member,) * 5
+    assert parse_entry(described(members), DEFAULT._replace(draft=""), "It") == list(members)
+    shipped = DeviceSpec.of(Scenario(hardware="h100", model="olmoe-1b-7b"), member)
+    assert limits_of(shipped) == limits_of(shipped._replace(hardware="h100"))
 
 
 def test_devices_that_differ_are_priced_each_as_what_it_is() -> None:
@@ -150,6 +166,18 @@ def test_a_law_that_nothing_obeys_is_refused() -> None:
         Scenario(law="published", residency="trace", draft="none")
     with pytest.raises(ScenarioError, match="`law` is 'mine': it must be realisable or published"):
         Scenario(law="mine")
+
+
+@pytest.mark.parametrize(
+    "key, value", [("acceptance", "measured"), ("tau", 4), ("depth", "3"), ("depth", "auto"), ("objective", "energy")]
+)
+def test_what_is_about_drafts_is_refused_where_nothing_drafts(key: str, value: object) -> None:
+    plain: tuple[dict[str, str], ...] = ({"hardware": "npu-64t"}, {"hardware": "stratum-l"}, {"draft": "none"})
+    for device in plain:
+        with pytest.raises(ScenarioError, match=f"`{key}` is set, and nothing drafts") as refused:
+            Scenario(**device, **{key: value})  # type: ignore[arg-type]
+        assert refused.value.keys == (key, "draft")
+    Scenario(fleet=("npu-64t", "elmoe3d-4gb"), **{key: value})  # type: ignore[arg-type]
 
 
 def test_a_device_is_priced_under_its_scenarios_law() -> None:

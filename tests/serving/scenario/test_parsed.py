@@ -16,7 +16,7 @@ from serving.scenario.scenario_file import values_of
 
 PARSED = {"members", "fault_specs", "router_spec", "draft_depth", "slo"}
 TEXTS: dict[str, st.SearchStrategy[Any]] = {
-    "fleet": st.sampled_from([(), ("2 x elmoe3d-4gb",), ("elmoe3d-8gb+none", "xpu/elmoe3d-4gb")]),
+    "fleet": st.sampled_from([(), ("2 x elmoe3d-4gb",), ("elmoe3d-8gb+none", "xpu/elmoe3d-4gb", "elmoe3d-4gb")]),
     "faults": st.sampled_from([(), ("stall: for=1, rate=2",), ("hb: left=0.5", "lost: device=1, at=3")]),
     "router": st.sampled_from([*ROUTERS, "score: load=2, topic=0"]),
     "depth": st.sampled_from(["", "auto", "1", "20"]),

@@ -81,6 +81,7 @@ def test_a_prompt_that_begins_like_another_computes_only_the_rest() -> None:
     again = device.step(request("b", prompt=18, blocks=[1, 2, 3, 9]))
     assert (again.new_tokens, again.context) == ([1, 6], [18, 12])
     assert (again.queried_tokens, again.cached_tokens) == (18, 12)
+    assert (again.started, again.found) == (["b"], [12])
 
 
 def test_of_a_prompt_that_is_known_to_its_end_one_block_is_computed_again() -> None:

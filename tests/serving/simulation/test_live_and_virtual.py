@@ -202,8 +202,13 @@ def comparable(records: list[StepRecord], full: bool) -> list[StepRecord]:
     return [msgspec.structs.replace(record, slips=0, late_real_s=0.0, **held) for record in records]
 
 
+def with_tau(base: Scenario, tau: int, **options: str | int) -> Scenario:
+    """Return `base` with the options, and with tau where it drafts: elsewhere tau is refused."""
+    return replace(base, tau=tau if base.members[0].draft else 0, **options)  # type: ignore[arg-type]
+
+
 scenarios = st.builds(
-    replace,
+    with_tau,
     st.sampled_from(
         [
             Scenario(),

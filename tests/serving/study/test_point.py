@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device_model.specs.hardware_file import FOLDER
 from serving.scenario.scenario import BUNDLED, BUNDLED_MODEL, Scenario
 from serving.study.point import OF_TOKEN_MODEL, Point
 from serving.study.targets import Targets
@@ -45,7 +46,7 @@ def of_scenario(**keys: Any) -> Point:
 
 
 VALUES: dict[str, list[Any]] = {
-    "fleet": [("2 x elmoe3d-4gb",), ("elmoe3d-8gb+none",)],
+    "fleet": [("2 x elmoe3d-4gb",), ("elmoe3d-8gb+none", "elmoe3d-4gb")],
     "faults": [("stall: for=1",), ("stall: for=2",)],
     "router": ["round-robin", "score: load=2"],
     "depth": ["auto", "3"],
@@ -96,6 +97,16 @@ def test_so_does_a_file_that_a_workload_reads(token_model: Path, workload: dict[
     before = point(token_model, workload).key
     append(trace)
     assert point(token_model, workload).key != before
+
+
+@pytest.mark.parametrize("key", ["hardware", "fleet"])
+def test_so_does_a_file_of_hardware(tmp_path: Path, key: str) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text((FOLDER / "a6000.toml").read_text())
+    value = str(mine) if key == "hardware" else (f"2 x {mine}", "h100")
+    before = of_scenario(model="olmoe-1b-7b", **{key: value}).key
+    mine.write_text(mine.read_text().replace("gpus = 1", "gpus = 1 "))
+    assert of_scenario(model="olmoe-1b-7b", **{key: value}).key != before
 
 
 def test_its_weights_text_and_age_make_no_difference(token_model: Path) -> None:

@@ -1,0 +1,34 @@
+"""Hardware text: the TOML file of a GPU with the three figures that were measured on it."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+from device_model.specs.spec_file import SOURCES
+from device_model.validation.measured.fit import GpuFigures, GpuFit
+
+
+def hardware_text(base: Path, fit: GpuFit, how: str) -> str:
+    """Return the file at `base` with the fitted figures in the place of any that it had; `how` they came about is their
+    source."""
+    figures = tomllib.loads(base.read_text(encoding="utf-8"))
+    sources = figures.pop(SOURCES)
+    kept = {name: text for name, text in sources.items() if name not in GpuFigures._fields}
+    fitted = {name: _source(name, fit, how) for name in GpuFigures._fields}
+    lines = [f"# {base.stem}, with what was measured on it.", ""]
+    lines += [f"{name} = {_toml(value)}" for name, value in (figures | fit.figures._asdict()).items()]
+    lines += ["", f"[{SOURCES}]", *(f"{name} = {_toml(text)}" for name, text in (kept | fitted).items())]
+    return "\n".join(lines) + "\n"
+
+
+def _source(name: str, fit: GpuFit, how: str) -> str:
+    return (
+        f"Not measured, and kept as it was: nothing of {how} tells of it" if name in fit.untold else f"Fitted to {how}"
+    )
+
+
+def _toml(value: object) -> str:
+    """Return a text or a number of a hardware file as TOML has it."""
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+    return re.sub(r"\x7f", r"\\u007f", text)

@@ -1,0 +1,52 @@
+"""Step table: a CSV file of steps that a user measured, one a line."""
+
+import csv
+import math
+from pathlib import Path
+
+from device_model.specs.spec import SpecError
+from device_model.validation.measured.measurement import Measurement, Passes
+
+COLUMNS = ("batch", "context", "seconds")
+NEW_TOKENS = "new_tokens"
+"""A column that may be left out: tokens that each sequence computes in the step, 1 decoding, a prompt's in prefill."""
+
+
+def read_step_table(path: Path) -> list[Measurement]:
+    """Return the steps of a file with the columns `batch`, `context` (tokens that each sequence has before the step)
+    and `seconds`, and `new_tokens` if it has it. Raise SpecError, by file, line and column."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path} can't be read; allowed is a CSV file in UTF-8: {error}.") from None
+    reader = csv.DictReader(text.splitlines())
+    for column in COLUMNS:
+        if column not in (reader.fieldnames or ()):
+            raise SpecError(
+                f"{path}, line 1: no column {column}; required are {', '.join(COLUMNS)}, and {NEW_TOKENS} may be there."
+            )
+    return [_step(row, f"{path}, line {reader.line_num}") for row in reader]
+
+
+def _step(row: dict[str, str | None], where: str) -> Measurement:
+    batch, context = _whole(row, "batch", 1, where), _whole(row, "context", 0, where)
+    new_tokens = _whole(row, NEW_TOKENS, 1, where) if row.get(NEW_TOKENS) else 1
+    return Measurement(where, batch, (Passes(new_tokens, context),), _seconds(row, where))
+
+
+def _whole(row: dict[str, str | None], column: str, least: int, where: str) -> int:
+    text = row[column] or ""
+    if not (text.strip().isascii() and text.strip().isdigit() and int(text) >= least):
+        raise SpecError(f"{where}: {column} is {text!r}; allowed is a whole number from {least} on.")
+    return int(text)
+
+
+def _seconds(row: dict[str, str | None], where: str) -> float:
+    text = row["seconds"] or ""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise SpecError(f"{where}: seconds is {text!r}; allowed is a number above 0.")
+    return seconds
