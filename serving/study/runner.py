@@ -5,17 +5,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from serving.study.point import Point
+from serving.study.point_outcome import PointOutcome, outcome_of
 from serving.study.report import write_report
 from serving.study.results import Results
 from serving.study.store import Store
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
-from serving.study.workers import PointOutcome, Workers
+from serving.usage_error import UsageError
+
+if TYPE_CHECKING:
+    from serving.study.workers import Workers
 
 TICK_S = 0.5
 ENOUGH = 4  # Points, the first of which wait for workers that are only starting.
+# What Ray takes to start, about: a study that is done by then needs no workers.
+RAY_STARTS_S = 4.0
+# Of a point with no more requests the first can be made here, to see how long one takes.
+FEW_REQUESTS = 2_000
 
 
 @dataclass(slots=True)
@@ -108,7 +117,11 @@ class StudyRunner:
         self._missing = [set() for _ in inquiries]
         for index, inquiry in enumerate(inquiries):
             self._ask(index, next(inquiry))
+        self._make_here()
         if self._to_make:
+            # Imports Ray, which a small study does without.
+            from serving.study.workers import Workers
+
             workers = Workers(cores)
             try:
                 self._make_all(workers)
@@ -123,15 +136,29 @@ class StudyRunner:
         asked = {(key, str(point)): point for points in self._asked for key, point in points}
         return [self._known[key]._replace(point=point) for (key, _), point in asked.items()]
 
-    def _make_all(self, workers: Workers) -> None:
+    def _make_here(self) -> None:
+        """Make points in this process, as long as all that are left would be made before Ray has started."""
+        began_s, made = monotonic(), 0
+        while self._to_make and has_few(self._to_make[0]):
+            spent_s, left = monotonic() - began_s, self._progress.expected - self._progress.done
+            if made and spent_s / made * left > RAY_STARTS_S:
+                return
+            self._note(outcome_of(self._to_make.popleft()))
+            made += 1
+            self._told()
+
+    def _make_all(self, workers: "Workers") -> None:
         while self._to_make or workers.busy:
             while self._to_make and workers.has_room:
                 workers.give(self._to_make.popleft())
             if outcome := workers.take(TICK_S):
                 self._note(outcome)
-            # Whoever has no answer yet asks at least for what it waits for.
-            self._progress.expected = max(self._progress.expected, self._progress.done + len(self._open))
-            self._tell()
+            self._told()
+
+    def _told(self) -> None:
+        # Whoever has no answer yet asks at least for what it waits for.
+        self._progress.expected = max(self._progress.expected, self._progress.done + len(self._open))
+        self._tell()
 
     def _ask(self, index: int, points: list[Point]) -> None:
         """Take the points that an inquiry wants; it goes on at once if all of them are there."""
@@ -180,3 +207,13 @@ class StudyRunner:
             self._open.discard(index)
             return
         self._ask(index, asked)
+
+
+def has_few(point: Point) -> bool:
+    """Tell whether a point has few enough requests to be made at once, as far as that is known before it is made."""
+    try:
+        workload = point.workload_made()
+    except UsageError:
+        # It is told as soon as it is tried.
+        return True
+    return workload.requests is not None and workload.requests <= FEW_REQUESTS

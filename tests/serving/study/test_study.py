@@ -18,6 +18,8 @@ from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
 from serving.simulation.simulator import Simulator
 from serving.study import Results, Targets, load_study, load_workload, run_study, simulate
+from serving.study.point_factory import points_of
+from serving.study.runner import FEW_REQUESTS, has_few
 from serving.study.summary import COLUMNS
 from serving.types import NEVER
 from serving.workload.source import Source
@@ -114,6 +116,27 @@ def test_a_study_keeps_its_points_and_names_those_that_fail(cores: int, tmp_path
     fresh = run_study(study, tmp_path / "fresh", cores=1)
     pd.testing.assert_frame_equal(fresh.points.drop(columns="wall_s"), first.points.drop(columns="wall_s"))
     assert len(pq.read_table(out / "points.parquet")) == 6 == len(pd.read_csv(out / "points.csv"))
+
+
+SMALL = """
+from pathlib import Path
+from serving.study import load_study, run_study
+results = run_study(load_study(Path("study.toml")), "out")
+import sys
+assert len(results.points) == 3 and "ray" not in sys.modules, len(results.points)
+"""
+
+
+def test_a_small_study_does_without_ray(tmp_path: Path) -> None:
+    written(tmp_path, SWEEP.replace(', "no-such"', ""))
+    ended = subprocess.run([sys.executable, "-c", SMALL], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize(("requests", "few"), [(FEW_REQUESTS, True), (FEW_REQUESTS + 1, False)])
+def test_a_point_of_many_requests_is_for_workers(requests: int, few: bool, tmp_path: Path) -> None:
+    study = load_study(written(tmp_path, SWEEP.replace("requests = 60", f"requests = {requests}")))
+    assert has_few(points_of(study, {"load": 1, "hardware": "elmoe3d-8gb"})[0]) == few
 
 
 def test_a_variant_that_is_as_the_baseline_is_once_as_good(cores: int, tmp_path: Path) -> None:
