@@ -168,6 +168,8 @@ def line_of(keys: Keys, text: str) -> int:
             here = section
         else:
             here = (*section, *_split(stripped.partition("=")[0]))
+        # Of a table that is written key by key the first line stands for it.
+        here = here[: len(words)]
         in_place = seen == place or not any(isinstance(key, int) for key in keys)
         if len(here) > best and here == words[: len(here)] and in_place:
             best, found = len(here), number

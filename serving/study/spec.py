@@ -7,6 +7,7 @@ from serving.scenario.scenario_file import changed, load_scenario, scenario_valu
 from serving.study.axes import WORKLOAD, Settings, axes_of, variants_of
 from serving.study.point import VARIANT
 from serving.study.point_factory import point_of
+from serving.study.preflight import Preflight
 from serving.study.questions.capacity import Capacity
 from serving.study.questions.compare import Compare
 from serving.study.questions.search import Search
@@ -72,6 +73,7 @@ def study_of(table: StudyTable, requests: int | None = None, law: str | None = N
     _check_settings(found, table)
     found.question.check(found, table)
     _check_workloads(found)
+    Preflight(found).check(table)
     return found
 
 

@@ -76,9 +76,9 @@ def test_files_of_their_own_are_named_from_the_studys_folder(tmp_path: Path) -> 
 
 
 def test_a_scenario_that_an_axis_makes_possible_is_one_of_a_study(tmp_path: Path) -> None:
-    text = 'question = "sweep"\nscenario = { swap = "always" }\naxes = { placement = ["topic", "hot"] }\n'
+    text = 'question = "sweep"\n[axes]\nswap = ["auto", "always"]\nplacement = ["topic", "hot"]\n'
     study = load_study(write(tmp_path, text))
-    possible, not_so = (point_of(study, {"placement": name}, None) for name in ("topic", "hot"))
+    possible, not_so = (point_of(study, {"swap": "always", "placement": name}, None) for name in ("topic", "hot"))
     assert possible.scenario == Scenario(swap="always", placement="topic")
     assert possible.key != not_so.key
     with pytest.raises(ScenarioError, match="only experts that follow topics"):
