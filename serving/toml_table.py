@@ -122,12 +122,13 @@ class TomlTable:
         """Return the table at the same place with other values."""
         return type(self)(values, self.path, self.text, self._keys)
 
-    def end(self) -> None:
-        """Raise an error for keys that were never asked for."""
+    def end(self, *also: str) -> None:
+        """Raise an error for keys that were never asked for. `also` are allowed, too, as whoever asked knows."""
         for key in self.values:
             if key not in self._known:
                 place = f" in `{self._name()}`" if self._keys else ""
-                sentence = f"there is no key `{key}`{place}; allowed are {', '.join(dict.fromkeys(self._known))}."
+                allowed = ", ".join(dict.fromkeys([*self._known, *also]))
+                sentence = f"there is no key `{key}`{place}; allowed are {allowed}."
                 raise self.failure(f"{self.where(key)}: {sentence}")
 
     def wrong(self, key: str, value: Any, allowed: str) -> UsageError:

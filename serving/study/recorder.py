@@ -136,3 +136,8 @@ class Recorder(VirtualObserver):
             if left <= 0:
                 return exp(grain * GRAIN)
         return 0.0
+
+    def itl_within(self, limit_s: float) -> float:
+        """Return the share of tokens whose inter-token latency is at most `limit_s`, to 1 %; 0 without any."""
+        within = sum(count for grain, count in self._itl.items() if exp(grain * GRAIN) <= limit_s)
+        return within / (self._itl.total() or 1)

@@ -172,7 +172,7 @@ class StudyRunner:
         """Tell whether a point is made; otherwise queue it and note which inquiry waits for it."""
         if key not in self._known and key not in self._waiting and (run := self._store.get(key)) is not None:
             self._progress.kept += 1
-            self._find(key, Finding(point, run.summary))
+            self._find(key, Finding(point, point.row(run)))
         if key in self._known:
             return True
         if key not in self._waiting:
@@ -186,7 +186,7 @@ class StudyRunner:
         if outcome.run is not None:
             self._store.put(key, outcome.run)
         self._progress.failed += outcome.run is None
-        self._find(key, Finding(outcome.point, outcome.run.summary if outcome.run else {}, outcome.error))
+        self._find(key, Finding(outcome.point, outcome.point.row(outcome.run) if outcome.run else {}, outcome.error))
         for index in sorted(self._waiting.pop(key)):
             self._missing[index].discard(key)
             self._go_on(index)

@@ -48,7 +48,7 @@ def page(results: Results) -> str:
         "title": escape(results.study.title),
         "asked": escape(view.asked),
         "failed": _failed(results),
-        "answer": "\n".join([_verdict(results) + view.answer, *map(paragraph, caveats(results))]),
+        "answer": "\n".join([_verdict(results) + view.answer, *map(paragraph, [*_prices(results), *caveats(results)])]),
         "figures": "\n".join(figure(picture) for picture in _pictures(view)),
         "points": _points(view),
         "repeat": repeat(results),
@@ -60,6 +60,10 @@ def page(results: Results) -> str:
 def _verdict(results: Results) -> str:
     verdict = mode_verdict(results)
     return paragraph(verdict) if verdict else ""
+
+
+def _prices(results: Results) -> list[str]:
+    return [str(results.study.cost)] if results.study.cost else []
 
 
 def _pictures(view: AnswerView) -> Iterator[Picture]:
@@ -95,4 +99,5 @@ def _points(view: AnswerView) -> str:
     settings = sorted(names, key=lambda name: (name in LOADS) + 2 * (name == SEED))
     first = f"The first {MOST_ROWS} of {len(made) + len(failed)}. " if len(made) + len(failed) > MOST_ROWS else ""
     told = paragraph(f"{first}All figures of all points are in points.csv, in the folder that this page was made in.")
-    return told + points_table(rows, [*settings, *COLUMNS, *(["error"] if failed else [])], "sort")
+    more = (*view.study.asked_figures, *(each.figure for each in view.study.percentiles))
+    return told + points_table(rows, [*settings, *COLUMNS, *more, *(["error"] if failed else [])], "sort")

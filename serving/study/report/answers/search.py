@@ -82,7 +82,7 @@ class SearchAnswerView(AnswerView):
         found = f"{best}: {words(name)} {value}, the best of {row['tried']} places that were tried."
         return (
             paragraph(f"{found} {kept} {self.promise}.", "best")
-            + points_table([row], [*names, *FIGURES])
+            + points_table([row], [*names, *FIGURES, *self.study.asked_figures])
             + figure(trials_picture(name, self._trials(), [each for each in self._names if self._differs(each)]))
         )
 
