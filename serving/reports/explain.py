@@ -124,6 +124,8 @@ def _print_beyond(console: Console, device: RooflineDevice, plan: StepPlan, cost
         )
     if beyond := device.beyond_published(StepWork.of(plan, 1)):
         console.print(f"Beyond what its paper published: {beyond}. Laws are drawn out there, and nothing tests them.")
+    if device.unmeasured:
+        console.print(f"Assumed: {device.unmeasured}, as nobody has measured the model's. HB may be worth more.")
 
 
 def _print_accepted(console: Console, device: RooflineDevice, plan: StepPlan, acceptance: str) -> float:

@@ -4,13 +4,13 @@ import json
 import re
 from pathlib import Path
 
+from device_model.specs.calibrated import UNIFORM
 from device_model.specs.config_file import SpecValue
 from device_model.specs.hf_config import SpecValues, read_config
 from device_model.specs.law import Law
 from device_model.specs.spec_file import CALIBRATION, SPECS, names_in
 from serving.usage_error import UsageError
 
-UNIFORM = "uniform"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 

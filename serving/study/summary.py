@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from serving.refusals import OVERLOAD
 from serving.study.cost import COLUMNS as COSTS
 from serving.study.percentiles import METRICS, Percentile, percentile_of
 from serving.study.recorder import Recorder
@@ -16,7 +17,8 @@ ITL = "itl"
 COLUMNS = {
     "requests": "requests that arrived",
     "refused": "of these, how many were turned away: they keep no target, and count for no latency",
-    "judged": "of these, how many arrive in the window that counts for latencies and attainment",
+    "never_served": "of these, how many no server would ever take on: longer than the context or a key's limit",
+    "judged": "of all, how many arrive in the window that counts for latencies and attainment",
     "offered_per_s": "arrivals per second, from the first to the last",
     "attainment": "share of requests within both targets",
     "ttft_attainment": "share of requests within the TTFT target",
@@ -101,7 +103,9 @@ def _of_requests(requests: bytes) -> Row:
     judged, refused = column(requests, "judged"), column(requests, "refused") != ""
     arrival_s = column(requests, "arrival_s")
     ttft_ok, tpot_ok = column(requests, "ttft_ok")[judged], column(requests, "tpot_ok")[judged]
-    row: Row = {"requests": len(judged), "refused": int(refused.sum()), "judged": int(judged.sum())}
+    never = ~np.isin(column(requests, "refused"), ["", *map(str, OVERLOAD)])
+    row: Row = {"requests": len(judged), "refused": int(refused.sum()), "never_served": int(never.sum())}
+    row["judged"] = int(judged.sum())
     span_s = float(np.ptp(arrival_s)) if len(arrival_s) > 1 else 0.0
     row["offered_per_s"] = (len(arrival_s) - 1) / span_s if span_s else 0.0
     ok = ttft_ok & tpot_ok

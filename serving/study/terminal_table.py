@@ -35,7 +35,7 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "cost_per_user_month": ("/user/month", lambda value: f"{value:.3g}"),
 }
 BASE = " /base"
-HIDDEN = ("point", "error")
+HIDDEN = ("point", "error", "caveats")
 MOST_SHOWN = 40
 
 

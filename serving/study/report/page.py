@@ -100,4 +100,4 @@ def _points(view: AnswerView) -> str:
     first = f"The first {MOST_ROWS} of {len(made) + len(failed)}. " if len(made) + len(failed) > MOST_ROWS else ""
     told = paragraph(f"{first}All figures of all points are in points.csv, in the folder that this page was made in.")
     more = (*view.study.asked_figures, *(each.figure for each in view.study.percentiles))
-    return told + points_table(rows, [*settings, *COLUMNS, *more, *(["error"] if failed else [])], "sort")
+    return told + points_table(rows, [*settings, *COLUMNS, *more, "caveats", *(["error"] if failed else [])], "sort")

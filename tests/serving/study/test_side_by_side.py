@@ -171,7 +171,9 @@ def test_the_command_prints_json_and_writes_a_folder(
     assert command("--json", "--slo-ttft-ms", "500", "--slo-tpot-ms", "1e9", "--seeds", "0", "1") == 0
     told = json.loads(capsys.readouterr().out)
     assert [each["hardware"] for each in told["hardware"]] == ["stratum-s", "a6000"]
-    assert told["answer"][-1].startswith("Requests within both targets")
+    assert told["answer"][-2].startswith("Requests within both targets")
+    assert told["answer"][-1].startswith("Few requests were judged: 48")
+    assert [each["caveats"] for each in told["hardware"]] == ["", ""]
     written = {"comparison.csv", "comparison.png", "study.toml", "report.html", "points.csv"}
     assert written < set(os.listdir(tmp_path / "out"))
     [head, *rows] = (tmp_path / "out" / "comparison.csv").read_text().splitlines()
