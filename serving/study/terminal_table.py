@@ -1,6 +1,6 @@
 """Answers of a study as JSON, and as a table for a narrow terminal: the figures that matter, in their units."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from rich.console import Console
@@ -9,6 +9,7 @@ from serving.presentation.table import Table
 from serving.study.caveats import caveats
 from serving.study.percentiles import percentile_of
 from serving.study.point import shown
+from serving.study.report.answer_sentence import answer_sentence
 from serving.study.report.mode_verdict import mode_verdict
 from serving.study.results import Results
 from serving.study.store import point_row
@@ -40,9 +41,11 @@ MOST_SHOWN = 40
 
 
 def to_json(results: Results) -> dict[str, Any]:
-    """Return `answers` and `points`, a row each, the `verdict` on modes, if any, and the `caveats` of the answers."""
+    """Return the `answer` in a sentence, `answers` and `points`, a row each, the `verdict` on modes, if any, and the
+    `caveats` of the answers."""
     points = [point_row(finding) for finding in results.findings]
     return {
+        "answer": answer_sentence(results),
         "answers": results.answer_rows,
         "verdict": mode_verdict(results),
         "points": points,
@@ -62,15 +65,22 @@ def show(results: Results, console: Console) -> None:
         console.print(f"No combination keeps its targets. The first of {len(made)} points:")
     if not results.study.has_targets:
         console.print("There are no targets (`slo`, or classes that requests name), so every request keeps them.")
+    for sentence in filter(None, (answer_sentence(results),)):
+        console.print(sentence, highlight=False, markup=False)
     console.print(table_of(results.answer_rows or made[:MOST_SHOWN], results.study.asked_figures))
+    for sentence in _sentences(results):
+        console.print(sentence, highlight=False, markup=False)
+
+
+def _sentences(results: Results) -> Iterator[str]:
+    """Yield what is to be known beside the table."""
     if results.study.cost:
-        console.print(str(results.study.cost), highlight=False, markup=False)
+        yield str(results.study.cost)
     if verdict := mode_verdict(results):
-        console.print(verdict, highlight=False, markup=False)
+        yield verdict
     if any(row.get("kept") is False for row in results.answer_rows):
-        console.print("No place keeps all bounds (`where`): this is the one that is closest.")
-    for caveat in caveats(results):
-        console.print(caveat, highlight=False)
+        yield "No place keeps all bounds (`where`): this is the one that is closest."
+    yield from caveats(results)
 
 
 def table_of(rows: list[Row], asked: Collection[str] = ()) -> Table:

@@ -57,7 +57,7 @@ class CapacityAnswerView(AnswerView):
         shown = points_table(rows, [*names, *FIGURES, *self.study.asked_figures, "limit", "error"])
         held = [row for row in rows if row.get(LOAD)]
         if not held:
-            return paragraph("No combination holds any load that was tried.") + shown
+            return shown
         none = sum(row.get(LOAD) == 0 for row in rows)
         lacking = paragraph(f"Without a bar: {none} that hold no load that was tried.") if none else ""
         return (figure(bars_picture(held)) + lacking if len(held) > 1 else "") + shown
