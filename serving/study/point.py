@@ -14,11 +14,11 @@ from serving.scenario.scenario_file import changed
 from serving.simulation.recorded_routes import FILE as ROUTES
 from serving.study.axes import Settings
 from serving.study.code_digest import code_digest
-from serving.study.cost import Cost
-from serving.study.percentiles import Percentile
+from serving.study.measures.cost import Cost
+from serving.study.measures.percentiles import Percentile
+from serving.study.measures.targets import Targets
 from serving.study.run import Run, simulate
 from serving.study.summary import Row
-from serving.study.targets import Targets
 from serving.workload.arrivals import ClosedLoop
 from serving.workload.spec import Workload, workload_of
 from serving.workload.table import WorkloadError, WorkloadTable

@@ -7,8 +7,8 @@ from operator import add
 from device_model.step import Energy
 from serving.refusals import Refusal
 from serving.simulation.node import Outcome, VirtualDevice, VirtualObserver
+from serving.study.measures.targets import Targets
 from serving.study.tables import Rows
-from serving.study.targets import Targets
 from serving.study.timeline import Timeline
 from serving.types import NEVER, StepRecord
 

@@ -11,11 +11,11 @@ import msgspec
 from serving.device.device_spec import DeviceSpec
 from serving.scenario.scenario import Scenario
 from serving.simulation.play import play
-from serving.study.percentiles import Percentile
+from serving.study.measures.percentiles import Percentile
+from serving.study.measures.targets import Targets
 from serving.study.recorder import Recorder
 from serving.study.summary import Row, summary
 from serving.study.tables import table
-from serving.study.targets import Targets
 from serving.types import NEVER
 from serving.workload import Workload
 

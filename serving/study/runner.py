@@ -69,12 +69,15 @@ def run_study(
     cores: int | None = None,
     on_progress: Callable[[StudyProgress], None] = lambda progress: None,
     fresh: bool = False,
+    until_interrupted: bool = False,
 ) -> Results:
     """Run a study on `cores` (all), keeping it in folder `out`: what was made there before, by the same code, is not
     made again, unless it is to be `fresh`. A point that fails is told of in the results, and costs the others nothing.
 
         results = run_study(load_study(Path("examples/studies/node-sizing.toml")), Path("results/node-sizing"))
         results.answers, results.points, results.requests     # data frames
+
+    With `until_interrupted`, Ctrl-C ends it with what is done, and not with KeyboardInterrupt.
 
     Raise UsageError if the folder can't be made.
     """
@@ -83,10 +86,15 @@ def run_study(
         store.forget()
     progress = StudyProgress(study.question.expected(study))
     runner = StudyRunner(store, progress, lambda: on_progress(progress))
-    inquiries = study.question.inquiries(study)
-    answers = runner.run(inquiries, cores)
-    found = study.question.answers(study, answers, runner.findings)
-    results = Results.write(study, store, found, runner.findings)
+    complete = True
+    try:
+        runner.run(study.question.inquiries(study), cores)
+    except KeyboardInterrupt:
+        if not until_interrupted:
+            raise
+        complete = False
+    found = study.question.answers(study, runner.answers, runner.findings)
+    results = Results.write(study, store, found, runner.findings, complete)
     write_report(results)
     return results
 
@@ -109,8 +117,8 @@ class StudyRunner:
         # Who waits for a point, by its key.
         self._waiting: dict[str, set[int]] = {}
 
-    def run(self, inquiries: list[Inquiry], cores: int | None) -> list[Row]:
-        """Run the inquiries; return the answers of those that have one, in their order."""
+    def run(self, inquiries: list[Inquiry], cores: int | None) -> None:
+        """Run the inquiries."""
         self._inquiries, self._answers = inquiries, [None] * len(inquiries)
         self._open = set(range(len(inquiries)))
         self._asked, self._wants = [[] for _ in inquiries], [[] for _ in inquiries]
@@ -127,14 +135,18 @@ class StudyRunner:
                 self._make_all(workers)
             finally:
                 workers.close()
+
+    @property
+    def answers(self) -> list[Row]:
+        """The answers of the inquiries that have one by now, in their order."""
         return [answer for answer in self._answers if answer is not None]
 
     @property
     def findings(self) -> list[Finding]:
-        """All findings, in the order in which inquiries asked for them."""
+        """All findings by now, in the order in which inquiries asked for them."""
         # The same run may have several names, and each of them is looked for.
         asked = {(key, str(point)): point for points in self._asked for key, point in points}
-        return [self._known[key]._replace(point=point) for (key, _), point in asked.items()]
+        return [self._known[key]._replace(point=point) for (key, _), point in asked.items() if key in self._known]
 
     def _make_here(self) -> None:
         """Make points in this process, as long as all that are left would be made before Ray has started."""

@@ -5,8 +5,9 @@ from pathlib import Path
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scenario.scenario_file import changed, load_scenario, scenario_value, values_of
 from serving.study.axes import WORKLOAD, Settings, axes_of, variants_of
-from serving.study.cost import Cost
-from serving.study.percentiles import METRICS, SHOWN, Percentile, PercentileTarget, percentile_of
+from serving.study.measures.cost import Cost
+from serving.study.measures.percentiles import METRICS, SHOWN, Percentile, PercentileTarget, percentile_of
+from serving.study.measures.targets import PRESETS, SHARE, Targets
 from serving.study.point import VARIANT
 from serving.study.point_factory import point_of
 from serving.study.preflight import Preflight
@@ -16,7 +17,6 @@ from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
 from serving.study.study import Question, Study
 from serving.study.summary import COLUMNS
-from serving.study.targets import PRESETS, SHARE, Targets
 from serving.toml_table import AT_LEAST_0, POSITIVE, WHOLE, AllowedNumber, TomlTable
 from serving.types import NEVER
 from serving.usage_error import UsageError

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, Self
 
 from serving.study.axes import Axes, Settings
-from serving.study.cost import Cost
-from serving.study.percentiles import Percentile
+from serving.study.measures.cost import Cost
+from serving.study.measures.percentiles import Percentile
+from serving.study.measures.targets import Targets
 from serving.study.point import Point
 from serving.study.summary import Row
-from serving.study.targets import Targets
 from serving.toml_table import TomlTable
 from serving.types import NEVER
 from serving.workload.table import WorkloadTable

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from serving.refusals import OVERLOAD
-from serving.study.cost import COLUMNS as COSTS
-from serving.study.percentiles import METRICS, Percentile, percentile_of
+from serving.study.measures.cost import COLUMNS as COSTS
+from serving.study.measures.percentiles import METRICS, Percentile, percentile_of
+from serving.study.measures.targets import Targets
 from serving.study.recorder import Recorder
 from serving.study.tables import column
-from serving.study.targets import Targets
 
 Row = dict[str, Any]
 ITL = "itl"

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from serving.presentation.table import Table
 from serving.study.caveats import caveats
-from serving.study.percentiles import percentile_of
+from serving.study.measures.percentiles import percentile_of
 from serving.study.point import shown
 from serving.study.report.answer_sentence import answer_sentence
 from serving.study.report.mode_verdict import mode_verdict

@@ -29,10 +29,17 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve explain`; return its exit code."""
-    from serving.presentation.wide_console import wide_console
-    from serving.reports.explain import Drafts, explain
+    from rich.console import Console
+
+    from serving.presentation.wide_console import UNCUT
+    from serving.reports.explain import show
+    from serving.reports.explanation import Drafts, explained
 
     device = resolved(Member(args.system, args.hardware, args.draft), traced=False, what="The device")
     drafts = Drafts(device.draft or None, args.depth, args.acceptance)
-    explain((args.system, args.hardware, args.model, args.law), drafts, args.batch, args.context, wide_console())
+    names = (args.system, args.hardware, args.model, args.law)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = UNCUT
+    show(explained(names, drafts, args.batch, args.context), console)
     return 0

@@ -12,12 +12,12 @@ from math import sqrt
 from typing import NamedTuple, Self
 
 from serving.study.axes import LOAD, Settings
+from serving.study.measures.targets import ATTAINMENT, SHARE, Targets
 from serving.study.point import shown
 from serving.study.point_factory import points_of
 from serving.study.questions import asked_of, closeness, first_error, pooled, row_of, settings_of
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
-from serving.study.targets import ATTAINMENT, SHARE, Targets
 from serving.toml_table import POSITIVE, AllowedNumber, TomlTable
 
 TOLERANCE = AllowedNumber("a number from 0.001 to 1", lambda value: 0.001 <= value <= 1)

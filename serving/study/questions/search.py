@@ -10,14 +10,14 @@ from math import isfinite, prod
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from serving.study.axes import Axes, Settings, combinations
-from serving.study.cost import COLUMNS as COSTS
-from serving.study.percentiles import percentile_of
+from serving.study.measures.cost import COLUMNS as COSTS
+from serving.study.measures.percentiles import percentile_of
+from serving.study.measures.targets import Targets
 from serving.study.point import VARIANT
 from serving.study.point_factory import points_of
 from serving.study.questions import asked_of, first_error, pooled, row_of, settings_of
 from serving.study.study import Finding, Inquiry
 from serving.study.summary import COLUMNS, Row
-from serving.study.targets import Targets
 from serving.toml_table import COUNT, WHOLE, TomlTable
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from typing import Self
 
+from serving.study.measures.targets import Targets
 from serving.study.questions import EveryPoint, asked_of, by_settings, closeness, pooled, row_of
 from serving.study.study import Finding, Study
 from serving.study.summary import Row
-from serving.study.targets import Targets
 from serving.toml_table import TomlTable
 
 BEST = (("most goodput", "goodput_per_s", True), ("least energy", "j_per_token", False))

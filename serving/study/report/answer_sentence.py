@@ -1,7 +1,7 @@
 """The answer of a study in a sentence or two, for those who read no table."""
 
 from serving.study.axes import LOAD
-from serving.study.percentiles import METRICS
+from serving.study.measures.percentiles import METRICS
 from serving.study.point import SEED, VARIANT
 from serving.study.questions.capacity import Capacity
 from serving.study.questions.compare import FIGURES, Compare

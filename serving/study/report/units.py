@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from math import floor, isfinite, log10
 from typing import Any, NamedTuple
 
-from serving.study.percentiles import percentile_of
+from serving.study.measures.percentiles import percentile_of
 from serving.study.point import shown
 
 NONE = "-"

@@ -1,10 +1,14 @@
 """`foreserve explain`: does it say what runs where on hardware of each kind, in the names of its tiers?"""
 
+import io
 import re
 
 import pytest
+from rich.console import Console
 
 from serving.cli.main import make_parser
+from serving.reports.explain import show
+from serving.reports.explanation import Drafts, explained
 
 DRAFTS = ("none", "auto", "elastic")
 HEADS = {"elmoe3d-8gb": "HB", "stratum-s": "MONO3D", "a6000": "HBM"}
@@ -50,3 +54,18 @@ def test_a_step_beyond_what_was_published_is_told(capsys: pytest.CaptureFixture[
     assert "Beyond what its paper published: a batch of 17, where 16 is the largest." in told(capsys, "--batch", "17")
     stratum = told(capsys, "--hardware", "stratum-l", "--model", "mixtral-8x7b", "--batch", "17")
     assert "Beyond what its paper" not in stratum
+
+
+@pytest.mark.parametrize("hardware", HEADS)
+def test_a_narrow_terminal_has_the_reasons_below_the_table(hardware: str) -> None:
+    names = ("auto", hardware, "olmoe-1b-7b", "realisable")
+    found = explained(names, Drafts(None, None, "published"), 4, 1024)
+    texts = {}
+    for width in (80, 160):
+        console = Console(width=width, file=io.StringIO())
+        show(found, console)
+        texts[width] = console.file.getvalue()  # type: ignore[attr-defined]
+        assert max(map(len, texts[width].splitlines())) <= width
+    narrow = " ".join(texts[80].split())
+    assert all(row.why in narrow and f"{row.seconds * 1e3:.3f}" in texts[80] for row in found.rows)
+    assert "why there" in texts[160] and "why there" not in texts[80]

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from serving.study import load_study, run_study
-from serving.study.cost import Cost
+from serving.study.measures.cost import Cost
 from serving.study.results import Results
 from serving.study.terminal_table import show
 

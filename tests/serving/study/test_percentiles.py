@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.study import load_study, run_study
-from serving.study.percentiles import METRICS, Percentile, percentile_of
+from serving.study.measures.percentiles import METRICS, Percentile, percentile_of
 from serving.study.results import Results
 from serving.study.summary import is_figure
 from tests.examples import examples

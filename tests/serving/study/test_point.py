@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.scenario.scenario import BUNDLED, BUNDLED_MODEL, Scenario
+from serving.study.measures.targets import Targets
 from serving.study.point import OF_TOKEN_MODEL, Point
-from serving.study.targets import Targets
 from serving.workload.table import WorkloadTable
 
 

@@ -6,12 +6,12 @@ import pytest
 
 import serving.study
 from serving.scenario.scenario import Scenario, ScenarioError
-from serving.study.cost import COLUMNS as COSTS
+from serving.study.measures.cost import COLUMNS as COSTS
+from serving.study.measures.targets import PRESETS
 from serving.study.point_factory import point_of, points_of
 from serving.study.questions import settings_of
 from serving.study.spec import StudyError, load_study
 from serving.study.summary import COLUMNS
-from serving.study.targets import PRESETS
 from serving.workload import WorkloadError
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "studies"

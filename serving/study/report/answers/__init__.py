@@ -3,11 +3,11 @@ base."""
 
 from typing import Any, NamedTuple
 
+from serving.study.measures.targets import ATTAINMENT, Targets
 from serving.study.questions import closeness
 from serving.study.report.combinations import Combination, LoadPoint, shown_of
 from serving.study.report.units import listed, seconds, share, short
 from serving.study.results import Results
-from serving.study.targets import ATTAINMENT, Targets
 from serving.types import NEVER
 
 

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from serving.presentation.picture import DIM
 from serving.study.axes import LOAD
-from serving.study.percentiles import METRICS
+from serving.study.measures.percentiles import METRICS
 from serving.study.report.markup import Picture
 from serving.study.report.svg import drawn
 from serving.study.report.units import scale, setting

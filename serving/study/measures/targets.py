@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from serving.simulation.node import Outcome
-from serving.study.percentiles import PercentileTarget
+from serving.study.measures.percentiles import PercentileTarget
 from serving.toml_table import AllowedNumber
 from serving.types import NEVER
 
