@@ -6,6 +6,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
+from serving.nearest_name import meant
 from serving.usage_error import UsageError
 
 Keys = tuple[str | int, ...]
@@ -127,8 +128,8 @@ class TomlTable:
         for key in self.values:
             if key not in self._known:
                 place = f" in `{self._name()}`" if self._keys else ""
-                allowed = ", ".join(dict.fromkeys([*self._known, *also]))
-                sentence = f"there is no key `{key}`{place}; allowed are {allowed}."
+                allowed, hint = dict.fromkeys([*self._known, *also]), meant(key, self._known)
+                sentence = f"there is no key `{key}`{place}{hint}; allowed are {', '.join(allowed)}."
                 raise self.failure(f"{self.where(key)}: {sentence}")
 
     def wrong(self, key: str, value: Any, allowed: str) -> UsageError:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import hb_xpu, mono3d
-from device_model.specs.spec import DeviceError, UnknownName
-from device_model.specs.spec_file import SPECS, names_in, read_named, read_spec, read_word, refuse_key
+from device_model.specs.spec import DeviceError
+from device_model.specs.spec_file import SPECS, names_in, path_of, read_named, read_spec, read_word, refuse_key, unknown
 
 FOLDER = SPECS / "hardware"
 KINDS = SPECS / "kinds"
@@ -32,7 +32,7 @@ def find_hardware(name: str) -> Hardware | None:
     stratum-l with 256 layers and no tiers. Raise SpecError for a bad file."""
     names = names_in(FOLDER)
     if name in names:
-        return _read(FOLDER / f"{name}.toml")
+        return _read(path_of(name, FOLDER))
     if match := BETWEEN.fullmatch(name):
         return _of_size(float(match[1]))
     variants = (_variant(base, name.removeprefix(f"{base}-")) for base in names if name.startswith(f"{base}-"))
@@ -48,8 +48,7 @@ def load_hardware(name: str) -> Hardware:
             if BETWEEN.fullmatch(name)
             else ""
         )
-        exist = ", ".join(names_in(FOLDER)) + sizes
-        raise UnknownName(f"There is no hardware {name!r}; those that exist are {exist}.", "hardware")
+        raise unknown("hardware", name, names_in(FOLDER), sizes)
     return found
 
 
@@ -80,7 +79,7 @@ def _read(path: Path) -> Hardware:
 
 
 def _variant(base: str, name: str) -> Hardware | None:
-    hardware = _read(FOLDER / f"{base}.toml")
+    hardware = _read(path_of(base, FOLDER))
     return hardware.variant(name) if isinstance(hardware, mono3d.Hardware) else None
 
 
