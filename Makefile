@@ -1,3 +1,5 @@
+# Options for it: make serve ARGS="--devices 2 --hardware elmoe3d-4gb"
+ARGS ?=
 # Everything runs in .venv; tools/venv.sh finds the right build of vLLM and torch for this machine.
 VENV := .venv
 STAMP := $(VENV)/.ready
@@ -7,10 +9,10 @@ ON_TWO := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 .PHONY: demo serve venv test test-all soak lint prometheus frontend bench model protos dashboards clean
 
 demo: $(STAMP)
-	$(VENV)/bin/foreserve demo
+	$(VENV)/bin/foreserve demo $(ARGS)
 
 serve: $(STAMP)
-	$(VENV)/bin/foreserve serve
+	$(VENV)/bin/foreserve serve $(ARGS)
 
 venv: $(STAMP)
 

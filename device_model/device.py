@@ -174,6 +174,11 @@ class RooflineDevice(ABC):
         where the paper published no law of it."""
         return ""
 
+    @property
+    def unmeasured(self) -> str:
+        """What the device assumes of its model because nobody has measured it, in a few words; "" for nothing."""
+        return ""
+
     def _unit_with(self, ext_bytes_per_s: float | None) -> Unit:
         """Return the unit with the external bandwidth granted. Raise ValueError for a bandwidth that means nothing."""
         granted = self.ext_bytes_per_s if ext_bytes_per_s is None else ext_bytes_per_s

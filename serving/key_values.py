@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from math import isfinite
 
+from serving.nearest_name import meant
 from serving.usage_error import UsageError
 
 Value = str | int | float
@@ -32,7 +33,8 @@ def parse_terms(text: str, allowed: Mapping[str, type[str] | type[int] | type[fl
     for term in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = (part.strip() for part in term.partition("="))
         if not equals or key not in allowed:
-            raise TermError(f"{what} has {term!r}: allowed is {', '.join(f'{name}=...' for name in allowed)}.")
+            names = ", ".join(f"{name}=..." for name in allowed)
+            raise TermError(f"{what} has {term!r}: allowed is {names}{meant(key, allowed) if equals else ''}.")
         if key in values:
             raise TermError(f"{what} has `{key}` twice in {text!r}: once is enough.")
         values[key] = _value(value, allowed[key], f"{what} has {term!r}: `{key}`")

@@ -6,6 +6,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
+from serving.nearest_name import meant
 from serving.usage_error import UsageError
 
 Keys = tuple[str | int, ...]
@@ -122,12 +123,13 @@ class TomlTable:
         """Return the table at the same place with other values."""
         return type(self)(values, self.path, self.text, self._keys)
 
-    def end(self) -> None:
-        """Raise an error for keys that were never asked for."""
+    def end(self, *also: str) -> None:
+        """Raise an error for keys that were never asked for. `also` are allowed, too, as whoever asked knows."""
         for key in self.values:
             if key not in self._known:
                 place = f" in `{self._name()}`" if self._keys else ""
-                sentence = f"there is no key `{key}`{place}; allowed are {', '.join(dict.fromkeys(self._known))}."
+                allowed, hint = dict.fromkeys([*self._known, *also]), meant(key, self._known)
+                sentence = f"there is no key `{key}`{place}{hint}; allowed are {', '.join(allowed)}."
                 raise self.failure(f"{self.where(key)}: {sentence}")
 
     def wrong(self, key: str, value: Any, allowed: str) -> UsageError:
@@ -168,6 +170,8 @@ def line_of(keys: Keys, text: str) -> int:
             here = section
         else:
             here = (*section, *_split(stripped.partition("=")[0]))
+        # Of a table that is written key by key the first line stands for it.
+        here = here[: len(words)]
         in_place = seen == place or not any(isinstance(key, int) for key in keys)
         if len(here) > best and here == words[: len(here)] and in_place:
             best, found = len(here), number

@@ -7,7 +7,7 @@ from device_model.device import RooflineDevice
 from device_model.experts.locality_laws import Experts
 from device_model.roofline import Unit
 from device_model.setup import XpuSetup
-from device_model.specs.calibrated import Locality, Speculation
+from device_model.specs.calibrated import UNIFORM, UNIFORM_LOCALITY, Locality, Speculation
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import hb_xpu
 from device_model.specs.law import Law
@@ -56,6 +56,11 @@ class XpuDevice(RooflineDevice):
         if hb_gb and not published.least_gb <= hb_gb <= published.most_gb:
             beyond.append(f"{hb_gb:g} GB of HB, where it is {published.least_gb:g} to {published.most_gb:g}")
         return ", and ".join(beyond)
+
+    @property
+    def unmeasured(self) -> str:
+        model = self.setup.model
+        return UNIFORM_LOCALITY if model.experts and model.calibration == UNIFORM and self.hb.capacity_bytes else ""
 
     def unit_with(self, ext_bytes_per_s: float) -> Unit:
         return with_ext(self._unit, self.setup.hardware, ext_bytes_per_s)

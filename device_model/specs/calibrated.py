@@ -8,6 +8,10 @@ from dataclasses import dataclass
 
 from device_model.specs.spec import BITS_PER_BYTE, MICRO, PICO, Count, Exponent, Positive, PositiveOrNone, Share
 
+UNIFORM = "uniform"
+"""The calibration of models whose locality nobody has measured."""
+UNIFORM_LOCALITY = "uniform locality"
+
 
 @dataclass(frozen=True, slots=True)
 class Locality:

@@ -10,7 +10,7 @@ from types import ModuleType
 from device_model.specs.hardware import Hardware, TierNames
 from device_model.specs.kinds import hb_xpu, mono3d
 from device_model.specs.spec import DeviceError, SpecError, UnknownName
-from device_model.specs.spec_file import SPECS, names_in, read_named, read_spec, read_word, refuse_key
+from device_model.specs.spec_file import SPECS, names_in, path_of, read_named, read_spec, read_word, refuse_key, unknown
 
 FOLDER = SPECS / "hardware"
 KINDS = SPECS / "kinds"
@@ -37,7 +37,7 @@ def find_hardware(name: str) -> Hardware | None:
         return _parse(Path(name)) if Path(name).is_file() else None
     names = names_in(FOLDER)
     if name in names:
-        return _read(FOLDER / f"{name}.toml")
+        return _read(path_of(name, FOLDER))
     if match := BETWEEN.fullmatch(name):
         return _of_size(float(match[1]))
     variants = (_variant(base, name.removeprefix(f"{base}-")) for base in names if name.startswith(f"{base}-"))
@@ -60,8 +60,7 @@ def load_hardware(name: str) -> Hardware:
             if BETWEEN.fullmatch(name)
             else ""
         )
-        exist = ", ".join(names_in(FOLDER)) + sizes
-        raise UnknownName(f"There is no hardware {name!r}; those that exist are {exist}.", "hardware")
+        raise unknown("hardware", name, names_in(FOLDER), sizes)
     return found
 
 
@@ -104,7 +103,7 @@ def _module(kind: str) -> ModuleType:
 
 
 def _variant(base: str, name: str) -> Hardware | None:
-    hardware = _read(FOLDER / f"{base}.toml")
+    hardware = _read(path_of(base, FOLDER))
     try:
         return hardware.variant(name) if isinstance(hardware, mono3d.Hardware) else None
     except SpecError as error:

@@ -1,8 +1,11 @@
 """Spec files: parse TOML into a dataclass, and refuse whatever is not exactly that, by file, line and key."""
 
 import dataclasses
+import os
 import re
 import tomllib
+from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
@@ -13,28 +16,54 @@ if TYPE_CHECKING:
 
 SPECS = Path(__file__).parent
 CALIBRATION = SPECS / "calibration"
+OWN_SPECS = "FORESERVE_SPECS"
+"""The environment's name for the folder of a user's own specs, with `models/`, `hardware/` and `calibration/` in it."""
 SOURCES = "sources"
 LARGEST = 1e300
 
 Spec = TypeVar("Spec", bound="DataclassInstance")
 
 
+def own_folder(folder: Path) -> Path | None:
+    """Return the folder of a user's own specs that stands beside `folder`, one of `SPECS`: that of the same name below
+    the one that `FORESERVE_SPECS` names. None if there is none."""
+    own = os.environ.get(OWN_SPECS)
+    return Path(own) / folder.relative_to(SPECS) if own and folder.is_relative_to(SPECS) else None
+
+
 def names_in(folder: Path, suffix: str = ".toml") -> list[str]:
-    """Return the names that exist in `folder`: its files, without those that start with an underscore."""
-    return sorted(p.stem for p in folder.glob(f"*{suffix}") if not p.name.startswith("_"))
+    """Return the names that exist in `folder`: its files, without those that start with an underscore; of specs also a
+    user's own."""
+    folders = [folder, *filter(None, [own_folder(folder) if suffix == ".toml" else None])]
+    return sorted({p.stem for each in folders for p in each.glob(f"*{suffix}") if not p.name.startswith("_")})
+
+
+def path_of(name: str, folder: Path) -> Path:
+    """Return the file of a spec's name, which is a shipped one if there is one."""
+    shipped, own = folder / f"{name}.toml", own_folder(folder)
+    return shipped if own is None or shipped.exists() else own / f"{name}.toml"
 
 
 def check_name(name: str, kind: str, folder: Path, suffix: str = ".toml") -> None:
     """Raise UnknownName, with the names that exist, unless `name` is a file of `folder`; it is called a `kind`."""
     names = names_in(folder, suffix)
     if name not in names:
-        raise UnknownName(f"There is no {kind} {name!r}; those that exist are {', '.join(names) or 'none'}.", kind)
+        raise unknown(kind, name, names)
+
+
+def unknown(kind: str, name: str, names: Sequence[str], also: str = "") -> UnknownName:
+    """Return the error for a name that there is not, with those that there are, and the nearest of them; or with
+    what is allowed, `also`, of names like it."""
+    near = [] if also else get_close_matches(name, names, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    exist = ", ".join(names) or "none"
+    return UnknownName(f"There is no {kind} {name!r}{hint}; those that exist are {exist}{also}.", kind)
 
 
 def read_named(form: type[Spec], kind: str, name: str, folder: Path) -> Spec:
     """Return the spec called `name` in `folder`. Raise UnknownName or SpecError."""
     check_name(name, kind, folder)
-    return read_spec(form, folder / f"{name}.toml")
+    return read_spec(form, path_of(name, folder))
 
 
 def read_spec(form: type[Spec], path: Path) -> Spec:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from device_model.specs.calibrated import Locality
+from device_model.specs.calibrated import UNIFORM, Locality
 from device_model.specs.law import Law
 from device_model.specs.spec_file import CALIBRATION, read_named
 from device_model.validation.bound import bound_of
@@ -23,7 +23,7 @@ CELL, MODEL, HB_SIZE = "cell", "model", "HB size"
 """What is left out."""
 SEED = 0
 ALL = "all"
-UNIFORM, MEAN = "uniform", "mean of the others"
+MEAN = "mean of the others"
 
 
 class LeftOut(NamedTuple):

@@ -11,6 +11,7 @@ import sys
 
 from device_model.specs.spec import DeviceError
 from serving.cli import commands
+from serving.cli.parser import Parser
 from serving.process.hidden_arguments import hide
 from serving.usage_error import CommandFailed, UsageError
 
@@ -81,7 +82,7 @@ def need_of(command: str, error: ModuleNotFoundError) -> str | None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands and their options."""
-    parser = argparse.ArgumentParser(prog="foreserve", description="Load-test the MoE accelerator that you don't have.")
+    parser = Parser(prog="foreserve", description="Load-test the MoE accelerator that you don't have.")
     added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in commands.found():
         module.add(added)

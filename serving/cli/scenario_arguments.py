@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from serving.scenario.key import key_fields
 from serving.scenario.kind import Kind
-from serving.scenario.options import KEYS, option_of, parser_of
+from serving.scenario.options import KEYS, options_of, parser_of
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_file import load_scenario, located_in
 
@@ -20,15 +20,15 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         "scenario", nargs="?", type=Path, metavar="SCENARIO.toml", help="a TOML file with the keys below"
     )
     for field in key_fields(Scenario):
-        key, option = KEYS[field.name], option_of(field.name)
+        key, options = KEYS[field.name], options_of(field.name)
         default = key.default(field.default)
         shown = f"{key.help} (default: {default})" if default else key.help
         if key.kind is Kind.FLAG:
-            parser.add_argument(option, dest=field.name, action=argparse.BooleanOptionalAction, help=shown)
+            parser.add_argument(*options, dest=field.name, action=argparse.BooleanOptionalAction, help=shown)
         else:
             parse, metavar = parser_of(key)
             action = "append" if key.kind is Kind.WORDS else "store"
-            parser.add_argument(option, dest=field.name, action=action, type=parse, metavar=metavar, help=shown)
+            parser.add_argument(*options, dest=field.name, action=action, type=parse, metavar=metavar, help=shown)
 
 
 def scenario_of(args: argparse.Namespace) -> Scenario:

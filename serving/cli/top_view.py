@@ -1,49 +1,24 @@
 """`foreserve top`: a running emulation in the terminal: devices, modes, queues, SLOs, energy."""
 
-import ssl
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-import httpx
-import msgspec
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from serving.load.bearer import bearer
 from serving.security.client_trust import SYSTEMS, Trust
 from serving.telemetry.status import DeviceNow, SloNow, Status
+from serving.telemetry.status_client import Unreachable, fetch
 from serving.telemetry.status_delta import DeviceRates, StatusDeltas, attained
-from serving.usage_error import UsageError
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
 BAR = 8  # characters
-TIMEOUT_S = 5.0
 MODE_STYLE = {"ar": "white on blue", "sd": "black on yellow"}
 STATE_STYLE = {"serving": "green", "draining": "yellow", "starting": "yellow", "lost": "bold red"}
-
-
-class Unreachable(UsageError):
-    """An emulation that cannot be reached."""
-
-
-def fetch(url: str, api_key: str | None = None, verify: ssl.SSLContext | bool = True) -> Status:
-    """Return the status of the emulation at `url`. Raise Unreachable."""
-    try:
-        answer = httpx.get(f"{url}/foreserve/v1/status", headers=bearer(api_key), timeout=TIMEOUT_S, verify=verify)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise Unreachable(
-            f"Nothing answers at {url} ({error}): is `foreserve serve` up, and is that its port?"
-        ) from error
-    if answer.status_code in (401, 403):
-        raise Unreachable(f"{url} wants an API key: --api-key, or OPENAI_API_KEY.")
-    try:
-        return msgspec.json.decode(answer.content, type=Status)
-    except msgspec.DecodeError as error:
-        raise Unreachable(f"What answers at {url} is no foreserve server ({answer.status_code}).") from error
 
 
 def top(url: str, interval_s: float, once: bool, api_key: str | None = None, trust: Trust = SYSTEMS) -> None:

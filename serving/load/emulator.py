@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from serving.load.bearer import bearer
+from serving.security.bearer import bearer
 from serving.security.client_trust import SYSTEMS, Trust
 
 LATENESS_LIMIT = 0.05  # Share of the modelled latency: above it, latencies are the host's, not the hardware's.

@@ -15,11 +15,11 @@ import httptools
 import httpx
 import msgspec
 
-from serving.load.bearer import bearer
 from serving.load.client import RequestTimes
 from serving.load.options import LoadError, LoadOptions
 from serving.load.request import LoadRequest, body
 from serving.load.sse import EventReader, message_of
+from serving.security.bearer import bearer
 
 ROUTES = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
 LONGEST_ERROR_BYTES = 65536

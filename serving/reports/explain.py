@@ -1,102 +1,71 @@
-"""`foreserve explain`: which operator of a step runs where, why, and what it costs."""
+"""`foreserve explain`: prints which operator of a step runs where, why, and what it costs."""
 
+from collections.abc import Iterator
 from itertools import accumulate
-from typing import NamedTuple
 
 from rich.console import Console
+from rich.padding import Padding
 
-from device_model.device import RooflineDevice
-from device_model.load import load_device
-from device_model.roofline import EXT, HB, Part, Stage
-from device_model.specs.hardware import TierNames
-from device_model.specs.hardware_file import system_of
+from device_model.roofline import Stage
 from device_model.specs.law import Law
-from device_model.step import DraftShape, StepCost, StepPlan
-from device_model.tree_law import accepted_of
 from device_model.work import StepWork
-from serving.policies.step_options import StepOptions
 from serving.presentation.table import Table
-from serving.usage_error import UsageError
+from serving.reports.explanation import Explanation, Operator
+
+NARROW = 150
+"""A terminal with fewer characters has the reasons below the table."""
 
 
-class Drafts(NamedTuple):
-    """A draft scheme, the depth, width and verify budget of its tree where they are not the calibrated ones, and the
-    source of its acceptance rates."""
-
-    scheme: str | None
-    tree: tuple[int | None, int | None, int | None]
-    acceptance: str
-
-
-def explain(names: tuple[str, str, str, str], drafts: Drafts, batch: int, context: int, console: Console) -> None:
-    """Print one decode step of `batch` sequences with `context` tokens each; `names`: system, hardware, model,
-    law."""
-    draft, tree, acceptance = drafts
-    device = load_device(*names[:3], draft, law=Law(names[3]))
-    shape = _shape(device, tree)
-    _check(device, batch, context)
-    plan = StepPlan.of(*[(1, context)] * batch, draft=shape)
-    cost = next(iter(device.probe(plan)))
-    system = system_of(*names[:2])
-    console.print(f"{names[2]} on {system} ({names[1]}): a step of {batch} sequences with {context} tokens of context")
-    for stage in device.explain(plan):
-        console.print(_table(stage, device.tiers))
-    _print_cost(console, cost, device)
-    _print_beyond(console, device, plan, cost, Law(names[3]))
-    tokens = float(batch)
-    if shape is not None:
-        tokens = batch * (1 + _print_accepted(console, device, plan, acceptance))
-    console.print(f"Per token: {cost.latency_s / tokens * 1e3:.3f} ms, {cost.energy_j / tokens * 1e3:.3f} mJ")
+def show(found: Explanation, console: Console) -> None:
+    """Print a step."""
+    console.print(
+        f"{found.model} on {found.system} ({found.hardware}): a step of {found.batch} sequences with {found.context} "
+        "tokens of context"
+    )
+    narrow = console.width < NARROW
+    for stage in found.stages:
+        console.print(_table(found, stage, narrow))
+        for line in _reasons(found.rows_of(stage)) if narrow else ():
+            console.print(Padding(line, (0, 0, 0, 2)))
+    _print_cost(console, found)
+    for sentence in _beyond(found):
+        console.print(sentence)
+    _print_accepted(console, found)
+    per_token = found.latency_s / found.tokens * 1e3, found.energy_j / found.tokens * 1e3
+    console.print(f"Per token: {per_token[0]:.3f} ms, {per_token[1]:.3f} mJ")
 
 
-def _check(device: RooflineDevice, batch: int, context: int) -> None:
-    if context >= device.max_context_tokens:
-        most = device.max_context_tokens - 1
-        raise UsageError(f"--context is {context}; allowed is at most {most}, the context of the model.")
-    if batch * (context + 1) > device.kv_capacity_tokens:
-        what = f"--batch {batch} with --context {context} needs {batch * (context + 1)} tokens of KV cache"
-        raise UsageError(f"{what}; allowed are at most {device.kv_capacity_tokens}, which is what the device holds.")
-
-
-def _shape(device: RooflineDevice, tree: tuple[int | None, int | None, int | None]) -> DraftShape | None:
-    if device.draft is None:
-        given = [option for option, value in zip(("--depth", "--width", "--verify"), tree, strict=True) if value]
-        if given:
-            raise UsageError(f"{given[0]} is given without --draft; allowed is that of a draft scheme.")
-        return None
-    depth, width, verify = tree
-    try:
-        return device.draft.shape_at(depth or device.draft.shape.depth, width, verify)
-    except ValueError as error:
-        raise UsageError(f"--depth, --width and --verify make no tree: {error}.") from error
-
-
-def _table(stage: Stage, tiers: TierNames) -> Table:
+def _table(found: Explanation, stage: Stage, narrow: bool) -> Table:
     times = "" if stage.repeats == 1 else f", {stage.repeats} passes; one of them:"
-    fast, slow = (f"{tier.upper()} MB" for tier in tiers)
+    fast, slow = (f"{tier.upper()} MB" for tier in found.device.tiers)
     heads = ["operator", "unit", "ms", "bound by", "GMAC", fast, "written", slow, "why there"]
-    rows = [_row(part, tiers) for group in stage.groups for part in group]
-    if stage.wait_s:
-        rows.append(("latencies", "", f"{stage.wait_s * 1e3:.3f}", *[""] * 5, "handovers, hops, launches: of any size"))
+    rows = [_row(each) for each in found.rows_of(stage)]
+    if narrow:
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
     ends = accumulate(len(group) for group in stage.groups)
     return Table(heads, rows, stage.name + times, words=(0, 1, 3, 8), gaps=[end - 1 for end in ends])
 
 
-def _row(part: Part, tiers: TierNames) -> tuple[str, ...]:
-    mega = [f"{float(value) / 1e6:,.1f}" for value in (part.hb_bytes, part.hb_writes, part.ext_bytes)]
-    slowest_s = max(float(time) for time in part.times())
-    return (
-        part.name,
-        part.unit.name,
-        f"{slowest_s * 1e3:.3f}",
-        {HB: tiers.fast.upper(), EXT: tiers.slow.upper()}.get(part.bound(), part.bound()),
-        f"{float(part.macs) / 1e9:.2f}",
-        *mega,
-        part.why,
-    )
+def _row(each: Operator) -> tuple[str, ...]:
+    mega = [f"{value / 1e6:,.1f}" for value in (each.fast_bytes, each.written_bytes, each.slow_bytes)]
+    head = (each.operator, each.unit, f"{each.seconds * 1e3:.3f}", each.bound_by)
+    # What waits moves nothing.
+    moved = (f"{each.macs / 1e9:.2f}", *mega) if each.unit else ("",) * 4
+    return (*head, *moved, each.why)
 
 
-def _print_cost(console: Console, cost: StepCost, device: RooflineDevice) -> None:
+def _reasons(operators: list[Operator]) -> Iterator[str]:
+    """Yield each reason once, with the operators that it holds for."""
+    by_reason: dict[str, list[str]] = {}
+    for each in operators:
+        by_reason.setdefault(each.why, []).append(each.operator)
+    for why, names in by_reason.items():
+        if why:
+            yield f"{', '.join(dict.fromkeys(names))}: {why}"
+
+
+def _print_cost(console: Console, found: Explanation) -> None:
+    cost, device = found.cost, found.device
     draft_ms, target_ms, update_ms = (seconds * 1e3 for seconds in cost.seconds)
     console.print(
         f"Step: {cost.latency_s * 1e3:.3f} ms (drafting {draft_ms:.3f}, target {target_ms:.3f}, "
@@ -113,32 +82,34 @@ def _print_cost(console: Console, cost: StepCost, device: RooflineDevice) -> Non
         )
 
 
-def _print_beyond(console: Console, device: RooflineDevice, plan: StepPlan, cost: StepCost, law: Law) -> None:
-    """Say in what a step is beyond HB, and beyond what its system's paper published."""
-    if cost.hits_beyond_hb and law is Law.PUBLISHED:
+def _beyond(found: Explanation) -> Iterator[str]:
+    """Say in what a step is beyond HB, beyond what its system's paper published, and beyond what was measured."""
+    cost, device = found.cost, found.device
+    if cost.hits_beyond_hb and found.law is Law.PUBLISHED:
         holds = cost.expert_hits - cost.hits_beyond_hb
-        console.print(
+        yield (
             f"Beyond HB: {cost.expert_hits:,.0f} experts are to come from it, and it holds {holds:,.0f}: no cache can "
             "do that (law: published)."
         )
     elif cost.hits_beyond_hb:
         published = cost.expert_hits + cost.hits_beyond_hb
-        console.print(
+        yield (
             f"HB serves all {cost.expert_hits:,.0f} experts that it holds; its paper's hit rate would need "
             f"{published:,.0f} (law: published)."
         )
-    if beyond := device.beyond_published(StepWork.of(plan, 1)):
-        console.print(f"Beyond what its paper published: {beyond}. Laws are drawn out there, and nothing tests them.")
+    if beyond := device.beyond_published(StepWork.of(found.plan, 1)):
+        yield f"Beyond what its paper published: {beyond}. Laws are drawn out there, and nothing tests them."
+    if device.unmeasured:
+        yield f"Assumed: {device.unmeasured}, as nobody has measured the model's. HB may be worth more."
 
 
-def _print_accepted(console: Console, device: RooflineDevice, plan: StepPlan, acceptance: str) -> float:
-    assert device.draft is not None and plan.draft is not None  # only devices that draft come here
-    rate, shape = StepOptions(device, acceptance).acceptance(plan), plan.draft
-    accepted = accepted_of(rate.alpha, device.draft.shape, shape)
+def _print_accepted(console: Console, found: Explanation) -> None:
+    shape = found.plan.draft
+    if shape is None or found.rate is None:
+        return
     console.print(
-        f"Accepted: {accepted:.2f} of {shape.depth} drafts (alpha {accepted / shape.depth:.2f}; a tree {shape.width} "
-        f"wide, of which {shape.verify_tokens} are verified), and one token more"
+        f"Accepted: {found.accepted:.2f} of {shape.depth} drafts (alpha {found.accepted / shape.depth:.2f}; a tree "
+        f"{shape.width} wide, of which {shape.verify_tokens} are verified), and one token more"
     )
-    if rate.caveat:
-        console.print(f"Note: {rate.caveat}")
-    return accepted
+    if found.rate.caveat:
+        console.print(f"Note: {found.rate.caveat}")

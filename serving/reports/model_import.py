@@ -4,13 +4,15 @@ import json
 import re
 from pathlib import Path
 
+from device_model.specs.calibrated import UNIFORM
 from device_model.specs.config_file import SpecValue
 from device_model.specs.hf_config import SpecValues, read_config
 from device_model.specs.law import Law
-from device_model.specs.spec_file import CALIBRATION, SPECS, names_in
+from device_model.specs.spec_file import CALIBRATION, OWN_SPECS, SPECS, names_in, own_folder
+from serving.process.output_folder import make_folder
 from serving.usage_error import UsageError
 
-UNIFORM = "uniform"
+MODELS = SPECS / "models"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
@@ -22,6 +24,19 @@ def imported(config: Path, name: str | None) -> tuple[str, str]:
     figures = read_config(config)
     name = _checked_name(name or config.resolve().parent.name.lower())
     return spec_text(name, figures), _advice(name, figures)
+
+
+def saved(name: str, spec: str) -> Path:
+    """Keep a spec among the user's own, from where it is used like a shipped one; return its path. Raise UsageError."""
+    folder = own_folder(MODELS)
+    if folder is None:
+        raise UsageError(f"--save needs a folder: set {OWN_SPECS} to one of yours (export {OWN_SPECS}=~/specs).")
+    if (MODELS / f"{name}.toml").exists():
+        raise UsageError(f"--save is {name!r}, which is the name of a model that ships with foreserve: choose another.")
+    make_folder(OWN_SPECS, folder)
+    path = folder / f"{name}.toml"
+    path.write_text(spec, encoding="utf-8")
+    return path
 
 
 def spec_text(name: str, figures: SpecValues) -> str:
@@ -46,7 +61,10 @@ def _calibration(figures: SpecValues) -> list[str]:
 
 
 def _advice(name: str, figures: SpecValues) -> str:
-    advice = f"Save it as device_model/specs/models/{name}.toml to use it as --model {name}."
+    advice = (
+        f"Save it as models/{name}.toml in a folder that {OWN_SPECS} names (--save {name} does), or as "
+        f"device_model/specs/models/{name}.toml, to use it as --model {name}."
+    )
     if "experts" not in figures:
         return advice
     return (

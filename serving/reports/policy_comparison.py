@@ -4,8 +4,9 @@ Loads are shares of what the device serves, first come, first served, when all r
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
+from time import monotonic
 from typing import Any, NamedTuple
 
 import msgspec
@@ -51,11 +52,43 @@ class PolicyFigures(NamedTuple):
     tokens_per_s: float
 
 
-def compare(scenario: Scenario, requests: int, seed: int) -> dict[str, Any]:
+@dataclasses.dataclass(slots=True)
+class ComparisonProgress:
+    """How many of the `expected` runs are `done`."""
+
+    expected: int
+    done: int = 0
+    began_s: float = dataclasses.field(default_factory=monotonic)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Real seconds since it began."""
+        return monotonic() - self.began_s
+
+    def __str__(self) -> str:
+        return f"{self.elapsed_s:3.0f} s  {self.done} of {self.expected} runs"
+
+
+def compare(
+    scenario: Scenario,
+    requests: int,
+    seed: int,
+    on_progress: Callable[[ComparisonProgress], None] = lambda progress: None,
+) -> dict[str, Any]:
     """Return all figures, for tables; the scenario says which device."""
     runs = []
-    for kind, base, policies in kinds(dataclasses.replace(scenario, max_num_seqs=MAX_NUM_SEQS)):
+    every = list(kinds(dataclasses.replace(scenario, max_num_seqs=MAX_NUM_SEQS)))
+    hardware_names = sorted({SMALL, scenario.hardware})
+    # The ramps of a piece of hardware count as one.
+    progress = ComparisonProgress(sum(1 + len(LOADS) * len(each[2]) for each in every) + len(hardware_names))
+
+    def done() -> None:
+        progress.done += 1
+        on_progress(progress)
+
+    for kind, base, policies in every:
         outcomes, _ = run(base, mixed(requests, seed, rate_per_s=float("inf")))
+        done()
         most_per_s = requests / max(outcome.last_s for outcome in outcomes)
         for load in LOADS:
             crowd = mixed(requests, seed, load * most_per_s, hurried=kind != UNHURRIED)
@@ -64,7 +97,11 @@ def compare(scenario: Scenario, requests: int, seed: int) -> dict[str, Any]:
                 runs.append(
                     {"kind": kind, "load": load, "rate_per_s": load * most_per_s, "policy": name} | found._asdict()
                 )
-    ramps = [row for hardware in sorted({SMALL, scenario.hardware}) for row in ramp_rows(scenario, hardware)]
+                done()
+    ramps = []
+    for hardware in hardware_names:
+        ramps += list(ramp_rows(scenario, hardware))
+        done()
     return {"requests": requests, "seed": seed, "law": scenario.law, "runs": runs, "ramp": ramps}
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from device_model.load import load_device, systems_on
 from device_model.specs.hardware_file import FOLDER, OWN, VARIANTS, load_hardware
 from device_model.specs.spec import DeviceError
-from device_model.specs.spec_file import SPECS, documents_of, names_in
+from device_model.specs.spec_file import SPECS, documents_of, names_in, path_of
 from device_model.validation.figures import SCORE, errors_by_role
 from device_model.validation.papers import figures_of
 from device_model.validation.papers import systems as validated
@@ -86,7 +86,7 @@ def _entry(name: str) -> HardwareEntry:
         kind=hardware.kind,
         tiers=list(hardware.tiers),
         models=[model for model in names_in(SPECS / "models") if _fits(name, model)],
-        sources=documents_of(FOLDER / f"{name}.toml"),
+        sources=documents_of(path_of(name, FOLDER)),
     )
 
 

@@ -17,7 +17,8 @@ DECLARED = "key"
 @dataclass(frozen=True, slots=True)
 class Key:
     """The declaration of a key. Numbers are of `unit`, from `least` to `most`, or above `above`; `why` explains a
-    bound. `one` is the option that adds an entry to a list. A value that `is_secret` is never shown; `shown` stands for
+    bound. `one` is the option that adds an entry to a list; `also` are other
+    names of the option, that people know from elsewhere. A value that `is_secret` is never shown; `shown` stands for
     a default that is not written as it is. What `parse` makes of a text is kept in the field `into`."""
 
     help: str
@@ -29,6 +30,7 @@ class Key:
     above: float | None = None
     why: str = ""
     one: str = ""
+    also: tuple[str, ...] = ()
     is_secret: bool = False
     shown: str = ""
     parse: Callable[[Any], Any] | None = None

@@ -7,7 +7,7 @@ from typing import Any
 from serving.presentation.table import Table
 from serving.scenario.key import Key, key_fields, key_of
 from serving.scenario.listen_options import ListenOptions
-from serving.scenario.options import option_of
+from serving.scenario.options import options_of
 from serving.scenario.scenario import Scenario
 
 README = Path(__file__).with_name("README.md")
@@ -23,9 +23,9 @@ def _rows() -> Iterator[list[str]]:
     # What is emulated, before where it listens.
     listening = {field.name for field in key_fields(ListenOptions)}
     for field in sorted(key_fields(Scenario), key=lambda field: field.name in listening):
-        option = option_of(field.name)
-        plain = option == "--" + field.name.replace("_", "-")
-        name = f"`{field.name}`" if plain else f"`{field.name}`, `{option}`"
+        options = options_of(field.name)
+        plain = options[0] == "--" + field.name.replace("_", "-")
+        name = ", ".join(f"`{each}`" for each in (field.name, *options[plain:]))
         key = key_of(field)
         yield [name, _kind(key), _shown(key.shown or field.default), key.help]
 

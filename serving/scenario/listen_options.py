@@ -18,7 +18,12 @@ class ListenOptions(BoundOptions):
 
     host: str = key("127.0.0.1", "address to listen on")
     http_port: int = key(
-        8000, "port of the OpenAI HTTP API and /metrics (0: any free one)", least=0, most=65535, why="0: any free port"
+        8000,
+        "port of the OpenAI HTTP API and /metrics (0: any free one)",
+        least=0,
+        most=65535,
+        why="0: any free port",
+        also=("port",),
     )
     grpc_port: int = key(50051, "port of the gRPC API (0: any free one)", least=0, most=65535, why="0: any free port")
     api_keys: tuple[str, ...] = key(

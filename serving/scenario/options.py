@@ -24,6 +24,11 @@ def option_of(key: str) -> str:
     return "--" + (KEYS[key].one or key).replace("_", "-")
 
 
+def options_of(key: str) -> list[str]:
+    """Return all options that stand for a key: its own first."""
+    return [option_of(key), *(f"--{name}" for name in KEYS[key].also)]
+
+
 def file_name(text: str) -> str:
     """Return the name of a file from the command line, where an empty one is a variable that wasn't set."""
     if not text:

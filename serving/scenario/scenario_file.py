@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from device_model.specs.spec import DeviceError
+from serving.nearest_name import meant
 from serving.scenario.key import key_fields
 from serving.scenario.options import KEYS
 from serving.scenario.scenario import Scenario
@@ -63,7 +64,7 @@ def located_in(path: Path | None) -> Iterator[None]:
 def scenario_value(key: str, value: Any, where: str) -> Any:
     """Return a key's value, which is allowed by itself. Raise `ScenarioError`, which begins with `where`."""
     if key not in KEYS:
-        raise UnknownKey(f"{where}: there is no key `{key}`; allowed are {', '.join(KEYS)}.")
+        raise UnknownKey(f"{where}: there is no key `{key}`{meant(key, KEYS)}; allowed are {', '.join(KEYS)}.")
     found = KEYS[key].read(value, f"{where}: `{key}`")
     try:
         KEYS[key].parsed(key, found)

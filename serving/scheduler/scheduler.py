@@ -232,9 +232,7 @@ class Scheduler:
         self._grow(sequence, wanted)
         sequence.computed, sequence.kept, sequence.spilled, sequence.decoded = start, 0, False, 0
         self._enter(sequence, sequence.length - start)
-        step.take(request.id, new, decodes)
-        step.started.append(request.id)
-        step.found.append(found)
+        step.begin(request.id, new, decodes, found)
         return True
 
     def _enter(self, sequence: Sequence, to_compute: int) -> None:

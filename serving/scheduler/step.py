@@ -31,6 +31,12 @@ class Step:
         """Return how many of the `wanted` tokens a sequence may compute; 0 if none."""
         return min(wanted, self.tokens) if decodes else min(wanted, self.tokens, self.prompt_tokens)
 
+    def begin(self, id: str, new: int, decodes: bool, found: int) -> None:
+        """Admit a sequence, of which the prefix cache has `found` tokens, to compute `new` ones."""
+        self.take(id, new, decodes)
+        self.started.append(id)
+        self.found.append(found)
+
     def take(self, id: str, new: int, decodes: bool) -> None:
         """Let a sequence compute `new` tokens."""
         self.new_tokens[id] = new

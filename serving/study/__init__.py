@@ -15,12 +15,12 @@ whose `questions` ask for `points`; `runner` has `workers` make them on all core
 
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_file import load_scenario
+from serving.study.measures.targets import PRESETS, Targets
 from serving.study.results import Results
 from serving.study.run import Run, simulate
 from serving.study.runner import StudyProgress, run_study
 from serving.study.spec import StudyError, load_study
 from serving.study.study import Study
-from serving.study.targets import PRESETS, Targets
 from serving.workload import Workload, load_workload
 
 __all__ = [

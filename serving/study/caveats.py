@@ -1,15 +1,20 @@
-"""Caveats of answers: where they turn on the law of HB's hits, and where steps are beyond what was published."""
+"""Caveats of answers: where they turn on the law of HB's hits, where steps are beyond what was published, what was
+assumed, and what was asked or judged of too few requests."""
+
+from math import ceil
 
 from device_model.specs.law import Law
 from serving.device.law_tau import taus
+from serving.study.point_caveats import LITTLE, unmeasured
+from serving.study.questions import by_settings
 from serving.study.results import Results
 from serving.study.summary import Row
 
 LAW = "law"
 # Modes that ask the device model from which batch on to speculate.
 CHOOSING = ("tau", "cost")
-# Of expert reads, or of steps: less changes no answer.
-LITTLE = 0.005
+# By the rule of three, if none of n requests is late, up to 3/n of all may be (with a confidence of 95 %).
+RULE_OF_THREE = 3
 
 
 def caveats(results: Results) -> list[str]:
@@ -19,6 +24,7 @@ def caveats(results: Results) -> list[str]:
     varied = LAW in study.axes or any(LAW in settings for settings in study.variants.values())
     law = "" if varied else str(study.scenario.get(LAW, ""))
     found = [_of_law(rows, law, varied), "" if varied else _of_tau(results), _of_range(rows)]
+    found += [_of_locality(results), _of_never_served(rows), _of_few(results)]
     return [sentence for sentence in found if sentence]
 
 
@@ -59,4 +65,46 @@ def _of_range(rows: list[Row]) -> str:
     return (
         f"In {len(beyond)} of {len(rows)} points steps are beyond the batches and sizes of HB that ELMoE-3D's paper "
         f"published (up to {max(beyond):.0%} of steps): laws are drawn out there, and nothing tests them."
+    )
+
+
+def _of_locality(results: Results) -> str:
+    scenarios = [finding.point.scenario for finding in results.findings if not finding.error]
+    pairs = dict.fromkeys((member, each.model) for each in scenarios for member in each.members)
+    models = dict.fromkeys(model for member, model in pairs if unmeasured(member, model))
+    if not models:
+        return ""
+    named = " and ".join(models)
+    return (
+        f"Locality of {named} is uniform, as nobody has measured it: experts are all alike there, and HB is worth at "
+        "least as much as is shown."
+    )
+
+
+def _of_never_served(rows: list[Row]) -> str:
+    shares = [row["never_served"] / row["requests"] for row in rows if row["never_served"]]
+    if not shares:
+        return ""
+    return (
+        f"In {len(shares)} of {len(rows)} points requests could never be served (up to {max(shares):.1%} of them): "
+        "they are longer than the context, or than what a key may ask for, and count as late."
+    )
+
+
+def _of_few(results: Results) -> str:
+    """Say where fewer requests were judged than can tell of the share that is asked; seeds together."""
+    if not results.study.has_targets:
+        return ""
+    asked = [share for share in results.study.targets.needs.values() if share < 1]
+    share = max(asked, default=0.99)
+    least = ceil(round(RULE_OF_THREE / (1 - share), 6))
+    judged = [sum(finding.row["judged"] for finding in group) for _, group in by_settings(results.findings)]
+    few = [count for count in judged if 0 < count < least]
+    if not few:
+        return ""
+    late = min(1.0, RULE_OF_THREE / min(few))
+    return (
+        f"Few requests were judged: {min(few)} where they are fewest, fewer than {least} in {len(few)} of "
+        f"{len(judged)} places. Even if none of so few is late, {late:.1%} of all may be: a share of "
+        f"{share * 100:.4g} % is not known."
     )

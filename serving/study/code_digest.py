@@ -1,18 +1,20 @@
 """Digest of the code that makes a point: a hash over all that its result depends on, and nothing else.
 
 It covers the modules that `MAKES` imports, and their imports, without comments and docstrings; and the device model,
-the policies and the data beside them, which a scenario finds by name without an import. A scenario's token model and
-workload files are in the point's own key (`serving.study.point`).
+the policies and the data beside them, which a scenario finds by name without an import, a user's own specs
+(`FORESERVE_SPECS`) too. A scenario's token model and workload files are in the point's own key (`serving.study.point`).
 """
 
 import ast
 import hashlib
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import device_model
 import serving
+from device_model.specs.spec_file import OWN_SPECS
 
 MAKES = "serving.study.run"
 # Found by name: all that is there, but for what is only compared with results.
@@ -38,6 +40,9 @@ def digest_of(*packages: Path) -> str:
             name = _name(package, path.parent)
             if path.suffix in DATA and _within(name, BY_NAME) and not _within(name, ONLY_COMPARED):
                 found.update(path.read_bytes())
+    if own := os.environ.get(OWN_SPECS):
+        for path in sorted(Path(own).rglob("*.toml")):
+            found.update(path.read_bytes())
     return found.hexdigest()[:16]
 
 

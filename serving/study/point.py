@@ -16,8 +16,12 @@ from serving.scenario.scenario_file import changed
 from serving.simulation.recorded_routes import FILE as ROUTES
 from serving.study.axes import Settings
 from serving.study.code_digest import code_digest
+from serving.study.measures.cost import Cost
+from serving.study.measures.percentiles import Percentile
+from serving.study.measures.targets import Targets
 from serving.study.run import Run, simulate
-from serving.study.targets import Targets
+from serving.study.summary import Row
+from serving.workload.arrivals import ClosedLoop
 from serving.workload.spec import Workload, workload_of
 from serving.workload.table import WorkloadError, WorkloadTable
 
@@ -42,6 +46,8 @@ class Point:
     targets: Targets
     from_s: float
     to_s: float
+    percentiles: tuple[Percentile, ...] = ()
+    cost: Cost | None = None
 
     @cached_property
     def scenario(self) -> Scenario:
@@ -57,18 +63,30 @@ class Point:
 
     @property
     def _judged(self) -> list[str]:
-        return [repr(each) for each in (self.targets, self.from_s, self.to_s)]
+        return [repr(each) for each in (self.targets, self.from_s, self.to_s, self.percentiles)]
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={shown(value)}" for name, value in self.names.items()) or "the only point"
 
     def run(self) -> Run:
         """Carry it out. Raises what `simulate` raises."""
-        run = simulate(self.scenario, self.workload_made(), self.targets, from_s=self.from_s, to_s=self.to_s)
+        window = {"from_s": self.from_s, "to_s": self.to_s}
+        run = simulate(self.scenario, self.workload_made(), self.targets, **window, percentiles=self.percentiles)
         if run.summary["requests"] and not run.summary["judged"]:
             last_s = run.requests.arrival_s.max()
             raise WorkloadError(f"No request arrives in the window of `judge`; the last one arrives at {last_s:g} s.")
         return run
+
+    def row(self, run: Run) -> Row:
+        """Return the figures of its run, with those of its cost, which are no part of the run."""
+        costs = self.cost.figures(run.summary, self.scenario.members, self.users) if self.cost else {}
+        return run.summary | costs
+
+    @property
+    def users(self) -> int | None:
+        """The users of a closed loop at its load; None for an open loop."""
+        arrivals = self.workload_made().arrivals
+        return arrivals.users if isinstance(arrivals, ClosedLoop) else None
 
     def workload_made(self) -> Workload:
         """Return the workload of its tables, at its load. Raise `WorkloadError`."""

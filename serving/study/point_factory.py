@@ -28,6 +28,8 @@ def point_of(study: Study, settings: Settings, seed: int | None) -> Point:
         targets=study.targets,
         from_s=study.from_s,
         to_s=study.to_s,
+        percentiles=study.percentiles,
+        cost=study.cost,
     )
 
 

@@ -7,8 +7,8 @@ from operator import add
 from device_model.step import Energy
 from serving.refusals import Refusal
 from serving.simulation.node import Outcome, VirtualDevice, VirtualObserver
+from serving.study.measures.targets import Targets
 from serving.study.tables import Rows
-from serving.study.targets import Targets
 from serving.study.timeline import Timeline
 from serving.types import NEVER, StepRecord
 
@@ -136,3 +136,8 @@ class Recorder(VirtualObserver):
             if left <= 0:
                 return exp(grain * GRAIN)
         return 0.0
+
+    def itl_within(self, limit_s: float) -> float:
+        """Return the share of tokens whose inter-token latency is at most `limit_s`, to 1 %; 0 without any."""
+        within = sum(count for grain, count in self._itl.items() if exp(grain * GRAIN) <= limit_s)
+        return within / (self._itl.total() or 1)

@@ -19,18 +19,22 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Results:
     """`answers` to the study's question; its `points`, a row each, of those that were made; `failed`: the others, with
-    the reason; and `requests` and `timeline`, whose column `point` is that of `points`."""
+    the reason; and `requests` and `timeline`, whose column `point` is that of `points`. Not `complete`: Ctrl-C ended it
+    before all points were made."""
 
     study: Study
     folder: Path
     answer_rows: list[Row]
     findings: list[Finding] = field(repr=False)
+    complete: bool = True
 
     @classmethod
-    def write(cls, study: Study, store: Store, answers: list[Row], findings: list[Finding]) -> "Results":
+    def write(
+        cls, study: Study, store: Store, answers: list[Row], findings: list[Finding], complete: bool = True
+    ) -> "Results":
         """Write the tables into the study's folder."""
         store.write_tables(findings, answers)
-        return cls(study, store.folder, answers, findings)
+        return cls(study, store.folder, answers, findings, complete)
 
     @property
     def failed(self) -> list[tuple[Point, str]]:

@@ -1,5 +1,6 @@
 """Runs one scenario under one workload in virtual time, and returns figures and tables."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -10,10 +11,11 @@ import msgspec
 from serving.device.device_spec import DeviceSpec
 from serving.scenario.scenario import Scenario
 from serving.simulation.play import play
+from serving.study.measures.percentiles import Percentile
+from serving.study.measures.targets import Targets
 from serving.study.recorder import Recorder
 from serving.study.summary import Row, summary
 from serving.study.tables import table
-from serving.study.targets import Targets
 from serving.types import NEVER
 from serving.workload import Workload
 
@@ -53,9 +55,10 @@ def simulate(
     *,
     from_s: float = 0.0,
     to_s: float = NEVER,
+    percentiles: Sequence[Percentile] = (),
 ) -> Run:
     """Run a workload on a scenario in virtual time, to its end. Each request is judged by `targets` (as they stand: by
-    what its SLO class promises), if it arrives from `from_s` to `to_s`.
+    what its SLO class promises), if it arrives from `from_s` to `to_s`. The summary has these `percentiles` too.
 
         run = simulate(Scenario(devices=2), load_workload(Path("examples/workloads/burst.toml")))
         run.summary["ttft_p99_s"], run.requests.head()
@@ -67,7 +70,7 @@ def simulate(
     play(workload, scenario, observer=recorder)
     wall_s = perf_counter() - began_s
     requests = recorder.requests.close()
-    found = summary(recorder, requests, _static_w(scenario)) | {"wall_s": wall_s}
+    found = summary(recorder, requests, _static_w(scenario), targets, percentiles) | {"wall_s": wall_s}
     return Run(found, requests, recorder.timeline.rows())
 
 

@@ -5,17 +5,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from serving.study.point import Point
+from serving.study.point_outcome import PointOutcome, outcome_of
 from serving.study.report import write_report
 from serving.study.results import Results
 from serving.study.store import Store
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
-from serving.study.workers import PointOutcome, Workers
+from serving.usage_error import UsageError
+
+if TYPE_CHECKING:
+    from serving.study.workers import Workers
 
 TICK_S = 0.5
 ENOUGH = 4  # Points, the first of which wait for workers that are only starting.
+# What Ray takes to start, about: a study that is done by then needs no workers.
+RAY_STARTS_S = 4.0
+# Of a point with no more requests the first can be made here, to see how long one takes.
+FEW_REQUESTS = 2_000
 
 
 @dataclass(slots=True)
@@ -60,12 +69,15 @@ def run_study(
     cores: int | None = None,
     on_progress: Callable[[StudyProgress], None] = lambda progress: None,
     fresh: bool = False,
+    until_interrupted: bool = False,
 ) -> Results:
     """Run a study on `cores` (all), keeping it in folder `out`: what was made there before, by the same code, is not
     made again, unless it is to be `fresh`. A point that fails is told of in the results, and costs the others nothing.
 
         results = run_study(load_study(Path("examples/studies/node-sizing.toml")), Path("results/node-sizing"))
         results.answers, results.points, results.requests     # data frames
+
+    With `until_interrupted`, Ctrl-C ends it with what is done, and not with KeyboardInterrupt.
 
     Raise UsageError if the folder can't be made.
     """
@@ -74,10 +86,15 @@ def run_study(
         store.forget()
     progress = StudyProgress(study.question.expected(study))
     runner = StudyRunner(store, progress, lambda: on_progress(progress))
-    inquiries = study.question.inquiries(study)
-    answers = runner.run(inquiries, cores)
-    found = study.question.answers(study, answers, runner.findings)
-    results = Results.write(study, store, found, runner.findings)
+    complete = True
+    try:
+        runner.run(study.question.inquiries(study), cores)
+    except KeyboardInterrupt:
+        if not until_interrupted:
+            raise
+        complete = False
+    found = study.question.answers(study, runner.answers, runner.findings)
+    results = Results.write(study, store, found, runner.findings, complete)
     write_report(results)
     return results
 
@@ -100,38 +117,60 @@ class StudyRunner:
         # Who waits for a point, by its key.
         self._waiting: dict[str, set[int]] = {}
 
-    def run(self, inquiries: list[Inquiry], cores: int | None) -> list[Row]:
-        """Run the inquiries; return the answers of those that have one, in their order."""
+    def run(self, inquiries: list[Inquiry], cores: int | None) -> None:
+        """Run the inquiries."""
         self._inquiries, self._answers = inquiries, [None] * len(inquiries)
         self._open = set(range(len(inquiries)))
         self._asked, self._wants = [[] for _ in inquiries], [[] for _ in inquiries]
         self._missing = [set() for _ in inquiries]
         for index, inquiry in enumerate(inquiries):
             self._ask(index, next(inquiry))
+        self._make_here()
         if self._to_make:
+            # Imports Ray, which a small study does without.
+            from serving.study.workers import Workers
+
             workers = Workers(cores)
             try:
                 self._make_all(workers)
             finally:
                 workers.close()
+
+    @property
+    def answers(self) -> list[Row]:
+        """The answers of the inquiries that have one by now, in their order."""
         return [answer for answer in self._answers if answer is not None]
 
     @property
     def findings(self) -> list[Finding]:
-        """All findings, in the order in which inquiries asked for them."""
+        """All findings by now, in the order in which inquiries asked for them."""
         # The same run may have several names, and each of them is looked for.
         asked = {(key, str(point)): point for points in self._asked for key, point in points}
-        return [self._known[key]._replace(point=point) for (key, _), point in asked.items()]
+        return [self._known[key]._replace(point=point) for (key, _), point in asked.items() if key in self._known]
 
-    def _make_all(self, workers: Workers) -> None:
+    def _make_here(self) -> None:
+        """Make points in this process, as long as all that are left would be made before Ray has started."""
+        began_s, made = monotonic(), 0
+        while self._to_make and has_few(self._to_make[0]):
+            spent_s, left = monotonic() - began_s, self._progress.expected - self._progress.done
+            if made and spent_s / made * left > RAY_STARTS_S:
+                return
+            self._note(outcome_of(self._to_make.popleft()))
+            made += 1
+            self._told()
+
+    def _make_all(self, workers: "Workers") -> None:
         while self._to_make or workers.busy:
             while self._to_make and workers.has_room:
                 workers.give(self._to_make.popleft())
             if outcome := workers.take(TICK_S):
                 self._note(outcome)
-            # Whoever has no answer yet asks at least for what it waits for.
-            self._progress.expected = max(self._progress.expected, self._progress.done + len(self._open))
-            self._tell()
+            self._told()
+
+    def _told(self) -> None:
+        # Whoever has no answer yet asks at least for what it waits for.
+        self._progress.expected = max(self._progress.expected, self._progress.done + len(self._open))
+        self._tell()
 
     def _ask(self, index: int, points: list[Point]) -> None:
         """Take the points that an inquiry wants; it goes on at once if all of them are there."""
@@ -145,7 +184,7 @@ class StudyRunner:
         """Tell whether a point is made; otherwise queue it and note which inquiry waits for it."""
         if key not in self._known and key not in self._waiting and (run := self._store.get(key)) is not None:
             self._progress.kept += 1
-            self._find(key, Finding(point, run.summary))
+            self._find(key, Finding(point, point.row(run)))
         if key in self._known:
             return True
         if key not in self._waiting:
@@ -159,7 +198,7 @@ class StudyRunner:
         if outcome.run is not None:
             self._store.put(key, outcome.run)
         self._progress.failed += outcome.run is None
-        self._find(key, Finding(outcome.point, outcome.run.summary if outcome.run else {}, outcome.error))
+        self._find(key, Finding(outcome.point, outcome.point.row(outcome.run) if outcome.run else {}, outcome.error))
         for index in sorted(self._waiting.pop(key)):
             self._missing[index].discard(key)
             self._go_on(index)
@@ -180,3 +219,13 @@ class StudyRunner:
             self._open.discard(index)
             return
         self._ask(index, asked)
+
+
+def has_few(point: Point) -> bool:
+    """Tell whether a point has few enough requests to be made at once, as far as that is known before it is made."""
+    try:
+        workload = point.workload_made()
+    except UsageError:
+        # It is told as soon as it is tried.
+        return True
+    return workload.requests is not None and workload.requests <= FEW_REQUESTS

@@ -5,20 +5,25 @@ from pathlib import Path
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scenario.scenario_file import changed, load_scenario, scenario_value, values_of
 from serving.study.axes import WORKLOAD, Settings, axes_of, variants_of
+from serving.study.measures.cost import Cost
+from serving.study.measures.percentiles import METRICS, SHOWN, Percentile, PercentileTarget, percentile_of
+from serving.study.measures.targets import PRESETS, SHARE, Targets
 from serving.study.point import VARIANT
 from serving.study.point_factory import point_of
+from serving.study.preflight import Preflight
 from serving.study.questions.capacity import Capacity
 from serving.study.questions.compare import Compare
 from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
 from serving.study.study import Question, Study
-from serving.study.targets import PRESETS, SHARE, Targets
-from serving.toml_table import AT_LEAST_0, POSITIVE, WHOLE, TomlTable
+from serving.study.summary import COLUMNS
+from serving.toml_table import AT_LEAST_0, POSITIVE, WHOLE, AllowedNumber, TomlTable
 from serving.types import NEVER
 from serving.usage_error import UsageError
 from serving.workload.table import WorkloadTable
 
 LAW = "law"
+PERCENT = AllowedNumber("a number above 0 and below 100", lambda value: 0 < value < 100)
 QUESTIONS: dict[str, type[Question]] = {"sweep": Sweep, "capacity": Capacity, "search": Search, "compare": Compare}
 
 
@@ -46,13 +51,13 @@ def study_of(table: StudyTable, requests: int | None = None, law: str | None = N
     """Return the study that the whole of a file says. Raise as `load_study` does."""
     scenario = _scenario(table) | ({} if law is None else {LAW: law})
     workload = _workload(table)
-    question = table.word("question", tuple(QUESTIONS))
     targets = _targets(table)
+    question = QUESTIONS[table.word("question", tuple(QUESTIONS))].of(table, targets)
     judged = table.table("judge") or table.below("judge", {})
     found = Study(
         name=table.path.stem,
         title=_words(table, "title", table.path.stem),
-        question=QUESTIONS[question].of(table, targets),
+        question=question,
         scenario=scenario,
         workload=workload,
         targets=targets,
@@ -64,6 +69,8 @@ def study_of(table: StudyTable, requests: int | None = None, law: str | None = N
         text=table.text,
         requests=requests,
         law=law,
+        percentiles=_percentiles(table, question),
+        cost=Cost.of(table),
     )
     if found.to_s <= found.from_s:
         raise judged.wrong("to_s", found.to_s, f"after `from_s`, which is {found.from_s:g}")
@@ -72,6 +79,7 @@ def study_of(table: StudyTable, requests: int | None = None, law: str | None = N
     _check_settings(found, table)
     found.question.check(found, table)
     _check_workloads(found)
+    Preflight(found).check(table)
     return found
 
 
@@ -138,12 +146,38 @@ def _targets(table: TomlTable) -> Targets:
         below.number("ttft_ms", POSITIVE, preset.ttft_s * 1000) / 1000,
         below.number("tpot_ms", POSITIVE, preset.tpot_s * 1000) / 1000,
         below.number("share", SHARE, preset.share),
+        percentiles=_percentile_targets(below),
     )
-    below.end()
+    below.end(f"{SHOWN} and the like")
     if found.ttft_s == found.tpot_s == NEVER:
-        # Neither said: the classes' own, of another share of the requests.
-        return found._replace(own=True)
+        return _without_limits(found, "share" in below)
     return found
+
+
+def _percentile_targets(table: TomlTable) -> tuple[PercentileTarget, ...]:
+    keys = {key: found for key in table.values if (found := percentile_of(key, "ms"))}
+    return tuple(PercentileTarget(found, table.number(key, POSITIVE) / 1000) for key, found in keys.items())
+
+
+def _without_limits(targets: Targets, asks_share: bool) -> Targets:
+    """Return targets without limits for each request: those of its class, or else of the highest percentiles, by which
+    goodput is counted, and no share of them is asked unless the file says one."""
+    if not targets.percentiles:
+        return targets._replace(own=True)
+    highest = {each.percentile.metric: each.limit_s for each in sorted(targets.percentiles)}
+    limits = (highest.get("ttft", NEVER), highest.get("tpot", NEVER))
+    return targets._replace(ttft_s=limits[0], tpot_s=limits[1], share=targets.share if asks_share else 0.0)
+
+
+def _percentiles(table: TomlTable, question: Question) -> tuple[Percentile, ...]:
+    """Return the percentiles that runs are to have beside the usual ones: those listed, of all latencies, and those
+    that the question is about."""
+    listed = table.get("percentiles", [])
+    if not isinstance(listed, list):
+        raise table.wrong("percentiles", listed, "a list of numbers, such as [75, 99.9]")
+    percents = [table.checked("percentiles", each, PERCENT) for each in listed]
+    asked = [found for name in question.figures if name not in COLUMNS and (found := percentile_of(name))]
+    return tuple(dict.fromkeys([*(Percentile(metric, each) for metric in METRICS for each in percents), *asked]))
 
 
 def _seeds(table: TomlTable) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from serving.process.output_folder import make_folder
 from serving.scenario.listen_options import KEYS
 from serving.study.code_digest import code_digest
 from serving.study.point import shown
+from serving.study.point_caveats import point_caveats
 from serving.study.run import Run, pack, unpack
 from serving.study.study import Finding, Study
 from serving.study.summary import Row
@@ -70,7 +71,7 @@ class Store:
         paths = [self.folder / name for name in ("points.csv", "answers.csv", "points.parquet")]
         paths += [self.folder / name for name in ("requests.parquet", "timeline.parquet")]
         write_csv(rows, paths[0])
-        write_csv(answers, paths[1])
+        write_csv([answer_row(each, findings) for each in answers], paths[1])
         pq.write_table(pa.Table.from_pylist(_uniform(rows)), paths[2])
         keys = list(dict.fromkeys(finding.point.key for finding in findings if not finding.error))
         _concatenate(((key, table(run.requests_file)) for key, run in self._runs(keys)), paths[3])
@@ -90,7 +91,24 @@ def point_row(finding: Finding) -> Row:
     """Return the row of a point in a table: its key, what tells it from others, what came of it."""
     point = finding.point
     names = {name: value if isinstance(value, int | float) else shown(value) for name, value in point.names.items()}
-    return {"point": point.key} | names | {"load": point.load, "error": finding.error} | finding.row
+    told = {"load": point.load, "error": finding.error, "caveats": caveats_of([finding])}
+    return {"point": point.key} | names | told | finding.row
+
+
+def answer_row(row: Row, findings: list[Finding]) -> Row:
+    """Return an answer's row in a table, with the caveats of the points that it is made of."""
+    of_it = [
+        finding
+        for finding in findings
+        if all(row.get(name, value) == value for name, value in finding.point.names.items())
+    ]
+    return row | {"caveats": caveats_of(of_it)}
+
+
+def caveats_of(findings: list[Finding]) -> str:
+    """Return the caveats of points that were made, in one text."""
+    found = [each for finding in findings if not finding.error for each in point_caveats(finding.point, finding.row)]
+    return "; ".join(dict.fromkeys(found))
 
 
 def about(study: Study) -> dict[str, Any]:

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, Self
 
 from serving.study.axes import Axes, Settings
+from serving.study.measures.cost import Cost
+from serving.study.measures.percentiles import Percentile
+from serving.study.measures.targets import Targets
 from serving.study.point import Point
 from serving.study.summary import Row
-from serving.study.targets import Targets
 from serving.toml_table import TomlTable
 from serving.types import NEVER
 from serving.workload.table import WorkloadTable
@@ -32,6 +34,11 @@ class Question(Protocol):
         """Parse the question's table from a study's file. Raise `StudyError`."""
         ...
 
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The figures of runs that the question is about."""
+        ...
+
     def check(self, study: "Study", table: TomlTable) -> None:
         """Raise `StudyError` if `study` cannot be asked this question."""
         ...
@@ -54,7 +61,8 @@ class Study:
     """A base `scenario` (its keys that were set, each of which is allowed by itself) under a base `workload`, in each
     of the `variants`, over all combinations of the `axes`, each with every one of the `seeds` (none: those of scenario
     and workload). Requests that arrive from `from_s` to `to_s` are judged by the `targets`. With `requests` each run
-    has at most so many; `law` is that of the scenario if it was asked for in place of the file's."""
+    has at most so many; `law` is that of the scenario if it was asked for in place of the file's. Runs have these
+    `percentiles` beside the usual ones, and figures of the `cost` if there is one."""
 
     name: str
     title: str
@@ -70,6 +78,15 @@ class Study:
     text: str = ""
     requests: int | None = None
     law: str | None = None
+    percentiles: tuple[Percentile, ...] = ()
+    cost: Cost | None = None
+
+    @property
+    def asked_figures(self) -> tuple[str, ...]:
+        """The figures that answers have because this study asks for them, beside those that all have: percentiles that
+        have a target, and what it costs."""
+        costs = () if self.cost is None else ("cost_per_million_tokens", "cost_per_user_month")
+        return (*(target.percentile.figure for target in self.targets.percentiles), *costs)
 
     @property
     def has_targets(self) -> bool:

@@ -1,17 +1,24 @@
 """A run in one row: latencies, attainment and goodput, joules, and what the devices did."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from serving.refusals import OVERLOAD
+from serving.study.measures.cost import COLUMNS as COSTS
+from serving.study.measures.percentiles import METRICS, Percentile, percentile_of
+from serving.study.measures.targets import Targets
 from serving.study.recorder import Recorder
 from serving.study.tables import column
 
 Row = dict[str, Any]
+ITL = "itl"
 COLUMNS = {
     "requests": "requests that arrived",
     "refused": "of these, how many were turned away: they keep no target, and count for no latency",
-    "judged": "of these, how many arrive in the window that counts for latencies and attainment",
+    "never_served": "of these, how many no server would ever take on: longer than the context or a key's limit",
+    "judged": "of all, how many arrive in the window that counts for latencies and attainment",
     "offered_per_s": "arrivals per second, from the first to the last",
     "attainment": "share of requests within both targets",
     "ttft_attainment": "share of requests within the TTFT target",
@@ -19,13 +26,16 @@ COLUMNS = {
     "ttft_mean_s": "time to first token",
     "ttft_p50_s": "",
     "ttft_p90_s": "",
+    "ttft_p95_s": "",
     "ttft_p99_s": "",
     "tpot_mean_s": "a request's mean time per output token after the first",
     "tpot_p50_s": "",
     "tpot_p90_s": "",
+    "tpot_p95_s": "",
     "tpot_p99_s": "",
     "e2e_mean_s": "from arrival to last token",
     "e2e_p50_s": "",
+    "e2e_p95_s": "",
     "e2e_p99_s": "",
     "queue_mean_s": "from arrival to first step",
     "queue_p99_s": "",
@@ -65,34 +75,64 @@ COLUMNS = {
 """What each figure is; where it says nothing, it is as its name says, or as the one before."""
 COMPONENTS = ("compute", "slow", "fast", "comm", "static")
 """The parts of a step's energy, in the order of `device_model.step.Energy`."""
-PERCENTILES = {"ttft_s": (50, 90, 99), "tpot_s": (50, 90, 99), "e2e_s": (50, 99), "queue_s": (99,)}
+USUAL = {"ttft": (50, 90, 95, 99), "tpot": (50, 90, 95, 99), "e2e": (50, 95, 99), "queue": (99,), "itl": (50, 99)}
+"""Percentiles that every run has; a study may ask for others."""
 
 
-def summary(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row:
+def is_figure(name: str) -> bool:
+    """Tell whether a column has a figure of a run, and not a setting of it."""
+    of_target = name.removesuffix("_attainment") + "_s"
+    return name in COLUMNS or name in COSTS or any(map(percentile_of, (name, of_target)))
+
+
+def summary(
+    recorder: Recorder, requests: bytes, static_w: list[float], targets: Targets, more: Sequence[Percentile] = ()
+) -> Row:
     """Return a run's figures by name: latencies and attainment of the judged requests, the rest of all. `static_w` is
-    each device's static power, in watts."""
-    return _of_requests(requests) | _of_steps(recorder, requests, static_w)
+    each device's static power, in watts; `more` percentiles are wanted beside the usual ones and the `targets`'."""
+    usual = [Percentile(metric, percent) for metric, percents in USUAL.items() for percent in percents]
+    wanted = [*usual, *(target.percentile for target in targets.percentiles), *more]
+    return (
+        _of_requests(requests)
+        | _latencies(recorder, requests, wanted, targets)
+        | _of_steps(recorder, requests, static_w)
+    )
 
 
 def _of_requests(requests: bytes) -> Row:
     judged, refused = column(requests, "judged"), column(requests, "refused") != ""
     arrival_s = column(requests, "arrival_s")
-    output = column(requests, "output_tokens")
     ttft_ok, tpot_ok = column(requests, "ttft_ok")[judged], column(requests, "tpot_ok")[judged]
-    row: Row = {"requests": len(judged), "refused": int(refused.sum()), "judged": int(judged.sum())}
+    never = ~np.isin(column(requests, "refused"), ["", *map(str, OVERLOAD)])
+    row: Row = {"requests": len(judged), "refused": int(refused.sum()), "never_served": int(never.sum())}
+    row["judged"] = int(judged.sum())
     span_s = float(np.ptp(arrival_s)) if len(arrival_s) > 1 else 0.0
     row["offered_per_s"] = (len(arrival_s) - 1) / span_s if span_s else 0.0
     ok = ttft_ok & tpot_ok
     for name, met in {"attainment": ok, "ttft_attainment": ttft_ok, "tpot_attainment": tpot_ok}.items():
         row[name] = float(met.mean()) if len(met) else 0.0
-    for name, percentiles in PERCENTILES.items():
+    return row
+
+
+def _latencies(recorder: Recorder, requests: bytes, wanted: Sequence[Percentile], targets: Targets) -> Row:
+    """Return means, percentiles, and of each percentile's target the share of requests within it."""
+    judged, refused = column(requests, "judged"), column(requests, "refused") != ""
+    row: Row = {}
+    for metric in METRICS:
+        percents = list(dict.fromkeys(each.percent for each in wanted if each.metric == metric))
+        limits = [target for target in targets.percentiles if target.percentile.metric == metric]
+        if metric == ITL:
+            row |= {Percentile(metric, each).figure: recorder.itl_s(each / 100) for each in percents}
+            row |= {target.attainment: recorder.itl_within(target.limit_s) for target in limits}
+            continue
         # A single token has no time per output token.
-        counts = judged & ~refused & (output > 1 if name == "tpot_s" else True)
-        values = column(requests, name)[counts]
-        label = name.removesuffix("_s")
-        row[f"{label}_mean_s"] = float(values.mean()) if len(values) else 0.0
-        for each in percentiles:
-            row[f"{label}_p{each}_s"] = float(np.percentile(values, each)) if len(values) else 0.0
+        counts = judged & ~refused & (column(requests, "output_tokens") > 1 if metric == "tpot" else True)
+        values = column(requests, f"{metric}_s")[counts]
+        row[f"{metric}_mean_s"] = float(values.mean()) if len(values) else 0.0
+        for each in percents:
+            row[Percentile(metric, each).figure] = float(np.percentile(values, each)) if len(values) else 0.0
+        all_of = len(values) + int((judged & refused).sum())
+        row |= {target.attainment: float((values <= target.limit_s).sum()) / (all_of or 1) for target in limits}
     return row
 
 
@@ -108,8 +148,6 @@ def _of_steps(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row
     window_s = min(recorder.to_s, span_s) - recorder.from_s
     served_per_s = float((column(requests, "refused") == "").sum()) / span_s
     return {
-        "itl_p50_s": recorder.itl_s(0.5),
-        "itl_p99_s": recorder.itl_s(0.99),
         "span_s": span_s,
         "served_per_s": served_per_s,
         "goodput_per_s": float((ok & judged).sum()) / window_s if window_s > 0 else 0.0,

@@ -1,17 +1,19 @@
 """Answers of a study as JSON, and as a table for a narrow terminal: the figures that matter, in their units."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from rich.console import Console
 
 from serving.presentation.table import Table
 from serving.study.caveats import caveats
+from serving.study.measures.percentiles import percentile_of
 from serving.study.point import shown
+from serving.study.report.answer_sentence import answer_sentence
 from serving.study.report.mode_verdict import mode_verdict
 from serving.study.results import Results
 from serving.study.store import point_row
-from serving.study.summary import COLUMNS, Row
+from serving.study.summary import Row, is_figure
 
 
 def duration(seconds: float) -> str:
@@ -30,16 +32,20 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "tpot_p99_s": ("TPOT p99", duration),
     "tokens_per_s": ("tokens/s", lambda value: f"{value:,.0f}"),
     "j_per_token": ("mJ/tok", lambda value: f"{value * 1000:.3g}"),
+    "cost_per_million_tokens": ("cost/Mtok", lambda value: f"{value:.3g}"),
+    "cost_per_user_month": ("/user/month", lambda value: f"{value:.3g}"),
 }
 BASE = " /base"
-HIDDEN = ("point", "error")
+HIDDEN = ("point", "error", "caveats")
 MOST_SHOWN = 40
 
 
 def to_json(results: Results) -> dict[str, Any]:
-    """Return `answers` and `points`, a row each, the `verdict` on modes, if any, and the `caveats` of the answers."""
+    """Return the `answer` in a sentence, `answers` and `points`, a row each, the `verdict` on modes, if any, and the
+    `caveats` of the answers."""
     points = [point_row(finding) for finding in results.findings]
     return {
+        "answer": answer_sentence(results),
         "answers": results.answer_rows,
         "verdict": mode_verdict(results),
         "points": points,
@@ -59,25 +65,39 @@ def show(results: Results, console: Console) -> None:
         console.print(f"No combination keeps its targets. The first of {len(made)} points:")
     if not results.study.has_targets:
         console.print("There are no targets (`slo`, or classes that requests name), so every request keeps them.")
-    console.print(table_of(results.answer_rows or made[:MOST_SHOWN]))
+    for sentence in filter(None, (answer_sentence(results),)):
+        console.print(sentence, highlight=False, markup=False)
+    console.print(table_of(results.answer_rows or made[:MOST_SHOWN], results.study.asked_figures))
+    for sentence in _sentences(results):
+        console.print(sentence, highlight=False, markup=False)
+
+
+def _sentences(results: Results) -> Iterator[str]:
+    """Yield what is to be known beside the table."""
+    if results.study.cost:
+        yield str(results.study.cost)
     if verdict := mode_verdict(results):
-        console.print(verdict, highlight=False, markup=False)
+        yield verdict
     if any(row.get("kept") is False for row in results.answer_rows):
-        console.print("No place keeps all bounds (`where`): this is the one that is closest.")
-    for caveat in caveats(results):
-        console.print(caveat, highlight=False)
+        yield "No place keeps all bounds (`where`): this is the one that is closest."
+    yield from caveats(results)
 
 
-def table_of(rows: list[Row]) -> Table:
-    """Return a table of answers, or of points. Of a comparison it has each figure as a multiple of the baseline's."""
-    names = [name for name in dict.fromkeys(name for row in rows for name in row) if _is_shown(name, rows)]
-    plain = [name.removesuffix(BASE) for name in names]
-    heads = [FIGURES[name][0] if name in FIGURES else name for name in plain]
+def table_of(rows: list[Row], asked: Collection[str] = ()) -> Table:
+    """Return a table of answers, or of points, with the figures that are `asked` for beside the usual ones. Of a
+    comparison it has each figure as a multiple of the baseline's."""
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if _is_shown(name, rows, asked)]
+    heads = [_head(name.removesuffix(BASE)) for name in names]
     words = [i for i, name in enumerate(names) if not all(isinstance(row.get(name, 0.0), int | float) for row in rows)]
     return Table(heads, [[_cell(name, row.get(name, "")) for name in names] for row in rows], words=words)
 
 
-def _is_shown(name: str, rows: list[Row]) -> bool:
+def _head(name: str) -> str:
+    percentile = percentile_of(name)
+    return FIGURES[name][0] if name in FIGURES else percentile.title if percentile else name
+
+
+def _is_shown(name: str, rows: list[Row], asked: Collection[str]) -> bool:
     """Tell whether a column is shown: settings always; of a comparison the multiples alone, of other tables the usual
     figures."""
     if name in HIDDEN and not any(row.get("error") for row in rows if name == "error"):
@@ -85,8 +105,8 @@ def _is_shown(name: str, rows: list[Row]) -> bool:
     if name.endswith(("least", "most")) and BASE in name:
         return False
     if any(key.endswith(BASE) for row in rows for key in row):
-        return name.endswith(BASE) or name not in COLUMNS
-    return name in FIGURES or name not in (*COLUMNS, "wall_s")
+        return name.endswith(BASE) or not is_figure(name)
+    return name in FIGURES or name in asked or not (is_figure(name) or name == "wall_s")
 
 
 def _cell(name: str, value: Any) -> str:
@@ -94,4 +114,6 @@ def _cell(name: str, value: Any) -> str:
         return value or ""
     if name in FIGURES:
         return FIGURES[name][1](value)
+    if percentile_of(name):
+        return duration(value)
     return f"x {value:.3f}" if name.endswith(BASE) else shown(value)

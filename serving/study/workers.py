@@ -1,28 +1,18 @@
 """Workers of a study: Ray runs points, one on each core, here or all over the cluster that `RAY_ADDRESS` names."""
 
 import contextlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import ray
 
-from device_model.specs.spec import DeviceError
 from serving.cluster.ray_session import ray_session
 from serving.study.point import Point
-from serving.study.run import Run, pack, unpack
-from serving.usage_error import UsageError
+from serving.study.point_outcome import PointOutcome, outcome_of
+from serving.study.run import pack, unpack
 
-SENTENCES = (DeviceError, UsageError)
 # A Ray of our own has its next task at hand when a core is free, and not the whole study in its queue; another may have
 # more cores than we are to use.
 AHEAD = 2
-
-
-class PointOutcome(NamedTuple):
-    """A point that was made, or the reason why it was not."""
-
-    point: Point
-    run: Run | None
-    error: str = ""
 
 
 class Workers:
@@ -72,10 +62,5 @@ class Workers:
 
 def _make(point: Point) -> tuple[bytes, str]:
     """Run a point; return the packed run and "", or b"" and the error."""
-    try:
-        return pack(point.run()), ""
-    except SENTENCES as error:
-        return b"", str(error)
-    except Exception as error:
-        # A mistake of ours: of one point, and not of the others.
-        return b"", f"{type(error).__name__}: {error}"
+    outcome = outcome_of(point)
+    return (pack(outcome.run) if outcome.run else b""), outcome.error

@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _asked(args: argparse.Namespace) -> "SideBySide":
+    from serving.study.measures.targets import Targets
     from serving.study.side_by_side.hardware_study import SideBySide
-    from serving.study.targets import Targets
     from serving.types import NEVER
 
     ttft_s, tpot_s = (NEVER if ms is None else ms / 1000 for ms in (args.slo_ttft_ms, args.slo_tpot_ms))

@@ -35,8 +35,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve explain`; return its exit code."""
-    from serving.presentation.wide_console import wide_console
-    from serving.reports.explain import Drafts, explain
+    from rich.console import Console
+
+    from serving.presentation.wide_console import UNCUT
+    from serving.reports.explain import show
+    from serving.reports.explanation import Drafts, explained
     from serving.scenario.scenario import Scenario
 
     told = {name: getattr(args, name) for name in (*EMULATED, "draft", "acceptance", "law", "width", "verify")}
@@ -44,6 +47,11 @@ def run(args: argparse.Namespace) -> int:
     scenario = Scenario(
         **{name: value for name, value in told.items() if value is not None}, depth=str(args.depth or "")
     )
-    drafts = Drafts(scenario.members[0].draft or None, (args.depth, args.width, args.verify), args.acceptance)
-    explain((args.system, args.hardware, args.model, args.law), drafts, args.batch, args.context, wide_console())
+    tree = (args.depth, args.width, args.verify)
+    drafts = Drafts(scenario.members[0].draft or None, tree, args.acceptance)
+    names = (args.system, args.hardware, args.model, args.law)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = UNCUT
+    show(explained(names, drafts, args.batch, args.context), console)
     return 0

@@ -26,13 +26,16 @@ def run(args: argparse.Namespace) -> int:
     """Run `foreserve policies`; return its exit code."""
     from serving.presentation.json_text import json_text
     from serving.process.output_folder import make_folder
+    from serving.process.progress_line import ProgressLine
     from serving.reports.policy_comparison import compare
     from serving.reports.policy_report import markdown, write
     from serving.scenario.scenario import Scenario
 
     if args.out:
         make_folder("--out", args.out)
-    results = compare(Scenario(**{name: getattr(args, name) for name in (*EMULATED, "law")}), args.requests, args.seed)
+    scenario = Scenario(**{name: getattr(args, name) for name in (*EMULATED, "law")})
+    with ProgressLine() as line:
+        results = compare(scenario, args.requests, args.seed, line)
     law = f" --law {args.law}" if args.law != Scenario().law else ""
     command = f"foreserve policies --hardware {args.hardware} --model {args.model} --seed {args.seed}{law}"
     if args.out:

@@ -4,7 +4,7 @@ An inquiry is a generator: it yields lists of points, is sent their findings in 
 a row. So what is asked next may depend on what was found, and inquiries run concurrently.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from serving.study.axes import Settings, combinations
@@ -19,6 +19,11 @@ class EveryPoint:
     """Base of questions that run each combination once with each seed."""
 
     __slots__ = ()
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Return no figure in particular."""
+        return ()
 
     def check(self, study: Study, table: TomlTable) -> None:
         """Accept any study."""
@@ -62,9 +67,20 @@ def pooled(findings: list[Finding], name: str) -> float:
     return total / sum(weights)
 
 
+def closeness(findings: list[Finding], needs: Mapping[str, float]) -> float:
+    """Return how close runs come to what is needed of their shares: 1 or more if all of it is there."""
+    return min((pooled(findings, name) / share for name, share in needs.items()), default=1.0)
+
+
 def first_error(findings: list[Finding]) -> str:
     """Return the first finding's error; "" if none failed."""
     return next((finding.error for finding in findings if finding.error), "")
+
+
+def asked_of(study: Study, findings: list[Finding]) -> Row:
+    """Return the figures that a study asks for beside the usual ones, as far as all runs have them."""
+    names = [name for name in study.asked_figures if all(name in finding.row for finding in findings)]
+    return {name: pooled(findings, name) for name in names}
 
 
 def row_of(settings: Settings, **figures: Any) -> Row:

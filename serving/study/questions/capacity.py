@@ -12,14 +12,13 @@ from math import sqrt
 from typing import NamedTuple, Self
 
 from serving.study.axes import LOAD, Settings
-from serving.study.point import Point, shown
+from serving.study.measures.targets import ATTAINMENT, SHARE, Targets
+from serving.study.point import shown
 from serving.study.point_factory import points_of
-from serving.study.questions import first_error, pooled, row_of, settings_of
+from serving.study.questions import asked_of, closeness, first_error, pooled, row_of, settings_of
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
-from serving.study.targets import SHARE, Targets
 from serving.toml_table import POSITIVE, AllowedNumber, TomlTable
-from serving.workload.arrivals import ClosedLoop
 
 TOLERANCE = AllowedNumber("a number from 0.001 to 1", lambda value: 0.001 <= value <= 1)
 FIGURES = (
@@ -35,13 +34,18 @@ DIP, NOT_FAR = 2, 0.6
 
 
 class LoadTrial(NamedTuple):
-    """A load that was tried (of a closed loop: a number of users), whether it holds, and its findings, one a seed."""
+    """A load that was tried (of a closed loop: a number of users), how close it comes to the targets, and its findings,
+    one a seed."""
 
     load: float
-    holds: bool
-    attainment: float
+    closeness: float
     findings: list[Finding]
     users: int | None
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether the targets are kept."""
+        return self.closeness >= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,15 @@ class Capacity:
         below.end()
         return found
 
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Return no figure in particular: the targets say what is asked."""
+        return ()
+
+    def needs(self, targets: Targets) -> dict[str, float]:
+        """Return the columns of shares that decide whether a load holds, each with the least that it may be."""
+        return targets.needs | ({ATTAINMENT: self.attainment} if self.attainment else {})
+
     def check(self, study: Study, table: TomlTable) -> None:
         """Raise `StudyError` if the study cannot be asked for its capacity."""
         if LOAD in study.axes or any(LOAD in settings for settings in study.variants.values()):
@@ -89,21 +102,22 @@ class Capacity:
     def _climb(self, study: Study, settings: Settings) -> Inquiry:
         """Raise the load while it holds, and past a fall that may be a dip; otherwise lower it; then bisect."""
         tried: list[LoadTrial] = []
+        needs = self.needs(study.targets)
         load: float | None = min(max(1.0, self.least), self.most)
         while load is not None:
             points = points_of(study, settings | {LOAD: load})
-            users = users_of(points[0])
+            users = points[0].users
             if users is not None and any(each.users == users for each in tried):
                 break
             findings = yield points
             if error := first_error(findings):
                 return row_of(settings, error=error)
-            share, before = pooled(findings, "attainment"), max(tried, default=None)
-            tried.append(LoadTrial(load, share >= self.attainment, share, findings, users))
+            before = max(tried, default=None)
+            tried.append(LoadTrial(load, closeness(findings, needs), findings, users))
             if before is not None and tried[-1].holds and _is_as_much(before, tried[-1]):
-                return self._answer(settings, tried, SHORT)
+                return self._answer(study, settings, tried, SHORT)
             load = self._next(tried)
-        return self._answer(settings, tried)
+        return self._answer(study, settings, tried)
 
     def _next(self, tried: list["LoadTrial"]) -> float | None:
         """Return the load to try next; None once the highest load that holds is known to the tolerance."""
@@ -120,18 +134,27 @@ class Capacity:
         """Tell whether the highest load failed by little, and not twice in a row: a device that changes its mode may
         serve more load better."""
         failed = list(takewhile(lambda each: not each.holds, sorted(tried, reverse=True)))
-        return len(failed) <= DIP and failed[0].attainment >= self.attainment * NOT_FAR
+        return len(failed) <= DIP and failed[0].closeness >= NOT_FAR
 
-    def _answer(self, settings: Settings, tried: list["LoadTrial"], why: str = "") -> Row:
+    def _answer(self, study: Study, settings: Settings, tried: list["LoadTrial"], why: str = "") -> Row:
         below, above = _edge(tried)
-        limit = _limit(above.findings) if above else why or f"none up to {self.most:g}"
+        limit = self._limit(study.targets, above.findings) if above else why or f"none up to {self.most:g}"
         if below is None:
             return row_of(settings, load=0.0, limit=f"{limit} even at {self.least:g}")
-        figures = {name: pooled(below.findings, name) for name in FIGURES}
+        figures = {name: pooled(below.findings, name) for name in FIGURES} | asked_of(study, below.findings)
         users = {} if below.users is None else {"users": below.users}
         dips = sorted(each.load for each in tried if each.load < below.load and not each.holds)
         lower = f", and misses it at {shown(dips[0])} too" if dips else ""
         return row_of(settings, load=below.load, **users, **figures, limit=limit + lower)
+
+    def _limit(self, targets: Targets, findings: list[Finding]) -> str:
+        """Name the target that a load's requests miss most."""
+        percentiles = {target.attainment: target.percentile.title for target in targets.percentiles}
+        worst = min(self.needs(targets).items(), key=lambda need: closeness(findings, dict([need])))[0]
+        if worst in percentiles:
+            return percentiles[worst]
+        ttft, tpot = pooled(findings, "ttft_attainment"), pooled(findings, "tpot_attainment")
+        return "TTFT" if ttft < tpot else "TPOT" if tpot < ttft else "TTFT and TPOT"
 
 
 def _edge(tried: list["LoadTrial"]) -> tuple["LoadTrial | None", "LoadTrial | None"]:
@@ -146,17 +169,5 @@ def _is_as_much(before: "LoadTrial", now: "LoadTrial") -> bool:
     return before.holds and now.load > before.load and _offered(now.findings) < SAME * _offered(before.findings)
 
 
-def users_of(point: Point) -> int | None:
-    """Return the users of a closed loop at a point's load; None for an open loop."""
-    arrivals = point.workload_made().arrivals
-    return arrivals.users if isinstance(arrivals, ClosedLoop) else None
-
-
 def _offered(findings: list[Finding]) -> float:
     return pooled(findings, "offered_per_s")
-
-
-def _limit(findings: list[Finding]) -> str:
-    """Name the target that a load's requests miss more often."""
-    ttft, tpot = pooled(findings, "ttft_attainment"), pooled(findings, "tpot_attainment")
-    return "TTFT" if ttft < tpot else "TPOT" if tpot < ttft else "TTFT and TPOT"

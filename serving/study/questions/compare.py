@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, Self
 
+from serving.study.measures.targets import Targets
 from serving.study.point import VARIANT
 from serving.study.questions import EveryPoint, by_settings, pooled, row_of
 from serving.study.study import Finding, Study
 from serving.study.summary import Row
-from serving.study.targets import Targets
 from serving.toml_table import TomlTable
 
 FIGURES = (

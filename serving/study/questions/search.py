@@ -10,12 +10,14 @@ from math import isfinite, prod
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from serving.study.axes import Axes, Settings, combinations
+from serving.study.measures.cost import COLUMNS as COSTS
+from serving.study.measures.percentiles import percentile_of
+from serving.study.measures.targets import Targets
 from serving.study.point import VARIANT
 from serving.study.point_factory import points_of
-from serving.study.questions import first_error, pooled, row_of, settings_of
+from serving.study.questions import asked_of, first_error, pooled, row_of, settings_of
 from serving.study.study import Finding, Inquiry
 from serving.study.summary import COLUMNS, Row
-from serving.study.targets import Targets
 from serving.toml_table import COUNT, WHOLE, TomlTable
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ class Search:
             raise below.error("maximise", "or `minimise` names the figure: exactly one of them is needed.")
         verb = "maximise" if both[0] else "minimise"
         found = cls(
-            figure=below.word(verb, tuple(COLUMNS)),
+            figure=_figure(below, verb),
             sign=-1 if both[0] else 1,
             constraints=_constraints(below),
             trials=below.whole("trials", COUNT, 40),
@@ -75,10 +77,17 @@ class Search:
         below.end()
         return found
 
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Return the figure that is looked for, and those that are bounded."""
+        return (self.figure, *(each.name for each in self.constraints))
+
     def check(self, study: "Study", table: TomlTable) -> None:
         """Raise `StudyError` if the study cannot be searched."""
         if not study.axes and len(study.variants) < 2:
             raise table.error("axes", "is empty: there is nothing to search.")
+        if study.cost is None and (costs := [name for name in self.figures if name in COSTS]):
+            raise table.error("search", f"is about `{costs[0]}`, and there is no table `cost` with prices.")
 
     def inquiries(self, study: "Study") -> list[Inquiry]:
         """Return the only inquiry."""
@@ -148,7 +157,7 @@ class Search:
 
         place, group = min(done, key=rank)
         names = dict.fromkeys((self.figure, *(each.name for each in self.constraints), *FIGURES))
-        found = {name: pooled(group, name) for name in names}
+        found = {name: pooled(group, name) for name in names} | asked_of(study, group)
         return row_of(place, kept=rank((place, group))[0] == 0, tried=len(places), **found)
 
 
@@ -162,10 +171,22 @@ def _constraints(table: TomlTable) -> tuple[Constraint, ...]:
     found = []
     for text in texts:
         match = CONSTRAINT.fullmatch(text) if isinstance(text, str) else None
-        if match is None or match[1] not in COLUMNS or not _is_number(match[3]):
+        if match is None or not _is_known(match[1]) or not _is_number(match[3]):
             raise wrong
         found.append(Constraint(match[1], 1 if match[2] == "<=" else -1, float(match[3])))
     return tuple(found)
+
+
+def _figure(table: TomlTable, key: str) -> str:
+    name = table.get(key)
+    if not isinstance(name, str) or not _is_known(name):
+        raise table.wrong(key, name, f"{' or '.join((*COLUMNS, *COSTS))}, or another percentile, such as ttft_p75_s")
+    return name
+
+
+def _is_known(name: str) -> bool:
+    """Tell whether every run can have such a figure."""
+    return name in COLUMNS or name in COSTS or percentile_of(name) is not None
 
 
 def _is_number(text: str) -> bool:

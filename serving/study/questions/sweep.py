@@ -2,10 +2,10 @@
 
 from typing import Self
 
-from serving.study.questions import EveryPoint, by_settings, pooled, row_of
+from serving.study.measures.targets import Targets
+from serving.study.questions import EveryPoint, asked_of, by_settings, closeness, pooled, row_of
 from serving.study.study import Finding, Study
 from serving.study.summary import Row
-from serving.study.targets import Targets
 from serving.toml_table import TomlTable
 
 BEST = (("most goodput", "goodput_per_s", True), ("least energy", "j_per_token", False))
@@ -24,9 +24,9 @@ class Sweep(EveryPoint):
         """Among combinations that meet the targets, return the one with the most goodput and the one with the least
         energy."""
         kept = [
-            (settings, {name: pooled(group, name) for name in SHOWN})
+            (settings, {name: pooled(group, name) for name in SHOWN} | asked_of(study, group))
             for settings, group in by_settings(findings)
-            if pooled(group, "attainment") >= study.targets.share
+            if closeness(group, study.targets.needs) >= 1
         ]
         rows = []
         for label, name, most in BEST if kept else ():

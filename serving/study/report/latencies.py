@@ -17,6 +17,8 @@ from serving.types import NEVER
 LEVELS = np.concatenate([np.linspace(0, 0.9, 91), np.linspace(0.9, 1, 101)[1:]])
 # How much wider a panel may become for its target's sake.
 FAR = 2.5
+# Of a panel's width, within which words left of a line would lie on the axis.
+NEAR_AXIS = 0.06
 TITLE = "Distributions of TTFT and TPOT"
 NAMES = {"ttft_s": "time to first token (TTFT)", "tpot_s": "time per output token (TPOT)"}
 
@@ -77,4 +79,6 @@ def _limit(panel: Axes, limit_s: float) -> None:
         return
     panel.axvline(limit, color=DIM, linewidth=0.9, linestyle=":")
     panel.set_xlim(left, max(right, limit * 1.05))
-    panel.annotate(words, (limit, 0.02), (-2, 0), rotation=90, **note)
+    ahead = limit < left + NEAR_AXIS * (panel.get_xlim()[1] - left)
+    side = {"ha": "left"} if ahead else {}
+    panel.annotate(words, (limit, 0.02), (2 if ahead else -2, 0), rotation=90, **(note | side))

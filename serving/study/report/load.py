@@ -26,10 +26,10 @@ def load_picture(view: AnswerView) -> Picture | None:
     svg = drawn("load", TITLE, 2.6 + 0.13 * len(shown), lambda canvas: _draw(canvas, view, shown, faint))
     seeds = "; faint dots are single seeds, lines their means" if len(view.study.seeds) > 1 else ""
     grey = f" Grey, unnamed: {len(faint)} other combinations." if faint else ""
+    target = f" above the dotted target ({share(view.share)})" if view.share else " high"
     caption = (
-        f"Left, a combination holds the load as far as its line stays above the dotted target "
-        f"({share(view.share)}); right, as far as it follows the diagonal, all are served in time (until the "
-        f"last token, so that a short run lies below){seeds}.{grey}"
+        f"Left, a combination holds the load as far as its line stays{target}; right, as far as it follows the "
+        f"diagonal, all are served in time (until the last token, so that a short run lies below){seeds}.{grey}"
     )
     return Picture("load", TITLE, caption, svg)
 
@@ -43,7 +43,8 @@ def _draw(canvas: Figure, view: AnswerView, shown: list[Combination], faint: lis
             _curve(panel, each, name)
         panel.set(xlabel="offered load, req/s")
         panel.set_xlim(left=0)
-    left.axhline(view.share, color=DIM, linewidth=0.9, linestyle=":", zorder=1)
+    if view.share:
+        left.axhline(view.share, color=DIM, linewidth=0.9, linestyle=":", zorder=1)
     left.set(title="requests within both targets")
     _up_to_all(left)
     # What is served over the whole span is always a little less than what arrives until the last arrival.
@@ -56,7 +57,14 @@ def _draw(canvas: Figure, view: AnswerView, shown: list[Combination], faint: lis
         canvas,
         shown,
         *others,
-        Line2D([], [], color=DIM, linestyle=":", linewidth=0.9, label="left: the target; right: all requests"),
+        Line2D(
+            [],
+            [],
+            color=DIM,
+            linestyle=":",
+            linewidth=0.9,
+            label=f"{'left: the target; ' if view.share else ''}right: all requests",
+        ),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from serving.study.point import shown
 from serving.study.report.units import NONE, scale, short, words
-from serving.study.summary import COLUMNS, Row
+from serving.study.summary import Row, is_figure
 
 # A text that is broken into lines.
 LONG = 24
@@ -49,7 +49,7 @@ def points_table(rows: Sequence[Row], names: Iterable[str], kind: str = "") -> s
 
 def column(name: str, values: Sequence[Any]) -> tuple[str, list[str]]:
     """Return the heading of a column and its cells, as HTML."""
-    if name not in COLUMNS:
+    if not is_figure(name):
         return escape(short(name)), [_cell(value) for value in values]
     of = scale(name, values)
     unit = f" <small>{of.unit}</small>" if of.unit else ""

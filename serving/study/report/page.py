@@ -11,6 +11,7 @@ from serving.study.questions.capacity import Capacity
 from serving.study.questions.compare import Compare
 from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
+from serving.study.report.answer_sentence import answer_sentence
 from serving.study.report.answers import AnswerView
 from serving.study.report.answers.capacity import CapacityAnswerView
 from serving.study.report.answers.compare import CompareAnswerView
@@ -48,7 +49,7 @@ def page(results: Results) -> str:
         "title": escape(results.study.title),
         "asked": escape(view.asked),
         "failed": _failed(results),
-        "answer": "\n".join([_verdict(results) + view.answer, *map(paragraph, caveats(results))]),
+        "answer": "\n".join([_said(results) + view.answer, *map(paragraph, [*_prices(results), *caveats(results)])]),
         "figures": "\n".join(figure(picture) for picture in _pictures(view)),
         "points": _points(view),
         "repeat": repeat(results),
@@ -57,9 +58,14 @@ def page(results: Results) -> str:
     return Template(template).substitute(sections)
 
 
-def _verdict(results: Results) -> str:
-    verdict = mode_verdict(results)
-    return paragraph(verdict) if verdict else ""
+def _said(results: Results) -> str:
+    """Return the answer in sentences, as HTML."""
+    sentence, verdict = answer_sentence(results), mode_verdict(results)
+    return (paragraph(sentence, "best") if sentence else "") + (paragraph(verdict) if verdict else "")
+
+
+def _prices(results: Results) -> list[str]:
+    return [str(results.study.cost)] if results.study.cost else []
 
 
 def _pictures(view: AnswerView) -> Iterator[Picture]:
@@ -95,4 +101,5 @@ def _points(view: AnswerView) -> str:
     settings = sorted(names, key=lambda name: (name in LOADS) + 2 * (name == SEED))
     first = f"The first {MOST_ROWS} of {len(made) + len(failed)}. " if len(made) + len(failed) > MOST_ROWS else ""
     told = paragraph(f"{first}All figures of all points are in points.csv, in the folder that this page was made in.")
-    return told + points_table(rows, [*settings, *COLUMNS, *(["error"] if failed else [])], "sort")
+    more = (*view.study.asked_figures, *(each.figure for each in view.study.percentiles))
+    return told + points_table(rows, [*settings, *COLUMNS, *more, "caveats", *(["error"] if failed else [])], "sort")

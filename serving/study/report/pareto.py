@@ -1,6 +1,6 @@
 """Latency against energy: which points no other beats in both."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,8 +17,10 @@ TITLE = "Latency against energy"
 X, Y = "j_per_token", "tpot_p99_s"
 FIGURES = (X, Y, "ttft_p99_s", "e2e_p99_s", "attainment", "goodput_per_s")
 MOST_NUMBERED = 12
+# A share that a table shows as more than 0.0 %.
+LEAST_SHOWN = 0.0005
 # Pixels, of which an inch has a hundred.
-NEAR = 14
+NEAR, LETTER = 14, 8
 
 
 class PlotPlace(NamedTuple):
@@ -34,9 +36,10 @@ def pareto_picture(view: AnswerView) -> Picture | None:
     """Draw the Pareto front; None if there are fewer than two points."""
     places = [PlotPlace(each, at, at[X], at[Y]) for each in [*view.others, *view.shown] for at in each.ats]
     places = [each for each in places if each.x > 0 and each.y > 0]
-    if len(places) < 2:
+    # Where nobody is served in time, no latency and no energy is worth anything.
+    front = front_of([each for each in places if each.at["attainment"] >= LEAST_SHOWN])
+    if len(places) < 2 or not front:
         return None
-    front = front_of(places)
     svg = drawn("pareto", TITLE, 2.8 + 0.13 * len(view.shown), lambda canvas: _draw(canvas, view, places, front))
     seeds = " Means over seeds." if len(view.study.seeds) > 1 else ""
     caption = (
@@ -93,7 +96,12 @@ def _number(panel: Axes, line: list[tuple[float, float]]) -> None:
         groups[-1].append(index) if near else groups.append([index])
     for group in groups:
         text = ", ".join(str(index + 1) for index in group)
-        panel.annotate(text, line[group[0]], (-5, -4), textcoords="offset points", ha="right", va="top", zorder=4)
+        # Beside the axes there is no room: their own numbers are there.
+        left, low = pixels[group[0]] - panel.bbox.min < (LETTER * (len(text) + 1), 2 * LETTER)
+        across: Any = (5, "left") if left else (-5, "right")
+        up: Any = (4, "bottom") if low else (-4, "top")
+        offset, looks = (across[0], up[0]), {"ha": across[1], "va": up[1]}
+        panel.annotate(text, line[group[0]], offset, textcoords="offset points", zorder=4, **looks)
 
 
 def _axis(panel: Axes, which: str, of: Scale, values: list[float], label: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from math import floor, isfinite, log10
 from typing import Any, NamedTuple
 
+from serving.study.measures.percentiles import percentile_of
 from serving.study.point import shown
 
 NONE = "-"
@@ -24,10 +25,25 @@ WORDS = {
     "busy_share": "busy",
     "hit_rate": "expert hits",
     "cached_share": "prefix hits",
+    "cost_per_hour": "cost an hour",
+    "cost_per_million_tokens": "cost of a million tokens",
+    "cost_per_user_month": "cost of a user a month",
 }
 NAMES = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "itl": "between tokens", "queue": "in queue"}
 SHARES = ("attainment", "share", "hit_rate", "acceptance")
-LESS_IS_BETTER = ("ttft_m", "ttft_p", "tpot_m", "tpot_p", "e2e_", "queue_", "itl_", "j_per_token", "power_w", "joules")
+LESS_IS_BETTER = (
+    "ttft_m",
+    "ttft_p",
+    "tpot_m",
+    "tpot_p",
+    "e2e_",
+    "queue_",
+    "itl_",
+    "j_per_token",
+    "power_w",
+    "joules",
+    "cost_",
+)
 
 
 class Scale(NamedTuple):
@@ -51,6 +67,8 @@ def words(name: str) -> str:
     """Return a figure's name in words."""
     if name in WORDS:
         return WORDS[name]
+    if percentile := percentile_of(name):
+        return percentile.title
     first, *others = name.removesuffix("_s").split("_")
     return " ".join([NAMES.get(first, first), *others])
 

@@ -9,6 +9,7 @@ from device_model.specs.hardware_file import load_hardware
 from serving.study.point import VARIANT
 from serving.study.questions import by_settings, pooled
 from serving.study.results import Results
+from serving.study.store import caveats_of
 from serving.study.summary import COMPONENTS, Row
 
 FIGURES = (
@@ -31,6 +32,7 @@ class HardwareFigures:
     tiers: TierNames
     figures: Row
     part_j: tuple[float, ...]
+    caveats: str = ""
 
     def __getitem__(self, name: str) -> float:
         value: float = self.figures[name]
@@ -45,7 +47,7 @@ class HardwareFigures:
     @property
     def told(self) -> dict[str, Any]:
         """Return it as an object of JSON."""
-        head = {"hardware": self.hardware, "system": self.system, "tiers": list(self.tiers)}
+        head = {"hardware": self.hardware, "system": self.system, "tiers": list(self.tiers), "caveats": self.caveats}
         return head | self.figures | {"j_per_token_by_component": self.energy}
 
     @property
@@ -53,7 +55,7 @@ class HardwareFigures:
         """Return it as a row whose columns are the same for all hardware."""
         head = {"hardware": self.hardware, "system": self.system, "fast_tier": self.tiers.fast}
         parts = {f"{name}_j_per_token": joules for name, joules in zip(PARTS, self.part_j, strict=True)}
-        return head | {"slow_tier": self.tiers.slow} | self.figures | parts
+        return head | {"slow_tier": self.tiers.slow, "caveats": self.caveats} | self.figures | parts
 
 
 def compared(results: Results) -> list[HardwareFigures]:
@@ -64,5 +66,6 @@ def compared(results: Results) -> list[HardwareFigures]:
         figures = {name: pooled(group, name) for name in FIGURES}
         tokens = pooled(group, "joules") / figures["j_per_token"] if figures["j_per_token"] else 1.0
         parts = tuple(pooled(group, f"{name}_joules") / tokens for name in PARTS)
-        found.append(HardwareFigures(settings[VARIANT], hardware.system, hardware.tiers, figures, parts))
+        named = settings[VARIANT], hardware.system, hardware.tiers
+        found.append(HardwareFigures(*named, figures, parts, caveats_of(group)))
     return found

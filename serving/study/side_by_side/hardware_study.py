@@ -13,9 +13,9 @@ from device_model.specs.spec import DeviceError
 from serving.device.device_spec import DeviceSpec
 from serving.policies.placement import TOPIC
 from serving.scenario.scenario import Scenario
+from serving.study.measures.targets import Targets
 from serving.study.spec import StudyTable, study_of
 from serving.study.study import Study
-from serving.study.targets import Targets
 from serving.types import NEVER
 from serving.usage_error import UsageError
 from serving.workload.shares import NOBODY

@@ -209,7 +209,8 @@ def test_a_key_with_a_default_may_be_left_out_but_if_given_needs_a_source(tmp_pa
 
 def test_an_unknown_name_is_answered_with_those_that_exist():
     with pytest.raises(
-        UnknownName, match=r"no hardware 'elmoe4d'; those that exist are .*elmoe3d-4gb, elmoe3d-8gb, .*\.$"
+        UnknownName,
+        match=r"no hardware 'elmoe4d' .did you mean elmoe3d-8gb.*; those that exist are .*elmoe3d-4gb, .*\.$",
     ):
         read_named(Hardware, "hardware", "elmoe4d", SPECS / "hardware")
 

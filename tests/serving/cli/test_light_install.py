@@ -23,30 +23,11 @@ sys.meta_path.insert(0, Hidden())
 """
 
 
-# Runs each of the commands given, and prints its exit code and its output. A study's points are made here.
+# Runs each of the commands given, and prints its exit code and its output.
 EACH = """
 import contextlib, io, json, sys
 from serving.cli.main import main
-from serving.study import runner, workers
 
-class Here:
-    busy, has_room, cores = False, True, 1
-
-    def __init__(self, cores):
-        pass
-
-    def give(self, point):
-        self.point, self.busy, self.has_room = point, True, False
-
-    def take(self, timeout_s):
-        self.busy, self.has_room = False, True
-        packed, error = workers._make(self.point)
-        return workers.PointOutcome(self.point, workers.unpack(packed) if packed else None, error)
-
-    def close(self):
-        pass
-
-runner.Workers = Here
 ends = []
 for arguments in json.loads(sys.argv[1]):
     sys.argv = ["foreserve", *arguments]

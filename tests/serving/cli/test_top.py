@@ -7,10 +7,11 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from serving.cli.top_view import COLUMNS, TopView, Unreachable, bar, clock, fetch
+from serving.cli.top_view import COLUMNS, TopView, bar, clock
 from serving.refusals import Reason, Refusal
 from serving.telemetry.metrics.snapshot import status_of
 from serving.telemetry.status import SloNow, Status
+from serving.telemetry.status_client import Unreachable, fetch
 from serving.telemetry.status_delta import StatusDeltas, attained
 from tests.serving.telemetry.metrics.test_metrics import Clock, finish, flight, measured, record, release
 

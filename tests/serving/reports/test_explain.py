@@ -1,10 +1,14 @@
 """`foreserve explain`: does it say what runs where on hardware of each kind, in the names of its tiers?"""
 
+import io
 import re
 
 import pytest
+from rich.console import Console
 
 from serving.cli.main import make_parser
+from serving.reports.explain import show
+from serving.reports.explanation import CALIBRATED, Drafts, explained
 from serving.usage_error import UsageError
 
 DRAFTS = ("none", "auto", "elastic")
@@ -66,3 +70,18 @@ def test_what_serve_refuses_is_refused_here(options: tuple[str, ...], sentence: 
     args = make_parser().parse_args(["explain", *options])
     with pytest.raises(UsageError, match=sentence):
         args.run(args)
+
+
+@pytest.mark.parametrize("hardware", HEADS)
+def test_a_narrow_terminal_has_the_reasons_below_the_table(hardware: str) -> None:
+    names = ("auto", hardware, "olmoe-1b-7b", "realisable")
+    found = explained(names, Drafts(None, CALIBRATED, "published"), 4, 1024)
+    texts = {}
+    for width in (80, 160):
+        console = Console(width=width, file=io.StringIO())
+        show(found, console)
+        texts[width] = console.file.getvalue()  # type: ignore[attr-defined]
+        assert max(map(len, texts[width].splitlines())) <= width
+    narrow = " ".join(texts[80].split())
+    assert all(row.why in narrow and f"{row.seconds * 1e3:.3f}" in texts[80] for row in found.rows)
+    assert "why there" in texts[160] and "why there" not in texts[80]

@@ -9,9 +9,10 @@ import pytest
 from device_model.load import load_device
 from device_model.specs import spec_file
 from device_model.specs.spec import Model
-from device_model.specs.spec_file import SPECS, read_spec
+from device_model.specs.spec_file import OWN_SPECS, SPECS, read_spec
 from device_model.step import StepPlan
 from serving.cli.main import make_parser
+from serving.usage_error import UsageError
 
 CONFIGS = sorted((Path(__file__).parents[2] / "device_model" / "specs" / "configs").glob("*.json"))
 
@@ -80,3 +81,32 @@ def test_what_it_cannot_read_it_refuses_in_one_sentence(tmp_path, text, options,
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("foreserve model: ") and said in done.stderr
     assert done.stderr.count("\n") == 1 and done.stderr.endswith(".\n")
+
+
+def test_what_is_saved_is_used_at_once(tmp_path, capsys, monkeypatch):
+    config = str(CONFIGS[0])
+    monkeypatch.setenv(OWN_SPECS, str(tmp_path / "specs"))
+    assert model_add(config, "--save", "mine") == 0
+    assert capsys.readouterr() == ("", f"Use it as --model mine: {tmp_path}/specs/models/mine.toml\n")
+    assert load_device("auto", "elmoe3d-8gb", "mine").kv_capacity_tokens > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--save", "olmoe-1b-7b"), "a model that ships with foreserve"),
+        (("--save", "My Model"), "allowed are small letters"),
+        (("--save", "mine", "--name", "yours"), "both name the model"),
+    ],
+)
+def test_what_can_not_be_saved_is_told(tmp_path, monkeypatch, options, words):
+    monkeypatch.setenv(OWN_SPECS, str(tmp_path))
+    with pytest.raises(UsageError, match=words):
+        model_add(str(CONFIGS[0]), *options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_folder_nothing_is_saved(monkeypatch):
+    monkeypatch.delenv(OWN_SPECS, raising=False)
+    with pytest.raises(UsageError, match="set FORESERVE_SPECS to one of yours"):
+        model_add(str(CONFIGS[0]), "--save", "mine")

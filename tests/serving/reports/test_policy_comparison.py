@@ -110,6 +110,9 @@ def test_the_report_has_every_run_and_the_json_is_json(tmp_path, capsys, monkeyp
     text = (tmp_path / "report.md").read_text()
     assert all(f"| {row['policy']} |" in text for row in results["runs"]) and "`cost` against the better" in text
     assert text.count("\n| elmoe3d-4gb |") == 4 and text.count("- `tau` on elmoe3d") == 2
+    counts: list[tuple[int, int]] = []
+    policy_comparison.compare(Scenario(), 8, 0, lambda progress: counts.append((progress.done, progress.expected)))
+    assert counts == [(index + 1, len(counts)) for index in range(len(counts))] and len(counts) > len(results["runs"])
     assert {(row["load"], row["policy"]) for row in results["ramp"]} == set(product(brief, MODES))
     assert (tmp_path / "ramp.png").stat().st_size > 10_000
     assert markdown(results, "x").count("\n| 0.9 ") == len(results["runs"])

@@ -10,6 +10,7 @@ from serving.study.point_factory import points_of
 from serving.study.questions import settings_of
 from serving.study.results import Results
 from serving.study.spec import load_study
+from serving.study.store import point_row
 from serving.study.study import Finding
 
 STUDY = """
@@ -19,12 +20,12 @@ question = "sweep"
 law = "{law}"
 mode = "{mode}"
 hardware = "{hardware}"
-model = "glm-4.7-flash"
+model = "{model}"
 [workload]
 requests = {requests}
 arrivals = {{ kind = "poisson", rate_per_s = 100 }}
 prompt = 100
-output = 20
+output = {output}
 """
 
 
@@ -33,12 +34,19 @@ def told(folder: Path, requests: int, hardware: str = "elmoe3d-4gb", **more: str
     path = folder / "study.toml"
     path.write_text(
         STUDY.format(
-            **{"settings": "", "law": "realisable", "mode": "fixed-ar"} | more, requests=requests, hardware=hardware
+            **{"settings": "", "law": "realisable", "mode": "fixed-ar", "model": "glm-4.7-flash", "output": "20"}
+            | more,
+            requests=requests,
+            hardware=hardware,
         )
     )
+    return caveats(found(path))
+
+
+def found(path: Path) -> Results:
     study = load_study(path)
     findings = [_finding(point) for names in settings_of(study) for point in points_of(study, names)]
-    return caveats(Results(study, folder, [], findings))
+    return Results(study, path.parent, [], findings)
 
 
 def _finding(point: Point) -> Finding:
@@ -67,15 +75,44 @@ def test_under_the_published_law_no_cache_could_do_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("hardware", ["elmoe3d-4gb", "stratum-l"])
 def test_a_batch_beyond_the_papers_is_told_of_its_systems_only(tmp_path: Path, hardware: str) -> None:
-    found = [each for each in told(tmp_path, 40, hardware) if "beyond the batches and sizes of HB" in each]
-    assert len(found) == (hardware == "elmoe3d-4gb")
+    sentences = [each for each in told(tmp_path, 40, hardware) if "beyond the batches and sizes of HB" in each]
+    assert len(sentences) == (hardware == "elmoe3d-4gb")
 
 
 def test_a_device_that_speculates_from_another_batch_on_is_named(tmp_path: Path) -> None:
-    found = told(tmp_path, 1, mode="tau")
-    assert found == [
+    assert told(tmp_path, 1, mode="tau") == [
         "The answer may turn on the law, as speculating does: it pays on elmoe3d-4gb with glm-4.7-flash from a batch "
         "of 3 on, as published of 4."
     ]
     assert told(tmp_path, 1, "elmoe3d-8gb", mode="tau") == []
     assert told(tmp_path, 1, mode="tau", settings="axes.tau = [2, 3]") == []
+
+
+@pytest.mark.parametrize(("hardware", "is_told"), [("elmoe3d-8gb", True), ("stratum-s", False), ("a6000", False)])
+def test_a_locality_that_nobody_has_measured_is_told_of_caches_of_experts(
+    tmp_path: Path, hardware: str, is_told: bool
+) -> None:
+    sentences = told(tmp_path, 1, hardware, model="olmoe-1b-7b")
+    assert any(each.startswith("Locality of olmoe-1b-7b is uniform") for each in sentences) == is_told
+    (row,) = map(point_row, found(tmp_path / "study.toml").findings)
+    assert row["caveats"] == ("uniform locality" if is_told else "")
+
+
+def test_requests_that_could_never_be_served_are_told(tmp_path: Path) -> None:
+    lengths = '{ kind = "empirical", values = [100, 40000] }'
+    sentences = told(tmp_path, 9, "stratum-s", model="olmoe-1b-7b", output=lengths)
+    assert sentences[0].startswith("In 1 of 1 points requests could never be served (up to ")
+
+
+COUNTS = [(0.5, "[1]", False), (0.9, "[1]", True), (0.9, "[1, 2, 3]", False)]
+
+
+@pytest.mark.parametrize(("share", "seeds", "few"), COUNTS)
+def test_few_judged_requests_are_said_to_be_few(tmp_path: Path, share: float, seeds: str, few: bool) -> None:
+    settings = f"slo = {{ ttft_ms = 60000, share = {share} }}\nseeds = {seeds}"
+    sentences = told(tmp_path, 12, "stratum-s", settings=settings, model="olmoe-1b-7b")
+    told_of = (
+        "Few requests were judged: 12 where they are fewest, fewer than 30 in 1 of 1 places. Even if none of so few is "
+        "late, 25.0% of all may be: a share of 90 % is not known."
+    )
+    assert sentences == ([told_of] if few else [])

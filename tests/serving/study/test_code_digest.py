@@ -9,6 +9,7 @@ import pytest
 
 import device_model
 import serving
+from device_model.specs.spec_file import OWN_SPECS
 from serving.study.code_digest import DATA, _files, code_digest, digest_of, made_of
 
 PACKAGES = [Path(str(package.__file__)).parent for package in (serving, device_model)]
@@ -87,3 +88,11 @@ def test_data_beside_the_device_model_is_of_kinds_that_are_read() -> None:
     (folder,) = (package for package in PACKAGES if package.name == "device_model")
     kinds = {path.suffix for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
     assert kinds - {".py", ".md", ".png"} <= set(DATA)
+
+
+def test_a_users_own_specs_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = digest_of(*PACKAGES)
+    monkeypatch.setenv(OWN_SPECS, str(tmp_path))
+    assert digest_of(*PACKAGES) == before
+    (tmp_path / "mine.toml").write_text("a = 1")
+    assert digest_of(*PACKAGES) != before

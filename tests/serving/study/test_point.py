@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from device_model.specs.hardware_file import FOLDER
 from serving.scenario.scenario import BUNDLED, BUNDLED_MODEL, Scenario
+from serving.study.measures.targets import Targets
 from serving.study.point import OF_TOKEN_MODEL, Point
-from serving.study.targets import Targets
 from serving.workload.table import WorkloadTable
 
 

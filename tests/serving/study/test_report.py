@@ -164,19 +164,20 @@ def test_what_anybody_has_written_is_text(tmp_path: Path) -> None:
 
 
 def test_points_that_fail_are_named_before_anything_else(tmp_path: Path) -> None:
-    text = SWEEP.replace('"elmoe3d-4gb"', '"no-such"').replace("seeds = [0, 1]\n", "")
+    some = 'kv_tier = ["all", "fast"]\npreemption = ["recompute", "spill"]\n'
+    text = SWEEP.replace('hardware = ["elmoe3d-4gb", "elmoe3d-8gb"]\n', some).replace("seeds = [0, 1]\n", "")
     words = page_of(reported(tmp_path, text)).words
-    named = words.index("load=3, hardware=no-such")
-    assert "2 of 4 points failed" in words and named < words.index("SLO attainment")
-    assert words.count("There is no hardware 'no-such'") >= 4  # In the box, and in the table.
+    named = words.index("load=3, kv_tier=all, preemption=spill")
+    assert "2 of 8 points failed" in words and named < words.index("SLO attainment")
+    assert words.count("there is nowhere to spill to") >= 4  # In the box, and in the table.
 
 
 def test_a_study_of_which_all_points_fail_has_a_page(tmp_path: Path) -> None:
     for index, text in enumerate((SWEEP, CAPACITY, SEARCH, COMPARE)):
         folder = tmp_path / str(index)
         folder.mkdir()
-        page = page_of(reported(folder, text + '[scenario]\nmodel = "no-such"\n'))
-        assert "points failed" in page.words and "no-such" in page.words and not page.titled
+        page = page_of(reported(folder, "judge = { from_s = 1000 }\n" + text))
+        assert "points failed" in page.words and "No request arrives" in page.words and not page.titled
 
 
 def test_only_what_makes_sense_is_shown(tmp_path: Path) -> None:

@@ -12,15 +12,12 @@ from hypothesis import strategies as st
 from device_model.specs.hardware import TierNames
 from serving.cli.main import make_parser
 from serving.study import Results, load_study
-from serving.study import workers as workers_module
-from serving.study.point import Point
 from serving.study.runner import run_study
 from serving.study.side_by_side.comparison import FIGURES, PARTS, HardwareFigures, compared
 from serving.study.side_by_side.hardware_study import SideBySide, hardware_study
 from serving.study.side_by_side.output import energy_table, figures_table
 from serving.study.side_by_side.picture import write_picture
 from serving.study.side_by_side.verdict import sentences
-from serving.study.workers import PointOutcome
 from serving.usage_error import UsageError
 from tests.examples import examples
 
@@ -32,35 +29,6 @@ output = 30
 arrivals = { kind = "poisson", rate_per_s = 4 }
 """
 TOPICS = "[topics]\nlegal = 0.5\nmath = 0.5\n"
-
-
-class Here:
-    """Makes points in this process, one after the other."""
-
-    cores, has_room = 1, True
-
-    def __init__(self, cores: int | None = None) -> None:
-        self._given: list[Point] = []
-
-    @property
-    def busy(self) -> bool:
-        return bool(self._given)
-
-    def give(self, point: Point) -> None:
-        self._given.append(point)
-
-    def take(self, timeout_s: float) -> PointOutcome:
-        point = self._given.pop()
-        packed, error = workers_module._make(point)
-        return PointOutcome(point, workers_module.unpack(packed) if packed else None, error)
-
-    def close(self) -> None:
-        """Nothing was started."""
-
-
-@pytest.fixture(autouse=True)
-def made_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("serving.study.runner.Workers", Here)
 
 
 @pytest.fixture
@@ -203,7 +171,9 @@ def test_the_command_prints_json_and_writes_a_folder(
     assert command("--json", "--slo-ttft-ms", "500", "--slo-tpot-ms", "1e9", "--seeds", "0", "1") == 0
     told = json.loads(capsys.readouterr().out)
     assert [each["hardware"] for each in told["hardware"]] == ["stratum-s", "a6000"]
-    assert told["answer"][-1].startswith("Requests within both targets")
+    assert told["answer"][-2].startswith("Requests within both targets")
+    assert told["answer"][-1].startswith("Few requests were judged: 48")
+    assert [each["caveats"] for each in told["hardware"]] == ["", ""]
     written = {"comparison.csv", "comparison.png", "study.toml", "report.html", "points.csv"}
     assert written < set(os.listdir(tmp_path / "out"))
     [head, *rows] = (tmp_path / "out" / "comparison.csv").read_text().splitlines()

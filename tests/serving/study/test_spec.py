@@ -6,11 +6,12 @@ import pytest
 
 import serving.study
 from serving.scenario.scenario import Scenario, ScenarioError
+from serving.study.measures.cost import COLUMNS as COSTS
+from serving.study.measures.targets import PRESETS
 from serving.study.point_factory import point_of, points_of
 from serving.study.questions import settings_of
 from serving.study.spec import StudyError, load_study
 from serving.study.summary import COLUMNS
-from serving.study.targets import PRESETS
 from serving.workload import WorkloadError
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "studies"
@@ -76,9 +77,9 @@ def test_files_of_their_own_are_named_from_the_studys_folder(tmp_path: Path) -> 
 
 
 def test_a_scenario_that_an_axis_makes_possible_is_one_of_a_study(tmp_path: Path) -> None:
-    text = 'question = "sweep"\nscenario = { swap = "always" }\naxes = { placement = ["topic", "hot"] }\n'
+    text = 'question = "sweep"\n[axes]\nswap = ["auto", "always"]\nplacement = ["topic", "hot"]\n'
     study = load_study(write(tmp_path, text))
-    possible, not_so = (point_of(study, {"placement": name}, None) for name in ("topic", "hot"))
+    possible, not_so = (point_of(study, {"swap": "always", "placement": name}, None) for name in ("topic", "hot"))
     assert possible.scenario == Scenario(swap="always", placement="topic")
     assert possible.key != not_so.key
     with pytest.raises(ScenarioError, match="only experts that follow topics"):
@@ -137,7 +138,16 @@ def test_mlperfs_targets_are_presets(tmp_path: Path, preset: str) -> None:
         ),
         ('question = "compare"\n', ("`variants`", "fewer than two")),
         ('question = "sweep"\nslo = "mlperf"\n', ("`slo` is 'mlperf'", "mlperf-llama2-70b-server")),
-        ('question = "sweep"\nslo = { ttft = 1 }\n', ("`ttft`", "ttft_ms")),
+        ('question = "sweep"\nslo = { ttft = 1 }\n', ("`ttft`", "ttft_ms", "ttft_p95_ms")),
+        ('question = "sweep"\nslo = { ttft_p95_ms = 0 }\n', ("`slo.ttft_p95_ms` is 0", "above 0")),
+        ('question = "sweep"\nslo = { ttft_p0_ms = 9 }\n', ("`ttft_p0_ms`", "ttft_p95_ms")),
+        ('question = "sweep"\npercentiles = [100]\n', ("`percentiles` is 100", "below 100")),
+        ('question = "sweep"\ncost = { node = 1 }\n', ("`node`", "node_price")),
+        ('question = "sweep"\ncost = { watts = 1 }\n', ("`cost` says no price", "kwh_price")),
+        (
+            'question = "search"\nsearch = { minimise = "cost_per_million_tokens" }\naxes = { tau = [1, 2] }\n',
+            ("`search` is about `cost_per_million_tokens`", "no table `cost`"),
+        ),
         ('question = "sweep"\nseeds = [1.5]\n', ("`seeds` is 1.5", "whole number")),
         ('question = "sweep"\nscenario = { tau = "x" }\n', ("`tau` is 'x'",)),
         ('question = "sweep"\naxes = { tau = [4, 2, 4] }\n', ("`axes.tau`", "has 4 twice")),
@@ -169,15 +179,16 @@ def test_the_examples_are_studies_of_three_kinds() -> None:
 
 def test_the_readme_tells_of_every_column_and_preset_and_its_studies_can_be_run(tmp_path: Path) -> None:
     text = (Path(serving.study.__file__).parent / "README.md").read_text()
-    for name in COLUMNS:
-        assert f"`{name}`" in text
+    for name, what in (COLUMNS | COSTS).items():
+        assert f"`{name}`" in text and what in text
     for name, targets in PRESETS.items():
         short = f"`-{name.rpartition('-')[2]}`"
         assert (f"`{name}`" in text or short in text) and f"{targets.ttft_s * 1000:g}/{targets.tpot_s * 1000:g}" in text
     blocks = text.split("```toml\n")[1:]
-    study = write(tmp_path, blocks[0].partition("```")[0], "")
-    assert len(list(settings_of(load_study(study)))) == 8
-    for kind, block in zip(("capacity", "search"), blocks[1:], strict=True):
+    costing = blocks[0].replace("[axes]", blocks[1].partition("```")[0] + "[axes]", 1)
+    study = write(tmp_path, costing.partition("```")[0], "")
+    assert len(list(settings_of(load_study(study)))) == 8 and load_study(study).cost
+    for kind, block in zip(("capacity", "search"), blocks[2:], strict=True):
         body = (
             f'question = "{kind}"\n'
             + block.partition("```")[0]

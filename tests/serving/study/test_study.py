@@ -18,6 +18,8 @@ from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
 from serving.simulation.simulator import Simulator
 from serving.study import Results, Targets, load_study, load_workload, run_study, simulate
+from serving.study.point_factory import points_of
+from serving.study.runner import FEW_REQUESTS, has_few
 from serving.study.summary import COLUMNS
 from serving.types import NEVER
 from serving.workload.source import Source
@@ -26,15 +28,16 @@ from serving.workload.virtual import request_of
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "studies"
 FORESERVE = str(Path(sys.executable).parent / "foreserve")
-SWEEP = """
+# Of these, the KV cache of what is preempted has nowhere to go in one combination.
+FAILING = 'kv_tier = ["all", "fast"]\npreemption = ["recompute", "spill"]\n'
+SWEEP = f"""
 question = "sweep"
-slo = { ttft_ms = 600, tpot_ms = 60 }
+slo = {{ ttft_ms = 600, tpot_ms = 60 }}
 [axes]
-hardware = ["elmoe3d-8gb", "no-such"]
-load = [0.5, 1, 2]
+{FAILING}load = [0.5, 1, 2]
 [workload]
 requests = 60
-arrivals = { kind = "poisson", rate_per_s = 1.5 }
+arrivals = {{ kind = "poisson", rate_per_s = 1.5 }}
 prompt = 150
 output = 60
 """
@@ -102,22 +105,44 @@ def test_a_device_that_is_lost_draws_nothing() -> None:
 def test_a_study_keeps_its_points_and_names_those_that_fail(cores: int, tmp_path: Path) -> None:
     study, out = load_study(written(tmp_path)), tmp_path / "out"
     first = run_study(study, out)
-    assert [str(point) for point, _ in first.failed] == [f"hardware=no-such, load={load}" for load in ("0.5", "1", "2")]
-    assert all("no-such" in sentence and "elmoe3d-4gb" in sentence for _, sentence in first.failed)
-    assert list(first.points.load) == [0.5, 1.0, 2.0] and first.points.ttft_mean_s.is_monotonic_increasing
-    assert set(first.requests.point) == set(first.points.point) and len(first.requests) == 180
+    names = [f"kv_tier=all, preemption=spill, load={load}" for load in ("0.5", "1", "2")]
+    assert [str(point) for point, _ in first.failed] == names
+    assert all("nowhere to spill to" in sentence for _, sentence in first.failed)
+    assert list(first.points.load) == [0.5, 1.0, 2.0] * 3 and first.points.ttft_mean_s[:3].is_monotonic_increasing
+    assert set(first.requests.point) == set(first.points.point) and len(first.requests) == 540
     seen = []
     again = run_study(study, out, on_progress=lambda progress: seen.append(progress.kept))
-    assert seen[-1] == 3  # Those that failed are tried again.
+    assert seen[-1] == 9  # Those that failed are tried again.
     pd.testing.assert_frame_equal(again.points, first.points)
     # The same to the last digit, whoever makes it, but for how long that took.
     fresh = run_study(study, tmp_path / "fresh", cores=1)
     pd.testing.assert_frame_equal(fresh.points.drop(columns="wall_s"), first.points.drop(columns="wall_s"))
-    assert len(pq.read_table(out / "points.parquet")) == 6 == len(pd.read_csv(out / "points.csv"))
+    assert len(pq.read_table(out / "points.parquet")) == 12 == len(pd.read_csv(out / "points.csv"))
+
+
+SMALL = """
+from pathlib import Path
+from serving.study import load_study, run_study
+results = run_study(load_study(Path("study.toml")), "out")
+import sys
+assert len(results.points) == 3 and "ray" not in sys.modules, len(results.points)
+"""
+
+
+def test_a_small_study_does_without_ray(tmp_path: Path) -> None:
+    written(tmp_path, SWEEP.replace(FAILING, ""))
+    ended = subprocess.run([sys.executable, "-c", SMALL], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize(("requests", "few"), [(FEW_REQUESTS, True), (FEW_REQUESTS + 1, False)])
+def test_a_point_of_many_requests_is_for_workers(requests: int, few: bool, tmp_path: Path) -> None:
+    study = load_study(written(tmp_path, SWEEP.replace("requests = 60", f"requests = {requests}")))
+    assert has_few(points_of(study, {"load": 1})[0]) == few
 
 
 def test_a_variant_that_is_as_the_baseline_is_once_as_good(cores: int, tmp_path: Path) -> None:
-    same = SWEEP.replace('"sweep"', '"compare"').replace('hardware = ["elmoe3d-8gb", "no-such"]\n', "")
+    same = SWEEP.replace('"sweep"', '"compare"').replace(FAILING, "")
     results = run_study(
         load_study(written(tmp_path, same + "[variants]\na = {}\nb = {}\nc = { mode = 'fixed-ar' }\n")), tmp_path
     )
@@ -129,7 +154,7 @@ def test_a_variant_that_is_as_the_baseline_is_once_as_good(cores: int, tmp_path:
 def test_a_window_that_nobody_arrives_in_is_no_answer(cores: int, tmp_path: Path) -> None:
     late = SWEEP.replace("[axes]", "judge = { from_s = 1000 }\n[axes]")
     results = run_study(load_study(written(tmp_path, late)), str(tmp_path / "out"))
-    assert len(results.failed) == 6 and results.points.empty
+    assert len(results.failed) == 12 and results.points.empty
     assert any("No request arrives in the window of `judge`" in sentence for _, sentence in results.failed)
 
 
@@ -162,15 +187,15 @@ def test_the_command_goes_on_after_it_was_ended(tmp_path: Path) -> None:
     _, told = first.communicate(timeout=60)
     kept = len(list((out / "points").glob("*.msgpack")))
     assert first.returncode == 130 and "the same command goes on" in told and "Traceback" not in told
-    assert 1 <= kept < 3
+    assert 1 <= kept < 9
     second = subprocess.run([*command, "--json"], capture_output=True, text=True, cwd=tmp_path, timeout=120)
-    assert second.returncode == 1 and second.stderr.count("hardware=no-such") == 3
+    assert second.returncode == 1 and second.stderr.count("preemption=spill") == 3
     found = json.loads(second.stdout)
-    assert len(found["points"]) == 6
+    assert len(found["points"]) == 12
 
 
 def test_a_wrong_study_is_told_in_a_sentence(tmp_path: Path) -> None:
     path = written(tmp_path, SWEEP.replace("load = ", "laod = "))
     ended = subprocess.run([FORESERVE, "study", str(path)], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert ended.returncode == 2 and ended.stderr.count("\n") == 1
-    assert "study.toml, line 6: there is no key `laod`" in ended.stderr
+    assert "study.toml, line 7: there is no key `laod`" in ended.stderr

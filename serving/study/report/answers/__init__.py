@@ -3,10 +3,11 @@ base."""
 
 from typing import Any, NamedTuple
 
+from serving.study.measures.targets import ATTAINMENT, Targets
+from serving.study.questions import closeness
 from serving.study.report.combinations import Combination, LoadPoint, shown_of
 from serving.study.report.units import listed, seconds, share, short
 from serving.study.results import Results
-from serving.study.targets import Targets
 from serving.types import NEVER
 
 
@@ -40,15 +41,22 @@ class AnswerView:
 
     @property
     def share(self) -> float:
-        """Return the share of requests that must meet the targets."""
-        return self.study.targets.share
+        """Return the share of requests that must be within their limits; 0 if percentiles alone are asked for."""
+        return self.needs.get(ATTAINMENT, 0.0)
+
+    @property
+    def needs(self) -> dict[str, float]:
+        """Return the columns of shares that decide whether the targets are kept, each with the least that it may be."""
+        return self.study.targets.needs
 
     @property
     def promise(self) -> str:
         """Return the targets in words."""
         if not self.study.has_targets:
             return "all requests count, as there are no targets"
-        return f"{share(self.share)} of the requests {within(self.study.targets)}"
+        targets = self.study.targets
+        parts = [f"{each.percentile.title} ≤ {seconds(each.limit_s)}" for each in targets.percentiles]
+        return listed(([f"{share(self.share)} of the requests {within(targets)}"] if self.share else []) + parts)
 
     @property
     def why(self) -> str:
@@ -64,7 +72,7 @@ class AnswerView:
 
     def keeps(self, at: LoadPoint) -> bool:
         """Tell whether it does as is asked."""
-        return at["attainment"] >= self.share
+        return closeness(at.findings, self.needs) >= 1
 
     def rank(self, combination: Combination) -> Any:
         """Sort key: the least is shown first where there is no room for all."""

@@ -5,18 +5,18 @@ from matplotlib.figure import Figure
 
 from serving.presentation.picture import DIM
 from serving.study.axes import LOAD
-from serving.study.questions.capacity import FIGURES
+from serving.study.measures.percentiles import METRICS
 from serving.study.report.markup import Picture
 from serving.study.report.svg import drawn
 from serving.study.report.units import scale, setting
-from serving.study.summary import Row
+from serving.study.summary import Row, is_figure
 
 TITLE = "The load that each combination holds"
 USERS = "users"
 BLUE = "#0072b2"
 MOST_BARS = 40
 # What limits a load that was found; anything else says why it was not.
-LIMITS = ("TTFT", "TPOT")
+LIMITS = tuple(METRICS.values())
 
 
 def bars_picture(held: list[Row]) -> Picture:
@@ -44,7 +44,7 @@ def _draw(canvas: Figure, rows: list[Row]) -> None:
         words = f"{of.number(row[figure])} {unit}"
         words = f"{words}, then {row['limit']} is missed" if _is_found(row) else f"at least {words} ({row['limit']})"
         panel.annotate(words, (row[figure], index), (5, 0), textcoords="offset points", va="center")
-    names = [name for name in rows[0] if name not in (*FIGURES, LOAD, USERS, "limit", "error")]
+    names = [name for name in rows[0] if not (is_figure(name) or name in (LOAD, USERS, "limit", "error"))]
     panel.set_yticks(list(at), [", ".join(setting(name, row[name]) for name in names) for row in rows])
     panel.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, max(row[figure] for row in rows) * 1.45), xlabel=unit)
     _bare(panel)

@@ -5,12 +5,11 @@ from typing import Any
 from serving.study.axes import LOAD
 from serving.study.point import VARIANT
 from serving.study.questions.capacity import FIGURES, Capacity
-from serving.study.report.answers import AnswerView, ChosenLoad, varied, within
+from serving.study.report.answers import AnswerView, ChosenLoad, varied
 from serving.study.report.answers.bars import bars_picture
 from serving.study.report.combinations import Combination, LoadPoint
 from serving.study.report.markup import figure, paragraph, points_table
-from serving.study.report.units import share
-from serving.study.summary import Row
+from serving.study.summary import Row, is_figure
 
 
 class CapacityAnswerView(AnswerView):
@@ -21,17 +20,13 @@ class CapacityAnswerView(AnswerView):
         """Return the question in words."""
         of = varied(list(self.study.axes) + [VARIANT] * bool(self.study.variants))
         each = f", for each combination of {of}" if of else ""
-        return f"Capacity: the highest load at which {share(self.share)} of the requests {self._within}{each}."
+        return f"Capacity: the highest load at which {self.promise}{each}."
 
     @property
-    def _within(self) -> str:
-        return within(self.study.targets)
-
-    @property
-    def share(self) -> float:
-        """Return the share of requests that must meet the targets."""
+    def needs(self) -> dict[str, float]:
+        """Return the columns of shares that decide whether a load holds, each with the least that it may be."""
         assert isinstance(self.study.question, Capacity)
-        return self.study.question.attainment
+        return self.study.question.needs(self.study.targets)
 
     @property
     def why(self) -> str:
@@ -56,11 +51,13 @@ class CapacityAnswerView(AnswerView):
     def answer(self) -> str:
         """Return the answer as HTML."""
         rows = self.results.answer_rows
-        names = dict.fromkeys(name for row in rows for name in row if name not in (*FIGURES, "limit", "error"))
-        shown = points_table(rows, [*names, *FIGURES, "limit", "error"])
+        names = dict.fromkeys(
+            name for row in rows for name in row if not (is_figure(name) or name in ("limit", "error"))
+        )
+        shown = points_table(rows, [*names, *FIGURES, *self.study.asked_figures, "limit", "error"])
         held = [row for row in rows if row.get(LOAD)]
         if not held:
-            return paragraph("No combination holds any load that was tried.") + shown
+            return shown
         none = sum(row.get(LOAD) == 0 for row in rows)
         lacking = paragraph(f"Without a bar: {none} that hold no load that was tried.") if none else ""
         return (figure(bars_picture(held)) + lacking if len(held) > 1 else "") + shown

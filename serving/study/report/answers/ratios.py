@@ -18,21 +18,23 @@ APART = 0.6
 
 def ratios_picture(rows: list[Row], baseline: str, variants: list[str], seeds: bool) -> Picture:
     """Draw the answers' ratios; with several `seeds` each has a least and a most."""
+    # By the order of the study, as in the other pictures.
+    others = [name for name in variants if name != baseline]
+    looks = {name: LOOKS[index] for index, name in enumerate(variants[: len(LOOKS)]) if name != baseline}
+    unnamed = f" The first {len(looks)} of {len(others)} variants." if len(others) > len(looks) else ""
     places: dict[str, list[Row]] = {}
     for row in rows:
-        if row[VARIANT] != baseline:
+        if row[VARIANT] in looks:
             places.setdefault(place(settings_of(row)), []).append(row)
     shown = list(places.values())[:MOST_PLACES]
     # What is 0 with the baseline can't be compared.
     figures = [name for name in FIGURES if all(0 < row[f"{name} /base"] < float("inf") for row in rows)]
-    # By the order of the study, as in the other pictures.
-    looks = {name: LOOKS[index % len(LOOKS)] for index, name in enumerate(variants) if name != baseline}
     title = f"How many times that of {baseline}"
     left = f" The first {len(shown)} of {len(places)} places on the axes." if len(places) > len(shown) else ""
     spans = " A line spans what lies between seeds." if seeds else ""
     caption = (
         f"Right of 1, a figure is larger than that of {baseline}; of those with ↓ less is better, of those with "
-        f"↑ more.{spans}{left}"
+        f"↑ more.{spans}{left}{unnamed}"
     )
     height_in = 0.75 + (0.14 + 0.07 * len(looks)) * len(figures) * (-(-len(shown) // 2))
     svg = drawn("ratios", title, height_in, lambda canvas: _draw(canvas, shown, figures, looks))

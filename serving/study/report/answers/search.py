@@ -10,7 +10,7 @@ from serving.study.report.answers import AnswerView, ChosenLoad, varied
 from serving.study.report.answers.trials import Trial, trials_picture
 from serving.study.report.combinations import Combination, LoadPoint
 from serving.study.report.markup import figure, paragraph, points_table
-from serving.study.report.units import bound, listed, scale, setting, words
+from serving.study.report.units import bound, listed, words
 from serving.study.summary import Row
 
 BEST = 4
@@ -75,14 +75,12 @@ class SearchAnswerView(AnswerView):
         row: Row = rows[0] if rows else {"error": "nothing was tried."}
         if row.get("error"):
             return paragraph(f"There is no answer: {row['error']}")
-        best, name = ", ".join(setting(name, row[name]) for name in self._names), self._search.figure
-        value = scale(name, [row[name]]).text(row[name])
-        kept = "It keeps" if row["kept"] else "No place that was tried does; it is nearest to keeping"
+        name = self._search.figure
+        kept = "It keeps" if row["kept"] else "It is nearest to keeping"
         names = [*self._names, name, *(each.name for each in self._search.constraints)]
-        found = f"{best}: {words(name)} {value}, the best of {row['tried']} places that were tried."
         return (
-            paragraph(f"{found} {kept} {self.promise}.", "best")
-            + points_table([row], [*names, *FIGURES])
+            paragraph(f"{kept} {self.promise}.")
+            + points_table([row], [*names, *FIGURES, *self.study.asked_figures])
             + figure(trials_picture(name, self._trials(), [each for each in self._names if self._differs(each)]))
         )
 

@@ -4,6 +4,7 @@ from serving.study.point import VARIANT
 from serving.study.questions.sweep import SHOWN
 from serving.study.report.answers import AnswerView, varied
 from serving.study.report.markup import paragraph, points_table
+from serving.study.summary import is_figure
 
 
 class SweepAnswerView(AnswerView):
@@ -22,5 +23,5 @@ class SweepAnswerView(AnswerView):
         rows = self.results.answer_rows
         if not rows:
             return paragraph(f"No combination keeps the targets: {self.promise}.")
-        settings = dict.fromkeys(name for row in rows for name in row if name not in SHOWN)
-        return points_table(rows, [*settings, *SHOWN])
+        settings = dict.fromkeys(name for row in rows for name in row if not is_figure(name))
+        return points_table(rows, [*settings, *SHOWN, *self.study.asked_figures])

@@ -3,20 +3,30 @@
 from typing import NamedTuple
 
 from serving.simulation.node import Outcome
+from serving.study.measures.percentiles import PercentileTarget
 from serving.toml_table import AllowedNumber
 from serving.types import NEVER
 
+ATTAINMENT = "attainment"
 SHARE = AllowedNumber("a share above 0 and at most 1", lambda value: 0 < value <= 1)
 
 
 class Targets(NamedTuple):
-    """TTFT and TPOT (seconds) within which a request is served as promised, and the `share` of requests that are to be.
-    Without either, a request is judged by what its own SLO class promises."""
+    """TTFT and TPOT (seconds) within which a request is served as promised, and the `share` of requests that are to be
+    (0: none in particular, as `percentiles` say what is asked). Without either, a request is judged by what its own SLO
+    class promises."""
 
     ttft_s: float = NEVER
     tpot_s: float = NEVER
     share: float = 0.99
     own: bool = False
+    percentiles: tuple[PercentileTarget, ...] = ()
+
+    @property
+    def needs(self) -> dict[str, float]:
+        """Return the columns of shares that decide whether the targets are kept, each with the least that it may be."""
+        shares = {target.attainment: target.share for target in self.percentiles}
+        return ({ATTAINMENT: self.share} if self.share else {}) | shares
 
     def of(self, outcome: Outcome) -> tuple[float, float]:
         """TTFT and TPOT that count for a request."""

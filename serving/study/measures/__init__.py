@@ -1,0 +1,1 @@
+"""What runs are measured by: targets and percentiles of latencies, and what they cost."""

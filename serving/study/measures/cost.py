@@ -1,0 +1,89 @@
+"""Cost of a node: what it is bought for, over the years that it is used, and what it draws, per token and per user."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from serving.scenario.fleet import Member
+from serving.toml_table import AT_LEAST_0, POSITIVE, TomlTable
+
+HOURS_PER_YEAR, HOURS_PER_MONTH = 8_766.0, 730.5
+COLUMNS = {
+    "cost_per_hour": "of the node and what it draws, in the currency of `[cost]`",
+    "cost_per_million_tokens": "the same, of as many output tokens",
+    "cost_per_user_month": "the same, of a user of a closed loop in a month",
+}
+"""What each figure of cost is. Only a study with a table `[cost]` has them."""
+Prices = float | Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Prices in `currency`: of a node, of a device in it (or of each hardware by name), written off evenly over `years`
+    without interest, and of a kWh; the node draws `watts` beside its devices."""
+
+    currency: str
+    node_price: float
+    device_price: Prices
+    years: float
+    watts: float
+    kwh_price: float
+
+    @classmethod
+    def of(cls, table: TomlTable) -> "Cost | None":
+        """Parse the table `[cost]` of a study's file; None if there is none. Raise `StudyError`."""
+        below = table.table("cost")
+        if below is None:
+            return None
+        currency = below.get("currency", "EUR")
+        if not isinstance(currency, str) or not currency:
+            raise below.wrong("currency", currency, "a word")
+        found = cls(
+            currency,
+            below.number("node_price", AT_LEAST_0, 0.0),
+            _prices(below),
+            below.number("years", POSITIVE, 3.0),
+            below.number("watts", AT_LEAST_0, 0.0),
+            below.number("kwh_price", AT_LEAST_0, 0.0),
+        )
+        below.end()
+        if not (found.node_price or found.device_price or found.kwh_price):
+            raise table.error("cost", "says no price: `node_price`, `device_price` or `kwh_price` must be above 0.")
+        return found
+
+    def figures(self, row: Mapping[str, Any], members: tuple[Member, ...], users: int | None) -> dict[str, float]:
+        """Return the figures of cost of a run: `row` has its power (W) and tokens per second."""
+        price = self.node_price + sum(self._device_price(member.hardware) for member in members)
+        drawn = (row["power_w"] + self.watts) / 1000 * self.kwh_price
+        per_hour = price / (self.years * HOURS_PER_YEAR) + drawn
+        tokens = row["tokens_per_s"] * 3600
+        found = {"cost_per_hour": per_hour}
+        if tokens:
+            found["cost_per_million_tokens"] = per_hour / tokens * 1e6
+        if users:
+            found["cost_per_user_month"] = per_hour * HOURS_PER_MONTH / users
+        return found
+
+    def _device_price(self, hardware: str) -> float:
+        return self.device_price.get(hardware, 0.0) if isinstance(self.device_price, Mapping) else self.device_price
+
+    def __str__(self) -> str:
+        node = f"{self.node_price:,g} for a node" if self.node_price else ""
+        prices = (
+            self.device_price.items() if isinstance(self.device_price, Mapping) else [("device", self.device_price)]
+        )
+        devices = [f"{price:,g} for each {name}" for name, price in prices if price]
+        bought = [*([node] if node else []), *devices]
+        over = f" over {self.years:g} years" if bought else ""
+        drawn = f"{self.kwh_price:g} a kWh of what devices draw" + (f" and {self.watts:g} W more" if self.watts else "")
+        parts = [*([", ".join(bought) + over] if bought else []), *([drawn] if self.kwh_price else [])]
+        return f"Costs are in {self.currency}: {'; '.join(parts)}."
+
+
+def _prices(table: TomlTable) -> Prices:
+    """Return the price of a device: a number, or one for each hardware."""
+    if not isinstance(table.get("device_price"), dict):
+        return table.number("device_price", AT_LEAST_0, 0.0)
+    below = table.table("device_price")
+    assert below is not None
+    return {name: below.number(name, AT_LEAST_0) for name in below.values}

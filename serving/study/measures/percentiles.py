@@ -1,0 +1,56 @@
+"""Percentiles of latencies by name: `ttft_p95_s` is a figure of a run, `ttft_p95_ms` a target for it."""
+
+import re
+from typing import NamedTuple
+
+METRICS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "queue": "time in queue", "itl": "ITL"}
+"""Latencies that have percentiles, with what people call them."""
+NAME = re.compile(rf"({'|'.join(METRICS)})_p(\d\d?(?:_\d+)?)_(s|ms)")
+SHOWN = "ttft_p95_ms"
+
+
+class Percentile(NamedTuple):
+    """The time that `percent` of requests (`itl`: of tokens) stay within."""
+
+    metric: str
+    percent: float
+
+    @property
+    def figure(self) -> str:
+        """Return the column that has it, in seconds."""
+        return f"{self.metric}_p{self._number}_s"
+
+    @property
+    def title(self) -> str:
+        """Return what people call it: TTFT p95."""
+        return f"{METRICS[self.metric]} p{self.percent:g}"
+
+    @property
+    def _number(self) -> str:
+        return f"{self.percent:g}".replace(".", "_")
+
+
+class PercentileTarget(NamedTuple):
+    """A percentile that is to be at most `limit_s` seconds. Requests that are refused are beyond any limit."""
+
+    percentile: Percentile
+    limit_s: float
+
+    @property
+    def attainment(self) -> str:
+        """Return the column that has the share of requests within the limit."""
+        return self.percentile.figure.removesuffix("_s") + "_attainment"
+
+    @property
+    def share(self) -> float:
+        """Return the share of requests that are to be within the limit."""
+        return self.percentile.percent / 100
+
+
+def percentile_of(name: str, unit: str = "s") -> Percentile | None:
+    """Return the percentile that a figure (or with `unit` "ms" a target) is named after; None if it is none."""
+    found = NAME.fullmatch(name)
+    if found is None or found[3] != unit:
+        return None
+    percent = float(found[2].replace("_", "."))
+    return Percentile(found[1], percent) if percent > 0 else None

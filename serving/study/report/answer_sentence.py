@@ -1,0 +1,104 @@
+"""The answer of a study in a sentence or two, for those who read no table."""
+
+from serving.study.axes import LOAD
+from serving.study.measures.percentiles import METRICS
+from serving.study.point import SEED, VARIANT
+from serving.study.questions.capacity import Capacity
+from serving.study.questions.compare import FIGURES, Compare
+from serving.study.questions.search import Search
+from serving.study.questions.sweep import Sweep
+from serving.study.report.units import listed, scale, setting, times, words
+from serving.study.results import Results
+from serving.study.summary import Row, is_figure
+
+USERS, OFFERED = "users", "offered_per_s"
+# Of a comparison, the first of these that every run has more than nothing of.
+TOLD = ("goodput_per_s", "ttft_p99_s", "tpot_p99_s", "j_per_token")
+MOST_NAMED = 3
+ALIKE = 0.005
+
+
+def answer_sentence(results: Results) -> str:
+    """Return the answer; "" if there is none to the question."""
+    rows = [row for row in results.answer_rows if not row.get("error")]
+    told = {Capacity: _capacity, Compare: _compare, Search: _search, Sweep: _sweep}[type(results.study.question)]
+    return told(results, rows) if rows else ""
+
+
+def _capacity(results: Results, rows: list[Row]) -> str:
+    held = sorted((row for row in rows if row.get(LOAD)), key=_held, reverse=True)
+    if not held:
+        return "No combination holds any load that was tried."
+    first, least = held[0], held[-1]
+    which = f"{_place(first)} holds most: " if len(rows) > 1 else "It holds "
+    also = ""
+    if len(held) > 1 and _held(first) > _held(least):
+        also = f", {times(_held(first) / _held(least))} times what {_place(least)} does, which holds least"
+    none = f"; {len(rows) - len(held)} of {len(rows)} combinations hold none" if len(rows) > len(held) else ""
+    return f"{which}{_amount(first)}{also}{none}."
+
+
+def _held(row: Row) -> float:
+    return float(row.get(USERS) or row[OFFERED])
+
+
+def _amount(row: Row) -> str:
+    offered = scale(OFFERED, [row[OFFERED]]).text(row[OFFERED])
+    found = f"{row[USERS]} users ({offered})" if row.get(USERS) else offered
+    return found if str(row["limit"]).startswith(tuple(METRICS.values())) else f"at least {found}"
+
+
+def _sweep(results: Results, rows: list[Row]) -> str:
+    parts = [f"{row['best by']}: {_place(row) or 'the scenario'} ({_figures(row)})" for row in rows]
+    if len(rows) > 1 and _place(rows[0]) == _place(rows[1]):
+        parts = [f"{listed(row['best by'] for row in rows)}: {_place(rows[0]) or 'the scenario'} ({_figures(rows[0])})"]
+    told = "; ".join(parts)
+    return f"{told[0].upper()}{told[1:]}."
+
+
+def _figures(row: Row) -> str:
+    return ", ".join(scale(name, [row[name]]).text(row[name]) for name in ("goodput_per_s", "j_per_token"))
+
+
+def _search(results: Results, rows: list[Row]) -> str:
+    question = results.study.question
+    assert isinstance(question, Search)
+    (row,) = rows
+    found = scale(question.figure, [row[question.figure]]).text(row[question.figure])
+    most = "most" if question.sign < 0 else "least"
+    if not row["kept"]:
+        return f"No place keeps all bounds; {_place(row)} comes closest, with {found} of {words(question.figure)}."
+    return f"{_place(row)} has the {most} {words(question.figure)} of {row['tried']} places: {found}."
+
+
+def _compare(results: Results, rows: list[Row]) -> str:
+    question = results.study.question
+    assert isinstance(question, Compare)
+    others = [name for name in results.study.variants if name != question.baseline]
+    ratios = [
+        f"{name} has {_spans([row for row in rows if row[VARIANT] == name])}"
+        for name in others[:MOST_NAMED]
+        if any(row[VARIANT] == name for row in rows)
+    ]
+    more = f"; and {len(others) - MOST_NAMED} variants more" if len(others) > MOST_NAMED else ""
+    return f"Beside {question.baseline}: {'; '.join(ratios)}{more}." if ratios else ""
+
+
+def _spans(rows: list[Row]) -> str:
+    """Return how many times the baseline's the figures are, over all places on the axes."""
+    known = [name for name in TOLD if all(0 < row[f"{name} /base"] < float("inf") for row in rows)]
+    return listed(f"{_span([row[f'{name} /base'] for row in rows])} {words(name)}" for name in known)
+
+
+def _span(ratios: list[float]) -> str:
+    if max(abs(ratio - 1) for ratio in ratios) < ALIKE:
+        return "as much"
+    ends = dict.fromkeys((times(min(ratios)), times(max(ratios))))
+    return f"{' to '.join(ends)} times the"
+
+
+def _place(row: Row) -> str:
+    """Return what tells an answer's place from the others, in words."""
+    beside = (LOAD, USERS, SEED, "best by", "limit", "kept", "tried", "error")
+    names = [name for name in row if not is_figure(name) and name not in beside and name not in FIGURES]
+    return ", ".join(setting(name, row[name]) for name in names)

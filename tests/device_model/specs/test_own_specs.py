@@ -1,0 +1,41 @@
+"""Are a user's own specs found beside the shipped ones, and never in their place?"""
+
+from pathlib import Path
+
+import pytest
+
+from device_model.load import load_device, load_model
+from device_model.specs.hardware_file import load_hardware
+from device_model.specs.spec import UnknownName
+from device_model.specs.spec_file import OWN_SPECS, SPECS, names_in
+
+MODELS, HARDWARE = SPECS / "models", SPECS / "hardware"
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for folder, name, mine in (("models", "olmoe-1b-7b", "mine"), ("hardware", "a6000", "my-gpu")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{mine}.toml").write_text((SPECS / folder / f"{name}.toml").read_text())
+    monkeypatch.setenv(OWN_SPECS, str(tmp_path))
+    return tmp_path
+
+
+def test_own_specs_are_used_like_shipped_ones(own: Path) -> None:
+    assert {"mine", "olmoe-1b-7b"} < set(names_in(MODELS)) and {"my-gpu", "a6000"} < set(names_in(HARDWARE))
+    assert load_model("mine") == load_model("olmoe-1b-7b")
+    assert load_hardware("my-gpu") == load_hardware("a6000")
+    assert load_device("auto", "my-gpu", "mine").kv_capacity_tokens > 0
+
+
+def test_a_shipped_spec_stays_what_it_is(own: Path) -> None:
+    shipped = load_model("olmoe-1b-7b")
+    (own / "models" / "olmoe-1b-7b.toml").write_text("nonsense = 1\n")
+    assert load_model("olmoe-1b-7b") == shipped and names_in(MODELS).count("olmoe-1b-7b") == 1
+
+
+def test_without_the_variable_there_are_none(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(OWN_SPECS)
+    assert "mine" not in names_in(MODELS)
+    with pytest.raises(UnknownName, match=r"There is no model 'olmoe-1b-7' \(did you mean olmoe-1b-7b\?\)"):
+        load_model("olmoe-1b-7")

@@ -1,0 +1,152 @@
+"""From Python: is each job three lines, with rows and columns that others take, nothing printed, and no end?"""
+
+import _thread
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import matplotlib as mpl
+import msgspec
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from serving.notebook import compare, explain, state, study
+from serving.study import load_study
+from serving.study.summary import COLUMNS
+from serving.usage_error import UsageError
+from tests.serving.cli.test_top import busy_status
+
+ROOT = Path(__file__).parents[3]
+NOTEBOOK = ROOT / "examples" / "foreserve.ipynb"
+STUDY = """
+question = "sweep"
+slo = { ttft_ms = 600, tpot_ms = 60 }
+[axes]
+tau = [2, 4]
+load = [0.5, 1, 2]
+[workload]
+requests = 60
+arrivals = { kind = "poisson", rate_per_s = 1.5 }
+prompt = 150
+output = 60
+"""
+WORKLOAD = STUDY.partition("[workload]")[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "workload.toml").write_text(WORKLOAD)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address at which a server tells its status, as ours encodes it."""
+
+    class Status(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/foreserve/v1/status" else 404)
+            self.end_headers()
+            self.wfile.write(msgspec.json.encode(busy_status()))
+
+        def log_message(self, *args: object) -> None:
+            """Print nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Status) as found:
+        threading.Thread(target=found.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{found.server_port}"
+        found.shutdown()
+
+
+def taken(columns: dict[str, list[object]], rows: int) -> pd.DataFrame:
+    """Return the columns as a data frame; pictures take them too."""
+    frame = pd.DataFrame(columns)
+    assert len(frame) == rows and list(frame) == list(columns)
+    return frame
+
+
+def test_a_study_is_three_lines(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    found = study("study.toml", requests=30)
+    assert found.complete and found.answer.startswith("Most goodput") and found.report.is_file()
+    frame = taken(found.columns, 6)
+    assert {"tau", "load", "caveats", *COLUMNS} < set(frame)
+    assert list(frame.requests) == [30] * 6 and found.rows[0].settings == {"tau": 2, "load": 0.5}
+    assert found.rows[0].figures["ttft_p95_s"] == frame.ttft_p95_s[0]
+    Figure().subplots().plot("load", "ttft_mean_s", data=found.columns)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_comparison_is_three_lines(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    found = compare(["elmoe3d-8gb", "stratum-s"], "workload.toml", model="olmoe-1b-7b", requests=20)
+    assert found.complete and found.answer[0].startswith("stratum-s is the fastest")
+    frame = taken(found.columns, 2)
+    assert list(frame.hardware) == ["elmoe3d-8gb", "stratum-s"] and list(frame.requests) == [20, 20]
+    assert found.rows[0]["j_per_token"] == frame.j_per_token[0] and frame.caveats[0] == "uniform locality"
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("hardware", ["elmoe3d-8gb", "stratum-s", "a6000"])
+def test_a_step_is_three_lines(hardware: str, capfd: pytest.CaptureFixture[str]) -> None:
+    found = explain(hardware, model="olmoe-1b-7b", batch=4)
+    frame = taken(found.columns, len(found.rows))
+    assert found.latency_s <= frame.seconds.sum() + 1e-4 and frame.seconds.max() <= found.latency_s
+    assert (found.tokens, found.energy_j > 0) == (4, True)
+    assert found.unmeasured == ("uniform locality" if hardware == "elmoe3d-8gb" else "")
+    drafting = explain("elmoe3d-8gb", batch=1, draft="auto")
+    assert drafting.tokens > 2 and {"draft", "target"} <= {row.stage.partition(" ")[0] for row in drafting.rows}
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_servers_state_is_three_lines(server: str, capfd: pytest.CaptureFixture[str]) -> None:
+    now = state(f"{server}/v1/")
+    frame = taken(now.columns, 2)
+    assert list(frame.hardware) == ["elmoe3d-8gb"] * 2 and now.rows[0].tokens == frame.tokens[0] == 12
+    assert now.status.waiting == {"legal": 1}
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_wrong_is_raised_in_a_sentence(folder: Path) -> None:
+    with pytest.raises(UsageError, match="Nothing answers at"):
+        state("http://127.0.0.1:9")
+    with pytest.raises(UsageError, match="only a6000 to compare"):
+        compare(["a6000"], "workload.toml")
+    with pytest.raises(UsageError, match="--context is 99999999"):
+        explain("elmoe3d-8gb", context=99_999_999)
+    with pytest.raises(UsageError, match=r"Cannot read the study no\.toml"):
+        study("no.toml")
+
+
+def test_ctrl_c_returns_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, made = load_study(folder / "study.toml"), folder / "results" / "study" / "points"
+
+    def interrupt() -> None:
+        while len(list(made.glob("*.msgpack"))) < 2:
+            pass
+        _thread.interrupt_main()
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    found = study(asked)
+    assert not found.complete and 2 <= len(found.rows) < 6
+    assert len(found.columns["load"]) == len(found.rows)
+    again = study(asked)
+    assert again.complete and len(again.rows) == 6 and again.rows[: len(found.rows)] == found.rows
+
+
+def test_the_example_notebook_runs(server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    book = json.loads(NOTEBOOK.read_text())
+    assert book["nbformat"] == 4
+    cells = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+    assert all(not cell["outputs"] for cell in book["cells"] if cell["cell_type"] == "code") and len(cells) >= 4
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    known: dict[str, object] = {}
+    with mpl.rc_context({"backend": "agg"}):
+        for cell in cells:
+            exec(compile(cell.replace("http://127.0.0.1:8000", server), str(NOTEBOOK), "exec"), known)
+    assert np.all(np.array(known["now"].columns["batch"]) >= 0)  # type: ignore[attr-defined]

@@ -1,0 +1,89 @@
+"""Does a report begin with the answer, and do its pictures show what is worth something, legibly?"""
+
+import re
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from serving.study import load_study, run_study
+from serving.study.report import svg
+from serving.study.report.answer_sentence import answer_sentence
+from serving.study.results import Results
+
+WORKLOAD = """
+[workload]
+requests = 24
+arrivals = { kind = "poisson", rate_per_s = 2 }
+prompt = 100
+output = { kind = "uniform", min = 10, max = 60 }
+"""
+HARDWARE = 'axes.hardware = ["elmoe3d-4gb", "stratum-s"]\nscenario.model = "olmoe-1b-7b"\n'
+
+
+def ran(folder: Path, text: str) -> Results:
+    path = folder / "study.toml"
+    path.write_text(text + WORKLOAD)
+    return run_study(load_study(path), folder / "out")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            f'question = "sweep"\nslo.ttft_ms = 60000\n{HARDWARE}',
+            r"Most goodput: .* \(.* req/s, .*/token\); least energy: ",
+        ),
+        (
+            f'question = "capacity"\nslo.tpot_ms = 15\ncapacity = {{ tolerance = 1, most = 4 }}\n{HARDWARE}',
+            r"stratum-s holds most: at least .* req/s, .* times what elmoe3d-4gb does, which holds least\.",
+        ),
+        (
+            f'question = "search"\nsearch = {{ minimise = "tpot_p75_s" }}\n{HARDWARE}',
+            r"stratum-s has the least TPOT p75 of 2 places: .* ms\.",
+        ),
+        (
+            'question = "compare"\nvariants.plain = { mode = "fixed-ar" }\nvariants.drafts = { mode = "fixed-sd" }\n',
+            r"Beside plain: drafts has as much goodput, .* times the TPOT p99 and .* times the energy\.",
+        ),
+    ],
+)
+def test_the_answer_is_a_sentence_at_the_top(tmp_path: Path, text: str, sentence: str) -> None:
+    results = ran(tmp_path, text)
+    said = answer_sentence(results)
+    assert re.match(sentence, said)
+    _, _, answer = results.report.read_text().partition('<section id="answer">\n')
+    assert answer.startswith(f'<p class="best">{said}</p>')
+
+
+def test_a_study_without_an_answer_says_nothing(tmp_path: Path) -> None:
+    assert answer_sentence(ran(tmp_path, f'question = "sweep"\nslo.ttft_ms = 0.001\n{HARDWARE}')) == ""
+
+
+def test_the_front_is_of_those_who_serve_anybody_in_time(tmp_path: Path) -> None:
+    page = ran(tmp_path, f'question = "sweep"\nslo = {{ ttft_ms = 40 }}\naxes.load = [1, 2]\n{HARDWARE}').report
+    _, _, pareto = page.read_text().partition('<figure id="pareto">')
+    table = pareto.partition("<table")[2].partition("</table>")[0]
+    assert "stratum-s" in table and "elmoe3d-4gb" not in table
+
+
+def test_pictures_have_no_more_than_eight_lines_with_a_name_and_no_text_on_an_axis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures: list[Figure] = []
+
+    class Kept(Figure):
+        def savefig(self, *args: object, **options: object) -> None:
+            figures.append(self)
+            super().savefig(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(svg, "Figure", Kept)
+    variants = "".join(f"variants.v{tau} = {{ tau = {tau} }}\n" for tau in range(1, 11))
+    ran(tmp_path, f'question = "compare"\nslo = {{ ttft_ms = 2, tpot_ms = 1000 }}\naxes.load = [1, 3]\n{variants}')
+    assert len(figures) >= 4
+    for figure in figures:
+        figure.canvas.draw()
+        assert all(len(legend.get_texts()) <= 8 for legend in figure.legends)
+        for panel in figure.axes:
+            for text in panel.texts:
+                assert text.get_window_extent().x0 >= panel.get_window_extent().x0 - 1

@@ -1,0 +1,72 @@
+"""Do figures of cost follow from prices, power and tokens, and are they part of answers?"""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from serving.study import load_study, run_study
+from serving.study.measures.cost import Cost
+from serving.study.results import Results
+from serving.study.terminal_table import show
+
+STUDY = """
+question = "{question}"
+slo = {{ ttft_ms = 3000 }}
+{more}
+[axes]
+hardware = ["elmoe3d-4gb", "elmoe3d-8gb"]
+[scenario]
+devices = 2
+[workload]
+requests = 40
+arrivals = {{ kind = "closed", users = 4 }}
+prompt = 100
+output = 40
+[cost]
+currency = "CHF"
+node_price = 1000
+device_price = {{ elmoe3d-4gb = 2000, elmoe3d-8gb = 90000 }}
+years = 2
+watts = 100
+kwh_price = 0.25
+"""
+
+
+def ran(folder: Path, question: str = "sweep", more: str = "") -> Results:
+    path = folder / "study.toml"
+    path.write_text(STUDY.format(question=question, more=more))
+    return run_study(load_study(path), folder / "out")
+
+
+def test_cost_is_what_was_bought_and_what_is_drawn(tmp_path: Path) -> None:
+    results = ran(tmp_path)
+    for row in results.points.to_dict("records"):
+        price = 1000 + 2 * {"elmoe3d-4gb": 2000, "elmoe3d-8gb": 90000}[row["hardware"]]
+        per_hour = price / (2 * 365.25 * 24) + (row["power_w"] + 100) / 1000 * 0.25
+        assert row["cost_per_hour"] == pytest.approx(per_hour)
+        assert row["cost_per_million_tokens"] == pytest.approx(per_hour * 1e6 / (3600 * row["tokens_per_s"]))
+        assert row["cost_per_user_month"] == pytest.approx(per_hour * 365.25 * 24 / 12 / 4)
+    console = Console(file=io.StringIO(), width=200)
+    show(results, console)
+    for told in (console.file.getvalue(), results.report.read_text()):  # type: ignore[attr-defined]
+        assert (
+            "Costs are in CHF: 1,000 for a node, 2,000 for each elmoe3d-4gb, 90,000 for each elmoe3d-8gb over" in told
+        )
+
+
+def test_the_cheapest_place_can_be_searched_for_and_prices_make_no_point_anew(tmp_path: Path) -> None:
+    (dear,) = ran(tmp_path, "search", 'search = { maximise = "cost_per_million_tokens" }').answer_rows
+    (cheap,) = ran(tmp_path, "search", 'search = { minimise = "cost_per_million_tokens" }').answer_rows
+    assert (cheap["hardware"], dear["hardware"]) == ("elmoe3d-4gb", "elmoe3d-8gb")
+    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "points").iterdir()}
+    path = tmp_path / "study.toml"
+    path.write_text(path.read_text().replace("node_price = 1000", "node_price = 9000"))
+    assert run_study(load_study(path), tmp_path / "out").points.cost_per_hour.min() > 0.5
+    assert made == {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "points").iterdir()}
+
+
+def test_an_open_loop_has_no_users_and_a_silent_run_no_tokens() -> None:
+    cost = Cost("EUR", 8766.0, 0.0, 1.0, 0.0, 0.0)
+    assert cost.figures({"power_w": 5.0, "tokens_per_s": 0.0}, (), None) == {"cost_per_hour": 1.0}
