@@ -22,6 +22,12 @@ def decisions() -> list[dict[str, Any]]:
     return [*rows, _decide(SchedulerRules(batching="topic-aware", fairness="tokens"), 1_000)]
 
 
+def decide_us() -> float:
+    """Return the microseconds of a decision, first come, first served (median)."""
+    found: float = _decide(SchedulerRules(), WAITING[0])["p50_us"]
+    return found
+
+
 def _decide(rules: SchedulerRules, waiting: int) -> dict[str, Any]:
     scheduler, requests, at = Scheduler(Limits(RUNNING, 8192, 10**7), rules), _requests(), 1.0
     for _ in range(RUNNING + waiting):

@@ -1,0 +1,93 @@
+"""Checks of a host: what it lacks to serve, what bounds it, and what to do about it."""
+
+import os
+import resource
+import shutil
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+# A server with its actors held 1.3 GB (proportional set size, one device, foreserve-moe) before it was ready.
+SERVER_BYTES = 2e9
+# Ray's object store, in shared memory (`serving.cluster.ray_session`).
+SHARED_BYTES = 100 * 2**20
+# A stream takes a connection, for which a server takes no more than half of its files (`serving.api.http_protocol`).
+FILES_PER_STREAM = 2
+STREAMS = 256
+CORES = 2
+BACKLOG = Path("/proc/sys/net/core/somaxconn")
+
+
+class HostCheck(NamedTuple):
+    """What was looked at, what was found, whether that will do, and otherwise why not and what helps."""
+
+    what: str
+    found: str
+    ok: bool
+    advice: str = ""
+
+
+def host_checks() -> list[HostCheck]:
+    """Return all checks, those that bound streams last."""
+    return [_modules(), _cores(), _busy(), _memory(), _shared_memory(), *_files(), *_backlog()]
+
+
+def cores() -> int:
+    """Return the processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _modules() -> HostCheck:
+    missing = [name for name in ("vllm", "torch") if find_spec(name) is None]
+    advice = "`serve` makes text with them: run `make venv`. Studies, reports and `load` do without."
+    return HostCheck("vLLM and torch", f"no {' and no '.join(missing)}" if missing else "there", not missing, advice)
+
+
+def _cores() -> HostCheck:
+    advice = "One core has to make text, keep time and answer clients at once: give it two, or use `--text recorded`."
+    return HostCheck("cores", str(cores()), cores() >= CORES, advice)
+
+
+def _busy() -> HostCheck:
+    """Look at what others take of the processors, by the mean of the last minute."""
+    load, _, _ = os.getloadavg()
+    advice = "Others want the processors too: tokens will come late while they do. End them, or lower `--speed`."
+    return HostCheck("others at work", f"{load:.1f} processes", load < cores() / 2, advice)
+
+
+def _memory() -> HostCheck:
+    free = psutil.virtual_memory().available
+    advice = (
+        f"A server takes up to {SERVER_BYTES / 1e9:g} GB with its actors: end something, or use a smaller token model."
+    )
+    return HostCheck("memory available", f"{free / 1e9:.1f} GB", free >= SERVER_BYTES, advice)
+
+
+def _shared_memory() -> HostCheck:
+    folder = Path("/dev/shm")
+    free = shutil.disk_usage(folder).free if folder.is_dir() else 0
+    advice = f"Ray keeps {SHARED_BYTES / 1e6:.0f} MB there: in a container, start it with --shm-size=256m."
+    return HostCheck("shared memory", f"{free / 1e6:,.0f} MB", free >= SHARED_BYTES, advice)
+
+
+def _files() -> Iterator[HostCheck]:
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    streams = files // FILES_PER_STREAM
+    found = "no limit" if files < 0 else f"{files:,}, for {streams:,} streams"
+    advice = (
+        f"A connection takes a file, and a quarter of them are for clients: ulimit -n {4 * FILES_PER_STREAM * STREAMS}."
+    )
+    yield HostCheck("open files", found, files < 0 or streams >= STREAMS, advice)
+
+
+def _backlog() -> Iterator[HostCheck]:
+    """Look at how many connections may wait to be taken, where the system says so (Linux)."""
+    if BACKLOG.is_file():
+        waiting = int(BACKLOG.read_text(encoding="ascii"))
+        advice = (
+            f"So many clients that connect at once wait a second or more: sysctl -w net.core.somaxconn={4 * STREAMS}."
+        )
+        yield HostCheck("connections that may wait", f"{waiting:,}", waiting >= STREAMS, advice)
