@@ -84,7 +84,7 @@ def test_what_it_leaves_can_be_run_again_as_a_study(workload: Path, tmp_path: Pa
     [
         ({"hardware": ("a6000",)}, "only a6000 to compare"),
         ({"hardware": ("a6000", "a6000")}, "a6000 is named twice"),
-        ({"hardware": ("a6000", "b6000")}, "no hardware 'b6000'; those that exist are"),
+        ({"hardware": ("a6000", "b6000")}, r"no hardware 'b6000' \(did you mean a6000\?\); those that exist are"),
         ({"model": "gpt-9"}, "no model 'gpt-9'; those that exist are"),
         ({"model": "mixtral-8x7b"}, "a6000 cannot serve mixtral-8x7b: The model does not fit"),
         ({"seeds": (1, 2, 1)}, "seed 1 is named twice"),

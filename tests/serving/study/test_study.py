@@ -166,7 +166,9 @@ SLOW = [
 
 @pytest.mark.parametrize("name", ["node-sizing", "topic-drift", "hardware-for-users", *SLOW])
 def test_the_examples_answer_in_small(name: str, cores: int, tmp_path: Path) -> None:
-    results = run_study(load_study(EXAMPLES / f"{name}.toml", requests=40), tmp_path)
+    # The first 40 of "modes" come before those that it judges.
+    few = 400 if name == "modes" else 40
+    results = run_study(load_study(EXAMPLES / f"{name}.toml", requests=few), tmp_path)
     assert isinstance(results, Results) and not results.failed
     assert results.report.stat().st_size > 100_000
     of_stratum = {"stratum-topics": 18, "stratum-published-topics": 10}
