@@ -6,17 +6,20 @@ seconds and its steps in emulated ones; emulated seconds = real seconds x speed.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from serving.load.tails import ModelledTtft, attainment_refusal, modelled_ttft
 from serving.security.bearer import bearer
 from serving.security.client_trust import SYSTEMS, Trust
 
 LATENESS_LIMIT = 0.05  # Share of the modelled latency: above it, latencies are the host's, not the hardware's.
 UNDERRUN_LIMIT = 0.05  # Share of the released tokens: above it, latencies are the token model's.
+MARGIN = 0.8  # Of the speed at which lateness would be at its limit.
 SETTLE_S, SETTLE_TRIES = 0.25, 8  # Actors ship their counts in batches, so the last ones come after the last token.
 
 MODELLED = "vllm:time_to_first_token_seconds"
@@ -52,6 +55,7 @@ class Fidelity:
     recorded_tokens: int  # Released tokens of recorded answers.
     energy_j: float
     broken: str | None  # Why the two readings cannot be compared; None if they can.
+    ttft: ModelledTtft | None = None
 
     @property
     def lateness_share(self) -> float | None:
@@ -94,14 +98,24 @@ class Fidelity:
             if share > LATENESS_LIMIT:
                 return (
                     f"No SLO verdict: the host is too slow: {what} {_ms(late_s)} late on average, {share:.1%} of the "
-                    f"modelled {name} of {_ms(modelled_s)} (limit {LATENESS_LIMIT:.0%})."
+                    f"modelled {name} of {_ms(modelled_s)} (limit {LATENESS_LIMIT:.0%}). {self._slower(share)}"
                 )
         if self.underrun_share > UNDERRUN_LIMIT:
             return (
                 f"No SLO verdict: the host is too slow: {self.underrun_share:.1%} of the tokens were not ready when "
-                f"the device released them (limit {UNDERRUN_LIMIT:.0%})."
+                f"the device released them (limit {UNDERRUN_LIMIT:.0%}). Try `serve --text recorded`, or a slower "
+                "--speed."
             )
         return None
+
+    def tail_refusal(self, limit_s: float | None, attained: float) -> str | None:
+        """Return why there is no verdict on a TTFT limit that a share of the requests kept; None if there is."""
+        found = None if limit_s is None or self.ttft is None else attainment_refusal(self.ttft, limit_s, attained)
+        return f"{found}. Try `serve --speed {self.speed / 2:.2g}`." if found else None
+
+    def _slower(self, share: float) -> str:
+        """Say at which speed the host should keep up: what it takes in real seconds stays, and steps take longer."""
+        return f"Try `serve --speed {MARGIN * self.speed * LATENESS_LIMIT / share:.1g}`."
 
 
 async def snapshot(url: str, api_key: str | None = None, trust: Trust = SYSTEMS) -> Snapshot | None:
@@ -169,7 +183,18 @@ def difference(before: Snapshot, after: Snapshot | None) -> Fidelity:
         recorded_tokens=round(grew("foreserve_recorded_tokens_total")),
         energy_j=grew("foreserve_energy_joules_total"),
         broken=broken,
+        ttft=modelled_ttft(_grown_buckets(before, after)),
     )
+
+
+def _grown_buckets(before: Snapshot, after: Snapshot) -> dict[float, float]:
+    """Return the requests that came to the devices' TTFT up to each bound, of all devices together."""
+    grown: dict[float, float] = defaultdict(float)
+    for snapshot, sign in ((after, 1), (before, -1)):
+        for (name, labels), value in snapshot.series.items():
+            if name == f"{MODELLED}_bucket":
+                grown[float(dict(labels)["le"])] += sign * value
+    return grown
 
 
 def _share(part: float | None, whole: float | None) -> float | None:

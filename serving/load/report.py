@@ -10,10 +10,12 @@ from rich.text import Text
 from serving.load.client import RequestTimes
 from serving.load.emulator import Fidelity
 from serving.load.options import Slos
-from serving.load.summary import Goodput, Quantiles, Summary
+from serving.load.summary import Goodput, Quantiles, Summary, ttft_s
+from serving.load.tails import percentile_refusal
 from serving.presentation.table import Table
 
 LAG_WORTH_SAYING_S = 0.005  # A client whose p99 is later than this was short of processor itself.
+FEW_UNDERRUNS = 0.001  # Share of the tokens up to which late ones are counted, and no more is said.
 COALESCED = 1.01  # Mean tokens per chunk above which the report mentions them.
 
 
@@ -35,7 +37,22 @@ class Report:
     @property
     def refused(self) -> str | None:
         """The reason why there is no SLO verdict; None if there is one."""
-        return self.fidelity.refusal() if self.fidelity else None
+        if self.fidelity is None:
+            return None
+        return self.fidelity.refusal() or self.fidelity.tail_refusal(self.slos.ttft_s, self._in_time)
+
+    @property
+    def _in_time(self) -> float:
+        """The share of the first tokens that clients saw within the TTFT limit, if there is one."""
+        limit_s, speed = self.slos.ttft_s, self.fidelity.speed if self.fidelity else 1.0
+        seen = [ttft_s(times) * speed for times in self.all_times if times.outputs_s]
+        return sum(limit_s is None or each <= limit_s for each in seen) / len(seen) if seen else 0.0
+
+    @property
+    def tail(self) -> str | None:
+        """The reason why the p99 of the TTFT says nothing of the devices; None if it does, or nothing is known."""
+        seen_s, modelled = self.summary.ttft_s.p99, self.fidelity.ttft if self.fidelity else None
+        return None if seen_s is None or modelled is None else percentile_refusal(modelled, 0.99, seen_s)
 
     @property
     def failure(self) -> str | None:
@@ -79,7 +96,7 @@ class Report:
             **latencies,
             "goodput": self._goodput_json(),
             "slo_classes": {name: _class_json(summary) for name, summary in self.classes.items()},
-            "emulator": _fidelity_json(self.fidelity) if self.fidelity else None,
+            "emulator": _fidelity_json(self.fidelity) | {"ttft_p99_refused": self.tail} if self.fidelity else None,
         }
 
     def _goodput_json(self) -> dict[str, Any] | None:
@@ -151,8 +168,11 @@ class Report:
             lines.append(Text(f"Modelled energy: {f.joules_per_token:.4g} J/token, of those released"))
         if f.recorded_tokens:
             lines.append(Text(f"Text: {f.recorded_share:.1%} of the tokens were recorded before (`serve --text`)"))
-        if f.underruns:
-            lines.append(Text("Lost fidelity: tokens were not ready when the hardware would have sent them", "yellow"))
+        if f.underrun_share > FEW_UNDERRUNS:
+            late = f"{f.underrun_share:.1%} of the tokens were not ready when the hardware would have sent them"
+            lines.append(Text(f"Lost fidelity: {late}", "yellow"))
+        if self.tail:
+            lines.append(Text(self.tail, "yellow"))
         return lines
 
     def _verdict(self) -> list[Text]:

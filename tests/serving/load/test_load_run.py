@@ -234,6 +234,7 @@ def test_the_reports_keys_stay():
             "energy_j",
             "joules_per_token",
             "refused",
+            "ttft_p99_refused",
         ),
     }
 
