@@ -123,7 +123,8 @@ class Recovery:
         if self._flights.get(request.id) is flight and flight.sent_to == sent_to and node.link.state == seen:
             flight.opened = True
             node.calls.submit(request)
-            self._sources.resume(flight)
+            # From where its buffer begins: its client may have had more meanwhile, and knows those tokens again.
+            self._sources.resume(flight, request.released)
 
     async def move_all(self, node: Node) -> None:
         """Move all requests of a device to others, where they go on from the token that their clients have."""

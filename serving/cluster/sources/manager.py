@@ -138,10 +138,10 @@ class SourceManager:
             self._in_source.add(flight.request.id)
             self._tell("add", flight.request.id, encode_request(flight.core_request), flight.device, known)
 
-    def resume(self, flight: Flight) -> None:
-        """Have a request's tokens sent to its device again, from the token that its client has."""
+    def resume(self, flight: Flight, position: int) -> None:
+        """Have a request's tokens sent to its device again, whose buffer begins at `position` of its output."""
         if flight.request.id in self._in_source:
-            self._tell("resend", flight.request.id, len(flight.tokens), flight.device)
+            self._tell("resend", flight.request.id, position, flight.device)
         else:
             self.add(flight, flight.tokens)
 

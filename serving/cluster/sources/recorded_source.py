@@ -20,9 +20,9 @@ class RecordedSource:
     def __init__(self) -> None:
         self._senders = Senders(RECORDED)
 
-    def send(self, flight: Flight, addresses: Mapping[int, Address]) -> None:
-        """Send the rest of a flight's answer, which its client lacks, to its device, if that has an address."""
-        self._page(flight, len(flight.tokens), flight.sent_to, addresses)
+    def send(self, flight: Flight, position: int, addresses: Mapping[int, Address]) -> None:
+        """Send a flight's answer, from `position` on, to its device, if that has an address."""
+        self._page(flight, position, flight.sent_to, addresses)
 
     def close(self) -> None:
         """Drop all connections."""

@@ -61,14 +61,14 @@ class TokenSources:
         for source in self.all:
             source.warm_up(request_id, device, tokens)
 
-    def resume(self, flight: Flight) -> None:
-        """Have a request's tokens sent to its device, from the token that its client has."""
+    def resume(self, flight: Flight, position: int) -> None:
+        """Have a request's tokens sent to its device, whose buffer begins at `position` of its output."""
         if flight.recorded is not None:
-            self._recorded.send(flight, self._buffers.addresses)
+            self._recorded.send(flight, position, self._buffers.addresses)
             return
         if flight.source is None:
             flight.source = self._source_for(flight).index
-        self.all[flight.source].resume(flight)
+        self.all[flight.source].resume(flight, position)
 
     def drop(self, request_ids: Collection[str]) -> None:
         """Forget requests that are done or aborted."""
