@@ -2,6 +2,7 @@
 
 import _thread
 import json
+import signal
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -132,8 +133,13 @@ def test_ctrl_c_returns_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPat
             pass
         _thread.interrupt_main()
 
+    # Of what was started in the background, Ctrl-C would be ignored.
+    heeded = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=interrupt, daemon=True).start()
-    found = study(asked)
+    try:
+        found = study(asked)
+    finally:
+        signal.signal(signal.SIGINT, heeded)
     assert not found.complete and 2 <= len(found.rows) < 6
     assert len(found.columns["load"]) == len(found.rows)
     again = study(asked)
