@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from serving.drafting.weights import Floats, Layer, Shape
+from serving.drafting.checkpoint import LayerWeights, WeightsShape
+from serving.drafting.weights import Floats
 
 
 class KeyValues(NamedTuple):
@@ -47,7 +48,7 @@ def softmax(x: Floats) -> Floats:
     return raised
 
 
-def rotation(shape: Shape, positions: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def rotation(shape: WeightsShape, positions: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Cosine and sine [n, 1, head dim] of positions [n]."""
     exponents = np.arange(0, shape.head_dim, 2) / shape.head_dim
     angles = positions[:, None] * shape.rope_theta**-exponents
@@ -56,7 +57,12 @@ def rotation(shape: Shape, positions: NDArray[np.int64]) -> tuple[Floats, Floats
 
 
 def attended(
-    x: Floats, layer: Layer, index: int, shape: Shape, sequences: list[PassTokens], turned: tuple[Floats, Floats]
+    x: Floats,
+    layer: LayerWeights[Floats],
+    index: int,
+    shape: WeightsShape,
+    sequences: list[PassTokens],
+    turned: tuple[Floats, Floats],
 ) -> tuple[Floats, Floats, Floats]:
     """Return what heads [n, heads * head dim] make of x [n, hidden], before the output matrix, and its keys and values.
 

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from device_model.step import NO_EXPERT, IntArray
 from serving.drafting.attention import KeyValues, PassTokens, attended, rms_norm, rotation, softmax
-from serving.drafting.weights import Floats, Layer, Shape, Weights
+from serving.drafting.checkpoint import LayerWeights, WeightsShape
+from serving.drafting.weights import Floats, Weights
 
 Pool = NDArray[np.bool_]
 """The experts [layers, experts] that a pass may use."""
@@ -51,7 +52,9 @@ def logits(weights: Weights, hidden: Floats) -> Floats:
     return found
 
 
-def _route(x: Floats, layer: Layer, shape: Shape, pool: NDArray[np.bool_] | None) -> tuple[IntArray, IntArray, Floats]:
+def _route(
+    x: Floats, layer: LayerWeights[Floats], shape: WeightsShape, pool: NDArray[np.bool_] | None
+) -> tuple[IntArray, IntArray, Floats]:
     """Return the experts wanted and those chosen of the pool [n, top_k], and the latter's weights: 0 of one outside.
 
     As ELMoE-3D's throttling (4.2): the highest-scoring candidates of the pool are taken, their scores are not changed,
@@ -71,7 +74,7 @@ def _best(scores: Floats, count: int) -> IntArray:
     return np.argsort(-scores, axis=1, kind="stable")[:, :count]
 
 
-def _experts(x: Floats, layer: Layer, chosen: IntArray, weights: Floats) -> Floats:
+def _experts(x: Floats, layer: LayerWeights[Floats], chosen: IntArray, weights: Floats) -> Floats:
     """Return the experts' outputs, weighted and summed by token: [n, hidden]."""
     summed = np.zeros_like(x)
     for expert in np.unique(chosen[weights > 0]).tolist():

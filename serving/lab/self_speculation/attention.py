@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
+from serving.drafting.checkpoint import LayerWeights, WeightsShape
 from serving.lab.self_speculation.cache import LayerCache
-from serving.lab.self_speculation.weights import LayerWeights, WeightsShape
 
 KvView = Callable[[Tensor], Tensor]
 """What a draft sees of the cache's keys or values [..., head dim]: Cassandra's reads only a part of them."""
@@ -26,7 +26,9 @@ def rotation(shape: WeightsShape, at: Tensor, dtype: torch.dtype) -> tuple[Tenso
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
-def attention(x: Tensor, layer: LayerWeights, index: int, shape: WeightsShape, place: "AttentionPlace") -> Tensor:
+def attention(
+    x: Tensor, layer: LayerWeights[Tensor], index: int, shape: WeightsShape, place: "AttentionPlace"
+) -> Tensor:
     """Return what heads [sequences, n, heads * head dim] make of x [sequences, n, hidden], before the output matrix.
 
     The keys and values of x go into the cache first.

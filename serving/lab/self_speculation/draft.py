@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from serving.drafting.checkpoint import DENSE, EXPERTS
 from serving.lab.self_speculation.attention import KvView
 from serving.lab.self_speculation.pools import PoolPlan
-from serving.lab.self_speculation.weights import DENSE, EXPERTS, ModelWeights
+from serving.lab.self_speculation.weights import ModelWeights
 
 BITS_PER_BYTE = 8
 BF16_BITS = 16.0

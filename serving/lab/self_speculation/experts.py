@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
-from serving.lab.self_speculation.weights import LayerWeights, WeightsShape
+from serving.drafting.checkpoint import LayerWeights, WeightsShape
 
 
 class ExpertRouting(NamedTuple):
@@ -24,7 +24,7 @@ class Buckets(NamedTuple):
     place: Tensor  # [tokens * top-k]: where in the flattened [experts * slots] each choice went
 
 
-def route(x: Tensor, layer: LayerWeights, shape: WeightsShape, pool: Tensor | None) -> ExpertRouting:
+def route(x: Tensor, layer: LayerWeights[Tensor], shape: WeightsShape, pool: Tensor | None) -> ExpertRouting:
     """Top-k of the router's probabilities for x [tokens, hidden]; with a `pool` [tokens, experts], of those in it.
 
     As ELMoE-3D's throttling (4.2): the highest-scoring candidates of the pool are taken, their scores are not changed,
@@ -55,13 +55,13 @@ def gather(x: Tensor, chosen: Tensor, experts: int) -> Buckets:
     return Buckets(inputs.view(experts, slots, -1), place)
 
 
-def activated(inputs: Tensor, layer: LayerWeights) -> Tensor:
+def activated(inputs: Tensor, layer: LayerWeights[Tensor]) -> Tensor:
     """Return what enters the down matrices: silu(gate) * up, [experts, slots, intermediate]."""
     gate, up = torch.bmm(inputs, layer.gate_up.transpose(1, 2)).chunk(2, dim=-1)
     return functional.silu(gate) * up
 
 
-def combined(hidden: Tensor, layer: LayerWeights, buckets: Buckets, routing: ExpertRouting) -> Tensor:
+def combined(hidden: Tensor, layer: LayerWeights[Tensor], buckets: Buckets, routing: ExpertRouting) -> Tensor:
     """Return the experts' outputs, weighted and summed by token: [tokens, hidden]."""
     outputs = torch.bmm(hidden, layer.down.transpose(1, 2)).flatten(0, 1)[buckets.place]
     tokens, top_k = routing.weights.shape

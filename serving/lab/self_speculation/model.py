@@ -7,10 +7,11 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
+from serving.drafting.checkpoint import LayerWeights
 from serving.lab.self_speculation.attention import AttentionPlace, KvView, attention, rms_norm
 from serving.lab.self_speculation.cache import LayerCache
 from serving.lab.self_speculation.experts import ExpertRouting, activated, combined, gather, route
-from serving.lab.self_speculation.weights import LayerWeights, ModelWeights
+from serving.lab.self_speculation.weights import ModelWeights
 
 
 class Watch(Protocol):
@@ -76,7 +77,7 @@ def prefill(
 
 
 def _attended(
-    x: Tensor, layer: LayerWeights, index: int, weights: ModelWeights, place: AttentionPlace, run: Pass
+    x: Tensor, layer: LayerWeights[Tensor], index: int, weights: ModelWeights, place: AttentionPlace, run: Pass
 ) -> Tensor:
     shape = weights.shape
     normed = rms_norm(x, layer.input_norm, shape.norm_epsilon)
@@ -87,7 +88,7 @@ def _attended(
     return functional.linear(mixed, layer.o)
 
 
-def _experts(x: Tensor, layer: LayerWeights, index: int, weights: ModelWeights, run: Pass) -> Tensor:
+def _experts(x: Tensor, layer: LayerWeights[Tensor], index: int, weights: ModelWeights, run: Pass) -> Tensor:
     normed = rms_norm(x, layer.post_norm, weights.shape.norm_epsilon).flatten(0, 1)
     pool = None if run.pools is None else run.pools[:, index].repeat_interleave(x.shape[1], dim=0)
     routing = route(normed, layer, weights.shape, pool)

@@ -5,8 +5,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from serving.drafting.checkpoint import WeightsShape
 from serving.lab.self_speculation.experts import ExpertRouting
-from serving.lab.self_speculation.weights import WeightsShape
 
 
 class PoolPlan(NamedTuple):

@@ -19,11 +19,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from serving.drafting.checkpoint import LINEARS
 from serving.lab.self_speculation import floats
 from serving.lab.self_speculation.attention import KvView
 from serving.lab.self_speculation.draft import BF16_BITS, Bits, DraftModel
 from serving.lab.self_speculation.wanda import Norms, kept
-from serving.lab.self_speculation.weights import LINEARS, ModelWeights
+from serving.lab.self_speculation.weights import ModelWeights
 
 SIGN = BITMAP = 1.0
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from serving.drafting.checkpoint import WeightsShape
 from serving.lab.self_speculation.experts import ExpertRouting
 from serving.lab.self_speculation.pools import PoolPlan, Pools, touched
-from serving.lab.self_speculation.weights import WeightsShape
 
 SHAPE = WeightsShape(1, 1, 2, experts=8, top_k=2, normalised=True, rope_theta=1e4, norm_epsilon=1e-6, eos=-1)
 
