@@ -9,9 +9,9 @@ from serving.scenario.scenario import Scenario, ScenarioError
 from serving.token_source.vllm_args import prepare_environment, vllm_flags
 
 KEY = "vllm_options"
-OF_THE_ENGINE = frozenset({"served_model_name", "reasoning_parser", "max_logprobs", "generation_config"}) | {
-    "override_generation_config"
-}
+OF_THE_ENGINE = frozenset(
+    {"served_model_name", "reasoning_parser", "max_logprobs", "generation_config", "override_generation_config"}
+)
 """Fields of vLLM's engine arguments that its front end goes by."""
 OWN = {
     "host": "--host",
@@ -38,11 +38,11 @@ SERVERS = (
 )
 """Beginnings of fields for a process, a socket or ranks that foreserve's own server has in its own way."""
 WITHOUT_USE = frozenset(
-    {"uds", "lora_modules", "enable_flash_late_interaction", "enable_log_outputs", "max_log_len"}
-) | {
-    "tool_parser_plugin",
-    "tokens_only",
-}
+    {
+        *("uds", "lora_modules", "enable_flash_late_interaction", "enable_log_outputs", "max_log_len"),
+        *("tool_parser_plugin", "tokens_only"),
+    }
+)
 """Fields for what is not emulated (adapters, pooling, a log of prompts) or read by vLLM's launcher alone."""
 
 
