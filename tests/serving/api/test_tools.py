@@ -38,8 +38,8 @@ def agent(emulator: ServerProcess) -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{emulator.http_url}/v1", api_key="none", max_retries=0)
 
 
-def chat(agent: openai.OpenAI, messages: Any = ASK, **said: Any) -> Any:
-    return agent.chat.completions.create(model="qwen3-30b-a3b", messages=messages, max_tokens=MOST, **said)
+def chat(agent: openai.OpenAI, messages: Any = ASK, max_tokens: int = MOST, **said: Any) -> Any:
+    return agent.chat.completions.create(model="qwen3-30b-a3b", messages=messages, max_tokens=max_tokens, **said)
 
 
 def assert_called(calls: Any) -> None:
@@ -75,8 +75,9 @@ def test_calls_are_streamed(agent: openai.OpenAI) -> None:
 def test_an_agent_loops_through_five_turns(agent: openai.OpenAI) -> None:
     messages: list[Any] = [{"role": "user", "content": "Plan a day in Paris."}]
     ends = []
-    for _ in range(5):
-        answer = chat(agent, messages, tools=TOOLS).choices[0]
+    for turn in range(5):  # seeded, and short where it only talks: all five have to fit the model's context
+        said = chat(agent, messages, 400 if turn % 2 == 0 else 40, tools=TOOLS, seed=turn, parallel_tool_calls=False)
+        answer = said.choices[0]
         ends.append(answer.finish_reason)
         messages.append(answer.message.model_dump(exclude_none=True))
         for call in answer.message.tool_calls or []:
