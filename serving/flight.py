@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -87,6 +87,36 @@ class Flight:
         self.kv_lost = False
         self.tokens.extend(tokens)
         return gap
+
+
+class TokenNews(NamedTuple):
+    """The tokens that requests have got of one release of a device, counted; `recorded` are those of recorded answers.
+
+    `gaps_s` counts the outputs by emulated seconds since the one before of the same request, and `first` has the
+    requests for which there was none. What comes at once is one output, as in vLLM.
+    """
+
+    device: int
+    tokens: int
+    recorded: int
+    gaps_s: dict[float, int]
+    first: list[Flight]
+
+
+def take(device: int, news: list[tuple[Flight, Chunk]], at_s: float) -> TokenNews:
+    """Record tokens that a device has released to flights."""
+    tokens = recorded = 0
+    gaps_s, first = dict[float, int](), list[Flight]()
+    for flight, chunk in news:
+        gap_s, count = flight.take(chunk.tokens, at_s), len(chunk.tokens)
+        tokens += count
+        if flight.recorded is not None:
+            recorded += count
+        if gap_s is None:
+            first.append(flight)
+        elif gap_s:
+            gaps_s[gap_s] = gaps_s.get(gap_s, 0) + 1
+    return TokenNews(device, tokens, recorded, gaps_s, first)
 
 
 def unseen(flights: dict[str, Flight], chunks: list[Chunk]) -> list[tuple[Flight, Chunk]]:

@@ -9,7 +9,7 @@ from serving.bench.device_model import best_us
 from serving.clock import VirtualClock
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
-from serving.flight import Flight
+from serving.flight import Flight, take
 from serving.reports.policy_comparison import mixed, run
 from serving.scenario.scenario import Scenario
 from serving.telemetry.metrics import Metrics, ServedModel
@@ -31,7 +31,7 @@ def metrics_cost() -> dict[str, Any]:
     flights = [Flight(None, Request(str(i), 0.0, 100, 99), 0, first_s=1.0, last_s=1.0) for i in range(BATCH)]
     step_us = best_us(lambda: metrics.on_step(full[0]), CALLS)
     news = [(flight, Chunk(flight.request.id, 0, [1])) for flight in flights]
-    tokens_us = best_us(lambda: metrics.on_tokens(0, news, [0.015] * BATCH), CALLS)
+    tokens_us = best_us(lambda: metrics.on_tokens(take(0, news, 2.0)), CALLS)
     return {
         "batch": BATCH,
         "step_us": step_us,

@@ -10,12 +10,12 @@ import os
 import signal
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from serving.clock import ClockOrigin, WallClock
-from serving.edge.front_ends.own_edge import EdgeAddresses
 from serving.edge.preflight import PreparedScenario, sharing
 from serving.process.background import in_background
 from serving.process.kept_process import read_given
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 class EdgeSettings(msgspec.Struct, frozen=True):
-    """Settings of an edge: whose it is, where it listens, and by which sockets it reaches the engine core, whose clock
-    has this `origin`."""
+    """Settings of an edge: whose it is, where it listens, also (at `path`) for the engine core, whose clock has this
+    `origin`."""
 
     scenario: Scenario
     access: Access
     max_model_len: int
     origin: ClockOrigin
-    addresses: EdgeAddresses
+    path: str
     http_core: str
     grpc_core: str
     http_port: int
@@ -97,15 +97,15 @@ async def serve(settings: EdgeSettings) -> None:
 async def build_engine(settings: EdgeSettings, flags: list[str]) -> "EmulatedLLM":
     """Return vLLM's front end, once the engine core is there."""
     from serving.edge.async_llm import EmulatedLLM, renderer_of
-    from serving.edge.front_ends.core_sockets import CoreSockets
+    from serving.edge.front_ends.edge_wires import CoreWire
     from serving.edge.remote_core import RemoteCore
 
-    sockets = CoreSockets(settings.addresses)
+    wire = CoreWire(Path(settings.path))
     with without_package("scipy"):
         config = engine_config(flags)
     renderer = renderer_of(config)
-    await sockets.ready()
-    return EmulatedLLM(config, RemoteCore(sockets, WallClock(*settings.origin)), renderer)
+    await wire.ready()
+    return EmulatedLLM(config, RemoteCore(wire, WallClock(*settings.origin)), renderer)
 
 
 def _outlive_nobody() -> None:

@@ -14,7 +14,7 @@ from serving.cli.edge_process import EdgeSettings
 from serving.cli.supervision import StartError
 from serving.clock import ClockOrigin
 from serving.cluster.supervision.kept_part import KeptPart
-from serving.edge.front_ends.own_edge import EdgeAddresses, OwnEdge
+from serving.edge.front_ends.own_edge import OwnEdge
 from serving.edge.preflight import PreparedScenario
 from serving.process.background import in_background
 from serving.process.backoff import FREE_RESTARTS
@@ -59,7 +59,7 @@ class EdgeProcesses:
 
         Raise StartError if one fails before it serves.
         """
-        joining = [OwnEdge(self._addresses(index), core, ready) for index in range(self._prepared.scenario.edges)]
+        joining = [OwnEdge(self._path(index), core, ready) for index in range(self._prepared.scenario.edges)]
         for edge in joining:
             await self._stack.enter_async_context(in_background(edge.run()))
         for index, (kept, edge) in enumerate(zip(self._kept, joining, strict=True)):
@@ -95,9 +95,9 @@ class EdgeProcesses:
         if not self._failed.done() and (code >= 0 or self._killed > FREE_RESTARTS):
             self._failed.set_result(f"An edge ended with exit code {code} before it served.")
 
-    def _addresses(self, index: int) -> EdgeAddresses:
-        requests, outputs = (f"ipc://{self._folder}/edge-{index}-{what}" for what in ("requests", "outputs"))
-        return EdgeAddresses(requests, outputs)
+    def _path(self, index: int) -> Path:
+        """Return where an edge listens for the engine core."""
+        return self._folder / f"edge-{index}"
 
     def _settings(self, index: int) -> EdgeSettings:
         prepared = self._prepared
@@ -106,7 +106,7 @@ class EdgeProcesses:
             prepared.access,
             prepared.max_model_len,
             self._origin,
-            self._addresses(index),
+            str(self._path(index)),
             self.http_core,
             self.grpc_core,
             prepared.sock.getsockname()[1],

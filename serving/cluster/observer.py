@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from serving.call import Call
 from serving.cluster.node import Node
-from serving.flight import Flight
+from serving.flight import Flight, TokenNews
 from serving.observer import Broadcast, Hear, Observer
-from serving.types import Chunk, DroppedMessages
+from serving.types import DroppedMessages
 
 Refuse = Callable[[Flight, str], None]
 """Ends a request that nobody can serve, with a sentence for its client."""
@@ -27,9 +27,8 @@ class LiveFlights(NamedTuple):
 class EdgeObserver(Observer[Flight, Node]):
     """An observer of all events at the edge, called in its event loop. Subclass it; its methods do nothing."""
 
-    def on_tokens(self, device: int, news: list[tuple[Flight, Chunk]], gaps_s: list[float | None]) -> None:
-        """Hear that requests have got tokens of a device, each chunk `gaps_s` emulated seconds after the last one of
-        its request (None: the first)."""
+    def on_tokens(self, news: TokenNews) -> None:
+        """Hear that requests have got tokens of a device."""
 
     def on_delivery(self, device: int, late_real_s: float) -> None:
         """Hear that a device's tokens have gone to their clients, `late_real_s` real seconds after their instant."""

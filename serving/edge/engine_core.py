@@ -28,7 +28,7 @@ from serving.edge.outputs import by_sink, outputs_of
 from serving.edge.refusals import SOONEST_S, GivenUp, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
 from serving.edge.text_choice import TextChoice, rate_of
-from serving.flight import Flight
+from serving.flight import Flight, take
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
 from serving.refusals import Refusal
@@ -256,8 +256,7 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
 
     def _record(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         self._observer.on_release(release, news)
-        gaps_s = [flight.take(chunk.tokens, release.at_s) for flight, chunk in news]
-        self._observer.on_tokens(release.device, news, gaps_s)
+        self._observer.on_tokens(take(release.device, news, release.at_s))
         for flight, chunk in news:
             if chunk.finish is not None:
                 self._finish(flight, FinishReason(chunk.finish))

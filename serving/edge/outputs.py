@@ -27,10 +27,22 @@ def by_sink(news: Iterable[tuple[Flight, Chunk]]) -> dict[Any, list[Chunk]]:
 def outputs_of(chunks: Iterable[Chunk]) -> list[EngineCoreOutput]:
     """Return the chunks as outputs, one for all tokens that a step gave a request, as with vLLM's own speculation:
     separate outputs would cost the front end as much each, and delay the last of a release."""
+    chunks = list(chunks)
+    if len({chunk.request_id for chunk in chunks}) == len(chunks):
+        return [_alone(chunk) for chunk in chunks]
     outputs = []
     for _, group in groupby(chunks, key=lambda chunk: (chunk.request_id, chunk.extra is None)):
         outputs += _together(list(group))
     return outputs
+
+
+def _alone(chunk: Chunk) -> EngineCoreOutput:
+    """Return the output of a chunk that is its request's only one: of nearly each, where a device decodes plainly."""
+    if chunk.extra is not None:
+        return _with_cached(_opened(chunk), chunk)
+    if chunk.finish is None and not chunk.cached:
+        return EngineCoreOutput(chunk.request_id, chunk.tokens)
+    return _together([chunk])[0]
 
 
 def _together(chunks: list[Chunk]) -> list[EngineCoreOutput]:

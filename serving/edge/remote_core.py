@@ -14,7 +14,6 @@ from vllm.v1.serial_utils import MsgpackDecoder
 from serving.admission_request import AdmissionRequest
 from serving.call import Call, current_call, text
 from serving.clock import WallClock
-from serving.edge.front_ends.core_sockets import CoreSockets
 from serving.edge.front_ends.edge_messages import (
     ADMIT,
     CALL,
@@ -31,6 +30,7 @@ from serving.edge.front_ends.edge_messages import (
     ReleaseDelays,
     StoppedRequests,
 )
+from serving.edge.front_ends.edge_wires import CoreWire
 from serving.edge.intake import Intake
 from serving.edge.output_queue import OutputQueue
 from serving.edge.refusals import SOONEST_S, Overflow, exception_of
@@ -52,19 +52,19 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
     A request is judged there: whoever answers a call waits for its `judging` first.
     """
 
-    def __init__(self, sockets: CoreSockets, clock: WallClock) -> None:
+    def __init__(self, wire: CoreWire, clock: WallClock) -> None:
         """`clock`: the emulation's."""
         self.clock, self.intake = clock, Intake()
         # Which of them there are is known to the core, which refuses requests for others.
         self.devices = SimpleNamespace(nodes=range(MOST_DEVICES))
         self.resources = SimpleNamespace(engine_dead=False)
-        self._sockets = sockets
+        self._wire = wire
         self.outputs = OutputQueue(self._note_delay)
         self._decoder, self._numbers = MsgpackDecoder(EngineCoreOutputs), count(NO_ANSWER + 1)
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._number_of: dict[int, int] = {}
         self._delays: list[tuple[int, float]] = []
-        sockets.listen(self._take)
+        wire.listen(self._take)
 
     async def opened(self) -> None:
         """Say that this edge is warm, and wait until it may serve."""
@@ -128,7 +128,7 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
                 self.admit(id, asked, params, request.priority, 0)
             await asyncio.shield(call.judging[id])
             request.trace_headers = {CALL: str(self._number(call))}
-        self._sockets.send(EngineCoreRequestType.ADD, request)
+        self._wire.send(EngineCoreRequestType.ADD, request)
         if call is not None:
             self.intake.leave(call)
 
@@ -163,7 +163,7 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
     def cancel(self, request_ids: list[str]) -> None:
         """End requests whose clients have gone, or said so."""
         if request_ids:
-            self._sockets.send(EngineCoreRequestType.ABORT, request_ids)
+            self._wire.send(EngineCoreRequestType.ABORT, request_ids)
 
     async def get_output_async(self) -> EngineCoreOutputs:
         return await self.outputs.get()
@@ -173,7 +173,7 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
 
     def shutdown(self, timeout: float | None = None) -> None:
         self.resources.engine_dead = True
-        self._sockets.close()
+        self._wire.close()
 
     async def _ask(self, method: str, message: msgspec.Struct | None) -> bytes:
         """Make a utility call, and wait for its answer."""
@@ -191,7 +191,7 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
 
     def _call(self, number: int, method: str, message: msgspec.Struct | None) -> None:
         arguments = (msgspec.msgpack.encode(message),)
-        self._sockets.send(EngineCoreRequestType.UTILITY, (0, number, method, arguments))
+        self._wire.send(EngineCoreRequestType.UTILITY, (0, number, method, arguments))
 
     def _take(self, frames: list[bytes]) -> None:
         """Take a message in; what can't be read is dropped and told of."""

@@ -1,1 +1,1 @@
-"""Streams between processes, over ZeroMQ: tokens from the source, releases to the edge."""
+"""Streams and calls between processes: tokens from the source, releases to the edge."""

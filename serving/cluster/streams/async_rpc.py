@@ -3,8 +3,6 @@
 import asyncio
 from typing import Any
 
-import zmq
-
 from serving.cluster.streams.rpc import ONE_WAY, Answer, RpcError, encoded
 from serving.cluster.streams.sockets import Address, connect, decoder, encoder
 
@@ -13,21 +11,23 @@ class AsyncRpcClient:
     """A client of one receiver's methods, on the running loop, until it is closed."""
 
     def __init__(self, address: Address) -> None:
-        self._socket = connect(zmq.DEALER, address)
+        self._wire = connect(address)
         self._encoder, self._answers = encoder(), decoder(Answer)
         self._number = ONE_WAY
         self._waiting: dict[int, asyncio.Future[None]] = {}
-        self._loop, self._descriptor = asyncio.get_running_loop(), int(self._socket.get(zmq.FD))
-        self._loop.add_reader(self._descriptor, self._drain)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._wire.fileno(), self._receive)
 
     def tell(self, method: str, *arguments: Any) -> None:
         """Call a method whose answer nobody needs."""
-        if not self._socket.closed:
-            self._send(ONE_WAY, method, arguments)
+        self._send(ONE_WAY, method, arguments)
 
     async def call(self, method: str, *arguments: Any) -> None:
-        """Call a method, and wait until it is done. Raise RpcError, or ConnectionError if this is closed meanwhile."""
-        if self._socket.closed:
+        """Call a method, and wait until it is done. Raise RpcError, or ConnectionError if this is closed meanwhile.
+
+        A receiver that has gone does not answer; who knows that closes this.
+        """
+        if self._wire.closed:
             raise ConnectionResetError(f"{method}: the connection is closed")
         self._number += 1
         number, answered = self._number, self._loop.create_future()
@@ -40,26 +40,25 @@ class AsyncRpcClient:
 
     def close(self) -> None:
         """Drop the connection; calls that wait for an answer raise ConnectionError."""
-        if self._socket.closed:
+        if self._wire.closed:
             return
-        self._loop.remove_reader(self._descriptor)
-        self._socket.close(linger=0)
+        self._loop.remove_reader(self._wire.fileno())
+        self._wire.close()
         for answered in self._waiting.values():
             if not answered.done():
                 answered.set_exception(ConnectionResetError("the other side is gone"))
 
     def _send(self, number: int, method: str, arguments: tuple[Any, ...]) -> None:
-        self._socket.send(encoded(self._encoder, number, method, arguments))
-        # Sending may use up the descriptor's signal of an answer that has come.
-        self._loop.call_soon(self._drain)
+        self._wire.send(encoded(self._encoder, number, method, arguments))
 
-    def _drain(self) -> None:
-        # The descriptor signals the first of several messages only.
-        while not self._socket.closed:
-            try:
-                answer = self._answers.decode(self._socket.recv(zmq.NOBLOCK))
-            except zmq.Again:
-                return
+    def _receive(self) -> None:
+        try:
+            messages = self._wire.receive()
+        except ConnectionError:
+            self._loop.remove_reader(self._wire.fileno())
+            return
+        for message in messages:
+            answer = self._answers.decode(message)
             answered = self._waiting.get(answer.number)
             if answered is None or answered.done():
                 continue

@@ -1,11 +1,11 @@
 """Calls between processes: of a device to its scheduler, the device model and its slow tier; of the edge to devices.
 
-Over ZeroMQ, as streams are, because a call of Ray's costs ten times as much, and these are made at every change of a
-batch. Only Ray knows whether an actor that does not answer is still there: so Ray is asked then.
+A call of Ray's costs ten times as much, and these are made at every change of a batch. Only Ray knows whether an actor
+that does not answer is still there: so Ray is asked then.
 """
 
-import contextlib
 import inspect
+import selectors
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -14,16 +14,18 @@ from typing import Any, get_type_hints
 
 import msgspec
 import ray
-import zmq
 
 from serving.cluster.streams.sockets import Address, connect, decoder, encoder, listen
+from serving.cluster.streams.wire import TooLong, Wire
 from serving.cluster.supervision.deaths import StateLost
 from serving.types import DroppedMessages
 
-# Milliseconds between two signs of life of a thread that waits for calls.
-LOOK_MS = 1000
-# Milliseconds without an answer, after which a caller asks Ray whether the actor is still there.
-PATIENCE_MS = 250
+# Seconds between two signs of life of a thread that waits for calls.
+LOOK_S = 1.0
+# Seconds without an answer, after which a caller asks Ray whether the actor is still there.
+PATIENCE_S = 0.25
+# ... and seconds before that once it has hung up, so that Ray has seen why.
+HUNG_UP_S = 0.02
 # The number of a call that wants no answer.
 ONE_WAY = 0
 
@@ -72,8 +74,9 @@ class RpcServer:
 
     def __init__(self, methods: Sequence[Callable[..., Any]], folder: Path, name: str, others: bool) -> None:
         """`others`: open to nodes of Ray's, beside this host. Methods must annotate arguments with types to decode."""
-        self._socket, self.address = listen(zmq.ROUTER, folder, name, others)
-        self._socket.set(zmq.RCVTIMEO, LOOK_MS)
+        self._listener, self.address = listen(folder, name, others)
+        self._ready = selectors.DefaultSelector()
+        self._ready.register(self._listener, selectors.EVENT_READ)
         self._methods = {method.__name__: Method(method) for method in methods}
         self._calls, self._encoder = decoder(RpcCall), encoder()
         self._looked_s = time.monotonic()
@@ -81,22 +84,33 @@ class RpcServer:
     @property
     def overdue_s(self) -> float:
         """Real seconds by which the thread that runs the server is late to look for calls."""
-        return max(0.0, time.monotonic() - self._looked_s - LOOK_MS / 1000)
+        return max(0.0, time.monotonic() - self._looked_s - LOOK_S)
 
     def run(self, drop: Drop) -> None:
         """Answer calls for ever; report to `drop` each message that is no call, or fails with nobody waiting for it."""
         while True:
             self._looked_s = time.monotonic()
-            with contextlib.suppress(zmq.Again):
-                caller, *frames = self._socket.recv_multipart()
-                self._take(caller, frames, drop)
+            for ready, _ in self._ready.select(LOOK_S):
+                if isinstance(ready.fileobj, Wire):
+                    self._receive(ready.fileobj, drop)
+                elif caller := self._listener.accept():
+                    self._ready.register(caller, selectors.EVENT_READ)
 
-    def _take(self, caller: bytes, frames: list[bytes], drop: Drop) -> None:
+    def _receive(self, caller: Wire, drop: Drop) -> None:
+        """Answer what a caller has asked."""
+        try:
+            for message in caller.receive():
+                self._take(caller, message, drop)
+        except ConnectionError as error:
+            self._ready.unregister(caller)
+            caller.close()
+            if isinstance(error, TooLong):
+                drop(DroppedMessages(1, str(error)))
+
+    def _take(self, caller: Wire, message: memoryview, drop: Drop) -> None:
         number = ONE_WAY
         try:
-            if len(frames) != 1:
-                raise ValueError(f"it has {len(frames)} parts")
-            call = self._calls.decode(frames[0])
+            call = self._calls.decode(message)
             number = call.number
             answer = Answer(number, self._raw(self._methods[call.method](call.arguments)))
         except Exception as error:
@@ -105,7 +119,7 @@ class RpcServer:
             why = str(error) if isinstance(error, StateLost) else traceback.format_exc()
             answer = Answer(number, self._raw(None), why, isinstance(error, StateLost))
         if number != ONE_WAY:
-            self._socket.send_multipart([caller, self._encoder.encode(answer)])
+            caller.send(self._encoder.encode(answer))
 
     def _raw(self, value: Any) -> msgspec.Raw:
         return msgspec.Raw(self._encoder.encode(value))
@@ -115,15 +129,15 @@ class RpcTeller:
     """A client of one receiver's methods whose answers nobody needs. For one thread at a time."""
 
     def __init__(self, address: Address) -> None:
-        self._socket, self._encoder = connect(zmq.DEALER, address), encoder()
+        self._wire, self._encoder = connect(address), encoder()
 
     def tell(self, method: str, *arguments: Any) -> None:
         """Call a method."""
-        self._socket.send(encoded(self._encoder, ONE_WAY, method, arguments))
+        self._wire.send(encoded(self._encoder, ONE_WAY, method, arguments))
 
     def close(self) -> None:
         """Drop the connection, with all calls that were not delivered."""
-        self._socket.close(linger=0)
+        self._wire.close()
 
 
 class RpcClient:
@@ -136,19 +150,18 @@ class RpcClient:
         self._decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {}
         self._number, self._last = ONE_WAY, b""
         self._asked: Any = None
+        self._hung_up = False
         self._address: Address = ray.get(actor.address.remote())
-        self._socket = connect(zmq.DEALER, self._address)
+        self._wire = connect(self._address)
 
     def call(self, method: str, returns: Any, *arguments: Any) -> Any:
         """Call a method, and return its value. Raise RpcError, StateLost, or RayError if the actor is dead."""
         number = self.ask(method, *arguments)
         while True:
-            if self._socket.poll(PATIENCE_MS):
-                answer = self._answers.decode(self._socket.recv())
+            for message in self._next():
+                answer = self._answers.decode(message)
                 if answer.number == number:
                     return self._value(method, returns, answer)
-            else:
-                self.look(wait=True)
 
     def ask(self, method: str, *arguments: Any) -> int:
         """Call a method without waiting for its value; return the number of the call."""
@@ -166,8 +179,11 @@ class RpcClient:
         There may be no calls of other methods meanwhile.
         """
         value = None
-        while self._socket.poll(0):
-            value = self._value(method, returns, self._answers.decode(self._socket.recv()))
+        try:
+            for message in self._wire.receive():
+                value = self._value(method, returns, self._answers.decode(message))
+        except ConnectionError:
+            self._hung_up = True
         return value
 
     def look(self, wait: bool) -> None:
@@ -179,19 +195,30 @@ class RpcClient:
             self._asked = self._actor.address.remote()
         if wait or ray.wait([self._asked], timeout=0)[0]:
             address, self._asked = ray.get(self._asked), None
-            if address != self._address:
-                self._address = address
+            if address != self._address or self._hung_up:
+                self._address, self._hung_up = address, False
                 self.close()
-                self._socket = connect(zmq.DEALER, address)
-                self._socket.send(self._last)
+                self._wire = connect(address)
+                self._wire.send(self._last)
 
     def close(self) -> None:
         """Drop the connection, with all calls that were not delivered."""
-        self._socket.close(linger=0)
+        self._wire.close()
+
+    def _next(self) -> list[memoryview]:
+        """Return the next messages, once there are any, or none once Ray was asked where they might come from."""
+        try:
+            if messages := self._wire.wait(PATIENCE_S):
+                return messages
+        except ConnectionError:
+            self._hung_up = True
+            time.sleep(HUNG_UP_S)
+        self.look(wait=True)
+        return []
 
     def _send(self, number: int, method: str, arguments: tuple[Any, ...]) -> None:
         self._last = encoded(self._encoder, number, method, arguments)
-        self._socket.send(self._last)
+        self._wire.send(self._last)
 
     def _value(self, method: str, returns: Any, answer: Answer) -> Any:
         if answer.error:

@@ -1,8 +1,7 @@
-"""Sockets between processes: their addresses, their opening on either side, and the encoding of messages.
+"""Addresses of receivers, the wires to them, and the encoding of messages.
 
-On one host these are Unix sockets in a folder that only their user can enter. Where a Ray cluster may have several
-nodes, a receiver listens on its node's address too, in CURVE: encrypted, and open only to the key that is in the
-address. Addresses travel by Ray: a process that has one may send there.
+On one host a receiver is a Unix socket in a folder that only its user can enter. Where a Ray cluster may have several
+nodes, it has a port on its node too (`network`). Addresses travel by Ray: a process that has one may send there.
 """
 
 import os
@@ -11,15 +10,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import ray
-import zmq
 
 from serving.cluster.actor_process import this_node
-from serving.cluster.streams.curve_keys import CurveKeys, lock, unlock
+from serving.cluster.streams.curve_keys import CurveKeys
+from serving.cluster.streams.network import connect_port, open_port
+from serving.cluster.streams.wire import Listener, Wire, connected
 from serving.process.run_folder import hold
 
-# No memory is taken for a longer frame: the log probabilities of the longest prompts need a tenth of this.
-MOST_BYTES = 2**28
 # Types of arrays that are decoded; others are refused, as an array of objects would be code.
 NUMBERS = ("<i8", "<f8")
 
@@ -38,31 +35,18 @@ class Address(NamedTuple):
         return Path(self.path).parent
 
 
-def listen(kind: int, folder: Path, name: str, others: bool) -> "tuple[zmq.Socket[bytes], Address]":
-    """Open a receiving socket of a kind of ZeroMQ's, in a folder, made if need be; open to `others`: nodes of Ray's."""
-    socket = unlimited(kind)
-    path = str(hold(folder) / f"{name}-{os.getpid()}")
-    keys = lock(socket) if others else None
-    socket.bind(f"ipc://{path}")
-    return socket, Address(this_node(), path, _bind(socket) if others else "", keys)
+def listen(folder: Path, name: str, others: bool) -> tuple[Listener, Address]:
+    """Listen in a folder, made if need be; open to `others`: nodes of Ray's."""
+    listener = Listener(hold(folder) / f"{name}-{os.getpid()}")
+    port, keys = open_port(listener.path) if others else ("", None)
+    return listener, Address(this_node(), str(listener.path), port, keys)
 
 
-def connect(kind: int, address: Address) -> "zmq.Socket[bytes]":
-    """Open a socket of a kind of ZeroMQ's to a receiver."""
-    socket = unlimited(kind)
-    if address.keys is not None:
-        unlock(socket, address.keys)
-    socket.connect(f"ipc://{address.path}" if this_node() == address.node else address.port)
-    return socket
-
-
-def unlimited(kind: int) -> "zmq.Socket[bytes]":
-    """Return a socket of a kind of ZeroMQ's without limits but `MOST_BYTES` a message: nobody waits for a slow peer."""
-    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
-    socket.set(zmq.RCVHWM, 0)
-    socket.set(zmq.SNDHWM, 0)
-    socket.set(zmq.MAXMSGSIZE, MOST_BYTES)
-    return socket
+def connect(address: Address) -> Wire:
+    """Connect to a receiver."""
+    if this_node() == address.node:
+        return connected(Path(address.path))
+    return connect_port(address.port, address.keys)
 
 
 def encoder() -> msgspec.msgpack.Encoder:
@@ -89,9 +73,3 @@ def _array(kind: Any, sent: Any) -> object:
     if dtype not in NUMBERS:
         raise ValueError(f"an array of {dtype!r}; allowed are {', '.join(NUMBERS)}")
     return np.frombuffer(data, np.dtype(dtype)).reshape(shape)
-
-
-def _bind(socket: Any) -> str:
-    """Listen on a free port of this node, for senders on other nodes; return the address."""
-    ip = ray.util.get_node_ip_address()
-    return f"tcp://{ip}:{socket.bind_to_random_port(f'tcp://{ip}')}"

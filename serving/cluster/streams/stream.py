@@ -1,19 +1,19 @@
 """Streams of messages of one type: releases, from devices to the edge. Nobody waits for an answer.
 
-Over ZeroMQ, because a call of Ray's costs a hundred times as much, and these happen at every step. A message that
-cannot be read is dropped, counted and reported; the receiver goes on, whatever it gets.
+A call of Ray's costs a hundred times as much, and these happen at every step. A message that cannot be read is dropped,
+counted and reported; the receiver goes on, whatever it gets.
 """
 
 import asyncio
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import zmq
-
 from serving.cluster.streams.sockets import Address, connect, decoder, encoder, listen
+from serving.cluster.streams.wire import TooLong, Wire
 from serving.types import DroppedMessages
 
 Message = TypeVar("Message")
@@ -26,15 +26,15 @@ class Sender(Generic[Message]):
     """A sender of messages to one receiver, for which it never waits. For one thread at a time."""
 
     def __init__(self, address: Address) -> None:
-        self._socket = connect(zmq.PUSH, address)
+        self._wire = connect(address)
         self._encoder = encoder()
 
     def send(self, message: Message) -> None:
-        self._socket.send(self._encoder.encode(message))
+        self._wire.send(self._encoder.encode(message))
 
     def close(self) -> None:
         """Drop the connection, with all messages that were not delivered."""
-        self._socket.close(linger=0)
+        self._wire.close()
 
 
 class Inbox(Generic[Message]):
@@ -45,45 +45,65 @@ class Inbox(Generic[Message]):
 
     def __init__(self, kind: Any, folder: Path, name: str, others: bool) -> None:
         """Listen on a socket of that name in a folder, made if need be; open to `others`: nodes of Ray's."""
-        self._socket, self.address = listen(zmq.PULL, folder, name, others)
+        self._listener, self.address = listen(folder, name, others)
         self._decoder = decoder(kind)
+        self._wires: set[Wire] = set()
+        self._here: deque[memoryview] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._descriptor = int(self._socket.get(zmq.FD))
 
     def start(self, take: Callable[[Message], object], drop: Drop) -> None:
         """Hand each message to `take` from now on, on the running loop, and report each dropped one to `drop`."""
+        self._take, self._drop = take, drop
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._descriptor, self._drain, take, drop)
-        self._drain(take, drop)
+        self._loop.add_reader(self._listener.fileno(), self._accept)
 
     def close(self) -> None:
         """Take no more messages, and close the socket, though nothing was ever taken from it."""
         if self._loop is not None:
-            self._loop.remove_reader(self._descriptor)
-        self._socket.close(linger=0)
+            self._loop.remove_reader(self._listener.fileno())
+        for wire in list(self._wires):
+            self._part(wire)
+        self._listener.close()
+        self._here.clear()
 
-    def _drain(self, take: Callable[[Message], object], drop: Drop) -> None:
-        # The descriptor signals the first of several messages only.
-        until_s = time.monotonic() + TURN_S
-        while time.monotonic() < until_s:
-            if self._socket.closed:
-                return
-            try:
-                self._receive(take, drop)
-            except zmq.Again:
-                return
+    def _accept(self) -> None:
+        if (wire := self._listener.accept()) and self._loop is not None:
+            self._wires.add(wire)
+            self._loop.add_reader(wire.fileno(), self._receive, wire)
+
+    def _part(self, wire: Wire) -> None:
+        self._wires.discard(wire)
         if self._loop is not None:
-            self._loop.call_soon(self._drain, take, drop)
+            self._loop.remove_reader(wire.fileno())
+        wire.close()
 
-    def _receive(self, take: Callable[[Message], object], drop: Drop) -> None:
-        """Hand over the next message. Whatever is wrong with it, or with its handling, others come after it."""
-        frames = self._socket.recv_multipart(zmq.NOBLOCK)
+    def _receive(self, wire: Wire) -> None:
         try:
-            if len(frames) > 1:
-                raise ValueError(f"it has {len(frames)} parts")
-            take(self._decoder.decode(frames[0]))
-        except Exception as error:
-            drop(DroppedMessages(1, f"{type(error).__name__}: {error}"))
+            messages = wire.receive()
+        except ConnectionError as error:
+            self._part(wire)
+            if isinstance(error, TooLong):
+                self._drop(DroppedMessages(1, str(error)))
+            return
+        waiting = bool(self._here)
+        self._here.extend(messages)
+        if not waiting:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Hand over messages for `TURN_S`, and the rest later. Whatever is wrong with one, or with its handling, others
+        come after it."""
+        until_s = time.monotonic() + TURN_S
+        while self._here:
+            try:
+                self._take(self._decoder.decode(self._here[0]))
+            except Exception as error:
+                self._drop(DroppedMessages(1, f"{type(error).__name__}: {error}"))
+            if self._here:  # nobody has closed this meanwhile
+                self._here.popleft()
+            if time.monotonic() > until_s and self._loop is not None:
+                self._loop.call_soon(self._hand_over)
+                return
 
 
 class Drops:

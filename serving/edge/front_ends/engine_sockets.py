@@ -11,7 +11,8 @@ from vllm.v1.engine.utils import EngineHandshakeMetadata
 from vllm.v1.serial_utils import MsgpackEncoder
 from zmq.utils.monitor import recv_monitor_message
 
-from serving.cluster.streams.sockets import MOST_BYTES, unlimited
+from serving.cluster.streams.network import unlimited
+from serving.cluster.streams.wire import MOST_BYTES
 
 # vLLM's name for the only engine of a front end: its index, as two bytes.
 IDENTITY = (0).to_bytes(2, "little")

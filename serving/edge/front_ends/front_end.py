@@ -11,7 +11,8 @@ import contextvars
 import logging
 import time
 from collections import Counter
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from vllm.config import VllmConfig
 from vllm.v1.engine import (
@@ -28,7 +29,7 @@ from vllm.v1.serial_utils import MsgpackDecoder, UtilityResult
 from vllm.version import __version__ as VLLM_VERSION  # as vLLM calls it
 
 from serving.edge.engine_core import EmulatedCore
-from serving.edge.front_ends.engine_sockets import ApiServer, shake_hands
+from serving.edge.front_ends.engine_sockets import shake_hands
 from serving.edge.request_bounds import MOST_ID_CHARS, check_prompt_logprobs, check_request
 from serving.process.logs import fields
 from serving.types import DroppedMessages, Release
@@ -53,6 +54,22 @@ SAID: dict[str, Any] = {
 }
 
 
+class ApiServer(Protocol):
+    """One of a front end's API servers: its requests come on the running loop, its outputs are sent without waiting."""
+
+    def listen(self, take: "Callable[[Any, list[bytes]], None]") -> None:
+        """Hand over each message from now on."""
+
+    def send(self, outputs: EngineCoreOutputs) -> None:
+        """Send what a step gave, or an answer."""
+
+    async def gone(self) -> None:
+        """Wait until it has ended."""
+
+    def close(self) -> None:
+        """Drop the connection, and what was not delivered over it."""
+
+
 class FrontEnd:
     """Joins the front end at an address, serves its requests, and waits for the next one there when it is gone.
 
@@ -64,7 +81,7 @@ class FrontEnd:
         """`address`: where it shakes hands, as ZeroMQ writes it. `ready`: what it is told of its engine."""
         self._address, self._core, self._ready = address, core, ready
         self._requests, self._others = MsgpackDecoder(EngineCoreRequest), MsgpackDecoder()
-        self._servers: list[ApiServer] = []
+        self._servers: Sequence[ApiServer] = ()
         self._server_of: dict[str, ApiServer] = {}
         self._prompts: dict[str, int] = {}
         self._adding: set[asyncio.Task[None]] = set()
@@ -87,7 +104,7 @@ class FrontEnd:
             finally:
                 self.part()
 
-    async def meet(self) -> list[ApiServer]:
+    async def meet(self) -> Sequence[ApiServer]:
         """Wait for the front end; return its API servers."""
         return await shake_hands(self._address, self._ready)
 
@@ -104,7 +121,7 @@ class FrontEnd:
         self._prompts.clear()
         for server in self._servers:
             server.close()
-        self._servers = []
+        self._servers = ()
 
     def _take(self, server: ApiServer, frames: list[bytes]) -> None:
         """Take a message in; what is none of this protocol's is dropped and told of."""

@@ -4,7 +4,8 @@ judged."""
 import asyncio
 import contextvars
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import msgspec
 from vllm.v1.engine import (
@@ -33,26 +34,19 @@ from serving.edge.front_ends.edge_messages import (
     ReleaseDelays,
     StoppedRequests,
 )
-from serving.edge.front_ends.engine_sockets import ApiServer
+from serving.edge.front_ends.edge_wires import EdgeWire
 from serving.edge.front_ends.front_end import FrontEnd
 from serving.refusals import Reason, Refusal
 from serving.types import Release
 
 
-class EdgeAddresses(NamedTuple):
-    """The sockets that an edge has bound, as ZeroMQ writes them: for its `requests`, and for `outputs` to it."""
-
-    requests: str
-    outputs: str
-
-
 class OwnEdge(FrontEnd):
-    """Serves the edge at `addresses`, and the one that takes its place."""
+    """Serves the edge that listens at a path, and the one that takes its place."""
 
-    def __init__(self, addresses: EdgeAddresses, core: EmulatedCore, ready: EngineCoreReadyResponse) -> None:
+    def __init__(self, path: Path, core: EmulatedCore, ready: EngineCoreReadyResponse) -> None:
         """`ready`: what it is told of its engine."""
-        super().__init__(addresses.requests, core, ready)
-        self._addresses = addresses
+        super().__init__(str(path), core, ready)
+        self._path = path
         self._calls: dict[int, Call] = {}
         self.warm, self.up = asyncio.Event(), asyncio.Event()
         self._open, self._eager = False, list[int]()
@@ -66,9 +60,9 @@ class OwnEdge(FrontEnd):
             DELAYS: lambda told: core.note_delays(msgspec.msgpack.decode(told, type=ReleaseDelays).late_s),
         }
 
-    async def meet(self) -> list[ApiServer]:
+    async def meet(self) -> list[EdgeWire]:
         """Connect to the edge, which may come later."""
-        server = ApiServer(*self._addresses)
+        server = await EdgeWire.to(self._path)
         server.greet(self._ready)
         return [server]
 

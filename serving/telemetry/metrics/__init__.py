@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from serving.clock import VirtualClock, WallClock
 from serving.cluster.node import Node
 from serving.cluster.observer import EdgeObserver
-from serving.flight import Flight
+from serving.flight import Flight, TokenNews
 from serving.refusals import Refusal
 from serving.scenario.slo import SloClass
 from serving.telemetry.metrics.dcgm import Dcgm
@@ -22,7 +22,7 @@ from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.requests import RequestMetrics
 from serving.telemetry.metrics.service import ServiceMetrics
 from serving.telemetry.metrics.steps import StepMetrics
-from serving.types import Chunk, DroppedMessages, StepRecord
+from serving.types import DroppedMessages, StepRecord
 
 
 class ServedModel(NamedTuple):
@@ -83,9 +83,9 @@ class Metrics(EdgeObserver):
     def on_move(self, flight: Flight) -> None:
         self._in_flight.put(flight)
 
-    def on_tokens(self, device: int, news: list[tuple[Flight, Chunk]], gaps_s: list[float | None]) -> None:
-        self.requests.on_tokens(device, news, gaps_s)
-        self.steps.on_tokens(device, news)
+    def on_tokens(self, news: TokenNews) -> None:
+        self.requests.on_tokens(news)
+        self.steps.on_tokens(news)
 
     def on_finish(self, flight: Flight) -> None:
         self.requests.on_finish(flight, flight.finish, flight.n)

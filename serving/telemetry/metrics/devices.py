@@ -129,8 +129,10 @@ class DeviceMetrics:
         if record.device not in self.models:
             return
         self._last[record.device] = record
-        self._idled(record.device, record.start_s)
-        self._windows[record.device].add(record)
+        window = self._windows[record.device]
+        if record.start_s > window.ended_s:
+            self._idled(record.device, record.start_s)
+        window.add(record)
 
     def on_idle(self, device: int) -> None:
         """Record that a device has nothing left to do."""

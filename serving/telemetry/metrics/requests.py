@@ -5,21 +5,26 @@ So vLLM's dashboards work, and so does whatever picks endpoints by vLLM's metric
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from serving.flight import Flight
+from serving.flight import Flight, TokenNews
 from serving.refusals import OVERLOAD, Reason
 from serving.telemetry.metrics.families import Counters, Gauges, Histograms, Labels
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.token_source.vllm_metrics import DEVICE_CACHE, FINISH_REASONS, histogram_buckets
-from serving.types import Chunk, StepRecord
+from serving.types import StepRecord
 
 # Steps of fast hardware take milliseconds; vLLM's own buckets begin at 10 ms (ITL) and 300 ms (phases).
 FINE_S = (0.001, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2)
 # vLLM's words for where a prompt's tokens come from.
 COMPUTED, CACHED = "local_compute", "local_cache_hit"
+
+
+COUNTED = attrgetter("preemptions", "drafts", "drafted", "accepted", "queried_tokens", "cached_tokens")
 
 
 def finer(family: str) -> list[float]:
@@ -35,6 +40,14 @@ class DeviceLoad(NamedTuple):
 
 
 NO_LOAD = DeviceLoad(0, 0)
+
+
+@cache
+def positions(depth: int) -> tuple[str, ...]:
+    """Return the label of each position in a draft."""
+    return tuple(map(str, range(depth)))
+
+
 Read = Callable[[], Mapping[Labels, float]]
 
 
@@ -70,6 +83,7 @@ class RequestMetrics:
         self.rejections = Counters(
             registry, "vllm:admission_rejections", "Requests turned away, by reason.", ["model_name", "reason"]
         )
+        # Each by the name of what `COUNTED` has in its place.
         self.counted = {
             "preemptions": self.preemptions,
             "drafts": self._total("spec_decode_num_drafts", "Sequences' steps in which they drafted."),
@@ -157,21 +171,19 @@ class RequestMetrics:
         sizes = block_tokens, blocks, tokens, round(tokens / self._max_model_len, 4)
         found[(*self._labels[device], *map(str, sizes))] = 1
 
-    def on_tokens(self, device: int, news: list[tuple[Flight, Chunk]], gaps_s: list[float | None]) -> None:
-        """Record tokens of requests, each chunk `gaps_s` after its last one; what comes at once is one output, as in
-        vLLM."""
-        labels = self._labels[device]
-        self.generation_tokens.values[labels] += sum(len(chunk.tokens) for _, chunk in news)
-        # Requests that decode together wait for their tokens equally long.
-        for gap_s, times in Counter(gaps_s).items():
-            if gap_s:
-                self.itl.of(labels).observe(gap_s, times)
-        if None in gaps_s:
-            for (flight, _), gap_s in zip(news, gaps_s, strict=True):
-                if gap_s is None:
-                    self._first[labels] += 1
-                    self._count_prompt(labels, flight.request.prompt_tokens)
-                    self.ttft.of(labels).observe(flight.ttft_s)
+    def on_tokens(self, news: TokenNews) -> None:
+        """Record tokens of requests."""
+        labels = self._labels[news.device]
+        self.generation_tokens.values[labels] += news.tokens
+        if news.gaps_s:
+            itl = self.itl.of(labels)
+            # Requests that decode together wait for their tokens equally long.
+            for gap_s, times in news.gaps_s.items():
+                itl.observe(gap_s, times)
+        for flight in news.first:
+            self._first[labels] += 1
+            self._count_prompt(labels, flight.request.prompt_tokens)
+            self.ttft.of(labels).observe(flight.ttft_s)
 
     def on_finish(self, flight: Flight, reason: str, n: int) -> None:
         """Record that a request ended, for `reason`; it was one of `n` that its client asked for at once."""
@@ -203,10 +215,12 @@ class RequestMetrics:
         self.kv_usage.values[labels] = min(1.0, record.kv_tokens / kv_capacity_tokens)
         # A step that ends a prompt gives a token beside those that it computes.
         self.iteration_tokens.of(labels).observe(record.new_tokens + record.accepted + self._first.pop(labels, 0))
-        self._cached[labels] += record.cached_tokens
-        for name, total in self.counted.items():
-            if count := getattr(record, name):
-                total.values[labels] += count
+        counts = COUNTED(record)
+        if any(counts):
+            self._cached[labels] += record.cached_tokens
+            for total, count in zip(self.counted.values(), counts, strict=True):
+                if count:
+                    total.values[labels] += count
         if record.accepted_by:
             self._count_positions(labels, record.accepted_by)
 
@@ -223,10 +237,10 @@ class RequestMetrics:
 
     def _count_positions(self, labels: Labels, accepted_by: list[int]) -> None:
         """Count, for each draft position, the sequences that had it and all positions before accepted."""
-        left = sum(accepted_by)
-        for position, had_no_more in enumerate(accepted_by[:-1]):
+        left, totals = sum(accepted_by), self.accepted_at.values
+        for position, had_no_more in zip(positions(len(accepted_by) - 1), accepted_by, strict=False):
             left -= had_no_more
-            self.accepted_at.values[(*labels, str(position))] += left
+            totals[*labels, position] += left
 
     def on_idle(self, device: int) -> None:
         """Record that a device has nothing left to do."""

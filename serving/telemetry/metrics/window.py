@@ -8,27 +8,27 @@ SPAN_S = 1.0
 
 
 class Window:
-    """The steps that ended within the last emulated second, and one more."""
+    """The steps that ended within the last emulated second, and one more. Added up when somebody reads: that is seldom,
+    and there are hundreds of steps in a second."""
 
-    __slots__ = ("_busy_s", "_bytes", "_joules", "_steps", "ended_s")
+    __slots__ = ("_steps", "ended_s")
 
     def __init__(self) -> None:
-        self._steps: deque[tuple[float, float, float, float]] = deque()
-        self._busy_s = self._joules = self._bytes = 0.0
+        self._steps: deque[StepRecord] = deque()
         self.ended_s = 0.0
 
     def add(self, record: StepRecord) -> None:
         """Add a step."""
-        self.ended_s = record.start_s + record.latency_s
-        self._steps.append((self.ended_s, record.latency_s, sum(record.energy_j), record.traffic_bytes[1]))
-        self._sum(*self._steps[-1][1:], sign=1)
-        while self._steps[0][0] < self.ended_s - SPAN_S:
-            self._sum(*self._steps.popleft()[1:], sign=-1)
+        self.ended_s = ended_s = record.start_s + record.latency_s
+        self._steps.append(record)
+        self._forget(ended_s - SPAN_S)
 
     def power_w(self, until_s: float, idle_w: float) -> float:
         """Mean power up to an instant; `idle_w` is drawn between steps."""
-        span_s = self._span_s(until_s)
-        return (self._joules + idle_w * max(0.0, span_s - self._busy_s)) / span_s if span_s else idle_w
+        if not (span_s := self._span_s(until_s)):
+            return idle_w
+        joules = sum(sum(step.energy_j) for step in self._steps)
+        return (joules + idle_w * max(0.0, span_s - self._busy_s)) / span_s
 
     def busy_share(self, until_s: float) -> float:
         """Return the share of the window before `until_s` in which the device worked."""
@@ -38,17 +38,20 @@ class Window:
     def ext_bytes_per_s(self, until_s: float) -> float:
         """Mean traffic with the external memory."""
         span_s = self._span_s(until_s)
-        return self._bytes / span_s if span_s else 0.0
+        return sum(step.traffic_bytes[1] for step in self._steps) / span_s if span_s else 0.0
+
+    @property
+    def _busy_s(self) -> float:
+        return sum(step.latency_s for step in self._steps)
 
     def _span_s(self, until_s: float) -> float:
-        while self._steps and self._steps[0][0] < until_s - SPAN_S:
-            self._sum(*self._steps.popleft()[1:], sign=-1)
+        self._forget(until_s - SPAN_S)
         if not self._steps:
             return 0.0
-        first_ended_s, first_s, *_ = self._steps[0]
-        return max(until_s, self.ended_s) - (first_ended_s - first_s)
+        return max(until_s, self.ended_s) - self._steps[0].start_s
 
-    def _sum(self, latency_s: float, joules: float, ext_bytes: float, sign: int) -> None:
-        self._busy_s += sign * latency_s
-        self._joules += sign * joules
-        self._bytes += sign * ext_bytes
+    def _forget(self, before_s: float) -> None:
+        """Forget the steps that ended before an instant."""
+        steps = self._steps
+        while steps and steps[0].start_s + steps[0].latency_s < before_s:
+            steps.popleft()

@@ -114,7 +114,7 @@ def test_who_waits_asks_the_process_that_took_its_place(actor: Actor) -> None:
     silent = RpcServer([], actor._folder, "silent", False)
     actor.at = silent.address
     client, calculator = RpcClient(actor), Calculator()
-    threading.Timer(3 * rpc.PATIENCE_MS / 1000, actor.live, [calculator.divide]).start()
+    threading.Timer(3 * rpc.PATIENCE_S, actor.live, [calculator.divide]).start()
     assert client.call("divide", float, 1, 2) == 0.5
 
 

@@ -2,7 +2,6 @@
 
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -10,9 +9,9 @@ import httpx
 import openai
 import psutil
 import pytest
-import zmq
 from prometheus_client.parser import text_string_to_metric_families
 
+from serving.cluster.streams.wire import dial
 from serving.process.server_process import ServerProcess
 from tests.serving.cluster.test_recovery import ask, processes
 
@@ -37,27 +36,19 @@ def dropped(emulator: ServerProcess) -> dict[str, float]:
     return {sample.labels["receiver"]: sample.value for sample in samples}
 
 
-@pytest.fixture
-def context() -> Iterator["zmq.Context[zmq.Socket[bytes]]"]:
-    with zmq.Context() as context:
-        yield context
-
-
-def test_a_byte_that_says_nothing_wedges_nobody_and_is_counted(
-    emulator: ServerProcess, client: openai.OpenAI, context: "zmq.Context[zmq.Socket[bytes]]"
-) -> None:
+def test_a_byte_that_says_nothing_wedges_nobody_and_is_counted(emulator: ServerProcess, client: openai.OpenAI) -> None:
     expected = ask(client, 7, [])
     paths, before = sockets(emulator), dropped(emulator)
     names = ["edge", "model", *(f"{each}-{index}" for each in EACH for index in (0, 1))]
     assert sorted(path.name.rpartition("-")[0] for path in paths) == sorted(names)
     for path in paths:
         assert path.parent.stat().st_mode & 0o777 == 0o700
-        with context.socket(zmq.PUSH if path.name.startswith("edge") else zmq.DEALER) as sender:
-            sender.linger = 1000
-            sender.connect(f"ipc://{path}")
-            for frame in NONSENSE:
-                sender.send(frame)
-            sender.send_multipart([b"\xff", b"\xff"])
+        stranger = dial(path)
+        for message in NONSENSE:
+            stranger.send(message)
+        with socket.socket(socket.AF_UNIX) as raw:
+            raw.connect(str(path))
+            raw.sendall(b"GET / HTTP/1.1\r\n\r\n")  # a length that nothing has
     assert ask(client, 7, []) == expected
     receivers = ["edge", "device model", *(f"{each} {index}" for each in EACH for index in (0, 1))]
     wanted = {name: before.get(name, 0.0) + len(NONSENSE) + 1 for name in receivers}

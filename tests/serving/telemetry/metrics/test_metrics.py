@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from serving.clock import VirtualClock, WallClock
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
-from serving.flight import Flight
+from serving.flight import Flight, TokenNews
 from serving.refusals import Reason, Refusal
 from serving.reports.policy_comparison import mixed, run
 from serving.scenario.faults import ANYWHERE
@@ -26,7 +26,7 @@ from serving.telemetry import metrics as metrics_package
 from serving.telemetry.metrics import Metrics, ServedModel
 from serving.telemetry.metrics.families import Family, Histogram
 from serving.telemetry.metrics.window import Window
-from serving.types import NEVER, Chunk, Request, StepRecord
+from serving.types import NEVER, Request, StepRecord
 
 CLASSES = parse_classes(DEFAULT_CLASSES, "classes")
 SCENARIO = Scenario(mode="tau", tau=4, max_num_seqs=8)
@@ -72,7 +72,8 @@ def flight(slo: str = "", ttft_s: float = NEVER, tpot_s: float = NEVER, topic: s
 
 def release(metrics: Metrics, flight: Flight, tokens: int, gap_s: float | None) -> None:
     """Some tokens of one request."""
-    metrics.on_tokens(flight.device, [(flight, Chunk(flight.request.id, 0, [1] * tokens))], [gap_s])
+    gaps_s, first = ({}, [flight]) if gap_s is None else ({gap_s: 1}, [])
+    metrics.on_tokens(TokenNews(flight.device, tokens, 0, gaps_s, first))
 
 
 def finish(metrics: Metrics, flight: Flight, reason: str) -> None:

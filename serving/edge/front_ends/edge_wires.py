@@ -1,0 +1,135 @@
+"""The wire between an edge in a process of its own and the engine core, from either end.
+
+Over it go vLLM's messages between a front end and an engine, as vLLM encodes them, and both ways at once. An edge is on
+the engine core's host, always; ZeroMQ, by which vLLM's own front ends are reached (`engine_sockets`), takes three times
+as long for each message.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from vllm.v1.engine import EngineCoreOutputs, EngineCoreReadyResponse, EngineCoreRequestType
+from vllm.v1.serial_utils import MsgpackEncoder
+
+from serving.cluster.streams.wire import Listener, Wire, dial
+
+LOOK_S = 0.01
+
+
+class EdgeWire:
+    """The engine core's end. Its requests come on the running loop, its outputs are sent without waiting."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire, self._encoder, self._parts = wire, MsgpackEncoder(), Parts()
+        self._loop = asyncio.get_running_loop()
+        self._gone: asyncio.Future[None] = self._loop.create_future()
+
+    @classmethod
+    async def to(cls, path: Path) -> "EdgeWire":
+        """Connect to the edge that listens at a path, once it does."""
+        while True:
+            try:
+                return cls(dial(path))
+            except OSError:
+                await asyncio.sleep(LOOK_S)
+
+    def greet(self, ready: EngineCoreReadyResponse) -> None:
+        """Say that there is an engine: from then on it can be sent requests."""
+        self._wire.send(msgspec.msgpack.encode(ready))
+
+    def listen(self, take: "Callable[[EdgeWire, list[bytes]], None]") -> None:
+        """Hand over each message from now on."""
+        self._loop.add_reader(self._wire.fileno(), self._receive, take)
+
+    def send(self, outputs: EngineCoreOutputs) -> None:
+        """Send what a step gave, or an answer."""
+        self._wire.send(self._parts.joined(self._encoder.encode(outputs)))
+
+    async def gone(self) -> None:
+        """Wait until the edge has ended."""
+        await self._gone
+
+    def close(self) -> None:
+        """Drop the connection, and what was not delivered."""
+        if not self._wire.closed:
+            self._loop.remove_reader(self._wire.fileno())
+            self._wire.close()
+
+    def _receive(self, take: "Callable[[EdgeWire, list[bytes]], None]") -> None:
+        try:
+            messages = self._wire.receive()
+        except ConnectionError:
+            self._loop.remove_reader(self._wire.fileno())
+            if not self._gone.done():
+                self._gone.set_result(None)
+            return
+        for message in messages:
+            take(self, self._parts.of(message))
+
+
+class CoreWire:
+    """The edge's end. It sends requests without waiting, and hands over outputs on the running loop."""
+
+    def __init__(self, path: Path) -> None:
+        """Listen at a path for the engine core."""
+        self._listener, self._parts = Listener(path), Parts()
+        self._wire: Wire | None = None
+        self._encoder = MsgpackEncoder()
+        self._loop = asyncio.get_running_loop()
+
+    async def ready(self) -> EngineCoreReadyResponse:
+        """Wait until the engine core has connected; return what it says of itself."""
+        while self._wire is None:
+            self._wire = self._listener.accept()
+            await asyncio.sleep(LOOK_S)
+        while not (said := self._wire.receive()):
+            await asyncio.sleep(LOOK_S)
+        # Whatever else it says is an answer.
+        assert len(said) == 1
+        return msgspec.msgpack.decode(said[0], type=EngineCoreReadyResponse)
+
+    def send(self, kind: EngineCoreRequestType, message: Any) -> None:
+        """Send a message, whoever may be there."""
+        assert self._wire is not None
+        self._wire.send(self._parts.joined([kind.value, *self._encoder.encode(message)]))
+
+    def listen(self, take: Callable[[list[bytes]], None]) -> None:
+        """Hand over each message of the engine core from now on."""
+        assert self._wire is not None
+        self._loop.add_reader(self._wire.fileno(), self._receive, take)
+
+    def close(self) -> None:
+        """Drop the connection, and what was not delivered over it."""
+        self._listener.close()
+        if self._wire is not None and not self._wire.closed:
+            self._loop.remove_reader(self._wire.fileno())
+            self._wire.close()
+
+    def _receive(self, take: Callable[[list[bytes]], None]) -> None:
+        assert self._wire is not None
+        try:
+            messages = self._wire.receive()
+        except ConnectionError:
+            # This process ends with the engine core's in any case.
+            self._loop.remove_reader(self._wire.fileno())
+            return
+        for message in messages:
+            take(self._parts.of(message))
+
+
+class Parts:
+    """The parts of a message of vLLM's, which has one, and more for large arrays, in one message."""
+
+    def __init__(self) -> None:
+        self._encoder, self._decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(list[bytes])
+
+    def joined(self, parts: Sequence[Any]) -> bytes:
+        """Return the parts as one message."""
+        return self._encoder.encode(parts)
+
+    def of(self, message: memoryview) -> list[bytes]:
+        """Return the parts of a message."""
+        return self._decoder.decode(message)
