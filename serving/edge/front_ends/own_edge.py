@@ -66,6 +66,11 @@ class OwnEdge(FrontEnd):
             DELAYS: lambda told: core.note_delays(msgspec.msgpack.decode(told, type=ReleaseDelays).late_s),
         }
 
+    @property
+    def routes(self) -> list[str]:
+        """The routes of its calls that are in flight."""
+        return [call.route for call in self._calls.values()]
+
     async def meet(self) -> list[ApiServer]:
         """Connect to the edge, which may come later."""
         server = ApiServer(*self._addresses)
