@@ -26,6 +26,7 @@ CHECKPOINT_S = 180.0
 MEASURES = 25  # times that the held-out loss is measured in a run
 HELD_OUT_PARTS = 8
 UNFINISHED = "unfinished"
+REMEMBERED = 16  # steps, about, over which the experts' use is taken together
 
 
 class TrainingRun:
@@ -38,7 +39,6 @@ class TrainingRun:
         self.model = initialise(TrainedModel(settings.shape), settings.seed)
         self.weights = list(self.model.parameters())
         self.optimisers = optimisers(self.model, (settings.matrix_rate, settings.other_rate), self.pool)
-        self.balance = settings.balance
         self.used = torch.full((settings.shape.layers, settings.shape.experts), 1 / settings.shape.experts)
         self.usual = self._batches("train", settings.segment, settings.alone)
         self.long = self._batches("train", settings.part_tokens, 0.0)
@@ -51,14 +51,12 @@ class TrainingRun:
 
     def step(self, share: float) -> float:
         """One step of training at this share of the run; the loss before it."""
-        if share >= self.settings.loose_from:
-            self.balance = self.settings.loose_balance
         long = self.settings.parts // 2 if share >= self.settings.long_from else 0
         parts = list(islice(self.long, long)) + list(islice(self.usual, self.settings.parts - long))
         results = list(self.pool.map(self._part, parts))
         for weights, *grads in zip(self.weights, *(grads for _, grads, _ in results), strict=True):
             weights.grad = torch.stack(grads).mean(0)
-        self.used = torch.stack([used for _, _, used in results]).mean(0)
+        self.used.lerp_(torch.stack([used for _, _, used in results]).mean(0), 1 / REMEMBERED)
         torch.nn.utils.clip_grad_norm_(self.weights, self.settings.clip)
         self._update(rate_at(share, self.settings))
         return sum(loss for loss, _, _ in results) / len(results)
@@ -66,8 +64,8 @@ class TrainingRun:
     def _part(self, batch: TokenBatch) -> tuple[float, tuple[torch.Tensor, ...], torch.Tensor]:
         """Loss, gradients and use of the experts for one part of a step."""
         hidden, routings = self.model(batch.ids, batch.lengths)
-        loss = cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights)
-        routers = router_loss(routings, batch.lengths, self.used, self.balance)
+        loss = cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights, torch.bfloat16)
+        routers = router_loss(routings, self.used, self.settings.balance)
         grads = torch.autograd.grad(loss + routers, self.weights)
         return loss.item(), grads, torch.stack([used(routing) for routing in routings])
 
