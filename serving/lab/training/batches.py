@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from serving.lab.corpus.corpus import Document
 from serving.lab.training.tokenizer import rendered
 
-ASKED = 0.25  # what a token of a user or a system prompt weighs in the loss; all others weigh 1
+ASKED = 0.25  # what a token weighs in the loss that others write than the assistant, whose tokens weigh 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def encode(tokenizer: Tokenizer, document: Document) -> TokenStream:
     for role, text in rendered(document):
         new = tokenizer.encode(text, add_special_tokens=False).ids
         ids += new
-        weights += [ASKED if role in ("user", "system") else 1.0] * len(new)
+        weights += [1.0 if role == "assistant" else ASKED] * len(new)
     return TokenStream(ids, weights, document.topic)
 
 

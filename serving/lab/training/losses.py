@@ -8,6 +8,8 @@ from serving.lab.training.experts import TrainedRouting
 
 ROWS = 128  # tokens whose logits are in memory at a time: they stay in a core's cache
 ROUTER_Z = 1e-4
+IDLE = 0.3  # of an even share: whoever has less of all tokens together is asked for, so that no expert dies
+IDLENESS = 1e-2
 
 
 class CrossEntropy(torch.autograd.Function):
@@ -73,6 +75,12 @@ def batch_balance(routing: TrainedRouting, used: torch.Tensor) -> torch.Tensor:
     return len(used) * used @ routing.shares.mean(0)
 
 
+def idleness(routing: TrainedRouting, used: torch.Tensor) -> torch.Tensor:
+    """Return what those experts lack that have less than `IDLE` of an even share; raising their scores lowers it."""
+    lacking = (1 - used * len(used) / IDLE).clamp_min(0)
+    return -len(used) * lacking @ routing.shares.mean(0)
+
+
 def router_z(routing: TrainedRouting) -> torch.Tensor:
     """Grows with the router's scores: kept small, they stay exact."""
     return routing.scores.logsumexp(-1).square().mean()
@@ -85,7 +93,7 @@ def router_loss(routings: list[TrainedRouting], used: torch.Tensor, balance: flo
     term asks for evenness within a segment: a segment is about one topic, and a topic is to have experts of its own.
     """
     parts = [
-        balance * batch_balance(routing, share) + ROUTER_Z * router_z(routing)
+        balance * batch_balance(routing, share) + IDLENESS * idleness(routing, share) + ROUTER_Z * router_z(routing)
         for routing, share in zip(routings, used, strict=True)
     ]
     return torch.stack(parts).sum()

@@ -15,7 +15,7 @@ from serving.lab.training import train as module
 from serving.lab.training.batches import ASKED, batches, encode, segments
 from serving.lab.training.optimiser import orthogonal
 from serving.lab.training.progress import LOG
-from serving.lab.training.settings import Settings, TrainingBudget, rate_at
+from serving.lab.training.settings import Settings, rate_at
 from serving.lab.training.shape import ModelShape
 from serving.lab.training.tokenizer import bpe, save_tokenizer
 from serving.lab.training.train import TrainingRun, train
@@ -27,17 +27,17 @@ SMALL = ModelShape(
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    texts = [turn.content for document in islice(documents(0, "train", machine=False), 300) for turn in document.turns]
+    texts = [turn.content for document in islice(documents(0, "train"), 300) for turn in document.turns]
     return bpe(texts, SMALL.vocabulary)
 
 
 def settings(**changes):
-    return Settings(shape=SMALL, parts=2, part_tokens=256, machine=False, **changes)
+    return Settings(shape=SMALL, parts=2, part_tokens=256, long_tokens=256, **changes)
 
 
 def trained(tokenizer, steps, **changes):
-    run = TrainingRun(settings(**changes), tokenizer)
-    return run, [run.step(step / steps) for step in range(steps)]
+    run = TrainingRun(settings(steps=steps, warm_up=2, fall=steps, long=2, **changes), tokenizer)
+    return run, [run.step(step) for step in range(steps)]
 
 
 def test_it_learns(tokenizer):
@@ -55,7 +55,7 @@ def test_the_same_seed_gives_the_same_weights_on_any_number_of_threads(tokenizer
 
 
 def test_a_finished_run_leaves_a_model_and_its_log(tokenizer, tmp_path):
-    assert train(TrainingRun(settings(), tokenizer), TrainingBudget(steps=4), tmp_path)
+    assert train(TrainingRun(settings(steps=4), tokenizer), tmp_path)
     header, *points = map(json.loads, (tmp_path / LOG).read_text().splitlines())
     assert header["finished"] and header["shape"]["experts"] == SMALL.experts
     assert points[-1]["step"] == 4 and points[-1]["tokens"] == 4 * 512
@@ -64,13 +64,13 @@ def test_a_finished_run_leaves_a_model_and_its_log(tokenizer, tmp_path):
 
 def test_a_stopped_run_stays_apart(tokenizer, tmp_path):
     class Stopped(TrainingRun):
-        def step(self, share):
-            if share > 0.3:
+        def step(self, step):
+            if step > 2:
                 raise KeyboardInterrupt
-            return super().step(share)
+            return super().step(step)
 
     before = threading.active_count()
-    assert not train(Stopped(settings(), tokenizer), TrainingBudget(steps=6), tmp_path)
+    assert not train(Stopped(settings(steps=6), tokenizer), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [module.UNFINISHED]
     assert not json.loads((tmp_path / module.UNFINISHED / LOG).read_text().splitlines()[0])["finished"]
     # Its own have ended; torch keeps some, and other tests of this process may have left theirs.
@@ -78,9 +78,16 @@ def test_a_stopped_run_stays_apart(tokenizer, tmp_path):
 
 
 def test_the_learning_rate_rises_stays_and_falls_to_nothing():
-    rates = [rate_at(share / 1000, Settings()) for share in range(1000)]
-    assert rates[0] < 0.02 and rates[30] == rates[390] == 1.0 and rates[-1] < 0.01
-    assert rates[30:] == sorted(rates[30:], reverse=True)
+    rates = [rate_at(step, Settings(steps=1000, warm_up=50, fall=600)) for step in range(1000)]
+    assert rates[0] == 0.02 and rates[49] == rates[400] == 1.0 and 0 < rates[-1] < 0.01
+    assert rates[50:] == sorted(rates[50:], reverse=True)
+
+
+def test_all_but_the_steps_that_end_a_run_are_those_of_a_longer_one(tokenizer):
+    short, long = (TrainingRun(settings(steps=steps, fall=2, long=2), tokenizer) for steps in (5, 9))
+    for step in range(3):
+        assert short.step(step) == long.step(step)
+    assert all(torch.equal(a, b) for a, b in zip(short.model.parameters(), long.model.parameters(), strict=True))
 
 
 def test_updates_are_nearly_orthogonal():
@@ -109,7 +116,7 @@ def test_digits_are_single_tokens_and_every_text_comes_back(tokenizer):
 
 
 def test_batches_are_full_and_their_segments_short_enough(tokenizer):
-    stream = (encode(tokenizer, document) for document in documents(0, "train", machine=False))
+    stream = (encode(tokenizer, document) for document in documents(0, "train"))
     for batch in islice(batches(segments(stream, 200, 0.5, Random(0)), 1000), 5):
         assert sum(batch.lengths) == len(batch.ids) == len(batch.targets) == len(batch.weights) == 1000
         assert max(batch.lengths) <= 200
