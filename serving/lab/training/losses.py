@@ -10,6 +10,9 @@ ROWS = 128  # tokens whose logits are in memory at a time: they stay in a core's
 ROUTER_Z = 1e-4
 IDLE = 0.3  # of an even share: whoever has less of all tokens together is asked for, so that no expert dies
 IDLENESS = 1e-2
+DISTINCT = 0.4  # bits by which a topic's use of the experts is to be apart from that of all topics together
+MOST_BITS = 2.0
+SMALLEST = 1e-5
 
 
 class CrossEntropy(torch.autograd.Function):
@@ -60,10 +63,11 @@ def cross_entropy(
     return CrossEntropy.apply(hidden, output, targets, weights, narrow) / weights.sum()
 
 
-def used(routing: TrainedRouting) -> torch.Tensor:
-    """Each expert's share of the routed tokens, which sum to one."""
+def used(routing: TrainedRouting, topics: torch.Tensor, count: int) -> torch.Tensor:
+    """Return what share of the routed tokens are of each of `count` topics and at each expert; all sum to one."""
     experts = routing.shares.shape[1]
-    return routing.chosen.flatten().bincount(minlength=experts) / routing.chosen.numel()
+    places = topics[:, None] * experts + routing.chosen
+    return places.flatten().bincount(minlength=count * experts).view(count, experts) / places.numel()
 
 
 def batch_balance(routing: TrainedRouting, used: torch.Tensor) -> torch.Tensor:
@@ -81,19 +85,38 @@ def idleness(routing: TrainedRouting, used: torch.Tensor) -> torch.Tensor:
     return -len(used) * lacking @ routing.shares.mean(0)
 
 
+def sameness(routing: TrainedRouting, topics: torch.Tensor, used: torch.Tensor) -> torch.Tensor:
+    """Fall as topics come to use experts of their own, as far as a topic's use is less than `DISTINCT` bits apart from
+    the use by all; its gradient is that of the mutual information of topics and experts.
+
+    `topics` has each token's, and `used` [topics, experts] is the use over the last steps.
+    """
+    of_all, of_each = used.sum(0), used / used.sum(1, keepdim=True).clamp_min(SMALLEST)
+    bits = ((of_each + SMALLEST) / (of_all + SMALLEST)).log2().clamp(-MOST_BITS, MOST_BITS)
+    apart = (of_each * bits).sum(1, keepdim=True)
+    prices = -(1 - apart / DISTINCT).clamp_min(0) * bits
+    return (routing.shares * prices[topics]).sum(1).mean()
+
+
 def router_z(routing: TrainedRouting) -> torch.Tensor:
     """Grows with the router's scores: kept small, they stay exact."""
     return routing.scores.logsumexp(-1).square().mean()
 
 
-def router_loss(routings: list[TrainedRouting], used: torch.Tensor, balance: float) -> torch.Tensor:
-    """Return what all layers' routers are asked to keep small, weighted.
+def router_loss(
+    routings: list[TrainedRouting], topics: torch.Tensor, used: torch.Tensor, weights: tuple[float, float]
+) -> torch.Tensor:
+    """Return what all layers' routers are asked to keep small.
 
-    `used` [layers, experts] is the use over the last steps, and `balance` what evenness over all of them weighs. No
-    term asks for evenness within a segment: a segment is about one topic, and a topic is to have experts of its own.
+    `used` [layers, topics, experts] is the use over the last steps, and `weights` are of its evenness over all topics
+    together and of the topics' sameness. No term asks for evenness within a segment or a topic.
     """
+    balance, same = weights
     parts = [
-        balance * batch_balance(routing, share) + IDLENESS * idleness(routing, share) + ROUTER_Z * router_z(routing)
+        balance * batch_balance(routing, share.sum(0))
+        + IDLENESS * idleness(routing, share.sum(0))
+        + same * sameness(routing, topics, share)
+        + ROUTER_Z * router_z(routing)
         for routing, share in zip(routings, used, strict=True)
     ]
     return torch.stack(parts).sum()

@@ -25,7 +25,8 @@ class Settings:
     warm_up: int = 50  # steps in which the learning rate rises
     fall: int = 1200  # last steps, in which it falls to nothing
     clip: float = 1.0  # longest gradient
-    balance: float = 3e-3  # what evenly used experts weigh in the loss, over many batches together
+    balance: float = 1e-2  # what evenly used experts weigh in the loss, over many batches together
+    same: float = 3e-2  # what it weighs that topics use the same experts
     narrow: bool = True  # whether products with the output are in BF16: half the time, where the CPU can
 
 

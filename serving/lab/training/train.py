@@ -21,6 +21,7 @@ from serving.lab.training.optimiser import optimisers
 from serving.lab.training.progress import TrainingProgress
 from serving.lab.training.settings import Settings, rate_at
 from serving.lab.training.tokenizer import save_tokenizer
+from serving.topics.names import NAMES
 
 CHECKPOINT_S = 180.0
 MEASURE_EVERY = 100  # steps
@@ -40,7 +41,8 @@ class TrainingRun:
         self.model = initialise(TrainedModel(settings.shape), settings.seed)
         self.weights = list(self.model.parameters())
         self.optimisers = optimisers(self.model, (settings.matrix_rate, settings.other_rate), self.pool)
-        self.used = torch.full((settings.shape.layers, settings.shape.experts), 1 / settings.shape.experts)
+        experts = settings.shape.experts
+        self.used = torch.full((settings.shape.layers, len(NAMES), experts), 1 / len(NAMES) / experts)
         self.tokens = 0  # that it has learnt from
         self.narrow = torch.bfloat16 if settings.narrow else torch.float32
         self.usual = self._batches("train", settings.alone)
@@ -74,9 +76,10 @@ class TrainingRun:
         """Loss, gradients and use of the experts for one part of a step."""
         hidden, routings = self.model(batch.ids, batch.lengths)
         loss = cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights, self.narrow)
-        routers = router_loss(routings, self.used, self.settings.balance)
+        weights = (self.settings.balance, self.settings.same)
+        routers = router_loss(routings, batch.topics, self.used, weights)
         grads = torch.autograd.grad(loss + routers, self.weights)
-        return loss.item(), grads, torch.stack([used(routing) for routing in routings])
+        return loss.item(), grads, torch.stack([used(routing, batch.topics, len(NAMES)) for routing in routings])
 
     def _update(self, rate: float) -> None:
         highest = (self.settings.matrix_rate, self.settings.other_rate)
@@ -96,7 +99,7 @@ class TrainingRun:
 
     def load(self) -> tuple[float, int]:
         """Return the busiest expert's load in even shares, and how many experts have next to nothing lately."""
-        shares = self.used * self.settings.shape.experts
+        shares = self.used.sum(1) * self.settings.shape.experts
         return float(shares.max()), int((shares < UNUSED).sum())
 
 

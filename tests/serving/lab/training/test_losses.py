@@ -4,7 +4,18 @@ import pytest
 import torch
 
 from serving.lab.training.experts import TrainedRouting
-from serving.lab.training.losses import IDLE, ROWS, batch_balance, cross_entropy, idleness, router_loss, router_z, used
+from serving.lab.training.losses import (
+    DISTINCT,
+    IDLE,
+    ROWS,
+    batch_balance,
+    cross_entropy,
+    idleness,
+    router_loss,
+    router_z,
+    sameness,
+)
+from serving.lab.training.losses import used as used_by
 
 EXPERTS, ACTIVE = 16, 4
 
@@ -13,6 +24,11 @@ def routing(scores):
     shares = scores.softmax(-1)
     best, chosen = shares.topk(ACTIVE, -1)
     return TrainedRouting(scores, shares, chosen, best / best.sum(-1, keepdim=True))
+
+
+def used(made):
+    """Use by one topic, which has all tokens."""
+    return used_by(made, torch.zeros(len(made.scores), dtype=torch.long), 1)[0]
 
 
 def even(tokens):
@@ -65,6 +81,37 @@ def test_following_the_balance_loss_evens_the_use():
     assert float(used(routing(x.abs() @ router.T)).max()) < before / 2
 
 
+def test_use_is_counted_by_topic():
+    made = even(EXPERTS)
+    topics = torch.arange(EXPERTS) % 2
+    use = used_by(made, topics, 3)
+    assert use.sum(1).tolist() == pytest.approx([0.5, 0.5, 0.0])
+    assert torch.allclose(use.sum(0), used(made))
+
+
+def apart(use):
+    """Bits by which each topic's use is apart from that of all."""
+    of_each = use / use.sum(1, keepdim=True)
+    return (of_each * ((of_each + 1e-9) / (use.sum(0) + 1e-9)).log2()).sum(1)
+
+
+def test_following_the_sameness_loss_gives_topics_experts_of_their_own_and_no_more_than_asked():
+    torch.manual_seed(0)
+    topics = torch.arange(400) % 2
+    x, router = torch.randn(400, 8) + 0.8 * topics[:, None], (0.3 * torch.randn(EXPERTS, 8)).requires_grad_()
+    before = apart(used_by(routing(x @ router.T), topics, 2))
+    for _ in range(300):
+        made = routing(x @ router.T)
+        sameness(made, topics, used_by(made, topics, 2)).backward()
+        with torch.no_grad():
+            router -= 1.0 * router.grad
+        router.grad = None
+    made = routing(x @ router.T)
+    use = used_by(made, topics, 2)
+    assert (apart(use) > before + 0.1).all() and (apart(use) < DISTINCT + 0.1).all()
+    assert sameness(made, topics, torch.full_like(use, 1 / use.numel())).item() == pytest.approx(0, abs=1e-6)
+
+
 def test_larger_scores_cost_more():
     scores = torch.randn(30, EXPERTS)
     assert float(router_z(routing(3 * scores + 5))) > float(router_z(routing(scores)))
@@ -73,7 +120,9 @@ def test_larger_scores_cost_more():
 def test_the_router_loss_sums_the_layers():
     torch.manual_seed(0)
     made = routing(torch.randn(30, EXPERTS))
-    one, two = (router_loss([made] * n, used(made).repeat(n, 1), 1e-2) for n in (1, 2))
+    topics = torch.arange(30) % 3
+    use = used_by(made, topics, 3)
+    one, two = (router_loss([made] * n, topics, use.repeat(n, 1, 1), (1e-2, 1e-2)) for n in (1, 2))
     assert float(two) == pytest.approx(2 * float(one))
 
 

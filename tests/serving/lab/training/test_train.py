@@ -19,6 +19,7 @@ from serving.lab.training.settings import Settings, rate_at
 from serving.lab.training.shape import ModelShape
 from serving.lab.training.tokenizer import bpe, save_tokenizer
 from serving.lab.training.train import TrainingRun, train
+from serving.topics.names import NAMES
 
 SMALL = ModelShape(
     vocabulary=512, layers=2, hidden=32, heads=2, kv_heads=1, head_size=16, experts=8, active=2, expert_hidden=16
@@ -120,6 +121,7 @@ def test_batches_are_full_and_their_segments_short_enough(tokenizer):
     for batch in islice(batches(segments(stream, 200, 0.5, Random(0)), 1000), 5):
         assert sum(batch.lengths) == len(batch.ids) == len(batch.targets) == len(batch.weights) == 1000
         assert max(batch.lengths) <= 200
+        assert len(batch.topics) == 1000 and 0 <= int(batch.topics.min()) <= int(batch.topics.max()) < len(NAMES)
         ends = torch.tensor(batch.lengths).cumsum(0) - 1
         assert torch.equal(batch.targets[:-1][batch.weights[:-1] > 0], batch.ids[1:][batch.weights[:-1] > 0])
         assert not batch.weights[ends].any()
