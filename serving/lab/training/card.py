@@ -126,9 +126,10 @@ Muon for the matrices inside the layers (rate {s["matrix_rate"]:g}), AdamW for e
 that the assistant doesn't write weigh a quarter in the loss. Segments of up to {s["segment"]} tokens, of which
 {s["alone"]:.0%} are one document; in the last {s["long"]} steps half of the parts are conversations of up to
 {s["long_tokens"]:,} tokens, in which what was told first is asked for last. No token is dropped. Auxiliary losses of
-the routers: balance over many batches together {s["balance"]:g} (none within a batch, a segment or a topic), the
-sameness of topics {s["same"]:g} (as long as a topic's use is less than {DISTINCT:g} bits apart from that of all together:
-in so short a run it doesn't come by itself), {IDLENESS:g} on what an expert lacks of {IDLE:.0%} of an even share, z-loss {ROUTER_Z:g}.
+the routers: balance over many batches together {s["balance"]:g} (none within a batch, a segment or a topic); the
+sameness of topics {s["same"]:g}, as long as a topic's use is less than {DISTINCT:g} bits apart from that of all (in so
+short a run that doesn't come by itself); {IDLENESS:g} on what an expert lacks of {IDLE:.0%} of an even share; z-loss
+{ROUTER_Z:g}.
 
 ![loss](loss.png)
 """
