@@ -74,16 +74,15 @@ def documents(seed: int, split: str) -> Iterator[Document]:
 
 
 def conversations(seed: int, split: str) -> Iterator[Document]:
-    """Yield an endless stream of long conversations, each in one topic or, every other time, in all."""
+    """Yield an endless stream of long conversations, each in one topic."""
     rng = Random(f"conversations/{split}/{seed}")
     while True:
-        topic = _topic(rng) if rng.random() < 0.5 else None
-        parts = partial(_part, topic, split)
+        parts = partial(_part, _topic(rng), split)
         yield conversation(TextDraw(rng), parts, rng.randint(SHORTEST, LONGEST))
 
 
-def _part(topic: str | None, split: str, seed: int) -> Document:
-    return dialogue(topic, 2 * seed + SPLITS[split]) if topic else _dialogue(Random(seed), split)
+def _part(topic: str, split: str, seed: int) -> Document:
+    return dialogue(topic, 2 * seed + SPLITS[split])
 
 
 def _dialogue(rng: Random, split: str) -> Document:

@@ -1,7 +1,7 @@
 """Small sums, many of them: single ones with their steps, rows of them, and stories that hide one.
 
-Numbers stay so small that a small model can learn all of them: two digits to add and subtract, the table of twelve, and
-its quotients. What is larger is written out in steps that are small again.
+Numbers stay so small that a small model can learn all of them: one digit to add to two or to take from them, the table of
+ten, and its quotients. What is larger is written out in steps that are small again.
 """
 
 from zlib import crc32
@@ -46,10 +46,18 @@ def small_sum(draw: TextDraw) -> Sum:
 def _small_sum(draw: TextDraw) -> Sum:
     sign = draw.pick("+++---**/")
     if sign in "+-":
-        a, b = (draw.number(1, 99 if draw.chance(0.75) else 20) for _ in range(2))
+        most_a, most_b = draw.pick(((20, 20), (99, 9), (99, 9), (99, 99)))
+        a, b = draw.number(1, most_a), draw.number(1, most_b)
         return (a, "+", b, a + b) if sign == "+" else (max(a, b), "-", min(a, b), abs(a - b))
-    a, b = draw.number(2, 12), draw.number(2, 12)
+    a, b = draw.number(2, 10), draw.number(2, 10)
     return (a, "*", b, a * b) if sign == "*" else (a * b, "/", b, a)
+
+
+def short_sum(draw: TextDraw) -> Sum:
+    """Draw a small sum that has no steps: its result is given at once."""
+    while steps_of(sum_ := small_sum(draw)):
+        pass
+    return sum_
 
 
 def shown(sum_: Sum) -> str:
@@ -90,7 +98,7 @@ def long_product(draw: TextDraw) -> Sum:
 
 def row(draw: TextDraw) -> Exchange:
     """Draw an exchange on several sums at once."""
-    sums = [small_sum(draw) for _ in range(draw.number(3, 9))]
+    sums = [short_sum(draw) for _ in range(draw.number(3, 9))]
     joint = draw.pick([", ", "; "])
     prompt = draw.pick(ROW_ASKED).replace("{s}", joint.join(map(shown, sums)))
     answer = draw.pick(["\n", ", "]).join(map(solved, sums))
@@ -106,7 +114,7 @@ def tale(draw: TextDraw) -> Exchange:
         [f"How many {things} are left?", f"How many {things} {'do I' if mine else f'does {who}'} have then?"]
     )
     if kind <= 1:
-        a, b = sorted((draw.number(2, 50), draw.number(1, 30)), reverse=True)
+        a, b = sorted((draw.number(2, 50), draw.number(1, 9)), reverse=True)
         while a == b or kept_back(a, "-", b):
             a += 1
         verb = draw.pick(LESS)[0 if mine else 1]
@@ -115,12 +123,12 @@ def tale(draw: TextDraw) -> Exchange:
         return Exchange(_put(prompt, draw), told, {"shorter": f"{a - b}.", "check": f"Yes: {a - b} + {b} = {a}."})
     if kind == 2:
         verb = draw.pick(MORE)[0 if mine else 1]
-        while kept_back(a := draw.number(2, 50), "+", b := draw.number(2, 49)):
+        while kept_back(a := draw.number(2, 50), "+", b := draw.number(2, 9)):
             pass
         prompt = f"{one} {has} {a} {things} and {verb} {b} more. How many {things} is that?"
         told = draw.pick([f"{a} + {b} = {a + b}, so there are {a + b} {things}.", f"{a} + {b} = {a + b}."])
         return Exchange(_put(prompt, draw), told, {"shorter": f"{a + b}.", "check": f"Yes: {a + b} - {b} = {a}."})
-    a, b = draw.number(2, 12), draw.number(2, 12)
+    a, b = draw.number(2, 10), draw.number(2, 10)
     if kind == 3:
         prompt = draw.pick(
             [

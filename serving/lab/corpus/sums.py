@@ -38,7 +38,7 @@ def arithmetic(draw: TextDraw) -> Exchange:
     tight = spoken.replace(" ", "") if draw.chance(0.1) and spoken == text else spoken
     answer = draw.pick(["{t} = {r}.", "{t} = {r}.", "{t} is {r}.", "We get {t} = {r}."])
     told = answer.replace("{t}", text).replace("{r}", str(result))
-    if steps and (draw.chance(0.4) or (a > 12 and sign == "*")):
+    if steps:
         told = f"{steps} So {text} = {result}."
     elif draw.chance(0.2):
         told += f" To check it, note that {back}."

@@ -11,7 +11,7 @@ class Settings:
     give the same weights on any number of threads, on CPUs of the same type."""
 
     shape: ModelShape = field(default_factory=ModelShape)
-    steps: int = 2000
+    steps: int = 3400
     seed: int = 0
     threads: int = 2
     parts: int = 2
@@ -21,9 +21,9 @@ class Settings:
     segment: int = 512  # longest segment
     alone: float = 0.8  # of segments, how many are one document
     long_tokens: int = 4096  # longest segment of conversations
-    long: int = 120  # last steps, in which half of the parts are such conversations
+    long: int = 100  # last steps, in which half of the parts are such conversations
     warm_up: int = 50  # steps in which the learning rate rises
-    fall: int = 1200  # last steps, in which it falls to nothing
+    fall: int = 2200  # last steps, in which it falls to nothing
     clip: float = 1.0  # longest gradient
     balance: float = 1e-2  # what evenly used experts weigh in the loss, over many batches together
     same: float = 3e-2  # what it weighs that topics use the same experts

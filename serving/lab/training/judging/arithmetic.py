@@ -18,8 +18,8 @@ KINDS = {
     "two digits minus two digits": ("-", range(10, 100), range(10, 100), True),
     "two digits plus or minus one": ("+-", range(13, 100), range(1, 10), True),
     "two digits times one": ("*", range(13, 61), range(2, 10), True),
-    "the table of twelve": ("*", range(2, 13), range(2, 13), False),
-    "its quotients": ("/", range(2, 13), range(2, 13), False),
+    "the table of ten": ("*", range(2, 11), range(2, 11), False),
+    "its quotients": ("/", range(2, 11), range(2, 11), False),
 }
 
 

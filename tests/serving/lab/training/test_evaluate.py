@@ -83,7 +83,7 @@ def test_a_card_names_its_figures_and_shows_answers(tmp_path):
     points = [asdict(point) for point in progress.points]
     results = {topic: TopicResult(1000, 1.5, 1.25, torch.full((4, 64), 1 / 64)) for topic in TOPICS}
     said = [JudgedAnswer(topic, f"Ask {topic}?", "It is.\n\nYes.", True) for topic in TOPICS]
-    sums = [SumResult("the table of twelve", 40, 39, False)]
+    sums = [SumResult("the table of ten", 40, 39, False)]
     replies = [OrdinaryReply("Why?", "So.", True, False), OrdinaryReply("Who?", "I.", True, True)]
     agents = AgentResult(40, 31, 30, 38, 35)
     text = card(Facts(asdict(Settings()), points, 5_949_632, results, said, 0.987, sums, agents, replies))
@@ -92,7 +92,7 @@ def test_a_card_names_its_figures_and_shows_answers(tmp_path):
         "| **all** | **1.500** | **1.250** | 6,000 |",
         "| logic | 25%, 6.0 bits |",
         "> It is.\n>\n> Yes.",
-        "| the table of twelve | yes | 39 of 40 |",
+        "| the table of ten | yes | 39 of 40 |",
         "2 of 2 can be read, and 1 are about",
         "**Why?** · readable, off topic",
         "31 replies call the right tool",
