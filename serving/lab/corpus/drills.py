@@ -1,7 +1,7 @@
 """Small sums, many of them: single ones with their steps, rows of them, and stories that hide one.
 
-Numbers stay so small that a small model can learn all of them: one digit to add to two or to take from them, the table of
-ten, and its quotients. What is larger is written out in steps that are small again.
+Numbers stay so small that a small model can learn all of them: one digit to add to two or to take from them, the table
+of ten, and its quotients. What is larger is written out in steps that are small again.
 """
 
 from zlib import crc32
