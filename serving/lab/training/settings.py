@@ -11,7 +11,7 @@ class Settings:
     give the same weights on any number of threads, on CPUs of the same type."""
 
     shape: ModelShape = field(default_factory=ModelShape)
-    steps: int = 3400
+    steps: int = 3100
     seed: int = 0
     threads: int = 2
     parts: int = 2
