@@ -151,10 +151,22 @@ def pytest_runtest_logreport(report: Any) -> None:
         text = why[2] if isinstance(why, tuple) else crash.message.partition("\n")[0] if crash else str(why or "")
         if report.nodeid not in outcomes or report.failed:
             outcomes[report.nodeid] = (report.outcome, text[:300])
+            note(report.nodeid, report.outcome, text[:300])
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Note which test begins: one may end this process."""
+    note(nodeid, "failed", "ended pytest itself, or timed out")
+
+
+def note(*said: str) -> None:
+    """Add a line to the report."""
+    with Path(REPORT).open("a", encoding="utf-8") as report:
+        report.write(json.dumps(said) + "\n")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End the server, and write what became of all tests."""
+    """End the server."""
     shared.close()
-    Path(REPORT).write_text(json.dumps(outcomes, indent=1), encoding="utf-8")
+    note("", "ended", "")
     print("\n", dict(Counter(outcome for outcome, _ in outcomes.values())))

@@ -62,31 +62,31 @@ def files_of(known: dict[str, dict[str, str]]) -> list[str]:
 
 
 def run(files: list[str]) -> dict[str, tuple[str, str]]:
-    """Run tests; return the outcome of each, and a word about it."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as report:
-        paths = [str(HERE), str(ROOT), str(CACHE / "extras")]
-        # The tests are a package of the same name as ours: theirs is found first.
-        environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join([str(CACHE), *paths]),
-            "FORESERVE_VLLM_REPORT": report.name,
-        }
-        # A model that a test loads for itself is asked for once, and not five times.
-        environment["HF_HUB_OFFLINE"] = "1"
-        plugins = ["redirect", "tests.entrypoints.conftest", "tests.entrypoints.openai.responses.conftest"]
-        options = [word for plugin in plugins for word in ("-p", plugin)]
-        options += ["--noconftest", "--rootdir", str(CACHE), "-o", "asyncio_mode=auto", "-o", "addopts=", "--tb=line"]
-        options += [
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-            "--timeout=300",
-            "--continue-on-collection-errors",
-        ]
-        subprocess.run([sys.executable, "-m", "pytest", *options, *files], cwd=CACHE, env=environment, check=False)
-        told = Path(report.name).read_text(encoding="utf-8")
-    return {test: (outcome, why) for test, (outcome, why) in json.loads(told or "{}").items()}
+    """Run tests; return the outcome of each, with a word about it. One that ends pytest costs the rest of its file."""
+    outcomes: dict[str, tuple[str, str]] = {}
+    while files:
+        with tempfile.NamedTemporaryFile(suffix=".jsonl") as report:
+            ask_pytest(files, report.name)
+            lines = [json.loads(line) for line in Path(report.name).read_text(encoding="utf-8").splitlines()]
+        outcomes |= {test: (outcome, why) for test, outcome, why in lines if test}
+        last = lines[-1][0] if lines else ""
+        # Without a last word pytest has died: where nothing began, nothing will.
+        files = files[files.index(last.partition("::")[0]) + 1 :] if last else []
+    return outcomes
+
+
+def ask_pytest(files: list[str], report: str) -> None:
+    """Have pytest run files, and add to a report."""
+    # The tests are a package of the same name as ours: theirs is found first.
+    paths = [str(CACHE), str(HERE), str(ROOT), str(CACHE / "extras")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "FORESERVE_VLLM_REPORT": report}
+    # A model that a test loads for itself is asked for once, and not five times.
+    environment["HF_HUB_OFFLINE"] = "1"
+    plugins = ["redirect", "tests.entrypoints.conftest", "tests.entrypoints.openai.responses.conftest"]
+    options = [word for plugin in plugins for word in ("-p", plugin)]
+    options += ["--noconftest", "--rootdir", str(CACHE), "-o", "asyncio_mode=auto", "-o", "addopts=", "--tb=line"]
+    options += ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout=120", "--continue-on-collection-errors"]
+    subprocess.run([sys.executable, "-m", "pytest", *options, *files], cwd=CACHE, env=environment, check=False)
 
 
 def main() -> int:
