@@ -38,9 +38,7 @@ def outputs_of(chunks: Iterable[Chunk]) -> list[EngineCoreOutput]:
 
 def _alone(chunk: Chunk) -> EngineCoreOutput:
     """Return the output of a chunk that is its request's only one: of nearly each, where a device decodes plainly."""
-    if chunk.extra is not None:
-        return _with_cached(_opened(chunk), chunk)
-    if chunk.finish is None and not chunk.cached:
+    if chunk.extra is None and chunk.finish is None and not chunk.cached:
         return EngineCoreOutput(chunk.request_id, chunk.tokens)
     return _together([chunk])[0]
 

@@ -1,10 +1,12 @@
 """Calls of a process that must not wait: on its event loop, to a receiver with an address."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from serving.cluster.streams.rpc import ONE_WAY, Answer, RpcError, encoded
 from serving.cluster.streams.sockets import Address, connect, decoder, encoder
+from serving.cluster.streams.wire_reader import WireReader
 
 
 class AsyncRpcClient:
@@ -16,7 +18,7 @@ class AsyncRpcClient:
         self._number = ONE_WAY
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._wire.fileno(), self._receive)
+        self._reader = WireReader(self._wire, self._take)
 
     def tell(self, method: str, *arguments: Any) -> None:
         """Call a method whose answer nobody needs."""
@@ -42,8 +44,7 @@ class AsyncRpcClient:
         """Drop the connection; calls that wait for an answer raise ConnectionError."""
         if self._wire.closed:
             return
-        self._loop.remove_reader(self._wire.fileno())
-        self._wire.close()
+        self._reader.close()
         for answered in self._waiting.values():
             if not answered.done():
                 answered.set_exception(ConnectionResetError("the other side is gone"))
@@ -51,12 +52,7 @@ class AsyncRpcClient:
     def _send(self, number: int, method: str, arguments: tuple[Any, ...]) -> None:
         self._wire.send(encoded(self._encoder, number, method, arguments))
 
-    def _receive(self) -> None:
-        try:
-            messages = self._wire.receive()
-        except ConnectionError:
-            self._loop.remove_reader(self._wire.fileno())
-            return
+    def _take(self, messages: Sequence[memoryview]) -> None:
         for message in messages:
             answer = self._answers.decode(message)
             answered = self._waiting.get(answer.number)

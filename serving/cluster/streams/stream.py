@@ -8,12 +8,14 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from serving.cluster.streams.sockets import Address, connect, decoder, encoder, listen
 from serving.cluster.streams.wire import TooLong, Wire
+from serving.cluster.streams.wire_reader import WireReader
 from serving.types import DroppedMessages
 
 Message = TypeVar("Message")
@@ -38,16 +40,13 @@ class Sender(Generic[Message]):
 
 
 class Inbox(Generic[Message]):
-    """A receiver of messages of one type, from any number of senders, on an event loop.
-
-    It hands them over in callbacks, which cost much less than a coroutine that waits.
-    """
+    """A receiver of messages of one type, from any number of senders, on an event loop."""
 
     def __init__(self, kind: Any, folder: Path, name: str, others: bool) -> None:
         """Listen on a socket of that name in a folder, made if need be; open to `others`: nodes of Ray's."""
         self._listener, self.address = listen(folder, name, others)
         self._decoder = decoder(kind)
-        self._wires: set[Wire] = set()
+        self._readers: dict[Wire, WireReader] = {}
         self._here: deque[memoryview] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -61,30 +60,21 @@ class Inbox(Generic[Message]):
         """Take no more messages, and close the socket, though nothing was ever taken from it."""
         if self._loop is not None:
             self._loop.remove_reader(self._listener.fileno())
-        for wire in list(self._wires):
-            self._part(wire)
+        for reader in self._readers.values():
+            reader.close()
         self._listener.close()
         self._here.clear()
 
     def _accept(self) -> None:
-        if (wire := self._listener.accept()) and self._loop is not None:
-            self._wires.add(wire)
-            self._loop.add_reader(wire.fileno(), self._receive, wire)
+        if wire := self._listener.accept():
+            self._readers[wire] = WireReader(wire, self._receive, partial(self._part, wire))
 
-    def _part(self, wire: Wire) -> None:
-        self._wires.discard(wire)
-        if self._loop is not None:
-            self._loop.remove_reader(wire.fileno())
-        wire.close()
+    def _part(self, wire: Wire, error: ConnectionError) -> None:
+        self._readers.pop(wire).close()
+        if isinstance(error, TooLong):
+            self._drop(DroppedMessages(1, str(error)))
 
-    def _receive(self, wire: Wire) -> None:
-        try:
-            messages = wire.receive()
-        except ConnectionError as error:
-            self._part(wire)
-            if isinstance(error, TooLong):
-                self._drop(DroppedMessages(1, str(error)))
-            return
+    def _receive(self, messages: Sequence[memoryview]) -> None:
         waiting = bool(self._here)
         self._here.extend(messages)
         if not waiting:

@@ -6,12 +6,15 @@ each, which costs three times as much (`serving/cluster/README.md` has the figur
 """
 
 import contextlib
+import logging
 import select
 import socket
 import struct
 import threading
 from collections import deque
 from pathlib import Path
+
+log = logging.getLogger("foreserve")
 
 # No memory is taken for a longer message: the log probabilities of the longest prompts need a tenth of this.
 MOST_BYTES = 2**28
@@ -76,7 +79,10 @@ class Wire:
         return self._socket.fileno()
 
     def send(self, message: bytes) -> None:
-        """Send a message."""
+        """Send a message. One that is longer than `MOST_BYTES` is lost alone: its receiver would hang up for it."""
+        if len(message) > MOST_BYTES:
+            log.error("A message of %d bytes is dropped: %d are the most.", len(message), MOST_BYTES)
+            return
         data = HEAD.pack(len(message)) + message
         with self._lock:
             if self._kept:

@@ -15,6 +15,7 @@ from vllm.v1.engine import EngineCoreOutputs, EngineCoreReadyResponse, EngineCor
 from vllm.v1.serial_utils import MsgpackEncoder
 
 from serving.cluster.streams.wire import Listener, Wire, dial
+from serving.cluster.streams.wire_reader import WireReader
 
 LOOK_S = 0.01
 
@@ -24,8 +25,8 @@ class EdgeWire:
 
     def __init__(self, wire: Wire) -> None:
         self._wire, self._encoder, self._parts = wire, MsgpackEncoder(), Parts()
-        self._loop = asyncio.get_running_loop()
-        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._reader: WireReader | None = None
+        self._gone = asyncio.Event()
 
     @classmethod
     async def to(cls, path: Path) -> "EdgeWire":
@@ -42,7 +43,12 @@ class EdgeWire:
 
     def listen(self, take: "Callable[[EdgeWire, list[bytes]], None]") -> None:
         """Hand over each message from now on."""
-        self._loop.add_reader(self._wire.fileno(), self._receive, take)
+
+        def each(messages: Sequence[memoryview]) -> None:
+            for message in messages:
+                take(self, self._parts.of(message))
+
+        self._reader = WireReader(self._wire, each, lambda error: self._gone.set())
 
     def send(self, outputs: EngineCoreOutputs) -> None:
         """Send what a step gave, or an answer."""
@@ -50,24 +56,11 @@ class EdgeWire:
 
     async def gone(self) -> None:
         """Wait until the edge has ended."""
-        await self._gone
+        await self._gone.wait()
 
     def close(self) -> None:
-        """Drop the connection, and what was not delivered."""
-        if not self._wire.closed:
-            self._loop.remove_reader(self._wire.fileno())
-            self._wire.close()
-
-    def _receive(self, take: "Callable[[EdgeWire, list[bytes]], None]") -> None:
-        try:
-            messages = self._wire.receive()
-        except ConnectionError:
-            self._loop.remove_reader(self._wire.fileno())
-            if not self._gone.done():
-                self._gone.set_result(None)
-            return
-        for message in messages:
-            take(self, self._parts.of(message))
+        """Drop the connection, and what was not delivered over it."""
+        (self._reader or self._wire).close()
 
 
 class CoreWire:
@@ -75,17 +68,14 @@ class CoreWire:
 
     def __init__(self, path: Path) -> None:
         """Listen at a path for the engine core."""
-        self._listener, self._parts = Listener(path), Parts()
-        self._wire: Wire | None = None
-        self._encoder = MsgpackEncoder()
-        self._loop = asyncio.get_running_loop()
+        self._listener, self._encoder, self._parts = Listener(path), MsgpackEncoder(), Parts()
 
     async def ready(self) -> EngineCoreReadyResponse:
         """Wait until the engine core has connected; return what it says of itself."""
-        while self._wire is None:
-            self._wire = self._listener.accept()
+        while (wire := self._listener.accept()) is None:
             await asyncio.sleep(LOOK_S)
-        while not (said := self._wire.receive()):
+        self._wire = wire
+        while not (said := wire.receive()):
             await asyncio.sleep(LOOK_S)
         # Whatever else it says is an answer.
         assert len(said) == 1
@@ -93,31 +83,21 @@ class CoreWire:
 
     def send(self, kind: EngineCoreRequestType, message: Any) -> None:
         """Send a message, whoever may be there."""
-        assert self._wire is not None
         self._wire.send(self._parts.joined([kind.value, *self._encoder.encode(message)]))
 
     def listen(self, take: Callable[[list[bytes]], None]) -> None:
-        """Hand over each message of the engine core from now on."""
-        assert self._wire is not None
-        self._loop.add_reader(self._wire.fileno(), self._receive, take)
+        """Hand over each message of the engine core from now on. This process ends with that one's in any case."""
+
+        def each(messages: Sequence[memoryview]) -> None:
+            for message in messages:
+                take(self._parts.of(message))
+
+        self._reader = WireReader(self._wire, each)
 
     def close(self) -> None:
         """Drop the connection, and what was not delivered over it."""
         self._listener.close()
-        if self._wire is not None and not self._wire.closed:
-            self._loop.remove_reader(self._wire.fileno())
-            self._wire.close()
-
-    def _receive(self, take: Callable[[list[bytes]], None]) -> None:
-        assert self._wire is not None
-        try:
-            messages = self._wire.receive()
-        except ConnectionError:
-            # This process ends with the engine core's in any case.
-            self._loop.remove_reader(self._wire.fileno())
-            return
-        for message in messages:
-            take(self._parts.of(message))
+        self._reader.close()
 
 
 class Parts:

@@ -54,8 +54,8 @@ SAID: dict[str, Any] = {
 }
 
 
-class ApiServer(Protocol):
-    """One of a front end's API servers: its requests come on the running loop, its outputs are sent without waiting."""
+class ServerLink(Protocol):
+    """One of a front end's API servers. Its requests come on the running loop, its outputs are sent without waiting."""
 
     def listen(self, take: "Callable[[Any, list[bytes]], None]") -> None:
         """Hand over each message from now on."""
@@ -81,8 +81,8 @@ class FrontEnd:
         """`address`: where it shakes hands, as ZeroMQ writes it. `ready`: what it is told of its engine."""
         self._address, self._core, self._ready = address, core, ready
         self._requests, self._others = MsgpackDecoder(EngineCoreRequest), MsgpackDecoder()
-        self._servers: Sequence[ApiServer] = ()
-        self._server_of: dict[str, ApiServer] = {}
+        self._servers: Sequence[ServerLink] = ()
+        self._server_of: dict[str, ServerLink] = {}
         self._prompts: dict[str, int] = {}
         self._adding: set[asyncio.Task[None]] = set()
         self._told_s = 0.0
@@ -104,7 +104,7 @@ class FrontEnd:
             finally:
                 self.part()
 
-    async def meet(self) -> Sequence[ApiServer]:
+    async def meet(self) -> Sequence[ServerLink]:
         """Wait for the front end; return its API servers."""
         return await shake_hands(self._address, self._ready)
 
@@ -123,7 +123,7 @@ class FrontEnd:
             server.close()
         self._servers = ()
 
-    def _take(self, server: ApiServer, frames: list[bytes]) -> None:
+    def _take(self, server: ServerLink, frames: list[bytes]) -> None:
         """Take a message in; what is none of this protocol's is dropped and told of."""
         try:
             kind = EngineCoreRequestType(frames[0])
@@ -141,7 +141,7 @@ class FrontEnd:
         except Exception as error:
             self._core.devices.observer.on_dropped("front end", DroppedMessages(1, f"{type(error).__name__}: {error}"))
 
-    def _request(self, server: ApiServer, frames: list[bytes]) -> EngineCoreRequest:
+    def _request(self, server: ServerLink, frames: list[bytes]) -> EngineCoreRequest:
         """Decode a request; one that can't be read ends with an error, if its id can."""
         try:
             return self._requests.decode(frames)
@@ -159,7 +159,7 @@ class FrontEnd:
         """Answer a utility call; None if nobody waits for that."""
         return answered(call_id, method)
 
-    async def _add(self, server: ApiServer, request: EngineCoreRequest) -> None:
+    async def _add(self, server: ServerLink, request: EngineCoreRequest) -> None:
         id = request.request_id
         if id in self._server_of or any(flight.request.id == id for flight in self._core.flights):
             # The one that is there goes on; this one gets no second answer under its name.
@@ -189,7 +189,7 @@ class FrontEnd:
         """Hand over what a release gives requests of this front end."""
         if release.record is not None:
             self._kv_tokens[release.device] = release.record.kv_tokens
-        by_server: dict[int, tuple[ApiServer, list[EngineCoreOutput]]] = {}
+        by_server: dict[int, tuple[ServerLink, list[EngineCoreOutput]]] = {}
         for output in outputs:
             if server := self._server_of.get(output.request_id):
                 if (prompt := self._prompts.pop(output.request_id, None)) is not None:
@@ -222,7 +222,7 @@ class FrontEnd:
             self._prompts.pop(id, None)
 
 
-def _fail(server: ApiServer, id: str, why: str) -> None:
+def _fail(server: ServerLink, id: str, why: str) -> None:
     """End a request with an error."""
     output = EngineCoreOutput(id, [], finish_reason=FinishReason.ERROR, stop_reason=why)
     server.send(EngineCoreOutputs(outputs=[output], finished_requests={id}))

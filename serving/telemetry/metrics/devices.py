@@ -129,10 +129,8 @@ class DeviceMetrics:
         if record.device not in self.models:
             return
         self._last[record.device] = record
-        window = self._windows[record.device]
-        if record.start_s > window.ended_s:
-            self._idled(record.device, record.start_s)
-        window.add(record)
+        self._idled(record.device, record.start_s)
+        self._windows[record.device].add(record)
 
     def on_idle(self, device: int) -> None:
         """Record that a device has nothing left to do."""

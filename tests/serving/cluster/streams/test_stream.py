@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from vllm.v1.engine import EngineCoreOutput, FinishReason
 from vllm.v1.outputs import LogprobsLists, LogprobsTensors
 
-from serving.cluster.streams import network, sockets
+from serving.cluster.streams import network, sockets, wire
 from serving.cluster.streams.curve_keys import CurveKeys, unlock
 from serving.cluster.streams.rpc import ONE_WAY, RpcCall, RpcServer, RpcTeller
 from serving.cluster.streams.sockets import Address, connect
@@ -172,6 +172,16 @@ def test_a_message_that_is_too_long_to_be_one_is_not_even_begun(got: Got) -> Non
     assert str(MOST_BYTES) in got.dropped[0].why
     RpcTeller(got.receiver.address).tell("push", [Chunk("a", 0, [7])])
     until(lambda: got.chunks)
+
+
+def test_a_message_that_is_too_long_to_be_sent_is_lost_alone(got: Got, monkeypatch: pytest.MonkeyPatch) -> None:
+    teller = RpcTeller(got.receiver.address)
+    with monkeypatch.context() as shorter:
+        shorter.setattr(wire, "MOST_BYTES", 100)
+        teller.tell("push", [Chunk("a", 0, [1] * 200)])
+    teller.tell("push", [Chunk("a", 0, [7])])
+    until(lambda: got.chunks)
+    assert [chunk.tokens for chunk in got.chunks] == [[7]] and not got.dropped
 
 
 def test_on_one_host_there_is_no_port(folder: Path) -> None:
@@ -336,10 +346,10 @@ def test_who_sends_to_a_slow_receiver_never_waits_and_nothing_is_lost(tmp_path: 
 
 def test_what_is_sent_to_somebody_who_has_gone_is_lost_without_a_word(tmp_path: Path) -> None:
     listener = Listener(tmp_path / "gone")
-    wire = dial(listener.path)
+    first = dial(listener.path)
     listener.accept()
     listener.close()
-    for sender in (wire, connected(listener.path)):
+    for sender in (first, connected(listener.path)):
         for _ in range(3):
             sender.send(bytes(100_000))
         with pytest.raises(ConnectionError):
