@@ -39,7 +39,7 @@ class DeviceQueue:
     and `under_way` in the step that ends at `end_s`, and `wanted` tokens to come. The others are `decoding`, each from
     one step to another or so; `end_steps` are these last steps in order, and `context` is the sum of their tokens.
     `beside` of them are in the step under way, and `finished` tokens of prompt were those of requests that now decode.
-    `beside_s`, worked out once until they change, is what they take for a step.
+    `beside_s`, worked out once until they change, is what they take for a step, and what they add to one with prompts.
     Learned are: the `slowdown` of steps without prompts, of prompts beside sequences that decode, and of prompts alone,
     against what the model says (throttled, contended, drafting), `tokens_per_step` of a sequence, and which share of
     the tokens that requests may have they take (`length`).
@@ -62,7 +62,7 @@ class DeviceQueue:
     end_steps: list[float] = field(default_factory=list)
     beside: int = 0
     finished: int = 0
-    beside_s: float | None = None
+    beside_s: tuple[float, float] | None = None
     slowdown: list[float] = field(default_factory=unslowed)
     tokens_per_step: float = 1.0
     length: float = 1.0
@@ -205,11 +205,12 @@ class DeviceQueue:
     def _step_s(self, prompt_tokens: float) -> float:
         decoding = len(self.end_steps)
         if self.beside_s is None:
-            self.beside_s = self.pace.decode_s(decoding, self._mean_context())
+            context = self._mean_context()
+            self.beside_s = self.pace.decode_s(decoding, context), self.pace.reading_s(decoding, context)
+        plain_s, reading_s = self.beside_s
         if prompt_tokens <= 0:
-            return self.slowdown[PLAIN] * self.beside_s
+            return self.slowdown[PLAIN] * plain_s
         slowdown = self.slowdown[BESIDE if decoding else ALONE]
-        reading_s = self.beside_s - self.pace.decode_s(decoding, 1)
         return slowdown * (self.pace.prefill_s(prompt_tokens + decoding) + reading_s)
 
     def _mean_context(self) -> float:

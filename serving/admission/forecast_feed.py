@@ -41,7 +41,7 @@ class ForecastFeed(Observer[TrackedRequest, ForecastDevice]):
         self._forecast.on_submit(flight.device, flight.resumed, self._now())
 
     def on_release(self, release: Release, news: list[tuple[TrackedRequest, Chunk]]) -> None:
-        self._forecast.on_release([chunk for _, chunk in news])
+        self._forecast.on_release(chunk for _, chunk in news)
 
     def on_step(self, record: StepRecord) -> None:
         self._forecast.on_step(record)

@@ -100,6 +100,7 @@ class RpcServer:
         """Answer what a caller has asked."""
         try:
             for message in caller.receive():
+                self._looked_s = time.monotonic()
                 self._take(caller, message, drop)
         except ConnectionError as error:
             self._ready.unregister(caller)

@@ -5,8 +5,6 @@ So vLLM's dashboards work, and so does whatever picks endpoints by vLLM's metric
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
-from operator import attrgetter
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -24,9 +22,6 @@ FINE_S = (0.001, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02, 
 COMPUTED, CACHED = "local_compute", "local_cache_hit"
 
 
-COUNTED = attrgetter("preemptions", "drafts", "drafted", "accepted", "queried_tokens", "cached_tokens")
-
-
 def finer(family: str) -> list[float]:
     """vLLM's buckets of a family, with finer ones between."""
     return [*histogram_buckets(family), *FINE_S]
@@ -40,14 +35,6 @@ class DeviceLoad(NamedTuple):
 
 
 NO_LOAD = DeviceLoad(0, 0)
-
-
-@cache
-def positions(depth: int) -> tuple[str, ...]:
-    """Return the label of each position in a draft."""
-    return tuple(map(str, range(depth)))
-
-
 Read = Callable[[], Mapping[Labels, float]]
 
 
@@ -83,7 +70,6 @@ class RequestMetrics:
         self.rejections = Counters(
             registry, "vllm:admission_rejections", "Requests turned away, by reason.", ["model_name", "reason"]
         )
-        # Each by the name of what `COUNTED` has in its place.
         self.counted = {
             "preemptions": self.preemptions,
             "drafts": self._total("spec_decode_num_drafts", "Sequences' steps in which they drafted."),
@@ -215,12 +201,10 @@ class RequestMetrics:
         self.kv_usage.values[labels] = min(1.0, record.kv_tokens / kv_capacity_tokens)
         # A step that ends a prompt gives a token beside those that it computes.
         self.iteration_tokens.of(labels).observe(record.new_tokens + record.accepted + self._first.pop(labels, 0))
-        counts = COUNTED(record)
-        if any(counts):
-            self._cached[labels] += record.cached_tokens
-            for total, count in zip(self.counted.values(), counts, strict=True):
-                if count:
-                    total.values[labels] += count
+        self._cached[labels] += record.cached_tokens
+        for name, total in self.counted.items():
+            if count := getattr(record, name):
+                total.values[labels] += count
         if record.accepted_by:
             self._count_positions(labels, record.accepted_by)
 
@@ -237,10 +221,10 @@ class RequestMetrics:
 
     def _count_positions(self, labels: Labels, accepted_by: list[int]) -> None:
         """Count, for each draft position, the sequences that had it and all positions before accepted."""
-        left, totals = sum(accepted_by), self.accepted_at.values
-        for position, had_no_more in zip(positions(len(accepted_by) - 1), accepted_by, strict=False):
+        left = sum(accepted_by)
+        for position, had_no_more in enumerate(accepted_by[:-1]):
             left -= had_no_more
-            totals[*labels, position] += left
+            self.accepted_at.values[(*labels, str(position))] += left
 
     def on_idle(self, device: int) -> None:
         """Record that a device has nothing left to do."""

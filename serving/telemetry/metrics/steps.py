@@ -1,14 +1,11 @@
 """Step metrics: time, energy, traffic, drafts, and how well the host keeps the devices' pace."""
 
-from operator import attrgetter
-from typing import NamedTuple
-
 from prometheus_client import CollectorRegistry
 
 from device_model.specs.hardware import TierNames
 from device_model.step import Energy, Traffic
 from serving.flight import TokenNews
-from serving.telemetry.metrics.families import Counters, Gauges, Histogram, Histograms, Labels
+from serving.telemetry.metrics.families import Counters, Gauges, Histograms
 from serving.telemetry.metrics.requests import FINE_S
 from serving.types import StepRecord
 
@@ -24,24 +21,6 @@ MODES = ("ar", "sd")
 # What the target's own pass is, by the phase of a step that doesn't draft.
 VERIFY = "verify"
 DEVICE = ("device",)
-RARE = attrgetter("underruns", "slips", "unrouted", "swaps", "swap_s", "swap_j", "hits_beyond_hb", "unpublished")
-"""What most steps have none of."""
-RARE_TOTALS = attrgetter("underruns", "slips", "unrouted", "swaps", "swap_s", "swap_j", "beyond", "unpublished")
-"""... and what counts it, of a `StepMetrics`."""
-
-
-class StepSeries(NamedTuple):
-    """What a device's steps of one mode and phase are counted in: tallies, and labels made once, as there are hundreds
-    of steps in a second."""
-
-    device: str
-    one: Labels
-    latency: Histogram
-    batch: Histogram
-    pacing: Histogram
-    energy: list[Labels]
-    traffic: list[Labels]
-    phase: Labels
 
 
 class StepMetrics:
@@ -75,10 +54,8 @@ class StepMetrics:
         self.swaps = total("expert_swaps", "Times that the fast tier was given the experts of other topics.")
         self.swap_s = total("expert_swap_seconds", "Modelled time of these, in which the device did nothing else.")
         self.swap_j = total("expert_swap_joules", "Modelled energy of these.")
-        self.lookups, self.hits = (
-            total("expert_lookups", "Reads of an expert by a step."),
-            total("expert_hits", "Reads of an expert that the fast tier held."),
-        )
+        self.lookups = total("expert_lookups", "Reads of an expert by a step.")
+        self.hits = total("expert_hits", "Reads of an expert that the fast tier held.")
         self.beyond = total(
             "hits_beyond_hb", "Hits that the paper's law has beyond what HB holds: if some, laws differ."
         )
@@ -94,7 +71,6 @@ class StepMetrics:
         self.hit_rate = Gauges(
             registry, "foreserve_hb_hit_rate", "Share of the last step's expert reads that the fast tier held.", DEVICE
         )
-        self._of: dict[tuple[int, str, str], StepSeries] = {}
         self._mode: dict[int, str] = {}
         self._names: dict[int, list[tuple[str, ...]]] = {}
 
@@ -102,7 +78,6 @@ class StepMetrics:
         """Create the series of a device, whose memory `tiers` are called so, at the start."""
         one = (str(device),)
         self._names[device] = [tuple(map(tiers.of, names)) for names in (COMPONENTS, TIERS)]
-        self._of = {kind: of for kind, of in self._of.items() if kind[0] != device}
         for total in (self.underruns, self.slips, self.unrouted, self.tokens, self.recorded, self.busy, self.swaps):
             total.values[one] += 0
         for total in (self.swap_s, self.swap_j, self.lookups, self.hits, self.beyond, self.unpublished):
@@ -121,41 +96,26 @@ class StepMetrics:
 
     def on_step(self, record: StepRecord) -> None:
         """Record that a device made a step."""
-        kind = record.device, record.mode, record.phase
-        if (of := self._of.get(kind)) is None:
-            of = self._of[kind] = self._series(*kind)
-        of.latency.observe(record.latency_s)
-        of.batch.observe(record.batch)
-        of.pacing.observe(record.late_real_s)
-        self.busy.values[of.one] += record.latency_s
-        self.modes.values[of.device, record.mode, record.reason] += 1
-        energy, traffic = self.energy.values, self.traffic.values
-        for labels, joules in zip(of.energy, record.energy_j, strict=True):
-            energy[labels] += joules
-        for labels, moved in zip(of.traffic, record.traffic_bytes, strict=True):
-            traffic[labels] += moved
-        self._count_stages(of, record)
-        self._count_rare(of, record)
+        device = str(record.device)
+        one, step = (device,), (device, record.mode, record.phase)
+        self.latency.of(step).observe(record.latency_s)
+        self.batch.of(step).observe(record.batch)
+        self.pacing.of(one).observe(record.late_real_s)
+        self.busy.values[one] += record.latency_s
+        self.modes.values[(device, record.mode, record.reason)] += 1
+        components, tiers = self._names.get(record.device, UNNAMED)
+        for component, joules in zip(components, record.energy_j, strict=True):
+            self.energy.values[(device, component)] += joules
+        for tier, moved in zip(tiers, record.traffic_bytes, strict=True):
+            self.traffic.values[(device, tier)] += moved
+        self._count_stages(device, record)
+        self._count_rare(device, record)
         if record.expert_lookups:
-            self.lookups.values[of.one] += record.expert_lookups
-            self.hits.values[of.one] += record.expert_hits
-            self.hit_rate.values[of.one] = record.expert_hits / record.expert_lookups
+            self.lookups.values[one] += record.expert_lookups
+            self.hits.values[one] += record.expert_hits
+            self.hit_rate.values[one] = record.expert_hits / record.expert_lookups
         if record.phase != "prefill" and self._mode.get(record.device) != record.mode:
-            self._switch(of.device, record)
-
-    def _series(self, index: int, mode: str, phase: str) -> "StepSeries":
-        device = str(index)
-        components, tiers = self._names.get(index, UNNAMED)
-        return StepSeries(
-            device,
-            (device,),
-            self.latency.of((device, mode, phase)),
-            self.batch.of((device, mode, phase)),
-            self.pacing.of((device,)),
-            [(device, component) for component in components],
-            [(device, tier) for tier in tiers],
-            (device, phase),
-        )
+            self._switch(device, record)
 
     def on_tokens(self, news: TokenNews) -> None:
         """Record tokens that a device released."""
@@ -167,30 +127,37 @@ class StepMetrics:
         """Record that a release was written to its clients' streams, `delay_s` real seconds after its instant."""
         self.delivery.of((str(device),)).observe(max(0.0, delay_s))
 
-    def _count_stages(self, of: "StepSeries", record: StepRecord) -> None:
+    def _count_stages(self, device: str, record: StepRecord) -> None:
         stages = self.stages.values
         if record.drafts:
-            stages[of.device, "draft"] += record.draft_s
-            stages[of.device, "update"] += record.update_s
-            stages[of.device, VERIFY] += record.target_s
-            accepted = self.accepted.of(of.one)
+            stages[(device, "draft")] += record.draft_s
+            stages[(device, "update")] += record.update_s
+            stages[(device, VERIFY)] += record.target_s
+            accepted = self.accepted.of((device,))
             for length, times in enumerate(record.accepted_by):
                 if times:
                     accepted.observe(length, times)
         else:
-            stages[of.phase] += record.target_s + record.update_s
+            stages[(device, record.phase)] += record.target_s + record.update_s
         if record.moved_s:
-            stages[of.device, "move"] += record.moved_s
+            stages[(device, "move")] += record.moved_s
 
-    def _count_rare(self, of: "StepSeries", record: StepRecord) -> None:
-        counts = RARE(record)
-        if any(counts):
-            for total, count in zip(RARE_TOTALS(self), counts, strict=True):
-                if count:
-                    total.values[of.one] += count
+    def _count_rare(self, device: str, record: StepRecord) -> None:
+        for total, count in (
+            (self.underruns, record.underruns),
+            (self.slips, record.slips),
+            (self.unrouted, record.unrouted),
+            (self.swaps, record.swaps),
+            (self.swap_s, record.swap_s),
+            (self.swap_j, record.swap_j),
+            (self.beyond, record.hits_beyond_hb),
+            (self.unpublished, record.unpublished),
+        ):
+            if count:
+                total.values[(device,)] += count
         if record.spilled_tokens or record.fetched_tokens:
-            self.moved.values[of.device, "spilled"] += record.spilled_tokens
-            self.moved.values[of.device, "fetched"] += record.fetched_tokens
+            self.moved.values[(device, "spilled")] += record.spilled_tokens
+            self.moved.values[(device, "fetched")] += record.fetched_tokens
 
     def _switch(self, device: str, record: StepRecord) -> None:
         if record.device in self._mode:
