@@ -7,6 +7,7 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
+from prometheus_client import REGISTRY
 from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.api.grpc.admin_service import AdminServicer
@@ -14,16 +15,25 @@ from serving.api.grpc.bounds import CallBounds, channel_options
 from serving.api.grpc.core_proxy import CoreServices
 from serving.api.grpc.guard import GrpcGuard
 from serving.api.grpc.health_service import PartsHealth
+from serving.api.grpc.metrics_service import MetricsServicer
 from serving.api.grpc.openai_service import OpenAIServicer
 from serving.api.grpc.parse_errors import ParseErrors
 from serving.api.grpc.vllm_service import EngineServicer
-from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc, openai_pb2, openai_pb2_grpc
+from serving.api.pb.foreserve.v1 import (
+    admin_pb2,
+    admin_pb2_grpc,
+    metrics_pb2,
+    metrics_pb2_grpc,
+    openai_pb2,
+    openai_pb2_grpc,
+)
 from serving.edge.preflight import PreparedScenario
 from serving.security.tls import Tls
 
 SERVICES = (
     openai_pb2.DESCRIPTOR.services_by_name["OpenAI"].full_name,
     admin_pb2.DESCRIPTOR.services_by_name["Admin"].full_name,
+    metrics_pb2.DESCRIPTOR.services_by_name["Metrics"].full_name,
     vllm_engine_pb2.DESCRIPTOR.services_by_name["VllmEngine"].full_name,
 )
 MAX_MESSAGE_BYTES = 64 << 20
@@ -63,6 +73,8 @@ async def start_grpc(
     else:
         admin = AdminServicer(state.admin)
         admin_pb2_grpc.add_AdminServicer_to_server(admin, server)  # type: ignore[no-untyped-call]
+        metrics = MetricsServicer(REGISTRY)
+        metrics_pb2_grpc.add_MetricsServicer_to_server(metrics, server)  # type: ignore[no-untyped-call]
         health_pb2_grpc.add_HealthServicer_to_server(PartsHealth(state.readiness, SERVICES), server)
     vllm_engine_pb2_grpc.add_VllmEngineServicer_to_server(EngineServicer(engine, time.time()), server)
     reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)

@@ -6,7 +6,8 @@ answer is always in Prometheus's own text format, which every scraper reads.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from typing import Protocol
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CollectorRegistry
@@ -14,6 +15,14 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 from serving.telemetry.metrics.families import Family
+
+
+class Families(Protocol):
+    """A registry, or a part of one."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Return its families."""
+        ...
 
 
 class _One:
@@ -46,14 +55,18 @@ def written(registry: CollectorRegistry) -> bytes:
     return b"".join(in_text(family) for family in registry.collect())
 
 
+async def parts_of(registry: Families) -> AsyncIterator[bytes]:
+    """Yield a registry in Prometheus's text format, a family at a time: others go on between two of them."""
+    for family in registry.collect():
+        yield in_text(family)
+        await asyncio.sleep(0)
+
+
 def _scraper(registry: CollectorRegistry):  # type: ignore[no-untyped-def]  # FastAPI reads the types of what it makes
     async def scrape(request: Request) -> Response:
         names = request.query_params.getlist("name[]")
         families = registry.restricted_registry(names) if names else registry
-        parts = []
-        for family in families.collect():
-            parts.append(in_text(family))
-            await asyncio.sleep(0)
+        parts = [part async for part in parts_of(families)]
         return Response(b"".join(parts), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     return scrape

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 PORTS = {"http": 80, "https": 443, "grpc": 50051, "grpcs": 50051}
-EMULATOR_HTTP_PORT = 8000  # Of an emulator's /metrics, where only its gRPC address is known.
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +38,6 @@ class EndpointAddress:
     def base_url(self) -> str:
         """The URL before `/v1`."""
         return f"{self.scheme}://{self.netloc}{self.path}"
-
-    @property
-    def metrics_url(self) -> str:
-        """The URL of an emulator's /metrics; for a gRPC address on port `EMULATOR_HTTP_PORT`."""
-        if self.is_grpc:
-            return f"http{'s' if self.scheme == 'grpcs' else ''}://{self._bracketed}:{EMULATOR_HTTP_PORT}/metrics"
-        return f"{self.base_url}/metrics"
 
     @property
     def _bracketed(self) -> str:

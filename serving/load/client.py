@@ -76,6 +76,10 @@ class Transport(Protocol):
         """Send the request and fill `times` until the stream ends."""
         ...
 
+    async def metrics(self) -> str | None:
+        """Return the server's metrics in Prometheus's text format; None if it has none."""
+        ...
+
     async def close(self) -> None:
         """Close every connection."""
         ...

@@ -7,23 +7,20 @@ seconds and its steps in emulated ones; emulated seconds = real seconds x speed.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from serving.load.tails import ModelledTtft, attainment_refusal, modelled_ttft
-from serving.security.bearer import bearer
-from serving.security.client_trust import SYSTEMS, Trust
+from serving.host_pace import HostPace
+from serving.load.tails import FAMILIES, ModelledLatency, modelled_latency
 
-LATENESS_LIMIT = 0.05  # Share of the modelled latency: above it, latencies are the host's, not the hardware's.
-UNDERRUN_LIMIT = 0.05  # Share of the released tokens: above it, latencies are the token model's.
-MARGIN = 0.8  # Of the speed at which lateness would be at its limit.
 SETTLE_S, SETTLE_TRIES = 0.25, 8  # Actors ship their counts in batches, so the last ones come after the last token.
 
-MODELLED = "vllm:time_to_first_token_seconds"
+OURS = ("foreserve_", *FAMILIES.values())
 
+ReadMetrics = Callable[[], Awaitable[str | None]]
+"""Reads the text of /metrics; None if nothing answers there."""
 Series = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
@@ -41,34 +38,13 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Fidelity:
+class Fidelity(HostPace):
     """The host's fidelity to the modelled pace during a run; seconds are emulated. None: not known."""
 
     info: Mapping[str, str]
-    speed: float
-    lateness_mean_s: float | None  # From a release's modelled instant to its hand-over at the edge.
-    ttft_mean_s: float | None  # As modelled.
-    step_mean_s: float | None
-    pacing_error_mean_s: float | None
-    underruns: int  # Tokens that the token source had not made when the device released them.
-    released_tokens: int
-    recorded_tokens: int  # Released tokens of recorded answers.
     energy_j: float
     broken: str | None  # Why the two readings cannot be compared; None if they can.
-    ttft: ModelledTtft | None = None
-
-    @property
-    def lateness_share(self) -> float | None:
-        """Mean lateness over the mean modelled TTFT: the shortest latency in which a delay counts in full.
-
-        Between the tokens of a stream a constant delay cancels out; `pacing_share` has the rest.
-        """
-        return _share(self.lateness_mean_s, self.ttft_mean_s)
-
-    @property
-    def pacing_share(self) -> float | None:
-        """Mean pacing error of the devices over their mean modelled step."""
-        return _share(self.pacing_error_mean_s, self.step_mean_s)
+    modelled: Mapping[str, ModelledLatency]  # The devices' own latencies, by their names in FAMILIES.
 
     @property
     def joules_per_token(self) -> float | None:
@@ -80,61 +56,28 @@ class Fidelity:
         """Recorded tokens over the tokens released."""
         return self.recorded_tokens / self.released_tokens if self.released_tokens else 0.0
 
-    @property
-    def underrun_share(self) -> float:
-        """Underruns over the tokens released."""
-        return self.underruns / self.released_tokens if self.released_tokens else 0.0
-
     def refusal(self) -> str | None:
         """Return why there is no SLO verdict, in a sentence; None if the pace was kept."""
         if self.broken:
             return f"No SLO verdict: {self.broken}, so its lateness is not known."
         if self.lateness_share is None or self.pacing_share is None:
             return "No SLO verdict: the emulator counted no steps or no deliveries, so its lateness is not known."
-        for what, share, late_s, name, modelled_s in (
-            ("tokens came out", self.lateness_share, self.lateness_mean_s, "TTFT", self.ttft_mean_s),
-            ("devices ended their steps", self.pacing_share, self.pacing_error_mean_s, "step", self.step_mean_s),
-        ):
-            if share > LATENESS_LIMIT:
-                return (
-                    f"No SLO verdict: the host is too slow: {what} {_ms(late_s)} late on average, {share:.1%} of the "
-                    f"modelled {name} of {_ms(modelled_s)} (limit {LATENESS_LIMIT:.0%}). {self._slower(share)}"
-                )
-        if self.underrun_share > UNDERRUN_LIMIT:
-            return (
-                f"No SLO verdict: the host is too slow: {self.underrun_share:.1%} of the tokens were not ready when "
-                f"the device released them (limit {UNDERRUN_LIMIT:.0%}). Try `serve --text recorded`, or a slower "
-                "--speed."
-            )
-        return None
-
-    def tail_refusal(self, limit_s: float | None, attained: float) -> str | None:
-        """Return why there is no verdict on a TTFT limit that a share of the requests kept; None if there is."""
-        found = None if limit_s is None or self.ttft is None else attainment_refusal(self.ttft, limit_s, attained)
-        return f"{found}. Try `serve --speed {self.speed / 2:.2g}`." if found else None
-
-    def _slower(self, share: float) -> str:
-        """Say at which speed the host should keep up: what it takes in real seconds stays, and steps take longer."""
-        return f"Try `serve --speed {MARGIN * self.speed * LATENESS_LIMIT / share:.1g}`."
+        found = self.trouble()
+        return f"No SLO verdict: the host is too slow: {found.what}. {found.advice}" if found else None
 
 
-async def snapshot(url: str, api_key: str | None = None, trust: Trust = SYSTEMS) -> Snapshot | None:
-    """Read /metrics at `url`; return None if nothing answers there or it is not our emulator."""
-    verify = trust.context() if url.startswith("https:") else True
-    try:
-        async with httpx.AsyncClient(trust_env=False, timeout=10, verify=verify) as client:
-            reply = await client.get(url, headers=bearer(api_key))
-    except (httpx.HTTPError, httpx.InvalidURL):
-        return None
-    return parse(reply.text) if reply.status_code == 200 else None
+async def snapshot(read: ReadMetrics) -> Snapshot | None:
+    """Read /metrics; return None if nothing answers there or it is not our emulator."""
+    text = await read()
+    return None if text is None else parse(text)
 
 
-async def settled(url: str, api_key: str | None = None, trust: Trust = SYSTEMS) -> Snapshot | None:
+async def settled(read: ReadMetrics) -> Snapshot | None:
     """Read /metrics until it no longer changes, `SETTLE_TRIES` times at most; return None if nothing answers."""
-    last = await snapshot(url, api_key, trust)
+    last = await snapshot(read)
     for _ in range(SETTLE_TRIES):
         await asyncio.sleep(SETTLE_S)
-        now = await snapshot(url, api_key, trust)
+        now = await snapshot(read)
         if now is None or now == last:
             return now
         last = now
@@ -143,7 +86,7 @@ async def settled(url: str, api_key: str | None = None, trust: Trust = SYSTEMS) 
 
 def parse(text: str) -> Snapshot | None:
     """Return the snapshot in a Prometheus text; None if it is not our emulator's."""
-    ours = "\n".join(line for line in text.splitlines() if line.startswith(("foreserve_", MODELLED)))
+    ours = "\n".join(line for line in text.splitlines() if line.startswith(OURS))
     info: Mapping[str, str] | None = None
     series: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
     try:
@@ -183,26 +126,20 @@ def difference(before: Snapshot, after: Snapshot | None) -> Fidelity:
         recorded_tokens=round(grew("foreserve_recorded_tokens_total")),
         energy_j=grew("foreserve_energy_joules_total"),
         broken=broken,
-        ttft=modelled_ttft(_grown_buckets(before, after)),
+        modelled=_modelled(before, after),
     )
 
 
-def _grown_buckets(before: Snapshot, after: Snapshot) -> dict[float, float]:
-    """Return the requests that came to the devices' TTFT up to each bound, of all devices together."""
-    grown: dict[float, float] = defaultdict(float)
+def _modelled(before: Snapshot, after: Snapshot) -> dict[str, ModelledLatency]:
+    """Return the latencies of all devices together, in so far as they were counted."""
+    names = {f"{family}_bucket": name for name, family in FAMILIES.items()}
+    grown: dict[str, dict[float, float]] = {name: defaultdict(float) for name in FAMILIES}
     for snapshot, sign in ((after, 1), (before, -1)):
-        for (name, labels), value in snapshot.series.items():
-            if name == f"{MODELLED}_bucket":
-                grown[float(dict(labels)["le"])] += sign * value
-    return grown
-
-
-def _share(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else part / whole
-
-
-def _ms(seconds: float | None) -> str:
-    return f"{(seconds or 0.0) * 1e3:.3g} ms"
+        for (series, labels), value in snapshot.series.items():
+            if series in names:
+                grown[names[series]][float(dict(labels)["le"])] += sign * value
+    found = {name: modelled_latency(buckets) for name, buckets in grown.items()}
+    return {name: modelled for name, modelled in found.items() if modelled is not None}
 
 
 def _broken(before: Snapshot, after: Snapshot | None) -> str | None:

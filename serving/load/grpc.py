@@ -7,12 +7,15 @@ from typing import Any
 import grpc
 from google.protobuf import json_format
 
-from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
+from serving.api.pb.foreserve.v1 import metrics_pb2, metrics_pb2_grpc, openai_pb2, openai_pb2_grpc
 from serving.load.client import RequestTimes
 from serving.load.options import LoadError, LoadOptions, OptionError
 from serving.load.request import LoadRequest, body
 
 LIST_TIMEOUT_S = 30
+METRICS_TIMEOUT_S = 10
+# Metrics of many devices are longer than what gRPC takes by itself, 4 MiB.
+CHANNEL = [("grpc.max_receive_message_length", -1)]
 
 
 class GrpcTransport:
@@ -22,10 +25,11 @@ class GrpcTransport:
         self.options = options
         target = options.address.netloc
         if options.address.scheme == "grpcs":
-            self.channel = grpc.aio.secure_channel(target, options.trust.grpc_credentials())
+            self.channel = grpc.aio.secure_channel(target, options.trust.grpc_credentials(), CHANNEL)
         else:
-            self.channel = grpc.aio.insecure_channel(target)
+            self.channel = grpc.aio.insecure_channel(target, CHANNEL)
         self.stub: Any = openai_pb2_grpc.OpenAIStub(self.channel)  # type: ignore[no-untyped-call]
+        self.measures: Any = metrics_pb2_grpc.MetricsStub(self.channel)  # type: ignore[no-untyped-call]
         self.metadata = _bearer(options.api_key)
         chat = options.endpoint == "chat"
         self.message = openai_pb2.ChatCompletionRequest if chat else openai_pb2.CompletionRequest
@@ -52,6 +56,16 @@ class GrpcTransport:
                 self._see(times, monotonic(), chunk)
         except grpc.aio.AioRpcError as error:
             times.fail(error.code().name, (error.details() or "")[:300])
+
+    async def metrics(self) -> str | None:
+        """Return what GetMetrics gives; None if the server has no such service."""
+        try:
+            reply = await self.measures.GetMetrics(
+                metrics_pb2.GetMetricsRequest(), metadata=self.metadata, timeout=METRICS_TIMEOUT_S
+            )
+        except grpc.aio.AioRpcError:
+            return None
+        return str(reply.text)
 
     async def close(self) -> None:
         """Close the channel."""

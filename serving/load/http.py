@@ -23,6 +23,7 @@ from serving.security.bearer import bearer
 
 ROUTES = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
 LONGEST_ERROR_BYTES = 65536
+METRICS_TIMEOUT_S = 10
 
 
 class ConnectionLost(ConnectionError):
@@ -151,6 +152,10 @@ class HttpTransport:
         else:
             connection.close()
 
+    async def metrics(self) -> str | None:
+        """Return the text under /metrics; None if nothing answers there."""
+        return await metrics_at(f"{self.address.base_url}/metrics", self.options)
+
     async def close(self) -> None:
         """Close the idle connections; busy ones close with their requests."""
         while self.idle:
@@ -189,6 +194,17 @@ class HttpTransport:
             "Content-Length: ",
         ]
         return "\r\n".join(lines).encode()
+
+
+async def metrics_at(url: str, options: LoadOptions) -> str | None:
+    """Return the text at the URL of a server's metrics; None if nothing answers there."""
+    verify = options.trust.context() if url.startswith("https:") else True
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=METRICS_TIMEOUT_S, verify=verify) as client:
+            reply = await client.get(url, headers=bearer(options.api_key))
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return None
+    return reply.text if reply.status_code == 200 else None
 
 
 def error_text(content: bytes) -> str:

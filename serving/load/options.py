@@ -80,7 +80,7 @@ class LoadOptions:
     extra_body: dict[str, Any] = field(
         default_factory=dict, metadata={DECLARED: Key("more fields for each request, a JSON object", Kind.WORD)}
     )
-    metrics_url: str | None = key(None, "the emulator's /metrics (default: found from --url)")
+    metrics_url: str | None = key(None, "the emulator's /metrics (default: those of --url, over HTTP as over gRPC)")
     slos: Slos = Slos()
     told: bool = False  # Send the name (X-Request-Id) and the seed of each request of the workload.
     api_key: str | None = field(default=None, repr=False)

@@ -1,10 +1,13 @@
 """The progress of a load run."""
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 
 from serving.load.drive import Drive
+
+RATE_OVER_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +29,21 @@ OnProgress = Callable[[LoadProgress], None]
 
 
 class Meter:
-    """A meter of a drive's progress; its token rate is the mean since the last reading."""
+    """A meter of a drive's progress; its token rate is that of the last `RATE_OVER_S` seconds."""
 
-    def __init__(self, drive: Drive) -> None:
-        self.drive = drive
-        self.start_s = self.last_s = monotonic()
-        self.last_tokens = 0
+    def __init__(self, drive: Drive, clock: Callable[[], float] = monotonic) -> None:
+        self.drive, self.clock = drive, clock
+        self.start_s = clock()
+        self.seen: deque[tuple[float, int]] = deque([(self.start_s, 0)])
 
     def read(self) -> LoadProgress:
         """Return the progress now. Outputs stand for a request's tokens until its end brings the server's count."""
-        drive, now_s = self.drive, monotonic()
+        drive, now_s = self.drive, self.clock()
         tokens = drive.ended_tokens + sum(len(times.outputs_s) for times in drive.in_flight)
-        rate = (tokens - self.last_tokens) / max(now_s - self.last_s, 1e-6)
-        self.last_s, self.last_tokens = now_s, tokens
+        self.seen.append((now_s, tokens))
+        # The oldest one kept is the last that is as old as that.
+        while len(self.seen) > 2 and self.seen[1][0] <= now_s - RATE_OVER_S:
+            self.seen.popleft()
+        from_s, before = self.seen[0]
+        rate = (tokens - before) / max(now_s - from_s, 1e-6)
         return LoadProgress(now_s - self.start_s, len(drive.in_flight), drive.done, drive.failed, max(0.0, rate))

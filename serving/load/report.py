@@ -1,21 +1,26 @@
 """The report of a run: a table for people, JSON for everything else."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 from serving.load.client import RequestTimes
 from serving.load.emulator import Fidelity
+from serving.load.latencies import seen_s
 from serving.load.options import Slos
-from serving.load.summary import Goodput, Quantiles, Summary, ttft_s
-from serving.load.tails import percentile_refusal
+from serving.load.summary import Goodput, Quantiles, Summary
+from serving.load.tails import FAMILIES, TailRefusal, attainment_refusal, percentile_refusal
 from serving.presentation.table import Table
 
 LAG_WORTH_SAYING_S = 0.005  # A client whose p99 is later than this was short of processor itself.
 FEW_UNDERRUNS = 0.001  # Share of the tokens up to which late ones are counted, and no more is said.
+# What a busy moment of the host makes late is most of a tail; at a lower speed such moments are fewer, and not only
+# shorter: no less than a quarter of the speed is proposed at once.
+TAIL_TIMES = 3.2
 COALESCED = 1.01  # Mean tokens per chunk above which the report mentions them.
 
 
@@ -39,20 +44,35 @@ class Report:
         """The reason why there is no SLO verdict; None if there is one."""
         if self.fidelity is None:
             return None
-        return self.fidelity.refusal() or self.fidelity.tail_refusal(self.slos.ttft_s, self._in_time)
+        attained = self.attainment_refused
+        return self.fidelity.refusal() or (f"{attained.sentence}. {self._slower([attained])}" if attained else None)
 
     @property
-    def _in_time(self) -> float:
-        """The share of the first tokens that clients saw within the TTFT limit, if there is one."""
-        limit_s, speed = self.slos.ttft_s, self.fidelity.speed if self.fidelity else 1.0
-        seen = [ttft_s(times) * speed for times in self.all_times if times.outputs_s]
-        return sum(limit_s is None or each <= limit_s for each in seen) / len(seen) if seen else 0.0
+    def attainment_refused(self) -> TailRefusal | None:
+        """The first of the limits that more requests kept on the devices than clients saw; None if there is none."""
+        for limit, limit_s in self.slos.given().items():
+            name = limit.removesuffix("_s")
+            if self.fidelity and (modelled := self.fidelity.modelled.get(name)):
+                seen = seen_s(name, self.all_times, self.fidelity.speed)
+                if found := attainment_refusal(name.upper(), modelled, limit_s, seen):
+                    return found
+        return None
 
     @property
-    def tail(self) -> str | None:
-        """The reason why the p99 of the TTFT says nothing of the devices; None if it does, or nothing is known."""
-        seen_s, modelled = self.summary.ttft_s.p99, self.fidelity.ttft if self.fidelity else None
-        return None if seen_s is None or modelled is None else percentile_refusal(modelled, 0.99, seen_s)
+    def tails(self) -> dict[str, TailRefusal]:
+        """The latencies whose p99 says nothing of the devices, and why."""
+        found = {}
+        for name, modelled in self.fidelity.modelled.items() if self.fidelity else ():
+            seen = seen_s(name, self.all_times, self.fidelity.speed if self.fidelity else 1.0)
+            p99_s = float(np.percentile(seen, 99)) if seen else 0.0
+            if refusal := percentile_refusal(name.upper(), modelled, 0.99, p99_s):
+                found[name] = refusal
+        return found
+
+    def _slower(self, tails: Collection[TailRefusal]) -> str:
+        """Say at which speed the host should keep up with tails."""
+        assert self.fidelity is not None
+        return self.fidelity.slower(min(TAIL_TIMES, max(tail.times for tail in tails)))
 
     @property
     def failure(self) -> str | None:
@@ -96,8 +116,14 @@ class Report:
             **latencies,
             "goodput": self._goodput_json(),
             "slo_classes": {name: _class_json(summary) for name, summary in self.classes.items()},
-            "emulator": _fidelity_json(self.fidelity) | {"ttft_p99_refused": self.tail} if self.fidelity else None,
+            "emulator": self._emulator_json() if self.fidelity else None,
         }
+
+    def _emulator_json(self) -> dict[str, Any]:
+        assert self.fidelity is not None
+        tails = self.tails
+        refused = {f"{name}_p99_refused": tails[name].sentence if name in tails else None for name in FAMILIES}
+        return _fidelity_json(self.fidelity) | refused
 
     def _goodput_json(self) -> dict[str, Any] | None:
         if not self.slos.given():
@@ -157,7 +183,7 @@ class Report:
     def _pace(self) -> list[Text]:
         f = self.fidelity
         if f is None and self.url.startswith("grpc"):
-            return [Text("No emulator's /metrics was found: name it with --metrics-url to know its clock and pace")]
+            return [Text("Its clock and pace are not known: it has no metrics of foreserve (--metrics-url names them)")]
         if f is None or not self.summary.completed:
             return []
         late = "not known" if f.lateness_mean_s is None else f"{f.lateness_mean_s * 1e3:.3g} ms on average"
@@ -171,8 +197,13 @@ class Report:
         if f.underrun_share > FEW_UNDERRUNS:
             late = f"{f.underrun_share:.1%} of the tokens were not ready when the hardware would have sent them"
             lines.append(Text(f"Lost fidelity: {late}", "yellow"))
-        if self.tail:
-            lines.append(Text(self.tail, "yellow"))
+        return lines + self._tail_lines()
+
+    def _tail_lines(self) -> list[Text]:
+        tails = self.tails
+        lines = [Text(tail.sentence, "yellow") for tail in tails.values()]
+        if tails and not self.refused:
+            lines.append(Text(self._slower(tails.values()), "yellow"))
         return lines
 
     def _verdict(self) -> list[Text]:

@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import uvloop
@@ -11,7 +12,7 @@ import uvloop
 from serving.load import emulator
 from serving.load.client import Transport
 from serving.load.drive import Drive
-from serving.load.http import HttpTransport
+from serving.load.http import HttpTransport, metrics_at
 from serving.load.options import LoadError, LoadOptions, OptionError
 from serving.load.plan import LoadPlan
 from serving.load.progress import Meter, OnProgress
@@ -50,9 +51,9 @@ async def run_load(
         finally:
             if ticker:
                 ticker.cancel()
+        report = await _report(options, drive, before, stop.is_set())
     finally:
         await transport.close()
-    report = await _report(options, drive, before, stop.is_set())
     return replace(report, broken=str(plan.error)) if plan.error else report
 
 
@@ -104,7 +105,7 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None
 async def _look(options: LoadOptions, transport: Transport) -> tuple[str, emulator.Snapshot | None]:
     """Return the model to ask for, and the emulator's figures before the run; None if it is not our emulator."""
     model = options.model or _first(await transport.models(), options)
-    before = await emulator.snapshot(_metrics_url(options), options.api_key, options.trust)
+    before = await emulator.snapshot(_reader(options, transport))
     if before is None and options.metrics_url:
         raise OptionError(f"--metrics-url must be an emulator's /metrics, not {options.metrics_url!r}.")
     return model, before
@@ -116,8 +117,8 @@ def _first(models: Sequence[str], options: LoadOptions) -> str:
     raise LoadError(f"{options.url} lists no models; name one with --model.")
 
 
-def _metrics_url(options: LoadOptions) -> str:
-    return options.metrics_url or options.address.metrics_url
+def _reader(options: LoadOptions, transport: Transport) -> emulator.ReadMetrics:
+    return partial(metrics_at, options.metrics_url, options) if options.metrics_url else transport.metrics
 
 
 async def _tick(drive: Drive, on_progress: OnProgress) -> None:
@@ -130,7 +131,7 @@ async def _tick(drive: Drive, on_progress: OnProgress) -> None:
 async def _report(options: LoadOptions, drive: Drive, before: emulator.Snapshot | None, interrupted: bool) -> Report:
     fidelity = None
     if before is not None:
-        after = await emulator.settled(_metrics_url(options), options.api_key, options.trust)
+        after = await emulator.settled(_reader(options, drive.transport))
         fidelity = emulator.difference(before, after)
     summary = summarise(drive.all_times, drive.speed)
     verdict = goodput(drive.all_times, options.slos, drive.speed, summary.duration_s)

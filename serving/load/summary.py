@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serving.load.client import RequestTimes
+from serving.load.latencies import e2e_s, itl_s, tpot_s, ttft_s
 from serving.load.options import Slos
 
 Values = NDArray[np.float64]
@@ -142,39 +143,6 @@ def meets(times: RequestTimes, slos: Slos, speed: float = 1.0) -> bool:
         return False
     figures = ((ttft_s(times), slos.ttft_s), (tpot_s(times), slos.tpot_s), (e2e_s(times), slos.e2e_s))
     return all(value is None or limit is None or value * speed <= limit for value, limit in figures)
-
-
-def ttft_s(times: RequestTimes) -> float:
-    """Return the time to the first token, in real seconds."""
-    return times.outputs_s[0] - times.scheduled_s
-
-
-def e2e_s(times: RequestTimes) -> float:
-    """Return the time to the last chunk, in real seconds."""
-    return times.end_s - times.scheduled_s
-
-
-def tpot_s(times: RequestTimes) -> float | None:
-    """Return the time per output token after the first, in real seconds; None for a single token."""
-    return (e2e_s(times) - ttft_s(times)) / (times.tokens - 1) if times.tokens > 1 else None
-
-
-def itl_s(times: RequestTimes) -> Values:
-    """Return the times between tokens [n - 1], in real seconds, which sum up to the time from the first to the last."""
-    after_first = max(times.tokens, len(times.outputs_s)) - 1
-    gaps = np.diff(times.outputs_s)
-    together, k = _tokens_by_gap(times, after_first)
-    return np.concatenate((np.zeros(together), np.repeat(gaps / k, k)))
-
-
-def _tokens_by_gap(times: RequestTimes, after_first: int) -> tuple[int, NDArray[np.int64]]:
-    """Return how many more tokens came with the first one, and how many with each output after it [outputs - 1]."""
-    gaps, counts = len(times.outputs_s) - 1, np.array(times.counts)
-    if counts[0] > 0 and (np.diff(counts) > 0).all() and counts[-1] == after_first + 1:
-        return int(counts[0]) - 1, np.diff(counts)
-    if not gaps:
-        return after_first, np.zeros(0, np.int64)
-    return 0, np.bincount(np.arange(after_first) * gaps // after_first, minlength=gaps)
 
 
 def _duration_s(all_times: Sequence[RequestTimes], done: Sequence[RequestTimes]) -> float:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from serving.load.client import RequestTimes
-from serving.load.summary import Quantiles, e2e_s, tpot_s, ttft_s
+from serving.load.latencies import e2e_s, tpot_s, ttft_s
+from serving.load.summary import Quantiles
 from serving.simulation.node import Outcome
 from serving.telemetry.flight_log import FlightRecord
 

@@ -1,11 +1,11 @@
-"""Services that an edge in a process of its own lets the engine core answer: the admin's, and health."""
+"""Services that an edge in a process of its own lets the engine core answer: the admin's, metrics and health."""
 
 from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
 
-SERVICES = ("foreserve.v1.Admin", "grpc.health.v1.Health")
+SERVICES = ("foreserve.v1.Admin", "foreserve.v1.Metrics", "grpc.health.v1.Health")
 
 
 class CoreServices(grpc.GenericRpcHandler):

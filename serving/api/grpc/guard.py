@@ -10,11 +10,12 @@ from serving.call import text
 from serving.security.access import Access, AccessDenial, Need
 
 PUBLIC = (
+    "foreserve.v1.Metrics",
     "grpc.health.v1.Health",
     "grpc.reflection.v1alpha.ServerReflection",
     "grpc.reflection.v1.ServerReflection",
 )
-"""Probes, and what there is to call."""
+"""Metrics and probes, as over HTTP, and what there is to call."""
 
 CLIENTS = {
     "foreserve.v1.OpenAI": ("*",),

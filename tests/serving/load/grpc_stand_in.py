@@ -10,12 +10,14 @@ from typing import Any
 
 import grpc
 
-from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
+from serving.api.pb.foreserve.v1 import metrics_pb2, metrics_pb2_grpc, openai_pb2, openai_pb2_grpc
 
 
-class GrpcStandIn(openai_pb2_grpc.OpenAIServicer):
-    def __init__(self, step_s: float = 0.0) -> None:
-        self.step_s = step_s
+class GrpcStandIn(openai_pb2_grpc.OpenAIServicer, metrics_pb2_grpc.MetricsServicer):
+    """`metrics` is what GetMetrics answers; without it, there is no such service."""
+
+    def __init__(self, step_s: float = 0.0, metrics: list[str] | None = None) -> None:
+        self.step_s, self.metrics = step_s, metrics or []
         self.seen: list[Any] = []
         self.metadata: list[dict[str, Any]] = []
 
@@ -23,6 +25,8 @@ class GrpcStandIn(openai_pb2_grpc.OpenAIServicer):
         """Its URL."""
         self.server = grpc.aio.server()
         openai_pb2_grpc.add_OpenAIServicer_to_server(self, self.server)
+        if self.metrics:
+            metrics_pb2_grpc.add_MetricsServicer_to_server(self, self.server)
         port = self.server.add_insecure_port("127.0.0.1:0")
         await self.server.start()
         return f"grpc://127.0.0.1:{port}"
@@ -32,6 +36,10 @@ class GrpcStandIn(openai_pb2_grpc.OpenAIServicer):
 
     async def ListModels(self, request: Any, context: Any) -> Any:
         return openai_pb2.ModelList(data=[openai_pb2.Model(id="good")])
+
+    async def GetMetrics(self, request: Any, context: Any) -> Any:
+        text = self.metrics.pop(0) if len(self.metrics) > 1 else self.metrics[0]
+        return metrics_pb2.MetricsText(text=text)
 
     async def StreamCompletion(self, request: Any, context: Any) -> AsyncIterator[Any]:
         self.seen.append(request)

@@ -11,7 +11,7 @@ from rich.console import Console
 from serving.load.client import RequestTimes
 from serving.load.drive import Drive
 from serving.load.options import LoadError, LoadOptions, OptionError, Slos
-from serving.load.progress import LoadProgress
+from serving.load.progress import LoadProgress, Meter
 from serving.load.report import Report
 from serving.load.request import LoadRequest
 from serving.load.run import LoadInterrupted, run_load
@@ -21,12 +21,6 @@ from tests.serving.load.openai_stand_in import StandIn
 from tests.serving.load.test_emulator import metrics
 
 FAST = {"rate_per_s": float("inf"), "num_requests": 3, "output_len": 4, "input_len": 5}
-
-
-@pytest.fixture(autouse=True)
-def no_emulator_nearby(monkeypatch):
-    """A gRPC run looks for one's /metrics on the usual port, where a developer may well have one."""
-    monkeypatch.setattr("serving.load.address.EMULATOR_HTTP_PORT", 9)
 
 
 def load(server: StandIn | GrpcStandIn, on_progress: Callable[[LoadProgress], None] | None = None, **options) -> Report:
@@ -92,6 +86,12 @@ def test_failures_are_counted_by_what_the_server_said(model, status, words):
 
 def test_a_grpc_run_without_metrics_says_so():
     assert "--metrics-url" in shown(load(GrpcStandIn()))
+
+
+def test_a_grpc_run_finds_the_metrics_by_itself():
+    report = load(GrpcStandIn(metrics=[metrics(), metrics(100, 2.0, 0.5, 0, 24)]))
+    assert report.clock == "emulated" and report.fidelity.released_tokens == 48
+    assert "25.0% of the modelled TTFT of 20 ms" in shown(report) and "--metrics-url" not in shown(report)
 
 
 def test_a_grpc_failure_has_its_code():
@@ -234,7 +234,7 @@ def test_the_reports_keys_stay():
             "energy_j",
             "joules_per_token",
             "refused",
-            "ttft_p99_refused",
+            *(f"{name}_p99_refused" for name in ("ttft", "tpot", "itl", "e2e")),
         ),
     }
 
@@ -276,6 +276,21 @@ def test_progress_is_told_while_it_runs():
     assert (said[0].in_flight, said[0].done, said[0].failed) == (3, 0, 0)
     # On a busy machine no token may have come by the first look.
     assert any(each.tokens_per_s > 0 for each in said)
+
+
+def test_the_rate_is_that_of_the_last_five_seconds():
+    drive, now = Drive(None, "m", 1.0, 1.0), [0.0]
+    meter = Meter(drive, lambda: now[0])
+    rates = []
+    for second in range(1, 21):
+        now[0] = float(second)
+        drive.ended_tokens += 100 if second <= 10 else 0
+        rates.append(meter.read().tokens_per_s)
+    # A burst that has ended fades within five seconds, and no reading between two bursts says 0.
+    assert rates == [100.0] * 10 + [80.0, 60.0, 40.0, 20.0, 0.0] + [0.0] * 5
+    # Whoever reads rarely gets the mean since the reading before.
+    now[0], drive.ended_tokens = 30.0, 2000
+    assert meter.read().tokens_per_s == 100.0
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -30,19 +30,18 @@ def test_a_wrong_prompt_file_is_told_before_anything_is_sent(tmp_path, name, con
 
 
 @pytest.mark.parametrize(
-    ("url", "base_url", "metrics_url"),
+    ("url", "base_url"),
     [
-        ("http://h", "http://h:80", "http://h:80/metrics"),
-        ("http://h:81/v1/", "http://h:81", "http://h:81/metrics"),
-        ("https://h/a/v1", "https://h:443/a", "https://h:443/a/metrics"),
-        ("http://[::1]:81", "http://[::1]:81", "http://[::1]:81/metrics"),
-        ("grpc://h", "grpc://h:50051", "http://h:8000/metrics"),
-        ("grpcs://[::1]:5", "grpcs://[::1]:5", "https://[::1]:8000/metrics"),
+        ("http://h", "http://h:80"),
+        ("http://h:81/v1/", "http://h:81"),
+        ("https://h/a/v1", "https://h:443/a"),
+        ("http://[::1]:81", "http://[::1]:81"),
+        ("grpc://h", "grpc://h:50051"),
+        ("grpcs://[::1]:5", "grpcs://[::1]:5"),
     ],
 )
-def test_addresses(url, base_url, metrics_url):
-    address = EndpointAddress.of(url)
-    assert (address.base_url, address.metrics_url) == (base_url, metrics_url)
+def test_addresses(url, base_url):
+    assert EndpointAddress.of(url).base_url == base_url
 
 
 def test_the_same_seed_asks_the_same(tmp_path):

@@ -45,11 +45,6 @@ alice = 1
 """
 
 
-@pytest.fixture(autouse=True)
-def no_emulator_nearby(monkeypatch):
-    monkeypatch.setattr("serving.load.address.EMULATOR_HTTP_PORT", 9)
-
-
 @pytest.fixture
 def file(tmp_path):
     def file(text: str = CHAT) -> Path:

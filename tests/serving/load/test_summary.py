@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.load.client import RequestTimes
+from serving.load.latencies import itl_s, tpot_s
 from serving.load.options import Slos
-from serving.load.summary import Quantiles, goodput, itl_s, meets, summarise, tpot_s
+from serving.load.summary import Quantiles, goodput, meets, summarise
 
 gaps = st.lists(st.floats(1e-6, 10), max_size=20)
 

@@ -5,32 +5,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serving.load.client import RequestTimes
 from serving.load.emulator import difference, parse
-from serving.load.tails import ModelledTtft, attainment_refusal, modelled_ttft, percentile_refusal
+from serving.load.options import Slos
+from serving.load.report import Report
+from serving.load.summary import goodput, summarise
+from serving.load.tails import FAMILIES, ModelledLatency, attainment_refusal, modelled_latency, percentile_refusal
 
 BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.5, float("inf"))
 
 
-def modelled(times_s: list[float]) -> ModelledTtft:
-    return ModelledTtft(BOUNDS_S, tuple(float(sum(time <= bound for time in times_s)) for bound in BOUNDS_S))
+def modelled(times_s: list[float]) -> ModelledLatency:
+    return ModelledLatency(BOUNDS_S, tuple(float(sum(time <= bound for time in times_s)) for bound in BOUNDS_S))
 
 
 @given(st.lists(st.floats(0.01, 2.4), min_size=1, max_size=300), st.floats(0.01, 2.4))
 def test_what_clients_saw_as_the_devices_gave_it_is_never_refused(times_s: list[float], limit_s: float) -> None:
     known, seen = modelled(times_s), np.array(times_s)
     for quantile in (0.5, 0.95, 0.99):
-        assert percentile_refusal(known, quantile, float(np.quantile(seen, quantile))) is None
-    assert attainment_refusal(known, limit_s, float((seen <= limit_s).mean())) is None
+        assert percentile_refusal("TTFT", known, quantile, float(np.quantile(seen, quantile))) is None
+    assert attainment_refusal("TTFT", known, limit_s, times_s) is None
 
 
 def test_a_tail_of_the_host_is_said_to_be_that() -> None:
     known = modelled([0.3] * 100)
-    assert percentile_refusal(known, 0.99, 0.52) is None
-    sentence = percentile_refusal(known, 0.99, 1.02)
-    assert sentence and "1,020 ms as clients saw it" in sentence and "500 ms at most on the devices" in sentence
-    sentence = attainment_refusal(known, 1.0, 0.981)
-    assert sentence and "98.1% of the first tokens" in sentence and "100.0% or more" in sentence
-    assert attainment_refusal(known, 1.0, 0.995) is None
+    assert percentile_refusal("TTFT", known, 0.99, 0.52) is None
+    found = percentile_refusal("TTFT", known, 0.99, 1.02)
+    assert found and found.times == pytest.approx(0.52 / 0.5 / 0.05)
+    assert "1,020 ms as clients saw it" in found.sentence and "500 ms at most on the devices" in found.sentence
+    late = attainment_refusal("TPOT", known, 1.0, [0.3] * 981 + [1.2] * 19)
+    assert late and late.times == pytest.approx(0.2 / 1.0 / 0.05)
+    assert "98.1% of the requests had a TPOT" in late.sentence and "100.0% or more" in late.sentence
+    assert attainment_refusal("TPOT", known, 1.0, [0.3] * 995 + [1.2] * 5) is None
 
 
 def test_a_limit_within_a_bucket_is_judged_by_those_below_it() -> None:
@@ -39,17 +45,21 @@ def test_a_limit_within_a_bucket_is_judged_by_those_below_it() -> None:
 
 
 def test_a_histogram_that_did_not_grow_tells_nothing() -> None:
-    assert modelled_ttft({}) is None
-    assert modelled_ttft({0.1: 0.0, 1.0: 0.0}) is None
-    assert modelled_ttft({0.1: 5.0, 1.0: 3.0}) is None
+    assert modelled_latency({}) is None
+    assert modelled_latency({0.1: 0.0, 1.0: 0.0}) is None
+    assert modelled_latency({0.1: 5.0, 1.0: 3.0}) is None
 
 
 def scrape(counts: tuple[int, ...], late: int) -> str:
-    name = "vllm:time_to_first_token_seconds"
-    buckets = "".join(f'{name}_bucket{{le="{b}"}} {n}\n' for b, n in zip(("0.5", "1.0", "+Inf"), counts, strict=True))
+    """Metrics after `counts` requests (cumulated), whose latencies of all kinds lie in the same buckets."""
+    lines = ""
+    for name in FAMILIES.values():
+        buckets = "".join(
+            f'{name}_bucket{{le="{b}"}} {n}\n' for b, n in zip(("0.5", "1.0", "+Inf"), counts, strict=True)
+        )
+        lines += f"# TYPE {name} histogram\n{buckets}{name}_count {counts[-1]}\n{name}_sum {counts[-1] * 0.4}\n"
     return (
-        f'foreserve_info{{speed="1.0"}} 1\n# TYPE {name} histogram\n{buckets}{name}_count {counts[-1]}\n'
-        f"{name}_sum {counts[-1] * 0.4}\nforeserve_delivery_delay_seconds_count {counts[-1]}\n"
+        f'foreserve_info{{speed="1.0"}} 1\n{lines}foreserve_delivery_delay_seconds_count {counts[-1]}\n'
         f"foreserve_delivery_delay_seconds_sum {late * 0.01}\nforeserve_step_latency_seconds_count {counts[-1]}\n"
         f"foreserve_step_latency_seconds_sum {counts[-1]}\nforeserve_pacing_error_seconds_count {counts[-1]}\n"
         "foreserve_pacing_error_seconds_sum 0\nforeserve_released_tokens_total 100\n"
@@ -61,12 +71,72 @@ def test_a_run_is_judged_by_what_it_added_and_a_speed_is_proposed(late: int, spe
     before, after = parse(scrape((10, 10, 10), 0)), parse(scrape((20, 20, 20), late))
     assert before is not None and after is not None
     found = difference(before, after)
-    assert found.ttft == ModelledTtft((0.5, 1.0, float("inf")), (10.0, 10.0, 10.0))
+    expected = ModelledLatency((0.5, 1.0, float("inf")), (10.0, 10.0, 10.0))
+    assert found.modelled == dict.fromkeys(FAMILIES, expected)
     refusal = found.refusal()
     assert (
         refusal is None
         if speed is None
-        else refusal and f"Try `serve --speed {0.8 * 0.05 * 0.4 / (late / 1000):.1g}`" in refusal
+        else refusal and f"Try `serve --speed {0.8 * 0.05 * 0.4 / (late / 1000):.1g}` (or" in refusal
     )
-    tail = found.tail_refusal(0.5, 0.9)
-    assert tail and "Try `serve --speed 0.5`" in tail and found.tail_refusal(0.5, 1.0) is None
+
+
+def a_report(slos: Slos, late: int, **late_s: float) -> Report:
+    """A run of 50 requests of ten tokens, on devices that had each latency within 0.5 s; `late` requests came
+    `late_s` to clients."""
+    times = [a_request()] * (50 - late) + [a_request(**late_s)] * late
+    before, after = parse(scrape((0, 0, 0), 0)), parse(scrape((50, 50, 50), 1))
+    assert before is not None and after is not None
+    figures, verdict = summarise(times), goodput(times, slos, 1.0, 60.0)
+    return Report("http://x", "m", figures, verdict, slos, difference(before, after), all_times=times)
+
+
+def a_request(first_s: float = 0.1, gap_s: float = 0.01, last_gap_s: float = 0.01) -> RequestTimes:
+    times = RequestTimes(0.0)
+    outputs_s = [first_s + place * gap_s for place in range(9)]
+    for at_s in [*outputs_s, outputs_s[-1] + last_gap_s]:
+        times.see(at_s, True, None)
+    times.close()
+    return times
+
+
+ALL = Slos(ttft_s=0.5, tpot_s=0.5, e2e_s=0.5)
+
+
+def test_devices_tails_have_verdicts() -> None:
+    found = a_report(ALL, 0)
+    assert found.refused is None and not found.tails
+    assert found.to_json()["goodput"]["attainment"] == 1
+
+
+@pytest.mark.parametrize(
+    ("late", "name", "tails"),
+    [
+        ({"first_s": 0.9}, "TTFT", {"ttft", "e2e"}),
+        ({"gap_s": 0.9}, "TPOT", {"tpot", "itl", "e2e"}),
+        ({"last_gap_s": 0.9}, "E2E", {"itl", "e2e"}),
+    ],
+)
+def test_each_latency_has_a_check_of_its_own(late: dict[str, float], name: str, tails: set[str]) -> None:
+    found = a_report(ALL, 6, **late)
+    assert found.fidelity is not None and found.fidelity.refusal() is None  # The means are right.
+    assert found.refused and f"88.0% of the requests had a {name} within 500 ms" in found.refused
+    assert "Try `serve --speed 0." in found.refused and "(or `--text recorded`)" in found.refused
+    assert set(found.tails) == tails
+    written = found.to_json()
+    assert written["goodput"]["attainment"] is None
+    assert {key for key, value in written["emulator"].items() if key.endswith("p99_refused") and value} == {
+        f"{tail}_p99_refused" for tail in tails
+    }
+
+
+def test_a_p99_is_told_without_any_limit_and_says_what_to_try() -> None:
+    found = a_report(Slos(), 6, last_gap_s=0.9)
+    assert found.refused is None
+    text = "\n".join(str(line) for line in found._pace())
+    assert "The p99 of the ITL is the host's: 900 ms" in text and "Try `serve --speed 0." in text
+
+
+def test_no_more_than_a_quarter_of_the_speed_is_asked_for_at_once() -> None:
+    found = a_report(ALL, 5, first_s=60.0)
+    assert found.refused and "--speed 0.2`" in found.refused  # 0.25, in one digit.
