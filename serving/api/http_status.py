@@ -1,14 +1,16 @@
-"""GET /foreserve/v1/status, which is for clients, and the page that shows it, /ui, which is for everybody: it asks for
-a key where one is wanted."""
+"""GET /foreserve/v1/status and /foreserve/v1/history, for clients, and the page that shows them, /ui, for everybody: it
+asks for a key where one is wanted."""
 
 from collections.abc import Callable
 from importlib.resources import files
+from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
 from serving.telemetry.status import Status
+from serving.telemetry.status_history import StatusHistory
 
 PAGE = "ui.html"
 POLICY = (
@@ -18,14 +20,19 @@ POLICY = (
 """What the page may do, which may have a key: ask this server, and nobody else."""
 
 
-def status_routes(status: Callable[[], Status]) -> APIRouter:
-    """Return the routes of the status and its page; `status` says how things are."""
+def status_routes(status: Callable[[], Status], history: Callable[[int], StatusHistory]) -> APIRouter:
+    """Return the routes of the status and its page; `status` says how things are, `history` how they were from the n-th
+    point on."""
     routes = APIRouter()
     page = files("serving.api").joinpath(PAGE).read_text(encoding="utf-8")
 
     @routes.get("/foreserve/v1/status", include_in_schema=False)
     async def show_status() -> Response:
         return Response(msgspec.json.encode(status()), media_type="application/json")
+
+    @routes.get("/foreserve/v1/history", include_in_schema=False)
+    async def show_history(after: Annotated[int, Query(ge=0)] = 0) -> Response:
+        return Response(msgspec.json.encode(history(after)), media_type="application/json")
 
     @routes.get("/ui", include_in_schema=False)
     async def show_page() -> HTMLResponse:

@@ -25,6 +25,7 @@ from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost
 from serving.device.drafting_ranges import told_drafting
 from serving.edge.preflight import PreparedScenario
+from serving.process.background import in_background
 from serving.process.optional_imports import without_package
 from serving.process.process_priority import become_urgent, defer_garbage, may_be_realtime, settle
 from serving.process.run_folder import run_folder
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from serving.edge.async_llm import EmulatedLLM
     from serving.edge.engine_core import EmulatedCore
     from serving.telemetry.metrics import Metrics
+    from serving.telemetry.watch import Watch
 
 log = logging.getLogger("foreserve")
 
@@ -83,18 +85,20 @@ async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[Running
         sources = cluster.start_sources(scenario, flags, realtime, inbox.address, forks.options if forks else {})
         origin = ClockOrigin(time.time(), scenario.speed)
         edges = await start_edges(stack, prepared, folder, origin)
-        engine, core, metrics = await build_engine(prepared, flags, sources, inbox, origin)
+        engine, core, watch_over = await build_engine(prepared, flags, sources, inbox, origin)
         stack.callback(engine.shutdown)
-        metrics.set_info(**info(scenario, realtime))
+        watch_over.metrics.set_info(**info(scenario, realtime))
         readiness = watch(stack, core, forks, lost)
-        app = await unless(lost, make_ready(prepared, engine, core, metrics, flags, readiness))
+        app = await unless(lost, make_ready(prepared, engine, core, watch_over, flags, readiness))
         grpc_port, http_port = await unless(lost, open_edge(stack, prepared, engine, app, edges))
         await join_front_end(stack, prepared, engine, readiness.watch)
         await inject_faults(core, scenario)
         become_urgent()
         settle()
-        ready_s = time.monotonic() - began_s
-        yield RunningServer(scenario, http_port, grpc_port, ready_s, realtime, bool(prepared.access.api), lost)
+        await stack.enter_async_context(in_background(watch_over.run()))
+        yield RunningServer(
+            scenario, http_port, grpc_port, time.monotonic() - began_s, realtime, bool(prepared.access.api), lost
+        )
 
 
 def prepared_folder(stack: contextlib.AsyncExitStack, scenario: Scenario) -> Path:
@@ -125,7 +129,7 @@ async def build_engine(
     sources: SourceActors,
     inbox: Inbox[list[Release]],
     origin: ClockOrigin,
-) -> "tuple[EmulatedLLM, EmulatedCore, Metrics]":
+) -> "tuple[EmulatedLLM, EmulatedCore, Watch]":
     """Build the engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
     from serving.cluster.dispatcher import EmulationActors
     from serving.edge.edge_admission import admission_of
@@ -140,6 +144,7 @@ async def build_engine(
     from serving.edge.async_llm import EmulatedLLM, renderer_of
     from serving.edge.engine_core import EmulatedCore
     from serving.edge.prompt_topics import open_topics
+    from serving.telemetry.watch import Watch
 
     clock = WallClock(*origin)
     admission = admission_of(scenario, prepared.access.api)
@@ -148,14 +153,14 @@ async def build_engine(
     renderer = renderer_of(config)
     topics = open_topics(renderer.tokenizer) if scenario.asks_topics else None
     core = EmulatedCore(EmulationActors(actors, nodes, inbox), admission, observers, prepared.answers, topics)
-    return EmulatedLLM(config, core, renderer), core, metrics
+    return EmulatedLLM(config, core, renderer), core, Watch(metrics, log.warning)
 
 
 async def make_ready(
     prepared: PreparedScenario,
     engine: "EmulatedLLM",
     core: "EmulatedCore",
-    metrics: "Metrics",
+    watch_over: "Watch",
     flags: list[str],
     readiness: "Readiness",
 ) -> "FastAPI":
@@ -181,8 +186,8 @@ async def make_ready(
     if prepared.scenario.edges == 1:
         core.listen()
     # Before vLLM's own, which would be found first.
-    app.router.routes[:0] = metrics_routes(REGISTRY, metrics.dcgm).routes
-    app.include_router(status_routes(lambda: status_of(metrics)))
+    app.router.routes[:0] = metrics_routes(REGISTRY, watch_over.metrics.dcgm).routes
+    app.include_router(status_routes(lambda: status_of(watch_over.metrics), watch_over.history.after))
     return app
 
 

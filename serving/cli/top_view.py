@@ -1,19 +1,21 @@
 """`foreserve top`: a running emulation in the terminal: devices, modes, queues, SLOs, energy."""
 
+import ssl
 import time
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from serving.cli.history_view import HistoryView
 from serving.security.client_trust import SYSTEMS, Trust
-from serving.telemetry.status import DeviceNow, SloNow, Status
-from serving.telemetry.status_client import Unreachable, fetch
+from serving.telemetry.status import DeviceNow, HostNow, SloNow, Status
+from serving.telemetry.status_client import Unreachable, fetch, fetch_history
 from serving.telemetry.status_delta import DeviceRates, StatusDeltas, attained
+from serving.telemetry.status_history import EVERY_S, HistoryReader, StatusPoint
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
 BAR = 8  # characters
@@ -23,40 +25,59 @@ STATE_STYLE = {"serving": "green", "draining": "yellow", "starting": "yellow", "
 
 def top(url: str, interval_s: float, once: bool, api_key: str | None = None, trust: Trust = SYSTEMS) -> None:
     """Show the status until Ctrl-C, or `once`, after an interval. Raise Unreachable if it cannot be had at first."""
-    console, deltas = Console(), StatusDeltas()
-    look = partial(fetch, url, api_key, trust.context() if url.startswith("https:") else True)
-    status = look()
+    console = Console()
+    looks = Looks(url, api_key, trust.context() if url.startswith("https:") else True)
+    first = looks.next()
     if once:
-        deltas.since_last(status)
         time.sleep(interval_s)
-        console.print(_next(url, look, deltas))
+        console.print(looks.next_or_gone())
         return
-    first = TopView(status, deltas.since_last(status), url)
     with Live(first, console=console, screen=console.is_terminal, auto_refresh=False) as live:
         while True:
             time.sleep(interval_s)
-            live.update(_next(url, look, deltas), refresh=True)
+            live.update(looks.next_or_gone(), refresh=True)
 
 
-def _next(url: str, look: Callable[[], Status], deltas: StatusDeltas) -> Any:
-    try:
-        status = look()
-    except Unreachable as gone:
-        return Text(str(gone), style="bold red")
-    return TopView(status, deltas.since_last(status), url)
+class Looks:
+    """Looks at a server, one after the other: the status each time, its history when there is more of it."""
+
+    def __init__(self, url: str, api_key: str | None, verify: ssl.SSLContext | bool) -> None:
+        self._ask = url, api_key, verify
+        self._deltas, self._history, self._history_at_s = StatusDeltas(), HistoryReader(), 0.0
+
+    def next(self) -> "TopView":
+        """Return the view now. Raise Unreachable."""
+        url, api_key, verify = self._ask
+        status = fetch(url, api_key, verify)
+        if time.monotonic() >= self._history_at_s:
+            self._history.add(fetch_history(url, self._history.seen, api_key, verify))
+            self._history_at_s = time.monotonic() + EVERY_S
+        return TopView(status, self._deltas.since_last(status), url, list(self._history.points))
+
+    def next_or_gone(self) -> "TopView | Text":
+        """Return the view now, or why there is none."""
+        try:
+            return self.next()
+        except Unreachable as gone:
+            return Text(str(gone), style="bold red")
 
 
 class TopView(NamedTuple):
-    """The whole view: head, devices, SLO classes and foot."""
+    """The whole view: head, devices, SLO classes, history and foot."""
 
     status: Status
     rates: dict[int, DeviceRates]
     url: str
+    points: Sequence[StatusPoint] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield _head(*self)
+        yield _head(self.status, self.rates, self.url)
+        if self.status.host.too_slow:
+            yield Text(f" {self.status.host.too_slow}", style="bold red")
         yield _devices(self.status, self.rates, options.max_width)
-        yield _slos(self.status)
+        if asked := [slo for slo in self.status.slos if slo.met + slo.missed + slo.rejected + slo.waiting]:
+            yield _slos(asked)
+        yield HistoryView(self.points)
         yield _foot(self.status)
 
 
@@ -64,10 +85,13 @@ def _head(status: Status, rates: dict[int, DeviceRates], url: str) -> Text:
     about = status.about
     rate = sum(each.tokens_per_s for each in rates.values())
     power = sum(device.power_w for device in status.devices)
+    joules = sum((each.j_per_token or 0.0) * each.tokens_per_s for each in rates.values())
     line = Text()
     line.append(f" {about.get('model', '')} on {about.get('hardware', '')} ", style="bold reverse")
     line.append(f" {url}  up {clock(status.emulated_s)}  speed {about.get('speed', '?')}  ")
-    line.append(f"{rate:,.0f} tokens/s   {power:.1f} W", style="bold")
+    line.append(
+        f"{rate:,.0f} tokens/s   {shown(joules / rate if rate else None, '{:.3f}')} J/token   {power:.1f} W", "bold"
+    )
     return line
 
 
@@ -115,11 +139,11 @@ def _mode(device: DeviceNow) -> Text:
     return Text(f" {device.mode.upper()} ", style=MODE_STYLE.get(device.mode, ""))
 
 
-def _slos(status: Status) -> Table:
+def _slos(slos: Sequence[SloNow]) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=True)
     for name in ("SLO class", "TTFT", "TPOT", "met", "missed", "turned away", "attained", "waiting"):
         table.add_column(name, justify="left" if name == "SLO class" else "right")
-    for slo in status.slos:
+    for slo in slos:
         table.add_row(*_slo_row(slo))
     return table
 
@@ -144,12 +168,18 @@ def _foot(status: Status) -> Text:
     line = Text(f" waiting by topic: {topics}; the oldest for {status.oldest_s:.1f} s\n")
     for name, latency in (("TTFT", status.ttft), ("TPOT", status.tpot)):
         line.append(f" {name} p50 {ms(latency.p50_s)}, p99 {ms(latency.p99_s)}  ")
-    underruns = sum(device.underruns for device in status.devices)
-    late = f"steps at most {1000 * status.late_p99_s:g} ms late at p99, {underruns} underruns"
     tokens, recorded = (sum(getattr(device, name) for device in status.devices) for name in ("tokens", "recorded"))
     text = f"; {recorded / tokens:.0%} of the text recorded" if recorded else ""
-    line.append(f"\n host: {late}{text}", style="dim")
+    line.append(f"\n host, last {status.host.over_s:g} s: {_pace(status.host)}{text}", style="dim")
     return line
+
+
+def _pace(host: HostNow) -> str:
+    """Tell how well the host keeps the devices' pace."""
+    late = (
+        f"late by {shown(host.lateness_share, '{:.1%}')} of the TTFT, by {shown(host.pacing_share, '{:.1%}')} of steps"
+    )
+    return f"{late}; {host.underrun_share:.1%} of tokens not ready"
 
 
 def shown(value: float | None, pattern: str) -> str:

@@ -7,7 +7,7 @@ import msgspec
 from serving.notebook.columns import Columns, columns_of
 from serving.security.client_trust import SYSTEMS, Trust
 from serving.telemetry.status import DeviceNow, Status
-from serving.telemetry.status_client import fetch
+from serving.telemetry.status_client import base_of, fetch
 
 
 class ServerState(NamedTuple):
@@ -29,5 +29,5 @@ class ServerState(NamedTuple):
 def state(url: str = "http://127.0.0.1:8000", api_key: str | None = None, trust: Trust = SYSTEMS) -> ServerState:
     """Return what a server does now: `url` is that of its HTTP port, with or without `/v1`. Raise UsageError if none
     answers."""
-    base = url.rstrip("/").removesuffix("/v1")
+    base = base_of(url)
     return ServerState(fetch(base, api_key, trust.context() if base.startswith("https:") else True))

@@ -9,8 +9,8 @@ import msgspec
 class DeviceNow(msgspec.Struct, frozen=True):
     """A device. Shares are 0 to 1: of the KV cache that is full; of the last emulated second in which it worked, and of
     the slow tier's bandwidth that it used then; of the last step's expert reads that the fast tier held. `tiers` are
-    what its hardware calls the fast one and the slow one; `hb_bytes` are the fast one's, by kind. Of its `tokens` so
-    many were `recorded` before."""
+    what its hardware calls the fast one and the slow one; `hb_bytes` are the fast one's, by kind. Of its joules so many
+    are of steps, which is what papers count a token. Of its `tokens` so many were `recorded` before."""
 
     index: int
     hardware: str
@@ -29,6 +29,7 @@ class DeviceNow(msgspec.Struct, frozen=True):
     faults: list[str]
     tokens: int
     energy_j: float
+    step_energy_j: float
     steps: dict[str, int]
     switches: int
     drafted: int
@@ -56,6 +57,22 @@ class Latency(msgspec.Struct, frozen=True):
     p99_s: float | None
 
 
+class HostNow(msgspec.Struct, frozen=True):
+    """The host's pace over the last `over_s` real seconds.
+
+    Shares are of the modelled TTFT by which tokens came late, of the modelled step by which devices did, and of tokens
+    that were not ready (None: nothing to tell of); `late_p99_s` is of steps, in real seconds. `too_slow` says what is
+    wrong and what to do, and nothing while the pace is kept.
+    """
+
+    over_s: float
+    too_slow: str
+    lateness_share: float | None
+    pacing_share: float | None
+    underrun_share: float
+    late_p99_s: float
+
+
 class Status(msgspec.Struct, frozen=True):
     """An emulation's status. `emulated_s` is its uptime; `waiting` counts requests by topic."""
 
@@ -68,4 +85,4 @@ class Status(msgspec.Struct, frozen=True):
     ttft: Latency
     tpot: Latency
     restarts: dict[str, int]
-    late_p99_s: float
+    host: HostNow

@@ -1,25 +1,46 @@
 """Status client: reads the status of a running emulation over HTTP."""
 
 import ssl
+from typing import TypeVar
 
 import httpx
 import msgspec
 
 from serving.security.bearer import bearer
 from serving.telemetry.status import Status
+from serving.telemetry.status_history import StatusHistory
 from serving.usage_error import UsageError
 
 TIMEOUT_S = 5.0
+
+T = TypeVar("T", Status, StatusHistory)
 
 
 class Unreachable(UsageError):
     """An emulation that cannot be reached."""
 
 
+def base_of(address: str) -> str:
+    """Return the URL before `/v1` of what a user has written: HOST:PORT alone is over HTTP."""
+    url = address if "://" in address else f"http://{address}"
+    return url.rstrip("/").removesuffix("/v1")
+
+
 def fetch(url: str, api_key: str | None = None, verify: ssl.SSLContext | bool = True) -> Status:
     """Return the status of the emulation at `url`. Raise Unreachable."""
+    return _fetched(url, "status", Status, api_key, verify)
+
+
+def fetch_history(
+    url: str, after: int, api_key: str | None = None, verify: ssl.SSLContext | bool = True
+) -> StatusHistory:
+    """Return the history of the emulation at `url` from the `after`-th point on. Raise Unreachable."""
+    return _fetched(url, f"history?after={after}", StatusHistory, api_key, verify)
+
+
+def _fetched(url: str, what: str, kind: type[T], api_key: str | None, verify: ssl.SSLContext | bool) -> T:
     try:
-        answer = httpx.get(f"{url}/foreserve/v1/status", headers=bearer(api_key), timeout=TIMEOUT_S, verify=verify)
+        answer = httpx.get(f"{url}/foreserve/v1/{what}", headers=bearer(api_key), timeout=TIMEOUT_S, verify=verify)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Unreachable(
             f"Nothing answers at {url} ({error}): is `foreserve serve` up, and is that its port?"
@@ -27,6 +48,6 @@ def fetch(url: str, api_key: str | None = None, verify: ssl.SSLContext | bool = 
     if answer.status_code in (401, 403):
         raise Unreachable(f"{url} wants an API key: --api-key, or OPENAI_API_KEY.")
     try:
-        return msgspec.json.decode(answer.content, type=Status)
+        return msgspec.json.decode(answer.content, type=kind)
     except msgspec.DecodeError as error:
         raise Unreachable(f"What answers at {url} is no foreserve server ({answer.status_code}).") from error

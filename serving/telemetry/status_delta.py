@@ -6,8 +6,8 @@ from serving.telemetry.status import DeviceNow, SloNow, Status
 
 
 class DeviceRates(NamedTuple):
-    """A device's rates between two statuses: tokens per second, joules per token, share of steps that speculated, and
-    share of drafts accepted (None where there was nothing to divide by)."""
+    """A device's rates between two statuses: tokens per second, joules per token (of steps), share of steps that
+    speculated, and share of drafts accepted (None where there was nothing to divide by)."""
 
     tokens_per_s: float
     j_per_token: float | None
@@ -38,7 +38,7 @@ def attained(slo: SloNow) -> float | None:
 
 def _rates(now: DeviceNow, last: DeviceNow | None, since_s: float) -> DeviceRates:
     tokens = now.tokens - (last.tokens if last else 0)
-    joules = now.energy_j - (last.energy_j if last else 0.0)
+    joules = now.step_energy_j - (last.step_energy_j if last else 0.0)
     steps = {mode: count - (last.steps.get(mode, 0) if last else 0) for mode, count in now.steps.items()}
     drafted = now.drafted - (last.drafted if last else 0)
     accepted = now.accepted - (last.accepted if last else 0)

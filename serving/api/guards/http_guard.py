@@ -21,7 +21,8 @@ INFERENCE = ("/v1/", "/v2/", "/inference/", "/cohere/")
 
 CLIENTS = frozenset(
     (
-        *("/tokenize", "/detokenize", "/invocations", "/generative_scoring", "/generate", "/foreserve/v1/status"),
+        *("/tokenize", "/detokenize", "/invocations", "/generative_scoring", "/generate"),
+        *("/foreserve/v1/status", "/foreserve/v1/history"),
         *("/classify", "/embed", "/pooling", "/rerank", "/score"),
     )
 )

@@ -4,6 +4,7 @@ import argparse
 
 from serving.cli.client_arguments import add_client, trust_of
 from serving.scenario.options import amount
+from serving.usage_error import UsageError
 
 INTERVAL_S = 1.0
 URL = "http://127.0.0.1:8000"
@@ -12,7 +13,8 @@ URL = "http://127.0.0.1:8000"
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
     top = commands.add_parser("top", help="watch a running emulation in the terminal")
-    top.add_argument("url", nargs="?", default=URL, metavar="URL", help=f"of its HTTP port (default: {URL})")
+    top.add_argument("address", nargs="?", metavar="ADDRESS", help=f"of its HTTP port: a URL, or HOST:PORT ({URL})")
+    top.add_argument("--url", metavar="ADDRESS", help="the same, as other commands have it")
     add_client(top)
     interval = amount("seconds", 0.1, 3600)
     top.add_argument("--interval", type=interval, default=INTERVAL_S, metavar="S", help="seconds between two looks")
@@ -21,8 +23,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `foreserve top`; return its exit code."""
+    """Run `foreserve top`; return its exit code. Raise UsageError."""
     from serving.cli.top_view import top
+    from serving.telemetry.status_client import base_of
 
-    top(args.url.rstrip("/").removesuffix("/v1"), args.interval, args.once, args.api_key, trust_of(args))
+    if args.address and args.url:
+        raise UsageError(f"Name one server: {args.address}, or --url {args.url}.")
+    top(base_of(args.address or args.url or URL), args.interval, args.once, args.api_key, trust_of(args))
     return 0

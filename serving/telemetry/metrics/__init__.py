@@ -18,6 +18,7 @@ from serving.scenario.slo import SloClass
 from serving.telemetry.metrics.dcgm import Dcgm
 from serving.telemetry.metrics.devices import DeviceMetrics, device_of
 from serving.telemetry.metrics.families import Counters, Gauges
+from serving.telemetry.metrics.host import HostMetrics
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.requests import RequestMetrics
 from serving.telemetry.metrics.service import ServiceMetrics
@@ -51,14 +52,18 @@ class Metrics(EdgeObserver):
         self.service = ServiceMetrics(registry, served.classes, self._in_flight, clock.now)
         self.steps = StepMetrics(registry)
         self.devices = DeviceMetrics(registry, clock.now, self._in_flight)
+        self.host = HostMetrics(registry, self.steps, self.requests, lambda: clock.speed)
         self.dcgm = CollectorRegistry()
         self.dcgm.register(Dcgm(self.devices, self.energy_j))
         self._kv_capacity_tokens: dict[int, int] = {}
 
     def energy_j(self, device: int) -> float:
         """Return all joules that a device has drawn, in steps and between them."""
-        steps = sum(joules for labels, joules in self.steps.energy.values.items() if labels[0] == str(device))
-        return steps + self.devices.idle_j(device)
+        return self.step_energy_j(device) + self.devices.idle_j(device)
+
+    def step_energy_j(self, device: int) -> float:
+        """Return the joules that a device has drawn in steps."""
+        return sum(joules for labels, joules in self.steps.energy.values.items() if labels[0] == str(device))
 
     def set_info(self, **labels: str) -> None:
         """Set the info metric: the devices emulated, and the speed."""

@@ -4,9 +4,10 @@ import numpy as np
 
 from serving.cluster.node import State
 from serving.telemetry.metrics import Metrics
+from serving.telemetry.metrics.host import WINDOW_S, HostMetrics
 from serving.telemetry.metrics.requests import DeviceLoad
-from serving.telemetry.metrics.service import MET, MISSED
-from serving.telemetry.status import DeviceNow, Latency, SloNow, Status
+from serving.telemetry.metrics.service import MET, MISSED, NO_CLASS
+from serving.telemetry.status import DeviceNow, HostNow, Latency, SloNow, Status
 from serving.types import NEVER
 
 
@@ -21,13 +22,25 @@ def status_of(metrics: Metrics) -> Status:
         about=metrics.about,
         emulated_s=metrics.now(),
         devices=[_device(metrics, index, loads[index]) for index in sorted(metrics.devices.models)],
-        slos=[_slo(metrics, name, queue) for name in metrics.service.names()],
+        slos=[_slo(metrics, name, queue) for name in metrics.service.names() if name != NO_CLASS],
         waiting=by_topic,
         oldest_s=max(metrics.service.oldest_now().values(), default=0.0),
         ttft=_latency([ttft_s for ttft_s, _ in recent]),
         tpot=_latency([tpot_s for _, tpot_s in recent if tpot_s]),
         restarts={labels[0]: int(count) for labels, count in metrics.devices.restarts.values.items()},
-        late_p99_s=max((tally.quantile(0.99) for tally in metrics.steps.pacing.values.values()), default=0.0),
+        host=_host(metrics.host),
+    )
+
+
+def _host(host: HostMetrics) -> HostNow:
+    pace = host.pace
+    return HostNow(
+        over_s=WINDOW_S,
+        too_slow=host.sentence(),
+        lateness_share=pace.lateness_share,
+        pacing_share=pace.pacing_share,
+        underrun_share=pace.underrun_share,
+        late_p99_s=host.late_p99_s,
     )
 
 
@@ -54,6 +67,7 @@ def _device(metrics: Metrics, index: int, load: DeviceLoad) -> DeviceNow:
         faults=[labels[1] for labels, count in devices.fault_active.values.items() if labels[0] == name and count],
         tokens=int(steps.tokens.values[one]),
         energy_j=metrics.energy_j(index),
+        step_energy_j=metrics.step_energy_j(index),
         steps={mode: _sum(steps.modes.values, name, mode) for mode in ("ar", "sd")},
         switches=_sum(steps.switches.values, name),
         drafted=int(metrics.requests.counted["drafted"].values[served]),

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx
@@ -13,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from serving.process.server_process import ServerProcess
 from serving.telemetry.status import Status
+from serving.telemetry.status_history import EVERY_S, StatusHistory
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
@@ -41,8 +43,23 @@ def test_the_status_counts_what_clients_had(asked: ServerProcess) -> None:
     assert status.about["model"] == "qwen3-30b-a3b"
 
 
+def test_the_history_holds_what_clients_had_before_it_was_asked_for(asked: ServerProcess) -> None:
+    deadline_s = time.monotonic() + 4 * EVERY_S
+    while time.monotonic() < deadline_s:
+        history = msgspec.json.decode(get(asked, "/foreserve/v1/history").content, type=StatusHistory)
+        if history.points and sum(device.tokens for device in history.points[-1].devices) >= 60:
+            break
+        time.sleep(0.5)
+    assert history.first == 0 and len(history.points) > 1
+    assert sum(device.tokens for device in history.points[-1].devices) >= 60
+    after = get(asked, f"/foreserve/v1/history?after={len(history.points) - 1}")
+    assert msgspec.json.decode(after.content, type=StatusHistory).first == len(history.points) - 1
+    assert get(asked, "/foreserve/v1/history?after=-1").status_code in (400, 422)
+
+
 def test_top_prints_it(asked: ServerProcess) -> None:
-    command = [str(Path(sys.executable).parent / "foreserve"), "top", asked.http_url, "--once", "--interval", "0.1"]
+    address = asked.http_url.removeprefix("http://")
+    command = [str(Path(sys.executable).parent / "foreserve"), "top", address, "--once", "--interval", "0.1"]
     told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "qwen3-30b-a3b on elmoe3d-8gb" in told.stdout
     assert "standard" in told.stdout

@@ -7,12 +7,16 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from serving.cli.history_view import blocks
+from serving.cli.main import parse
 from serving.cli.top_view import COLUMNS, TopView, bar, clock
 from serving.refusals import Reason, Refusal
 from serving.telemetry.metrics.snapshot import status_of
 from serving.telemetry.status import SloNow, Status
-from serving.telemetry.status_client import Unreachable, fetch
+from serving.telemetry.status_client import Unreachable, base_of, fetch
 from serving.telemetry.status_delta import StatusDeltas, attained
+from serving.telemetry.status_history import point_of
+from serving.usage_error import UsageError
 from tests.serving.telemetry.metrics.test_metrics import Clock, finish, flight, measured, record, release
 
 
@@ -41,7 +45,8 @@ def busy_status(steps: int = 3) -> Status:
 
 def printed(status: Status, width: int) -> str:
     console = Console(width=width, file=io.StringIO(), force_terminal=False)
-    console.print(TopView(status, StatusDeltas().since_last(status), "http://there"))
+    points = [point_of(msgspec.structs.replace(status, emulated_s=at_s)) for at_s in (0.0, 5.0, 10.0)]
+    console.print(TopView(status, StatusDeltas().since_last(status), "http://there", points))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -102,3 +107,50 @@ def test_bars_and_clocks() -> None:
 def test_where_nothing_answers_it_says_so(url: str) -> None:
     with pytest.raises(Unreachable, match="Nothing answers at"):
         fetch(url)
+
+
+def test_joules_a_token_are_those_of_steps() -> None:
+    status = busy_status()
+    device = status.devices[0]
+    assert device.step_energy_j == pytest.approx(3 * 0.05) and device.energy_j > device.step_energy_j
+    assert StatusDeltas().since_last(status)[0].j_per_token == pytest.approx(0.15 / 12)
+    assert re.search(r"0\.01[23] J/token", printed(status, 160))
+
+
+def test_a_class_that_nobody_has_named_is_not_shown_and_none_is_no_class() -> None:
+    status = busy_status()
+    assert "none" not in {slo.name for slo in status.slos}
+    text = printed(status, 160)
+    assert "interactive" in text and "standard" not in text
+
+
+def test_a_host_that_is_too_slow_is_told_with_what_to_do() -> None:
+    status = busy_status()
+    assert "too slow" not in printed(status, 100)
+    late = msgspec.structs.replace(
+        status.host, too_slow="This host is too slow for this load: x. Try `serve --speed 1`."
+    )
+    assert "Try `serve --speed 1`" in printed(msgspec.structs.replace(status, host=late), 100)
+
+
+def test_history_is_as_high_as_its_highest_value_and_shorter_than_it_is_wide() -> None:
+    assert blocks([0.0, 4.0, None, 8.0], 6, 8.0) == "  ▁▅ █"
+    assert blocks([8.0] * 50 + [0.0] * 50, 4, 8.0) == "██▁▁"
+    assert blocks([0.0, 0.0], 2, 0.0) == "▁▁"
+    text = printed(busy_status(), 100)
+    assert "last 10 s" in text and "TTFT p99" in text
+
+
+def test_an_address_needs_no_scheme() -> None:
+    assert base_of("127.0.0.1:8000") == base_of("http://127.0.0.1:8000/v1/") == "http://127.0.0.1:8000"
+    assert base_of("https://h:1/a/v1") == "https://h:1/a"
+
+
+@pytest.mark.parametrize("words", [["127.0.0.1:9"], ["--url", "127.0.0.1:9"], ["http://127.0.0.1:9/v1"]])
+def test_an_address_may_be_named_either_way(words: list[str]) -> None:
+    args = parse(["top", "--once", *words])
+    with pytest.raises(Unreachable, match=r"Nothing answers at http://127.0.0.1:9 "):
+        args.run(args)
+    twice = parse(["top", "here:1", "--url", "there:2"])
+    with pytest.raises(UsageError, match="Name one server"):
+        twice.run(twice)

@@ -100,7 +100,7 @@ def app() -> FastAPI:
         patch.setenv("VLLM_SERVER_DEV_MODE", "1")
         app: FastAPI = build_app(parse_flags(vllm_flags(Scenario(), 1024)), typing.get_args(SupportedTask), None)
     app.include_router(admin_routes(SimpleNamespace()))  # type: ignore[arg-type]
-    app.include_router(status_routes(lambda: None))  # type: ignore[arg-type, return-value]
+    app.include_router(status_routes(lambda: None, lambda after: None))  # type: ignore[arg-type, return-value]
     app.router.routes[:0] = metrics_routes(CollectorRegistry(), CollectorRegistry()).routes
     return app
 
@@ -166,7 +166,7 @@ def test_what_is_not_inference_is_the_admins(app: FastAPI) -> None:
         assert knock(ADMINISTERED, path, "POST", "Bearer root")[0] == 0
 
 
-@pytest.mark.parametrize("path", ["/v1/completions", "/foreserve/v1/status"])
+@pytest.mark.parametrize("path", ["/v1/completions", "/foreserve/v1/status", "/foreserve/v1/history"])
 def test_the_admins_key_opens_what_clients_keys_do(path: str) -> None:
     assert knock(ADMINISTERED, path, "POST", "Bearer root")[0] == 0
     assert knock(ADMINISTERED, path, "POST", "Bearer right")[0] == 0
