@@ -6,7 +6,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
-from serving.nearest_name import meant
+from serving.nearest_name import meant, misspelt
 from serving.usage_error import UsageError
 
 Keys = tuple[str | int, ...]
@@ -135,7 +135,9 @@ class TomlTable:
     def wrong(self, key: str, value: Any, allowed: str) -> UsageError:
         """Return the error for a value that is not allowed, or not there."""
         if value is _NOTHING or value is None:
-            return self.error(key, f"is missing: it must be {allowed}.")
+            # A key that nobody asked for may be this one, misspelt: `end` is never reached to say so.
+            hint = misspelt(key, [each for each in self.values if each not in self._known])
+            return self.error(key, f"is missing{hint}: it must be {allowed}.")
         return self.error(key, f"is {value!r}: it must be {allowed}.")
 
     def error(self, key: str, sentence: str) -> UsageError:

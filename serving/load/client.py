@@ -8,9 +8,10 @@ with empty text but no `finish_reason` is an output too: some tokens are not yet
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from serving.load.request import LoadRequest
+from serving.load.tool_calls import ToolCall, call_of
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +30,7 @@ class RequestTimes:
     cancelled: bool = False
     slo: str = ""  # The SLO class that the request named.
     name: str = ""  # The request's name in the workload file, if there is one.
+    call_parts: list[dict[str, Any]] | None = None  # Of the call of a tool, as they come; None: none is asked for.
 
     def see(self, at_s: float, output: bool, usage: tuple[int, int] | None) -> None:
         """Record a chunk with a choice; `usage`: prompt tokens, and output tokens so far, if the chunk has them."""
@@ -53,6 +55,11 @@ class RequestTimes:
         """Record a failure, unless an earlier one is recorded."""
         if self.error is None:
             self.status, self.error = status, error
+
+    @property
+    def call(self) -> ToolCall | None:
+        """The call of a tool that the answer was; None if it was none, or is not whole."""
+        return call_of(self.call_parts) if self.call_parts else None
 
     @property
     def completed(self) -> bool:

@@ -9,8 +9,9 @@ from serving.load.client import RequestTimes, Transport
 from serving.load.request import LoadRequest
 from serving.workload.source import AFTER_FAILURE_S
 
-# Returns the request that follows one which ended at an instant, in seconds of the report's clock since the run began.
-After = Callable[[LoadRequest, float], LoadRequest | None]
+# Returns the request that follows one which ended, as its client saw it, at an instant: seconds of the report's clock
+# since the run began.
+After = Callable[[LoadRequest, RequestTimes, float], LoadRequest | None]
 Slots = asyncio.Semaphore | nullcontext[None]
 
 LONGEST_SLEEP_S = 3600.0  # Event loops overflow on sleeps of centuries, which a very low rate can ask for.
@@ -51,10 +52,11 @@ class Drive:
             await _until(due_s)
             times = await self._one(following, due_s, slots)
             ended_s = monotonic() - self.start_s + (AFTER_FAILURE_S if times.error else 0.0)
-            following = after(following, ended_s * self.speed) if after else None
+            following = after(following, times, ended_s * self.speed) if after else None
 
     async def _one(self, request: LoadRequest, due_s: float, slots: Slots) -> RequestTimes:
         times = RequestTimes(due_s, lag_s=monotonic() - due_s, slo=request.slo, name=request.name)
+        times.call_parts = [] if request.calls else None
         self.all_times.append(times)
         self.in_flight.add(times)
         try:

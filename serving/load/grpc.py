@@ -82,6 +82,8 @@ class GrpcTransport:
         if chunk.HasField("usage"):
             usage = chunk.usage.prompt_tokens, chunk.usage.completion_tokens
         if chunk.choices:
+            if times.call_parts is not None:
+                times.call_parts += map(_call_part, chunk.choices[0].delta.tool_calls)
             times.see(at_s, self.is_output(chunk.choices[0]), usage)
         elif usage:
             times.prompt_tokens, times.output_tokens = usage
@@ -98,3 +100,8 @@ def _is_output(choice: Any) -> bool:
 def _is_chat_output(choice: Any) -> bool:
     delta = choice.delta
     return bool(delta.content or delta.reasoning or delta.tool_calls or not (delta.role or choice.finish_reason))
+
+
+def _call_part(part: Any) -> dict[str, Any]:
+    function = {"name": part.function.name, "arguments": part.function.arguments}
+    return {"index": part.index, "id": part.id, "function": function}

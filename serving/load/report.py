@@ -1,6 +1,6 @@
 """The report of a run: a table for people, JSON for everything else."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from serving.load.emulator import Fidelity
 from serving.load.latencies import seen_s
 from serving.load.options import Slos
 from serving.load.summary import Goodput, Quantiles, Summary
-from serving.load.tails import FAMILIES, TailRefusal, attainment_refusal, percentile_refusal
+from serving.load.tails import FAMILIES, ModelledLatency, TailRefusal, attainment_refusal, percentile_refusal
 from serving.presentation.table import Table
 
 LAG_WORTH_SAYING_S = 0.005  # A client whose p99 is later than this was short of processor itself.
@@ -52,7 +52,7 @@ class Report:
         """The first of the limits that more requests kept on the devices than clients saw; None if there is none."""
         for limit, limit_s in self.slos.given().items():
             name = limit.removesuffix("_s")
-            if self.fidelity and (modelled := self.fidelity.modelled.get(name)):
+            if self.fidelity and (modelled := self._modelled.get(name)):
                 seen = seen_s(name, self.all_times, self.fidelity.speed)
                 if found := attainment_refusal(name.upper(), modelled, limit_s, seen):
                     return found
@@ -62,12 +62,19 @@ class Report:
     def tails(self) -> dict[str, TailRefusal]:
         """The latencies whose p99 says nothing of the devices, and why."""
         found = {}
-        for name, modelled in self.fidelity.modelled.items() if self.fidelity else ():
+        for name, modelled in self._modelled.items():
             seen = seen_s(name, self.all_times, self.fidelity.speed if self.fidelity else 1.0)
             p99_s = float(np.percentile(seen, 99)) if seen else 0.0
             if refusal := percentile_refusal(name.upper(), modelled, 0.99, p99_s):
                 found[name] = refusal
         return found
+
+    @property
+    def _modelled(self) -> Mapping[str, ModelledLatency]:
+        """The devices' latencies that are those of clients, but for the host's part."""
+        modelled = self.fidelity.modelled if self.fidelity else {}
+        # Of a call, clients get nothing before the server has read its name: only its end is when the last token comes.
+        return {name: modelled[name] for name in modelled if name == "e2e" or not self.summary.calls_asked}
 
     def _slower(self, tails: Collection[TailRefusal]) -> str:
         """Say at which speed the host should keep up with tails."""
@@ -111,6 +118,7 @@ class Report:
             "output_tokens": s.output_tokens,
             "tokens_counted_by": "server" if s.counted_by_server else "chunks",
             "tokens_per_chunk": s.output_tokens / s.outputs if s.outputs else None,
+            "tool_calls": {"asked": s.calls_asked, "made": s.calls_made} if s.calls_asked else None,
             "request_throughput_per_s": s.request_throughput_per_s,
             "output_tokens_per_s": s.output_tokens_per_s,
             **latencies,
@@ -173,6 +181,8 @@ class Report:
         ]
         if s.output_tokens > COALESCED * s.outputs:
             lines.append(f"{s.output_tokens / s.outputs:.3g} tokens came in a chunk on average; ITL shares its gap out")
+        if s.calls_asked:
+            lines.append(f"Tools: {s.calls_made} of {s.calls_asked} answers that were to call one did")
         if s.cancelled:
             lines.append(f"{s.cancelled} cancelled")
         lines += [f"{error.count} failed: {error.status}: {error.message}" for error in s.errors]

@@ -88,6 +88,8 @@ class EventReader:
         if event.usage is not None and event.usage.completion_tokens is not None:
             usage = event.usage.prompt_tokens or 0, event.usage.completion_tokens
         if event.choices:
+            if self.times.call_parts is not None and event.choices[0].delta is not None:
+                self.times.call_parts += event.choices[0].delta.tool_calls or ()
             self.times.see(at_s, event.choices[0].is_output, usage)
         elif usage:
             self.times.prompt_tokens, self.times.output_tokens = usage

@@ -83,6 +83,8 @@ class Summary:
     itl_s: Quantiles
     e2e_s: Quantiles
     send_lag_s: Quantiles  # The client's own delay; in real seconds, whatever the clock.
+    calls_asked: int = 0  # Calls of tools, by agents.
+    calls_made: int = 0
 
     @property
     def request_throughput_per_s(self) -> float:
@@ -118,6 +120,8 @@ def summarise(all_times: Sequence[RequestTimes], speed: float = 1.0) -> Summary:
         itl_s=Quantiles.of(np.concatenate([np.zeros(0), *map(itl_s, done)]) * speed),
         e2e_s=Quantiles.of(_array(map(e2e_s, done)) * speed),
         send_lag_s=Quantiles.of(_array(times.lag_s for times in all_times)),
+        calls_asked=sum(times.call_parts is not None for times in done),
+        calls_made=sum(times.call is not None for times in done),
     )
 
 

@@ -7,6 +7,8 @@ import msgspec
 from serving.workload.seeded_chance import MASK, POSITIVE, mix
 
 USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
+# What agents have beside them: the tools that a model is offered, its call of one, and what that tells.
+OFFER, CALL, TOOL = "offer", "call", "tool"
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -25,7 +27,7 @@ class Ask(msgspec.Struct, frozen=True, array_like=True):
     """A request that arrives at `arrival_s` (seconds since the workload began) and wants `output_tokens` back.
 
     It is turn `turn` (from 0) of session `session`; a request on its own is a session of one turn. `topic`, `slo` and
-    `key` are "" where the workload says nothing of them.
+    `key` are "" where the workload says nothing of them. An agent's request `calls` a tool: that is its output.
     """
 
     session: int
@@ -36,6 +38,7 @@ class Ask(msgspec.Struct, frozen=True, array_like=True):
     topic: str = ""
     slo: str = ""
     key: str = ""
+    calls: bool = False
 
     @property
     def id(self) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from serving.workload.agents import AgentDraws
 from serving.workload.arrivals import CHUNK, OpenLoop
 from serving.workload.seeded_chance import stream
 from serving.workload.spec import Workload
@@ -17,11 +18,17 @@ LABELS = ("topics", "slo", "keys")
 
 
 class Turn(NamedTuple):
-    """A user's turn: prompt and wanted output in tokens, `think_s` after the turn before has ended."""
+    """A user's turn: prompt and wanted output in tokens, `think_s` after the turn before has ended.
+
+    An agent's turn is several requests: all but the first begin with what a tool tells (`by_user` is false), and all
+    but the last end with a call of one (`calls`).
+    """
 
     prompt: int
     output: int
     think_s: float
+    by_user: bool = True
+    calls: bool = False
 
 
 class Plan(NamedTuple):
@@ -48,16 +55,17 @@ class Columns(NamedTuple):
     think_s: list[float]
     drawn: tuple[Values, ...]
     rows: list[tuple[int, TraceRow]] | None = None
+    agents: tuple[list[bool], list[bool]] | None = None  # By turn, of agents: `by_user`, and `calls`.
 
     @property
     def single(self) -> bool:
         """Tell whether each session is one turn, described by two lengths."""
-        return self.rows is None and len(self.turns) == len(self.prompt)
+        return self.rows is None and self.agents is None and len(self.turns) == len(self.prompt)
 
     def plans(self, max_tokens: int) -> Iterator[Plan]:
         """Yield the plans one by one; `max_tokens` limits a session's total, except for its first turn (0: no
         limit)."""
-        flat = zip(self.prompt, self.output, self.think_s, strict=True)
+        flat = zip(self.prompt, self.output, self.think_s, *(self.agents or ()), strict=True)
         drawn = zip(*(draws.tolist() for draws in self.drawn), strict=True)
         rows = iter(self.rows or [])
         each = zip(self.turns, self.pause_s, drawn, strict=True)
@@ -85,13 +93,18 @@ def _times(workload: Workload, seed: int) -> Iterator[Values]:
 def _drawn(workload: Workload, seed: int) -> Iterator[Columns]:
     rng = {name: stream(seed, name) for name in ("turns", "prompt", "output")}
     first, rest = 0, _Rest(workload, seed)
+    agents = AgentDraws(workload.agents, seed) if workload.agents else None
     while True:
         turns = workload.sessions.turns.whole(rng["turns"], CHUNK)
         total = int(turns.sum())
-        prompt = workload.prompt.whole(rng["prompt"], total).tolist()
-        output = workload.output.whole(rng["output"], total).tolist()
+        prompt, output = workload.prompt.whole(rng["prompt"], total), workload.output.whole(rng["output"], total)
         pause_s, think_s, drawn = rest.draw(CHUNK, total)
-        yield Columns(first, turns.tolist(), pause_s, prompt, output, think_s, drawn)
+        if agents is None:
+            yield Columns(first, turns.tolist(), pause_s, prompt.tolist(), output.tolist(), think_s.tolist(), drawn)
+        else:
+            count, made = agents.requests(turns, prompt, output, think_s)
+            columns = Columns(first, count.tolist(), pause_s, made.prompt, made.output, made.after_s, drawn)
+            yield columns._replace(agents=(made.begins, [not ends for ends in made.ends]))
         first += CHUNK
 
 
@@ -106,7 +119,7 @@ def _traced(workload: Workload, seed: int) -> Iterator[tuple[Values, Columns]]:
         flat = [turn for _, _, row in chunk for turn in row.turns]
         pause_s, think_s, drawn = rest.draw(len(chunk), len(flat))
         prompt, output = [prompt for prompt, _ in flat], [output for _, output in flat]
-        columns = Columns(first, turns, pause_s, prompt, output, think_s, drawn, [each[1:] for each in chunk])
+        columns = Columns(first, turns, pause_s, prompt, output, think_s.tolist(), drawn, [each[1:] for each in chunk])
         at_s = next(times, np.zeros(0)) if times else np.array([each[0] for each in chunk])
         yield at_s[: len(chunk)], columns
         if not len(at_s):
@@ -123,11 +136,11 @@ class _Rest:
         self._think_s = workload.sessions.think_s
         self._rng = {name: stream(seed, name) for name in ("pause", "think", *LABELS)}
 
-    def draw(self, sessions: int, turns: int) -> tuple[list[float], list[float], tuple[Values, ...]]:
+    def draw(self, sessions: int, turns: int) -> tuple[list[float], Values, tuple[Values, ...]]:
         """Pauses before so many sessions, times to think before so many turns, and draws for the labels."""
         pause_s = self._pause_s.draw(self._rng["pause"], sessions) if self._pause_s else np.zeros(sessions)
         think_s = self._think_s.draw(self._rng["think"], turns)
-        return pause_s.tolist(), think_s.tolist(), tuple(self._rng[name].random(sessions) for name in LABELS)
+        return pause_s.tolist(), think_s, tuple(self._rng[name].random(sessions) for name in LABELS)
 
 
 def _fitting(turns: list[Turn], max_tokens: int) -> list[Turn]:

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serving.workload.arrivals import ClosedLoop
-from serving.workload.ask import ASSISTANT, SYSTEM, Ask, Segment
+from serving.workload.ask import ASSISTANT, CALL, OFFER, SYSTEM, TOOL, USER, Ask, Segment
 from serving.workload.plans import Columns, Plan, chunks
 from serving.workload.seeded_chance import mix, named, segment_id, segment_ids
 from serving.workload.spec import Workload
+from serving.workload.tools import prompt_tokens
 from serving.workload.traces.rows import TraceRow
 
 # A user whose request failed goes on so many (live: real) seconds later: a server that is down is not to be hammered.
@@ -34,6 +35,8 @@ class Source:
         self._salt = named(self._seed, "said")
         self._until_s = inf if workload.duration_s is None else workload.duration_s
         self._left = inf if workload.requests is None else workload.requests
+        agents = workload.agents
+        self._offer = (Segment(named("tools", agents.tools), prompt_tokens(agents.tools), OFFER),) if agents else ()
         self._systems: dict[str, tuple[Segment, ...]] = {}
         self._open: dict[int, _Session] = {}
         self._chunks = chunks(workload, self._seed)
@@ -41,6 +44,11 @@ class Source:
             # What is wrong with a trace is told now, if it is in its beginning.
             self._chunks = chain(list(islice(self._chunks, 1)), self._chunks)
         self._plans = self._all_plans()
+
+    @property
+    def tools(self) -> int:
+        """Return the number of tools that agents are offered; 0 without agents."""
+        return self._workload.agents.tools if self._workload.agents else 0
 
     def __iter__(self) -> Iterator[Ask]:
         """Return the requests that wait for no other: of an open loop all first turns, else the first of each user."""
@@ -134,13 +142,14 @@ class Source:
         if row is not None:
             labels = (row.topic or labels[0], row.slo or labels[1], row.key or labels[2])
         blocks = _blocks(row, named(self._seed, "trace", plan.round)) if row is not None and row.hash_ids else ()
-        return _Session(plan, labels, self._salt, self._system(labels), blocks)
+        return _Session(plan, labels, self._salt, self._offer + self._system(labels), blocks)
 
     @property
     def _most_tokens(self) -> int:
         """Return the tokens left for a session's turns, of its limit (0: no limit)."""
         most, system = self._workload.sessions.max_tokens, self._workload.system
-        return max(1, most - system.tokens) if most and system else most
+        first = sum(segment.tokens for segment in self._offer) + (system.tokens if system else 0)
+        return max(1, most - first) if most else most
 
     def _system(self, labels: Labels) -> tuple[Segment, ...]:
         system = self._workload.system
@@ -169,12 +178,14 @@ class _Session:
     def ask(self, at_s: float) -> Ask:
         """Return the request of the next turn, and go on to the turn after it."""
         number, turn, topic = self._number, self.turn, self._labels[0]
-        prompt, output, _ = self.turns[turn]
-        said = self._blocks or (Segment(segment_id(self._salt, number, turn), prompt, topic=topic),)
+        prompt, output, _, by_user, calls = self.turns[turn]
+        role, about = (USER, topic) if by_user else (TOOL, "")
+        said = self._blocks or (Segment(segment_id(self._salt, number, turn), prompt, role, about),)
         whole = self._said + said
-        reply = Segment(segment_id(self._salt, number, turn, reply=True), output, ASSISTANT, topic)
+        id = segment_id(self._salt, number, turn, reply=True)
+        reply = Segment(id, output, CALL) if calls else Segment(id, output, ASSISTANT, topic)
         self._said, self.turn = (*whole, reply), turn + 1
-        return Ask(number, turn, at_s, whole, output, *self._labels)
+        return Ask(number, turn, at_s, whole, output, *self._labels, calls)
 
 
 def _blocks(row: TraceRow, salt: int) -> tuple[Segment, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from serving.toml_table import AT_LEAST_0, COUNT, POSITIVE, WHOLE, TomlTable
 from serving.topics.names import NAMES
+from serving.workload.agents import Agents, agents_of
 from serving.workload.arrivals import ClosedLoop, OpenLoop, Steps, arrivals
 from serving.workload.distributions import Distribution, always, distribution
 from serving.workload.shares import NOBODY, Shares, shares
@@ -42,6 +43,7 @@ class Workload:
     prompt: Distribution
     output: Distribution
     sessions: Sessions
+    agents: Agents | None = None
     system: System | None = None
     topics: Shares = NOBODY
     slo: Shares = NOBODY
@@ -92,6 +94,7 @@ def workload_of(table: TomlTable) -> Workload:
         arrivals(when),
         **_lengths(table, replayed is not None),
         sessions=_sessions(table, replayed is not None),
+        agents=_agents(table, replayed is not None),
         system=_system(table),
         topics=shares(table, "topics", NAMES),
         slo=shares(table, "slo"),
@@ -129,6 +132,12 @@ def _sessions(table: TomlTable, replayed: bool) -> Sessions:
     )
     below.end()
     return found
+
+
+def _agents(table: TomlTable, replayed: bool) -> Agents | None:
+    if replayed and "agents" in table:
+        raise table.error("agents", "is set, and `trace` too, whose requests call no tools: choose one.")
+    return agents_of(table.table("agents"))
 
 
 def _system(table: TomlTable) -> System | None:

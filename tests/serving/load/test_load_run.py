@@ -218,7 +218,7 @@ def test_the_reports_keys_stay():
         *("url", "model", "clock", "interrupted", "requests", "completed", "failed", "cancelled", "duration_s"),
         *("errors", "prompt_tokens", "output_tokens", "tokens_counted_by", "tokens_per_chunk"),
         *("request_throughput_per_s", "output_tokens_per_s", "ttft_s", "tpot_s", "itl_s", "e2e_s", "send_lag_s"),
-        *("goodput", "slo_classes", "emulator"),
+        *("goodput", "slo_classes", "emulator", "tool_calls"),
     }
     assert all(set(report[name]) == {"mean", "p50", "p90", "p99", "count"} for name in report if name[:-2] in LATENCIES)
     assert set(report["goodput"]) == {"per_s", "attainment", "slos", "refused"}

@@ -87,6 +87,8 @@ def test_a_number_is_that_number_every_time(draw):
         ({}, ["`prompt.kind` is missing", "lognormal"]),
         ({"kind": "zipf"}, ["`prompt.kind` is 'zipf'", "constant or uniform"]),
         ({"kind": "normal", "mean": 5}, ["`prompt.cv` is missing", "at least 0"]),
+        ({"kind": "exponential", "meen": 5}, ["`prompt.mean` is missing (is `meen` it?)", "above 0"]),
+        ({"kind": "exponential", "mean": 5, "maxx": 9}, ["no key `maxx` in `prompt`", "did you mean `max`"]),
         ({"kind": "normal", "mean": -5, "cv": 1}, ["`prompt.mean` is -5", "above 0"]),
         ({"kind": "uniform", "min": 5, "max": 4}, ["`prompt.max` is 4", "at least 5"]),
         ({"kind": "constant", "value": 5, "mean": 4}, ["there is no key `mean` in `prompt`", "kind, value"]),

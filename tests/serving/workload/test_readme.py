@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from serving.workload import Source, load_workload
 from serving.workload.arrivals import KINDS as ARRIVALS
 from serving.workload.distributions import KINDS as DISTRIBUTIONS
 from serving.workload.traces.formats import FORMATS
+from tests.serving.workload.files import served
 from tests.serving.workload.test_traces import SAMPLES
 
 README = Path(serving.workload.__file__).with_name("README.md").read_text()
@@ -28,7 +28,7 @@ def test_what_the_readme_shows_is_a_workload(tmp_path, text):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_are_workloads(path):
-    asks = list(islice(Source(load_workload(path)), 200))
+    asks = [ask for ask, _ in served(Source(load_workload(path, requests=200)))]
     assert len(asks) > 100
     assert len({ask.slo for ask in asks} | {ask.topic for ask in asks}) > 2
 
