@@ -71,7 +71,9 @@ class StandIn:
         """Whether the connection can be used again."""
         writer.write(HEAD)
         try:
-            async for payload in self._events(asked["model"], asked["max_tokens"], chat):
+            calls = asked["model"] == "calls" and asked.get("tool_choice") == "required"
+            payloads = self._call(len(self.seen)) if calls else self._events(asked["model"], asked["max_tokens"], chat)
+            async for payload in payloads:
                 if payload is None:
                     return False
                 data = b"data: " + payload + b"\n\n"
@@ -82,6 +84,18 @@ class StandIn:
             self.hung_up += 1
             return False
         return True
+
+    async def _call(self, number: int) -> AsyncIterator[bytes | None]:
+        """The payloads of a call of a tool: its arguments come in pieces, and every fourth is cut off."""
+        yield _chunk({"role": "assistant", "content": ""}, True)
+        function = {"name": "search", "arguments": '{"query": '}
+        call = {"index": 0, "id": f"id-{number}", "type": "function", "function": function}
+        yield _chunk({"tool_calls": [call]}, True)
+        ends = "" if number % 4 == 0 else f'"{number}", "most": 2}}'
+        yield _chunk({"tool_calls": [{"index": 0, "function": {"arguments": ends}}]}, True, "tool_calls")
+        usage = {"prompt_tokens": 7, "completion_tokens": 9, "total_tokens": 16}
+        yield json.dumps({"choices": [], "usage": usage}).encode()
+        yield b"[DONE]"
 
     async def _events(self, what: str, n: int, chat: bool) -> AsyncIterator[bytes | None]:
         """The payloads of a stream; None drops the connection."""

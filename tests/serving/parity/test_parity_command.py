@@ -121,6 +121,7 @@ def test_a_workload_live_and_in_virtual_time(files: tuple[Path, Path], tmp_path:
         ("spede = 1.0", WORKLOAD, ["scenario.toml, line 1:", "`spede`"]),
         ('hardware = "elmoe3d-16gb"', WORKLOAD, ["elmoe3d-16gb", "elmoe3d-8gb"]),
         ("", WORKLOAD.replace("users = 4", "users = 0"), ["workload.toml, line 5: `arrivals.users` is 0"]),
+        ("", f"{WORKLOAD}[agents]\ncalls = 2\nresult = 9\ntool_s = 1\n", ["workload.toml has `agents`"]),
         ("", WORKLOAD.replace("interactive = 1", "hurried = 1"), ["SLO class 'hurried'", "interactive"]),
     ],
 )
