@@ -29,6 +29,8 @@ def show(found: Parity, console: Console) -> None:
     console.print(Text(_verdict(found), "bold"), soft_wrap=True)
     for clause in found.failures + found.doubts:
         console.print(Text(f"- {clause}."), soft_wrap=True)
+    for sentence in found.caveats:
+        console.print(Text(sentence), soft_wrap=True)
 
 
 def _verdict(found: Parity) -> str:
@@ -64,6 +66,7 @@ def to_json(found: Parity) -> dict[str, Any]:
         "agree": found.agree,
         "failures": found.failures,
         "doubts": found.doubts,
+        "caveats": found.caveats,
         "speed": found.scenario.speed,
         "planned": found.planned,
         "compared": len(found.rows),

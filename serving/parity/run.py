@@ -14,6 +14,7 @@ from serving.parity.schedule import Agreement, agreement, slipped
 from serving.parity.spread import Key, Spread, spread
 from serving.parity.verdict import Check, checks_of, differs
 from serving.scenario.scenario import Scenario, ScenarioError
+from serving.simulation.model_caveats import model_caveats, shares_of
 from serving.simulation.play import play
 from serving.types import StepRecord
 from serving.workload import WorkloadError, load_workload
@@ -58,6 +59,11 @@ class Parity:
         found += [str(check) for check in self.checks if not (check.within or check.chance)]
         different = differs(self.arrived, self.heard)
         return [*found, different] if different and not self.shared else found
+
+    @property
+    def caveats(self) -> list[str]:
+        """What is to be known of the device model that live and virtual time share, a sentence each."""
+        return model_caveats(self.scenario, [shares_of(self.steps["live"])])
 
     @property
     def shared(self) -> bool:

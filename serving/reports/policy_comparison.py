@@ -17,6 +17,7 @@ from serving.reports.mode_ramp import ramp_rows
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import SloClass
 from serving.scheduler.config import BATCHING, PREFILL
+from serving.simulation.model_caveats import model_caveats, shares_of
 from serving.simulation.node import Outcome
 from serving.simulation.simulator import Simulator
 from serving.topics.names import NAMES
@@ -76,7 +77,7 @@ def compare(
     on_progress: Callable[[ComparisonProgress], None] = lambda progress: None,
 ) -> dict[str, Any]:
     """Return all figures, for tables; the scenario says which device."""
-    runs = []
+    runs, shares = [], []
     every = list(kinds(dataclasses.replace(scenario, max_num_seqs=MAX_NUM_SEQS)))
     hardware_names = sorted({SMALL, scenario.hardware})
     # The ramps of a piece of hardware count as one.
@@ -93,16 +94,17 @@ def compare(
         for load in LOADS:
             crowd = mixed(requests, seed, load * most_per_s, hurried=kind != UNHURRIED)
             for name, changes in policies.items():
-                found = figures(*run(dataclasses.replace(base, **changes), crowd))
-                runs.append(
-                    {"kind": kind, "load": load, "rate_per_s": load * most_per_s, "policy": name} | found._asdict()
-                )
+                outcomes, records = run(dataclasses.replace(base, **changes), crowd)
+                shares.append(shares_of(records))
+                found = figures(outcomes, records)._asdict()
+                runs.append({"kind": kind, "load": load, "rate_per_s": load * most_per_s, "policy": name} | found)
                 done()
     ramps = []
     for hardware in hardware_names:
         ramps += list(ramp_rows(scenario, hardware))
         done()
-    return {"requests": requests, "seed": seed, "law": scenario.law, "runs": runs, "ramp": ramps}
+    told = {"requests": requests, "seed": seed, "law": scenario.law, "caveats": model_caveats(scenario, shares)}
+    return told | {"runs": runs, "ramp": ramps}
 
 
 def kinds(base: Scenario) -> Iterator[tuple[str, Scenario, dict[str, dict[str, Any]]]]:

@@ -5,7 +5,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from device_model.specs.law import Law
 from serving.presentation.picture import write_png
 from serving.presentation.table import Table
 from serving.process.output_folder import make_folder
@@ -45,14 +44,13 @@ def markdown(results: dict[str, Any], command: str) -> str:
         "",
         f"`{command}`: {results['requests']} requests of all topics and SLO classes.",
     ]
-    if results["law"] == Law.PUBLISHED:
-        lines.append("Under the law `published` HB serves more experts than it holds at larger batches: no cache can.")
     lines += ["Times are emulated; TPOT and TTFT are means over requests, hits and modes those of decode steps.", ""]
     for kind, rows in groupby(results["runs"], key=lambda row: row["kind"]):
         lines += [f"## {kind.capitalize()}", "", table(list(rows))]
     lines += ["## A load that rises and falls through tau, and one that wavers about it", "", told_loads(), ""]
     lines += [ramp_table(results["ramp"]), f"![tokens per second by users, up and down]({PICTURE}.png)", ""]
-    return "\n".join([*lines, "## In sentences", "", *(f"- {sentence}" for sentence in sentences(results))]) + "\n"
+    told = [*sentences(results), *results["caveats"]]
+    return "\n".join([*lines, "## In sentences", "", *(f"- {sentence}" for sentence in told)]) + "\n"
 
 
 def table(rows: list[Row]) -> str:

@@ -5,12 +5,12 @@ from math import ceil
 
 from device_model.specs.law import Law
 from serving.device.law_tau import taus
-from serving.study.point_caveats import LITTLE, unmeasured
+from serving.simulation.model_caveats import of_law, of_locality, of_range
 from serving.study.questions import by_settings
 from serving.study.results import Results
 from serving.study.summary import Row
 
-LAW = "law"
+LAW, POINTS = "law", "points"
 # Modes that ask the device model from which batch on to speculate.
 CHOOSING = ("tau", "cost")
 # By the rule of three, if none of n requests is late, up to 3/n of all may be (with a confidence of 95 %).
@@ -23,23 +23,14 @@ def caveats(results: Results) -> list[str]:
     study = results.study
     varied = LAW in study.axes or any(LAW in settings for settings in study.variants.values())
     law = "" if varied else str(study.scenario.get(LAW, ""))
-    found = [_of_law(rows, law, varied), "" if varied else _of_tau(results), _of_range(rows)]
-    found += [_of_locality(results), _of_never_served(rows), _of_few(results)]
+    told = of_law([row["beyond_hb_share"] for row in rows], law, POINTS)
+    if told and not varied and law != Law.PUBLISHED:
+        told += ' An axis `law = ["realisable", "published"]` tells.'
+    found = [told, "" if varied else _of_tau(results), of_range([row["unpublished_share"] for row in rows], POINTS)]
+    scenarios = [finding.point.scenario for finding in results.findings if not finding.error]
+    found.append(of_locality(dict.fromkeys((member, each.model) for each in scenarios for member in each.members)))
+    found += [_of_never_served(rows), _of_few(results)]
     return [sentence for sentence in found if sentence]
-
-
-def _of_law(rows: list[Row], law: str, varied: bool) -> str:
-    differing = [row["beyond_hb_share"] for row in rows if row["beyond_hb_share"] > LITTLE]
-    if not differing:
-        return ""
-    where = f"{len(differing)} of {len(rows)} points"
-    much = f"up to {max(differing):.0%} of expert reads"
-    if law == Law.PUBLISHED:
-        return (
-            f"Under the law `published` HB serves more experts than it holds in {where} ({much}): no cache can do that."
-        )
-    told = f"The answer may turn on the law: in {where} the paper's hit rates need more than HB holds ({much})"
-    return f"{told}." if varied else f'{told}. An axis `law = ["realisable", "published"]` tells.'
 
 
 def _of_tau(results: Results) -> str:
@@ -56,29 +47,6 @@ def _of_tau(results: Results) -> str:
     if not differing:
         return ""
     return f"The answer may turn on the law, as speculating does: it pays on {'; on '.join(differing)}."
-
-
-def _of_range(rows: list[Row]) -> str:
-    beyond = [row["unpublished_share"] for row in rows if row["unpublished_share"] > LITTLE]
-    if not beyond:
-        return ""
-    return (
-        f"In {len(beyond)} of {len(rows)} points steps are beyond the batches and sizes of HB that ELMoE-3D's paper "
-        f"published (up to {max(beyond):.0%} of steps): laws are drawn out there, and nothing tests them."
-    )
-
-
-def _of_locality(results: Results) -> str:
-    scenarios = [finding.point.scenario for finding in results.findings if not finding.error]
-    pairs = dict.fromkeys((member, each.model) for each in scenarios for member in each.members)
-    models = dict.fromkeys(model for member, model in pairs if unmeasured(member, model))
-    if not models:
-        return ""
-    named = " and ".join(models)
-    return (
-        f"Locality of {named} is uniform, as nobody has measured it: experts are all alike there, and HB is worth at "
-        "least as much as is shown."
-    )
 
 
 def _of_never_served(rows: list[Row]) -> str:

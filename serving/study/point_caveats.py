@@ -1,15 +1,10 @@
 """Caveats of a point, in a few words each: what of its figures rests on more than was published or measured."""
 
-from functools import lru_cache
-
-from device_model.load import load_device
-from serving.scenario.fleet import Member
+from serving.simulation.model_caveats import LITTLE, unmeasured
 from serving.study.point import Point
 from serving.study.summary import Row
 
 LAW, BEYOND, NEVER_SERVED = "more hits than HB holds by the paper's law", "beyond the paper", "requests never served"
-# Of expert reads, of steps, or of requests: less changes no answer.
-LITTLE = 0.005
 
 
 def point_caveats(point: Point, row: Row) -> list[str]:
@@ -19,9 +14,3 @@ def point_caveats(point: Point, row: Row) -> list[str]:
     found += [LAW] if row["beyond_hb_share"] > LITTLE else []
     found += [BEYOND] if row["unpublished_share"] > LITTLE else []
     return found + ([NEVER_SERVED] if row["never_served"] > LITTLE * row["requests"] else [])
-
-
-@lru_cache(maxsize=256)
-def unmeasured(member: Member, model: str) -> str:
-    """Return what a device assumes of a model that nobody has measured; "" for nothing. Raise DeviceError."""
-    return load_device(member.system, member.hardware, model).unmeasured

@@ -12,6 +12,7 @@ import openai
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from serving.notebook import state
 from serving.process.server_process import ServerProcess
 from serving.telemetry.status import Status
 from serving.telemetry.status_history import EVERY_S, StatusHistory
@@ -55,6 +56,15 @@ def test_the_history_holds_what_clients_had_before_it_was_asked_for(asked: Serve
     after = get(asked, f"/foreserve/v1/history?after={len(history.points) - 1}")
     assert msgspec.json.decode(after.content, type=StatusHistory).first == len(history.points) - 1
     assert get(asked, "/foreserve/v1/history?after=-1").status_code in (400, 422)
+
+
+@pytest.mark.parametrize("suffix", ["", "/v1"])
+def test_a_notebook_reads_it(asked: ServerProcess, suffix: str) -> None:
+    now = state(f"{asked.http_url.removeprefix('http://')}{suffix}")
+    assert now.status.about["model"] == "qwen3-30b-a3b"
+    assert now.columns["hardware"] == ["elmoe3d-8gb"] * 2 and sum(now.columns["tokens"]) >= 60
+    assert [row.index for row in now.rows] == now.columns["index"] == [0, 1]
+    assert now.status.host.over_s > 0
 
 
 def test_top_prints_it(asked: ServerProcess) -> None:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc
+from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc, metrics_pb2, metrics_pb2_grpc
 from serving.process.server_process import ServerProcess, server
 from tests.conftest import MODEL
 from tests.serving.cluster.test_ray_lost import end_without
@@ -101,9 +101,12 @@ def test_the_admin_and_probes_reach_the_engine_core_through_any(edges: ServerPro
     for _ in range(CONNECTIONS):
         assert httpx.get(f"{edges.http_url}/ready", timeout=30).json()["parts"]["device 1"] == "up"
         assert httpx.get(f"{edges.http_url}/foreserve/v1/status", timeout=30).status_code == 200
+        assert httpx.get(f"{edges.http_url}/foreserve/v1/history?after=1", timeout=30).json()["first"] == 1
     wrong = httpx.post(f"{edges.http_url}/foreserve/v1/devices", json={"hardware": 1}, timeout=30)
     assert wrong.status_code == 400 and "device" in wrong.json()["error"]["message"]
     with grpc.insecure_channel(edges.grpc_url.removeprefix("grpc://")) as channel:
+        metrics = metrics_pb2_grpc.MetricsStub(channel).GetMetrics(metrics_pb2.GetMetricsRequest(), timeout=30)  # type: ignore[no-untyped-call]
+        assert "foreserve_released_tokens_total" in metrics.text
         stub = health_pb2_grpc.HealthStub(channel)
         answer = stub.Check(health_pb2.HealthCheckRequest(service="device 0"), timeout=30)
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
