@@ -10,7 +10,7 @@ from serving.telemetry.history_series import series_of
 from serving.telemetry.status_history import EVERY_S, StatusPoint
 
 HEIGHTS = "▁▂▃▄▅▆▇█"
-NAME, LAST = 12, 16
+NAME, LAST = 13, 16
 LEAST = 8
 """Characters for the line of blocks, below which there is none."""
 
