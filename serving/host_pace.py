@@ -12,6 +12,9 @@ UNDERRUN_LIMIT = 0.05
 """Share of the released tokens: above it, latencies are the token model's."""
 MARGIN = 0.8
 """Of the speed at which lateness would be at its limit."""
+AT_ONCE = 4.0
+"""How much too slow a host is taken to be at most, where it is known how much is late, and not by how much: what is
+proposed then is no less than a fifth of the speed."""
 DELIVERY, STEPS, TEXT = CAUSES = ("delivery", "steps", "text")
 
 
@@ -72,7 +75,7 @@ class HostPace:
                 f"(limit {UNDERRUN_LIMIT:.0%})"
             )
             # So much of the tokens was ready: a clock slower by as much leaves time for the others.
-            return HostTrouble(TEXT, what, self.slower(1 / max(1 - self.underrun_share, 0.01)))
+            return HostTrouble(TEXT, what, self.slower(min(AT_ONCE, 1 / max(1 - self.underrun_share, 0.01))))
         return None
 
     def slower(self, times: float) -> str:

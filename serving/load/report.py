@@ -8,6 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from serving.host_pace import AT_ONCE
 from serving.load.client import RequestTimes
 from serving.load.emulator import Fidelity
 from serving.load.latencies import seen_s
@@ -18,9 +19,6 @@ from serving.presentation.table import Table
 
 LAG_WORTH_SAYING_S = 0.005  # A client whose p99 is later than this was short of processor itself.
 FEW_UNDERRUNS = 0.001  # Share of the tokens up to which late ones are counted, and no more is said.
-# What a busy moment of the host makes late is most of a tail; at a lower speed such moments are fewer, and not only
-# shorter: no less than a quarter of the speed is proposed at once.
-TAIL_TIMES = 3.2
 COALESCED = 1.01  # Mean tokens per chunk above which the report mentions them.
 
 
@@ -77,9 +75,9 @@ class Report:
         return {name: modelled[name] for name in modelled if name == "e2e" or not self.summary.calls_asked}
 
     def _slower(self, tails: Collection[TailRefusal]) -> str:
-        """Say at which speed the host should keep up with tails."""
+        """Say at which speed the host should keep up with tails: of a lower one its busy moments are fewer, too."""
         assert self.fidelity is not None
-        return self.fidelity.slower(min(TAIL_TIMES, max(tail.times for tail in tails)))
+        return self.fidelity.slower(min(AT_ONCE, max(tail.times for tail in tails)))
 
     @property
     def failure(self) -> str | None:

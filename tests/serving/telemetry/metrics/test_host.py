@@ -79,6 +79,12 @@ def test_the_speed_that_is_proposed_is_that_at_which_lateness_keeps_its_limit() 
     assert run.said[0].endswith("Try `serve --speed 0.2`.")  # 0.8 x 5 % / 20 %; its text is recorded already.
 
 
+def test_of_tokens_that_are_all_late_nobody_knows_how_late_they_are() -> None:
+    run = Run()
+    run.second(underruns=50)
+    assert "98.0% of the tokens" in run.said[0] and "Try `serve --speed 0.2` (or" in run.said[0]
+
+
 def test_a_load_that_has_ended_is_said_to_be_over() -> None:
     run = Run()
     for _ in range(3):
