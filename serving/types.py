@@ -1,6 +1,7 @@
 """Value types of the emulator, in the order in which a request meets them.
 
     Request    stamped once at the edge, handed to one device's scheduler
+    KvEvent    what the device's prefix cache has stored or evicted, for whoever follows it
     Batch      what the scheduler composed: whole steps, ahead until something changes
     Chunk      a token on its way: from the token source into a device's buffer, and on to the edge
     StepRecord what one step did: the one observability hook
@@ -35,7 +36,8 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     `key` names whose request it is, among those that share a device fairly ("": nobody's). Of `priority` a lower one is
     served sooner, as in vLLM. `ttft_s` and `tpot_s` are what its SLO class promises. `blocks` are hashes of the whole
     blocks of its prompt, each of all tokens up to that block's end: equal ones have equal keys and values. Of one that
-    was begun on a device that is gone, keys and values are lost with it (`kv_lost`).
+    was begun on a device that is gone, keys and values are lost with it (`kv_lost`). Where somebody follows the prefix
+    cache, `prompt` are its token ids (each a uint32), and `salt` keeps its blocks apart from those of others.
     """
 
     id: str
@@ -51,11 +53,28 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     tpot_s: float = NEVER
     blocks: list[int] = []
     kv_lost: bool = False
+    prompt: bytes = b""
+    salt: str = ""
 
     @property
     def deadline_s(self) -> float:
         """The instant by which its first token is due."""
         return self.arrival_s + self.ttft_s
+
+
+class KvEvent(msgspec.Struct, frozen=True, array_like=True):
+    """A change of a device's prefix cache: blocks that it has `stored`, or evicted (`removed`), by their hashes; with
+    neither, it was emptied.
+
+    The stored ones follow each other in a prompt: `parent` is the hash of the block before them (None: none is),
+    `tokens` are theirs, each a uint32, and `salt` is the prompt's.
+    """
+
+    stored: list[int] = []
+    removed: list[int] = []
+    parent: int | None = None
+    tokens: bytes = b""
+    salt: str = ""
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
@@ -64,7 +83,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     `new_tokens`, `context` and `emits` [n] stand beside `ids`: a sequence emits a token in each step, but for a
     prefill that has chunks to come. `seeds`, `released` and `remaining` [n] are of the requests, and of the tokens that
     they have had and may yet have. No `ids`: nothing to do before `until_s`, the next arrival that is known. `found`
-    stands beside `started`: the tokens of each that the prefix cache had.
+    stands beside `started`: the tokens of each that the prefix cache had. `kv_events` are what became of that cache
+    since the batch before, where somebody follows it.
     """
 
     ids: list[str]
@@ -88,6 +108,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     cached_tokens: int = 0
     slips: int = 0
     found: list[int] = []
+    kv_events: list[KvEvent] = []
 
     @property
     def preemptions(self) -> int:
@@ -215,7 +236,8 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
 
     `started` names the requests whose first step this was, begun at `start_s`, `found` beside it how many of their
     tokens the prefix cache had, and `preempted` those that made room for it. Where steps are told of as one, `ends_s`
-    are the instants at which each of them gave each sequence a token; the last of them is `at_s`.
+    are the instants at which each of them gave each sequence a token; the last of them is `at_s`. One with `kv_events`
+    has nothing else.
     """
 
     device: int
@@ -227,3 +249,4 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
     ends_s: list[float] = []
     found: list[int] = []
     preempted: list[str] = []
+    kv_events: list[KvEvent] = []

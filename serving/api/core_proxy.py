@@ -8,7 +8,12 @@ from serving.api.guards.body_guard import READ_BY, BodyGuard
 from serving.api.http_errors import send_error
 from serving.scenario.bound_options import BoundOptions
 
-PATHS = frozenset(("/metrics", "/dcgm/metrics", "/health", "/ready", "/load", "/ui"))
+PATHS = frozenset(
+    (
+        *("/metrics", "/dcgm/metrics", "/health", "/ready", "/ui", "/kv_event_sources", "/reset_prefix_cache"),
+        *("/pause", "/resume", "/is_paused", "/sleep", "/wake_up", "/is_sleeping", "/release_kv_cache_memory"),
+    )
+)
 FOLDER = "/foreserve/"
 # Of one connection alone: of the client's to this edge, or of this edge's to the core.
 NOT_PASSED = (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer", b"content-length")

@@ -66,17 +66,19 @@ async def start_grpc(
     if core:
         set_up["grpc.so_reuseport"] = 1
     server = grpc.aio.server(interceptors=interceptors, options=list(set_up.items()))
+    if core:
+        # First: of VllmEngine, which is served here too, it takes some calls.
+        server.add_generic_rpc_handlers((CoreServices(core),))
     openai = OpenAIServicer(engine, state, engine.scheduler_config.max_num_queued_reqs)
     openai_pb2_grpc.add_OpenAIServicer_to_server(openai, server)  # type: ignore[no-untyped-call]
-    if core:
-        server.add_generic_rpc_handlers((CoreServices(core),))
-    else:
+    if not core:
         admin = AdminServicer(state.admin)
         admin_pb2_grpc.add_AdminServicer_to_server(admin, server)  # type: ignore[no-untyped-call]
         metrics = MetricsServicer(REGISTRY)
         metrics_pb2_grpc.add_MetricsServicer_to_server(metrics, server)  # type: ignore[no-untyped-call]
         health_pb2_grpc.add_HealthServicer_to_server(PartsHealth(state.readiness, SERVICES), server)
-    vllm_engine_pb2_grpc.add_VllmEngineServicer_to_server(EngineServicer(engine, time.time()), server)
+    vllm = EngineServicer(engine, time.time(), getattr(state, "loads", None))
+    vllm_engine_pb2_grpc.add_VllmEngineServicer_to_server(vllm, server)
     reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
     if private:
         bound = server.add_insecure_port(f"unix:{private}")

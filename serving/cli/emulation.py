@@ -82,7 +82,9 @@ async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[Running
         say("Starting the token source (vLLM) and the devices ...")
         realtime = may_be_realtime()
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=is_joined())
-        sources = cluster.start_sources(scenario, flags, realtime, inbox.address, forks.options if forks else {})
+        sources = cluster.start_sources(
+            scenario, prepared.max_model_len, realtime, inbox.address, forks.options if forks else {}
+        )
         origin = ClockOrigin(time.time(), scenario.speed)
         edges = await start_edges(stack, prepared, folder, origin)
         engine, core, watch_over = await build_engine(prepared, flags, sources, inbox, origin)
@@ -143,6 +145,7 @@ async def build_engine(
 
     from serving.edge.async_llm import EmulatedLLM, renderer_of
     from serving.edge.engine_core import EmulatedCore
+    from serving.edge.kv_events.options import kv_events_of
     from serving.edge.prompt_topics import open_topics
     from serving.telemetry.watch import Watch
 
@@ -152,7 +155,11 @@ async def build_engine(
     observers = [metrics, *prepared.observing.observers(nodes, clock, scenario.model)]
     renderer = renderer_of(config)
     topics = open_topics(renderer.tokenizer) if scenario.asks_topics else None
-    core = EmulatedCore(EmulationActors(actors, nodes, inbox), admission, observers, prepared.answers, topics)
+    kv_events = kv_events_of(config, scenario, len(nodes))
+    actors.kv_events = kv_events is not None
+    core = EmulatedCore(
+        EmulationActors(actors, nodes, inbox), admission, observers, prepared.answers, topics, kv_events
+    )
     return EmulatedLLM(config, core, renderer), core, Watch(metrics, log.warning)
 
 
@@ -178,7 +185,7 @@ async def make_ready(
 
     app = await make_app(engine, parse_flags(flags))
     app.state.admin = Admin(core.devices, core.injector)
-    app.state.readiness = readiness
+    app.state.readiness, app.state.loads = readiness, watch_over.metrics.recent_load.of_all
     app.include_router(health_routes(readiness))
     app.include_router(admin_routes(app.state.admin))
     await core.start()

@@ -102,7 +102,7 @@ class ReleaseSink:
     """A sender of releases to the edge, for the loop's steps and the feeding thread's overdue tokens.
 
     A step without tokens travels with the next one that has some: where the token source is behind, every step comes
-    without, and twice the messages would keep it behind.
+    without, and twice the messages would keep it behind. News of the prefix cache are sent at once.
     """
 
     def __init__(self, edge: Address) -> None:
@@ -113,7 +113,7 @@ class ReleaseSink:
     def __call__(self, release: Release) -> None:
         with self._lock:
             self._waiting.append(release)
-            if release.chunks or len(self._waiting) >= MAX_WAITING:
+            if release.chunks or release.kv_events or len(self._waiting) >= MAX_WAITING:
                 self._sender.send(self._waiting)
                 self._waiting = []
 

@@ -81,3 +81,7 @@ class SchedulerActor:
     def reset(self, device: Address, limits: Limits, rules: SchedulerRules) -> None:
         """Schedule a device anew, as if it had never had a request."""
         self._service.reset(device, limits, rules)
+
+    def flush(self) -> bool:
+        """Empty the device's prefix cache, unless sequences run; return whether it is empty."""
+        return self._service.flush()

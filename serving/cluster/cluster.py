@@ -1,6 +1,6 @@
 """The actors of an emulation on Ray: token sources, one device model, and the others for each device."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ray
@@ -21,6 +21,7 @@ from serving.process.process_priority import MAX_REALTIME_SPEED
 from serving.scenario.active_faults import tier_of
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scheduler.config import Limits, SchedulerRules
+from serving.token_source.vllm_args import source_flags
 
 # Ray's decorator leaves these classes without types.
 DeviceModelActor: Any = actors.DeviceModelActor
@@ -42,7 +43,8 @@ class Cluster:
     """The common parts of an emulation, and the start of one more device.
 
     `max_model_len`: tokens of context that clients were promised. `clock`: the start of emulated time. `edge`:
-    the address for releases. `tiers`: the slow tiers, by the first device on each.
+    the address for releases. `tiers`: the slow tiers, by the first device on each. `kv_events`: the devices tell what
+    becomes of their prefix caches.
     """
 
     scenario: Scenario
@@ -52,6 +54,7 @@ class Cluster:
     model: Any
     sources: SourceActors
     tiers: dict[int, Any] = field(default_factory=dict)
+    kv_events: bool = False
 
     def start_node(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> Node:
         """Start a device with its scheduler, and its slow tier unless that is up; all on one of Ray's nodes."""
@@ -89,7 +92,7 @@ class Cluster:
 
     def rules(self, device_limits: DeviceLimits) -> SchedulerRules:
         """Return the policies of a device's scheduler."""
-        return rules_of(self.scenario, device_limits)
+        return replace(rules_of(self.scenario, device_limits), kv_events=self.kv_events)
 
     @property
     def realtime(self) -> bool:
@@ -111,7 +114,7 @@ def placed(index: int) -> dict[str, Any]:
 
 
 def start_sources(
-    scenario: Scenario, flags: list[str], realtime: bool, edge: Address, forked: dict[str, Any]
+    scenario: Scenario, max_model_len: int, realtime: bool, edge: Address, forked: dict[str, Any]
 ) -> SourceActors:
     """Start the token sources: first of all, because they take longest to be ready.
 
@@ -123,7 +126,7 @@ def start_sources(
     count = source_count(scenario, int(resources.get("CPU", 1)), gpus)
     nodes = hosts()
     settings = SourceSettings(
-        flags=flags,
+        flags=source_flags(scenario, max_model_len),
         token_model=scenario.token_model,
         ahead=scenario.token_ahead,
         niceness=-5 if realtime else SOURCE_NICENESS,

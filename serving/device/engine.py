@@ -83,6 +83,8 @@ class Engine:
     def plan(self, now_s: float) -> Batch:
         """Compose the batch that begins at `at_s`, from requests that have arrived by `now_s`. Rest if it is empty."""
         batch = self.planner.plan(self.at_s, now_s, self._last_s, self.done())
+        if batch.kv_events:
+            self.sink(Release(self.device, self.at_s, [], kv_events=batch.kv_events))
         if batch.ids:
             self.at_s = batch.start_s
         else:

@@ -5,16 +5,16 @@ import random
 from vllm.v1.engine import EngineCoreRequest
 
 from serving.admission_request import AdmissionRequest
-from serving.scheduler.prefix_hash import block_hashes
+from serving.edge.kv_events.prefixes import Prefixes
 from serving.types import Request
 
 
 def describe(
-    request: EngineCoreRequest, admitted: AdmissionRequest, topic: str, arrival_s: float, block_tokens: int
+    request: EngineCoreRequest, admitted: AdmissionRequest, topic: str, arrival_s: float, prefixes: Prefixes
 ) -> Request:
     """Return a request as schedulers see it, which arrived at an emulated instant and is about a `topic` (or "").
 
-    `block_tokens` is the size of the blocks of prompts that may share keys and values; 0 if none do.
+    `prefixes` tells of the blocks of its prompt that may share keys and values.
     """
     params, prompt = request.sampling_params, request.prompt_token_ids
     return Request(
@@ -28,5 +28,5 @@ def describe(
         priority=admitted.priority,
         ttft_s=admitted.ttft_s,
         tpot_s=admitted.tpot_s,
-        blocks=block_hashes(prompt, block_tokens, request.cache_salt or "") if block_tokens else [],
+        **prefixes.described(prompt, request.cache_salt or ""),
     )

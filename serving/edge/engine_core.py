@@ -6,10 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from vllm.exceptions import VLLMClientError
 from vllm.sampling_params import SamplingParams
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest, FinishReason
-from vllm.v1.engine.core_client import EngineCoreClient
 
 from serving.admission.forecast_feed import ForecastFeed
 from serving.admission.request_options import InvalidOption
@@ -23,6 +21,10 @@ from serving.cluster.observer import EdgeBroadcast, EdgeObserver
 from serving.edge.description import describe
 from serving.edge.edge_admission import DepartureFeed
 from serving.edge.intake import Intake
+from serving.edge.kv_events.options import prefixes_of
+from serving.edge.kv_events.publishers import KvEvents
+from serving.edge.operations.gate import Gate
+from serving.edge.operations.utility_calls import UtilityCalls
 from serving.edge.output_queue import OutputQueue
 from serving.edge.outputs import by_sink, outputs_of
 from serving.edge.refusals import SOONEST_S, GivenUp, Overflow, exception_of
@@ -32,7 +34,7 @@ from serving.flight import Flight, take
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
 from serving.refusals import Refusal
-from serving.types import FAILED, Chunk, Release
+from serving.types import Chunk, Release
 
 if TYPE_CHECKING:
     from serving.edge.prompt_topics import PromptTopics
@@ -41,7 +43,7 @@ Sink = Callable[[Release, list[EngineCoreOutput]], None]
 ENDED = "A part of the server that nothing can do without has ended."
 
 
-class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
+class EmulatedCore(UtilityCalls):
     """Requests become flights; releases become what vLLM's output handler expects of a step."""
 
     def __init__(
@@ -51,18 +53,19 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
         observers: Sequence[EdgeObserver],
         answers: Answers | None = None,
         topics: "PromptTopics | None" = None,
+        kv_events: KvEvents | None = None,
     ) -> None:
         """`answers` are recorded; `topics` tells what prompts are about. `observers` hear nothing before `listen`."""
         cluster = emulation.cluster
         scenario, self.clock = cluster.scenario, WallClock(*cluster.clock)
         self._admission = admission
-        self._block_tokens = scenario.block_tokens if scenario.prefix_caching else 0
+        self.gate, self.kv_events, self._prefixes = Gate(), kv_events, prefixes_of(scenario, kv_events)
         self._listeners = EdgeBroadcast(observers, quiet=True)
         rules, now = admission.rules, self.clock.now
         rate = rate_of(rules.forecast.tokens_per_s, scenario.speed)
         self._text = TextChoice(scenario.text, answers, SourceLoad(rate, len(cluster.sources.running)))
         feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now)
-        self._observer = EdgeBroadcast([*feeds, self._text, self._listeners])
+        self._observer = EdgeBroadcast([*feeds, self._text, *([kv_events] if kv_events else ()), self._listeners])
         self._dispatcher = Dispatcher(emulation, self._observer, self._deliver, self._fail)
         self.devices = self._dispatcher.devices
         self.injector = FaultInjector(self.devices, self.clock, scenario.seed)
@@ -85,12 +88,10 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
         """The requests in flight."""
         return self._dispatcher.flights.values()
 
-    async def get_supported_tasks_async(self) -> tuple[str, ...]:
-        return ("generate",)
-
     async def add_request_async(self, request: EngineCoreRequest, sink: Sink | None = None) -> None:
         """Have a request served. `sink` gets its outputs; without one they go to this process's own front end."""
         check_text_alone(request)
+        await self.gate.passed()
         params = request.sampling_params
         recorded = self._text.choose(params, self._dispatcher.sources.cost)
         if params.seed is None and params.temperature > 0:
@@ -101,7 +102,7 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
         topic, classified_s = await self._topic(request, admitted)
         if self.resources.engine_dead:
             raise GivenUp(ENDED)
-        described = describe(request, admitted, topic, arrival_s(self.clock), self._block_tokens)
+        described = describe(request, admitted, topic, arrival_s(self.clock), self._prefixes)
         flight = Flight(
             core_request=request,
             request=described,
@@ -225,8 +226,14 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
     def fail_all(self) -> None:
         """End every request with an error, now and from now on: there is nothing left that could serve it."""
         self.resources.engine_dead = True
+        self.gate.open()
         for flight in self._dispatcher.abort(list(self._dispatcher.flights)):
             self._fail(flight, ENDED)
+
+    def abort_all(self) -> None:
+        """End every request as aborted; their clients get what they have so far."""
+        for flight in self._dispatcher.abort(list(self._dispatcher.flights)):
+            self._tell_end(flight, FinishReason.ABORT)
 
     def cancel(self, request_ids: list[str]) -> None:
         """End requests whose clients have gone, or said so."""
@@ -235,16 +242,11 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
     async def get_output_async(self) -> EngineCoreOutputs:
         return await self.outputs.get()
 
-    async def profile_async(self, *args: Any, **kwargs: Any) -> None:
-        raise VLLMClientError("An emulated device has no profiler; its steps are in /metrics.")
-
-    async def reset_mm_cache_async(self) -> None:
-        """There is none."""
-
     def shutdown(self, timeout: float | None = None) -> None:
         self.resources.engine_dead = True
         self.injector.stop()
         self._dispatcher.stop()
+        self.end_operations()
 
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         try:
@@ -284,9 +286,13 @@ class EmulatedCore(EngineCoreClient):  # type: ignore[misc]
 
     def _fail(self, flight: Flight, why: str) -> None:
         """End a request that cannot be served; its client is told why."""
-        self._finish(flight, FinishReason.ERROR)
-        failed = Chunk(flight.request.id, len(flight.tokens), [], FAILED, why)
-        self._hand_over(flight.sink, Release(flight.device, self.clock.now(), []), [failed])
+        self._tell_end(flight, FinishReason.ERROR, why)
+
+    def _tell_end(self, flight: Flight, reason: FinishReason, why: str | None = None) -> None:
+        """End a request that has left its device, and tell its client."""
+        self._finish(flight, reason)
+        last = Chunk(flight.request.id, len(flight.tokens), [], int(reason), why)
+        self._hand_over(flight.sink, Release(flight.device, self.clock.now(), []), [last])
 
     def _finish(self, flight: Flight, reason: FinishReason) -> None:
         flight.finish = str(reason)

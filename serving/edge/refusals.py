@@ -33,6 +33,13 @@ class GivenUp(GracefulHTTPError):  # type: ignore[misc]
         super().__init__(sentence, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
+class NotEmulated(GracefulHTTPError):  # type: ignore[misc]
+    """Asked of an engine, and nothing that an emulated device has: 501, or UNIMPLEMENTED."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence, HTTPStatus.NOT_IMPLEMENTED)
+
+
 class Invalid(VLLMValidationError):  # type: ignore[misc]
     """Refused for good: 400, or INVALID_ARGUMENT, with the name of the field."""
 

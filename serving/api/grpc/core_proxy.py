@@ -1,4 +1,5 @@
-"""Services that an edge in a process of its own lets the engine core answer: the admin's, metrics and health."""
+"""Services that an edge in a process of its own lets the engine core answer: the admin's, metrics, health, and what
+vLLM's tells of the devices."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -6,6 +7,8 @@ from typing import Any
 import grpc
 
 SERVICES = ("foreserve.v1.Admin", "foreserve.v1.Metrics", "grpc.health.v1.Health")
+VLLM = "/vllm.grpc.engine.VllmEngine/"
+METHODS = frozenset(VLLM + name for name in ("FlushCache", "GetServerInfo", "GetLoads", "SubscribeKvEvents"))
 
 
 class CoreServices(grpc.GenericRpcHandler):
@@ -18,7 +21,7 @@ class CoreServices(grpc.GenericRpcHandler):
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """Return the handler of a call, or None for what is not of these services; grpc asks for it at every call."""
         method = handler_call_details.method
-        if method.removeprefix("/").rpartition("/")[0] not in SERVICES:
+        if method not in METHODS and method.removeprefix("/").rpartition("/")[0] not in SERVICES:
             return None
         call: Any = self._channel.unary_stream(method)
 

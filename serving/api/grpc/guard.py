@@ -21,10 +21,9 @@ CLIENTS = {
     "foreserve.v1.OpenAI": ("*",),
     "vllm.grpc.engine.VllmEngine": (
         *("Generate", "Embed", "HealthCheck", "Abort", "GetModelInfo", "GetServerInfo", "GetLoads", "GetTokenizer"),
-        "SubscribeKvEvents",
     ),
 }
-"""What clients may call; *: all that the service has. The rest is the admin's."""
+"""What clients may call; *: all that the service has. The rest is the admin's: KV events tell what others asked."""
 
 
 def need_of(method: str) -> Need:

@@ -48,6 +48,15 @@ class SchedulerService:
                     self._scheduler.abort(request_id)
                 self._poke()
 
+    def flush(self) -> bool:
+        """Empty the prefix cache, unless sequences run; return whether it is empty. One without a scheduler is."""
+        with self._lock:
+            if self._scheduler is None:
+                return True
+            done = self._scheduler.flush()
+            self._poke()
+            return done
+
     def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
         """Return the next batch, as `Scheduler.plan` does. Raise StateLost if this was not reset since its restart."""
         with self._lock:

@@ -20,6 +20,7 @@ from serving.telemetry.metrics.devices import DeviceMetrics, device_of
 from serving.telemetry.metrics.families import Counters, Gauges
 from serving.telemetry.metrics.host import HostMetrics
 from serving.telemetry.metrics.in_flight import InFlight
+from serving.telemetry.metrics.recent_load import RecentLoad
 from serving.telemetry.metrics.requests import RequestMetrics
 from serving.telemetry.metrics.service import ServiceMetrics
 from serving.telemetry.metrics.steps import StepMetrics
@@ -49,6 +50,7 @@ class Metrics(EdgeObserver):
         )
         self._in_flight = InFlight()
         self.requests = RequestMetrics(registry, served.model, served.max_model_len, self._in_flight)
+        self.recent_load = RecentLoad(self.requests)
         self.service = ServiceMetrics(registry, served.classes, self._in_flight, clock.now)
         self.steps = StepMetrics(registry)
         self.devices = DeviceMetrics(registry, clock.now, self._in_flight)
@@ -90,6 +92,7 @@ class Metrics(EdgeObserver):
 
     def on_tokens(self, news: TokenNews) -> None:
         self.requests.on_tokens(news)
+        self.recent_load.on_tokens(news)
         self.steps.on_tokens(news)
 
     def on_finish(self, flight: Flight) -> None:

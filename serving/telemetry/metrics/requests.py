@@ -46,7 +46,7 @@ class RequestMetrics:
         self._model, self._max_model_len = model, max_model_len
         self._labels: dict[int, Labels] = {}
         self._last: dict[int, DeviceLoad] = {}
-        self._in_flight = in_flight
+        self.in_flight = in_flight
         self._cached: Counter[Labels] = Counter()
         self._first: Counter[Labels] = Counter()
         self._make_histograms(max_model_len)
@@ -135,10 +135,10 @@ class RequestMetrics:
     def loads(self) -> dict[int, DeviceLoad]:
         """Return the running and waiting (not begun, or preempted) requests of each device. They are counted from those
         in flight: a device that stands still makes no step that could tell."""
-        unbegun = Counter(flight.device for flight in self._in_flight.flights if flight.started_s is None)
+        unbegun = Counter(flight.device for flight in self.in_flight.flights if flight.started_s is None)
         loads = {}
         for device in self._labels:
-            total, last = self._in_flight.on(device), self._last.get(device, NO_LOAD)
+            total, last = self.in_flight.on(device), self._last.get(device, NO_LOAD)
             waiting = min(total, max(unbegun[device], last.waiting))
             loads[device] = DeviceLoad(total - waiting, waiting)
         return loads

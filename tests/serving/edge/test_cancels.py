@@ -40,7 +40,7 @@ async def emulation(scenario: Scenario) -> AsyncIterator[Any]:
     with prepared.sock, ray_session() as folder:
         flags = vllm_flags(scenario, prepared.max_model_len)
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=False)
-        sources = cluster.start_sources(scenario, flags, False, inbox.address, {})
+        sources = cluster.start_sources(scenario, prepared.max_model_len, False, inbox.address, {})
         engine, core, metrics = await build_engine(
             prepared, flags, sources, inbox, ClockOrigin(time.time(), scenario.speed)
         )

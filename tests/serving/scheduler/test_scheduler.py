@@ -103,7 +103,7 @@ def test_when_the_kv_cache_is_full_the_last_comer_waits_and_is_computed_again() 
     while preempted.preemptions == 0:
         preempted = scheduler.plan(preempted.start_s + 1, 99.0, preempted.start_s, Done(preempted.horizon))
     assert (preempted.ids, preempted.waiting) == (["a"], 1)
-    assert scheduler.kv_tokens <= limits.kv_capacity_tokens
+    assert scheduler.kv.used_tokens <= limits.kv_capacity_tokens
 
 
 @given(

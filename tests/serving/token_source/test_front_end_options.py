@@ -6,7 +6,7 @@ from serving.cli.main import parse
 from serving.scenario.command_line import options_of
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.token_source.front_end_options import check_front_end_options
-from serving.token_source.vllm_args import parse_flags, vllm_flags
+from serving.token_source.vllm_args import parse_flags, source_flags, vllm_flags
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,9 @@ from serving.token_source.vllm_args import parse_flags, vllm_flags
         (["--tool-call-parser=nonsense"], ["invalid tool call parser", "hermes"]),
         (["--chat-template=/nope.jinja"], ["/nope.jinja", "doesn't exist"]),
         (["stray"], ["'stray'", "options begin with --"]),
+        (["--kv-events-config", '{"publisher": "zmq"}'], ["--kv-events-config", "enable_kv_cache_events", "turns on"]),
+        (["--prefix-caching-hash-algo=sha256_cbor"], ["--prefix-caching-hash-algo", "changes nothing without"]),
+        (["--kv-events-config", '{"nonsense": 1}'], ["nonsense", "Unexpected keyword"]),
     ],
 )
 def test_what_is_no_option_of_the_front_end_is_refused_by_name(options: list[str], said: list[str]) -> None:
@@ -48,3 +51,20 @@ def test_a_command_without_a_front_end_takes_nothing_after_them(capsys: pytest.C
     with pytest.raises(SystemExit):
         parse(["systems", "--", "--root-path=/p"])
     assert "takes nothing after --" in capsys.readouterr().err
+
+
+def test_what_is_for_the_prefix_caches_of_devices_is_not_for_that_of_a_token_source() -> None:
+    events = '{"enable_kv_cache_events": true}'
+    for said in (("--kv-events-config", events), (f"--kv_events_config={events}",), ("--kv-events-config.topic", "x")):
+        options = ("--root-path=/p", *said, "--prefix-caching-hash-algo=sha256_cbor", "--served-model-name", "a", "b")
+        scenario = Scenario(vllm_options=options)
+        assert [flag for flag in source_flags(scenario, 512) if "kv" in flag or "hash" in flag] == []
+        assert parse_flags(source_flags(scenario, 512)).served_model_name == ["a", "b"]
+        assert parse_flags(vllm_flags(scenario, 512)).kv_events_config is not None
+
+
+def test_events_of_a_cache_that_is_off_are_refused() -> None:
+    options = ("--kv-events-config", '{"enable_kv_cache_events": true}')
+    with pytest.raises(ScenarioError, match="without `prefix_caching` there are none"):
+        check_front_end_options(Scenario(vllm_options=options, prefix_caching=False))
+    check_front_end_options(Scenario(vllm_options=options))
