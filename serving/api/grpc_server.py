@@ -61,14 +61,13 @@ async def start_grpc(
     shared with other edges. Raise `OSError` if the port is taken.
     """
     options = prepared.scenario
-    interceptors = [GrpcGuard(prepared.access), ArrivalStamp(engine), CallBounds(options), ParseErrors()]
+    interceptors: list[Any] = [GrpcGuard(prepared.access), ArrivalStamp(engine), CallBounds(options), ParseErrors()]
+    if core:
+        interceptors.append(CoreServices(core))
     set_up: dict[str, int | str] = {**dict(OPTIONS), **dict(channel_options(options))}
     if core:
         set_up["grpc.so_reuseport"] = 1
     server = grpc.aio.server(interceptors=interceptors, options=list(set_up.items()))
-    if core:
-        # First: of VllmEngine, which is served here too, it takes some calls.
-        server.add_generic_rpc_handlers((CoreServices(core),))
     openai = OpenAIServicer(engine, state, engine.scheduler_config.max_num_queued_reqs)
     openai_pb2_grpc.add_OpenAIServicer_to_server(openai, server)  # type: ignore[no-untyped-call]
     if not core:

@@ -11,18 +11,18 @@ VLLM = "/vllm.grpc.engine.VllmEngine/"
 METHODS = frozenset(VLLM + name for name in ("FlushCache", "GetServerInfo", "GetLoads", "SubscribeKvEvents"))
 
 
-class CoreServices(grpc.GenericRpcHandler):
+class CoreServices(grpc.aio.ServerInterceptor):
     """Passes calls of these services on to the engine core, by a Unix socket, as the bytes that they are."""
 
     def __init__(self, core: str) -> None:
         """`core`: the path of the socket."""
         self._channel = grpc.aio.insecure_channel(f"unix:{core}")
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """Return the handler of a call, or None for what is not of these services; grpc asks for it at every call."""
+    async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """Return the handler of a call; grpc asks for it at every call."""
         method = handler_call_details.method
         if method not in METHODS and method.removeprefix("/").rpartition("/")[0] not in SERVICES:
-            return None
+            return await continuation(handler_call_details)
         call: Any = self._channel.unary_stream(method)
 
         async def passed(request: bytes, context: Any) -> AsyncIterator[bytes]:

@@ -11,7 +11,7 @@ import contextvars
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from vllm.config import VllmConfig
@@ -47,11 +47,11 @@ AGAIN_S = 1.0
 SAID: dict[str, Any] = {
     "get_supported_tasks": ("generate",),
     "is_sleeping": False,
-    "is_scheduler_paused": False,
-    "reset_prefix_cache": True,
     "reset_mm_cache": None,
     "reset_encoder_cache": None,
 }
+# What the engine core does for it.
+DONE = frozenset(("reset_prefix_cache", "pause_scheduler", "resume_scheduler", "is_scheduler_paused"))
 
 
 class ServerLink(Protocol):
@@ -84,7 +84,7 @@ class FrontEnd:
         self._servers: Sequence[ServerLink] = ()
         self._server_of: dict[str, ServerLink] = {}
         self._prompts: dict[str, int] = {}
-        self._adding: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._told_s = 0.0
         self._kv_tokens: Counter[int] = Counter()
 
@@ -114,7 +114,7 @@ class FrontEnd:
 
     def part(self) -> None:
         """Drop all that is left of a front end."""
-        for task in self._adding:
+        for task in self._tasks:
             task.cancel()
         self._core.cancel(list(self._server_of))
         self._server_of.clear()
@@ -129,14 +129,14 @@ class FrontEnd:
             kind = EngineCoreRequestType(frames[0])
             if kind is EngineCoreRequestType.ADD:
                 request = self._request(server, frames[1:])
-                task = asyncio.create_task(self._add(server, request), context=self.context_of(request))
-                self._adding.add(task)
-                task.add_done_callback(self._adding.discard)
+                self._start(self._add(server, request), self.context_of(request))
             elif kind is EngineCoreRequestType.ABORT:
                 self._abort(self._others.decode(frames[1:]))
             elif kind is EngineCoreRequestType.UTILITY:
                 _, call_id, method, arguments = self._others.decode(frames[1:])
-                if output := self.answer(call_id, method, arguments):
+                if method in DONE:
+                    self._start(self._do(server, call_id, method, arguments), contextvars.copy_context())
+                elif output := self.answer(call_id, method, arguments):
                     server.send(EngineCoreOutputs(utility_output=output))
         except Exception as error:
             self._core.devices.observer.on_dropped("front end", DroppedMessages(1, f"{type(error).__name__}: {error}"))
@@ -158,6 +158,20 @@ class FrontEnd:
     def answer(self, call_id: int, method: str, arguments: list[Any]) -> UtilityOutput | None:
         """Answer a utility call; None if nobody waits for that."""
         return answered(call_id, method)
+
+    def _start(self, work: Coroutine[Any, Any, None], context: contextvars.Context) -> None:
+        task = asyncio.create_task(work, context=context)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _do(self, server: ServerLink, call_id: int, method: str, arguments: list[Any]) -> None:
+        """Have a utility call done, and answer it."""
+        try:
+            value = await getattr(self._core, f"{method}_async")(*arguments)
+            output = UtilityOutput(call_id, result=UtilityResult(value))
+        except Exception as error:  # of whatever kind: its arguments come from elsewhere
+            output = UtilityOutput(call_id, failure_message=str(error))
+        server.send(EngineCoreOutputs(utility_output=output))
 
     async def _add(self, server: ServerLink, request: EngineCoreRequest) -> None:
         id = request.request_id

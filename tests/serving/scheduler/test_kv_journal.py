@@ -58,7 +58,7 @@ def test_whoever_follows_has_the_blocks_that_the_cache_has_with_their_tokens(
     for each in there.values():
         scheduler.submit(each, in_time=True)
     done, at_s = Done(), 0.0
-    while (batch := step(scheduler, follower, at_s, done)).ids:
+    while step(scheduler, follower, at_s, done).ids:
         done, at_s = Done(1), at_s + 1.0
     known = {
         each: one.prompt[: (place + 1) * SIZE * 4] for one in there.values() for place, each in enumerate(one.blocks)

@@ -14,6 +14,8 @@ import httpx
 import psutil
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
+from smg_grpc_proto.generated import common_pb2
 
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc, metrics_pb2, metrics_pb2_grpc
 from serving.process.server_process import ServerProcess, server
@@ -141,6 +143,19 @@ def test_what_the_core_answers_is_passed_as_it_is(edges: ServerProcess) -> None:
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT and "device" in refused.value.details()
         listed = health_pb2_grpc.HealthStub(channel).List(health_pb2.HealthListRequest(), timeout=30)
         assert listed.statuses["edge 0"].status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_vllms_service_tells_of_the_devices_through_any(edges: ServerProcess) -> None:
+    for _ in range(CONNECTIONS):
+        with grpc.insecure_channel(edges.grpc_url.removeprefix("grpc://")) as channel:
+            vllm = vllm_engine_pb2_grpc.VllmEngineStub(channel)
+            assert vllm.GetServerInfo(vllm_engine_pb2.GetServerInfoRequest(), timeout=30).data_parallel_size == 2
+            loads = vllm.GetLoads(vllm_engine_pb2.GetLoadsRequest(), timeout=30).loads
+            assert [load.dp_rank for load in loads] == [0, 1] and loads[1].max_total_num_tokens > 0
+            assert vllm.FlushCache(common_pb2.FlushCacheRequest(), timeout=30).success
+            with pytest.raises(grpc.RpcError) as without:
+                list(vllm.SubscribeKvEvents(common_pb2.SubscribeKvEventsRequest(), timeout=30))
+            assert without.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
 def test_who_breaks_off_leaves_nothing_in_flight(edges: ServerProcess) -> None:
