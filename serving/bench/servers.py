@@ -1,11 +1,9 @@
 """Servers to measure, and a client that loads them: both on this machine."""
 
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,6 +14,7 @@ from serving.edge.preflight import free_port
 from serving.load.options import LoadOptions
 from serving.load.report import Report
 from serving.load.run import run_load
+from serving.process.run_folder import run_folder
 from serving.process.server_process import ServerProcess, server
 from serving.scenario.scenario import RUST_FRONT_END
 from serving.telemetry.step_log import read_step_log
@@ -40,8 +39,8 @@ class Servers:
         The list is empty until the context has ended.
         """
         records: list[StepRecord] = []
-        with tempfile.TemporaryDirectory(prefix="foreserve-") as folder:
-            log = Path(folder) / "steps.jsonl"
+        with run_folder() as folder:
+            log = folder / "steps.jsonl"
             with self.running(devices, speed, "--step-log", str(log), *options) as child:
                 yield child, records
             records += read_step_log(log)

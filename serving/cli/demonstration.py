@@ -1,8 +1,12 @@
 """`foreserve demo`: the main job from end to end, bounded: serve, stream one reply, send a load, print its cost."""
 
+import contextlib
+from functools import partial
+
 import openai
 import uvloop
 
+from serving.cli.start_progress import StartProgress
 from serving.load.options import LoadOptions
 from serving.load.run import run_load
 from serving.presentation.wide_console import wide_console
@@ -21,9 +25,13 @@ LOAD = {"rate_per_s": 1.5, "num_requests": 30, "input_len": 128, "output_len": 4
 
 def demo(scenario: Scenario) -> int:
     """Run the demo; return 0 if every request was served, else 1. Raise ScenarioError and CommandFailed."""
-    print(f"Bringing up {described(scenario.members)} with {scenario.model} ...", flush=True)
     keys, trust = api_keys(scenario), trust_in(scenario)
-    with server(*options_of(scenario), quiet=True, environment=environment_of(scenario)) as child:
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(StartProgress(partial(print, flush=True)))
+        progress(f"Bringing up {described(scenario.members)} with {scenario.model} ...")
+        options, environment = options_of(scenario), environment_of(scenario)
+        child = stack.enter_context(server(*options, quiet=True, environment=environment))
+        progress.done()
         print(f"Ready in {child.ready_s:.1f} s: {child.http_url}/v1 and {child.grpc_url}")
         key = keys[0] if keys else None
         show_reply(child, scenario.model, key, trust)

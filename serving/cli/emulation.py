@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from serving.cli.announcements import ready_file, tell
 from serving.cli.discovery import announced
 from serving.cli.front_ends import join_front_end, ready_response, start_edges
+from serving.cli.start_progress import StartProgress
 from serving.cli.supervision import loss_of_ray, unless, watch
 from serving.clock import ClockOrigin, WallClock
 from serving.cluster import cluster
@@ -68,18 +69,18 @@ class RunningServer:
 @contextlib.asynccontextmanager
 async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[RunningServer]:
     """Run an emulation for as long as the context lasts; `say` gets progress, a line each."""
-    began_s = time.monotonic()
     defer_garbage()
     scenario = prepared.scenario
     async with contextlib.AsyncExitStack() as stack:
+        progress = stack.enter_context(StartProgress(say))
         stack.callback(prepared.close)
-        say("Starting Ray ...")
+        progress("Starting Ray ...")
         folder = prepared_folder(stack, scenario)
         forks = await start_forks(stack, folder)
         stack.enter_context(ray_in(folder))
         lost = loss_of_ray(stack)
         flags = vllm_flags(scenario, prepared.max_model_len)
-        say("Starting the token source (vLLM) and the devices ...")
+        progress("Starting the token source (vLLM) and the devices ...")
         realtime = may_be_realtime()
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=is_joined())
         sources = cluster.start_sources(
@@ -91,6 +92,7 @@ async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[Running
         stack.callback(engine.shutdown)
         watch_over.metrics.set_info(**info(scenario, realtime))
         readiness = watch(stack, core, forks, lost)
+        progress.waits_for("The token source (vLLM) loads its model, and the devices make their first steps ...")
         app = await unless(lost, make_ready(prepared, engine, core, watch_over, flags, readiness))
         grpc_port, http_port = await unless(lost, open_edge(stack, prepared, engine, app, edges))
         await join_front_end(stack, prepared, engine, readiness.watch)
@@ -98,9 +100,7 @@ async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[Running
         become_urgent()
         settle()
         await stack.enter_async_context(in_background(watch_over.run()))
-        yield RunningServer(
-            scenario, http_port, grpc_port, time.monotonic() - began_s, realtime, bool(prepared.access.api), lost
-        )
+        yield RunningServer(scenario, http_port, grpc_port, progress.done(), realtime, bool(prepared.access.api), lost)
 
 
 def prepared_folder(stack: contextlib.AsyncExitStack, scenario: Scenario) -> Path:

@@ -8,6 +8,8 @@ import logging
 import os
 import signal
 import sys
+from types import FrameType
+from typing import NoReturn
 
 from device_model.specs.spec import DeviceError
 from serving.cli import commands
@@ -17,6 +19,10 @@ from serving.usage_error import CommandFailed, UsageError
 
 TERMINATED = 128 + signal.SIGTERM
 OURS = ("serving", "device_model")
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: what Ctrl-C ends in order, it does too."""
 
 
 def main() -> None:
@@ -29,6 +35,7 @@ def main() -> None:
     # Children of this process are other programs, which know nothing of its channels. gRPC asks when it is imported.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
     args = parse(given)
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         code: int = args.run(args)
         sys.stdout.flush()
@@ -41,18 +48,17 @@ def main() -> None:
             raise
         print(f"foreserve: {need}", file=sys.stderr)
         code = 2
-    except KeyboardInterrupt:
-        code = 130
+    except KeyboardInterrupt as ending:
+        code = TERMINATED if isinstance(ending, Terminated) else 130
     except BrokenPipeError:
         # The reader of our output is gone. The rest must not be written when Python ends, either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
-    except SystemExit as ending:
-        # Until a server is up, SIGTERM is Ray's, who ends us with the signal's bare number, which says failure.
-        if ending.code != signal.SIGTERM:
-            raise
-        code = TERMINATED
     sys.exit(code)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated
 
 
 def parse(given: list[str]) -> argparse.Namespace:

@@ -63,6 +63,7 @@ def _start(folder: Path, cores: int | None) -> None:
     # Ray's records of each call, for a dashboard that we do not start, are memory that grows.
     os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+    _keep_signals()
     if address := os.environ.get("RAY_ADDRESS"):
         _check_reachable(address)
         ray.init(**quiet)
@@ -71,7 +72,6 @@ def _start(folder: Path, cores: int | None) -> None:
     # Ray turns a loopback address that it is given into the machine's own, unless it is told (as it is on laptops that
     # would ask about their firewall) that there will be no second machine.
     ray._private.ray_constants.ENABLE_RAY_CLUSTER = False
-    _keep_signals()
     _start_no_watchers()
     _keep_strangers_out(folder)
     # Ray opens its folder to everybody: our folder around it keeps others out.

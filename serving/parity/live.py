@@ -1,8 +1,6 @@
 """The live side: a server of a scenario, loaded by the load client, and the records of both."""
 
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import uvloop
 
@@ -10,6 +8,7 @@ from serving.load.options import LoadOptions
 from serving.load.report import Report
 from serving.load.run import run_load
 from serving.process.progress_line import ProgressLine
+from serving.process.run_folder import run_folder
 from serving.process.server_process import server
 from serving.scenario.command_line import options_of
 from serving.scenario.scenario import Scenario
@@ -30,8 +29,8 @@ class LiveRun:
 
 def run_live(scenario: Scenario, load: LoadOptions, grpc: bool) -> LiveRun:
     """Start the scenario's server, send it the load, and stop it. Raise ServerFailed, and the errors of `run_load`."""
-    with tempfile.TemporaryDirectory(prefix="foreserve-parity-") as folder:
-        steps, flights = Path(folder) / "steps.jsonl", Path(folder) / "flights.jsonl"
+    with run_folder() as folder:
+        steps, flights = folder / "steps.jsonl", folder / "flights.jsonl"
         logs = ("--step-log", str(steps), "--flight-log", str(flights))
         keys, environment = api_keys(scenario), environment_of(scenario)
         options = (*options_of(scenario), *logs)

@@ -3,10 +3,10 @@
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -40,30 +40,32 @@ def server(
 ) -> Iterator[ServerProcess]:
     """`foreserve serve` with these options, on free ports; stopped, as with Ctrl-C, when the context ends. What it logs
     goes to a file, if one is named; `environment` is what it has beside our own."""
-    with tempfile.TemporaryDirectory(prefix="foreserve-") as folder:
-        ready_file = Path(folder) / "ready.json"
-        command = [sys.executable, "-m", "serving.cli", "serve", *options, "--ready-file", str(ready_file)]
-        ports = [option for name in ("--http-port", "--grpc-port") for option in (name, "0") if name not in options]
-        began_s = time.monotonic()
-        # It ends with us, as nobody else has the other end.
-        reader, writer = os.pipe()
-        with log.open("wb") if log else contextlib.nullcontext() as stderr:
-            process = subprocess.Popen(
-                command + ports,
-                text=True,
-                stdout=subprocess.DEVNULL if quiet else None,
-                stderr=stderr,
-                env=os.environ | dict(environment or {}) | {LIFELINE: str(reader)},
-                pass_fds=[reader],
-                # Ctrl-C is for us; we then stop the server, once.
-                start_new_session=True,
-            )
-        os.close(reader)
-        try:
-            yield _when_ready(process, ready_file, began_s)
-        finally:
-            stop(process)
-            os.close(writer)
+    began_s = time.monotonic()
+    # It ends with us, as nobody else has the other end.
+    reader, writer = os.pipe()
+    # No file, as nobody would remove that if this process is killed.
+    ready, told = os.pipe()
+    command = [sys.executable, "-m", "serving.cli", "serve", *options, "--ready-file", f"/dev/fd/{told}"]
+    ports = [option for name in ("--http-port", "--grpc-port") for option in (name, "0") if name not in options]
+    with log.open("wb") if log else contextlib.nullcontext() as stderr:
+        process = subprocess.Popen(
+            command + ports,
+            text=True,
+            stdout=subprocess.DEVNULL if quiet else None,
+            stderr=stderr,
+            env=os.environ | dict(environment or {}) | {LIFELINE: str(reader)},
+            pass_fds=[reader, told],
+            # Ctrl-C is for us; we then stop the server, once.
+            start_new_session=True,
+        )
+    os.close(reader)
+    os.close(told)
+    try:
+        yield _when_ready(process, ready, began_s)
+    finally:
+        stop(process)
+        os.close(writer)
+        os.close(ready)
 
 
 def stop(process: subprocess.Popen[str]) -> None:
@@ -77,14 +79,16 @@ def stop(process: subprocess.Popen[str]) -> None:
             process.wait()
 
 
-def _when_ready(process: subprocess.Popen[str], ready_file: Path, began_s: float) -> ServerProcess:
-    while not ready_file.exists() or not ready_file.read_text():
-        if process.poll() is not None:
-            raise ServerFailed(f"the server ended with exit code {process.returncode}.")
-        if time.monotonic() - began_s > START_S:
+def _when_ready(process: subprocess.Popen[str], told: int, began_s: float) -> ServerProcess:
+    said, left_s = b"", START_S
+    while not said.endswith(b"}"):
+        if not select.select([told], [], [], max(0.0, left_s))[0]:
             raise ServerFailed(f"the server was not ready after {START_S:.0f} s.")
-        time.sleep(0.05)
-    ready = json.loads(ready_file.read_text())
+        if not (part := os.read(told, 4096)):
+            raise ServerFailed(f"the server ended with exit code {process.wait()}.")
+        said += part
+        left_s = START_S - (time.monotonic() - began_s)
+    ready = json.loads(said)
     s = "s" if ready["encrypted"] else ""
     return ServerProcess(
         http_url=f"http{s}://127.0.0.1:{ready['http_port']}",

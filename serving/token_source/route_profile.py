@@ -1,11 +1,13 @@
 """Profiles of routes: prompts run through the token model in vLLM, with its routers' choices for each token."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from device_model.step import IntArray
+from serving.process.run_folder import run_folder
 from serving.token_model.route_format import format_of
 from serving.token_source.vllm_args import on_cpu, prepare_environment
 
@@ -46,8 +48,18 @@ def answers(
 ) -> list[RouteProfile]:
     """Answer prompts like `profile`, with routes only if `routed`; otherwise the routes are empty [0, 0, 0]."""
     prepare_environment(token_model)
+    with run_folder() as folder:
+        return _answered(folder, token_model, asked, max_tokens, seed, routed)
+
+
+def _answered(
+    folder: Path, token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int, seed: int, routed: bool
+) -> list[RouteProfile]:
     from vllm import LLM, SamplingParams
 
+    from serving.token_source.rendezvous import meet_in
+
+    meet_in(folder)
     llm = LLM(token_model, max_model_len=CONTEXT, **(_routing() if routed else {}), **(_on_cpu() if on_cpu() else {}))
     params = [SamplingParams(max_tokens=max_tokens, seed=seed + index) for index in range(len(asked))]
     outputs = llm.chat([[{"role": "user", "content": prompt}] for _, prompt in asked], params, use_tqdm=False)

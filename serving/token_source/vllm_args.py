@@ -58,7 +58,10 @@ def prepare_environment(token_model: str, threads: int = 1) -> None:
 
 
 def provide_cache(folder: Path) -> None:
-    """Have vLLM keep its cache in a folder, where it could not in the home folder: it prints its stack otherwise."""
+    """Have vLLM keep its cache in a folder, where it could not in the home folder: it prints its stack otherwise. Torch
+    keeps what it compiles there, where that is nothing."""
+    if on_cpu():
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "inductor"))
     try:
         Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "vllm").mkdir(
             parents=True, exist_ok=True

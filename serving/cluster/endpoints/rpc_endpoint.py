@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from serving.cluster.actor_process import this_node
@@ -17,13 +18,19 @@ class RpcEndpoint:
 
     def __init__(self, name: str, edge: Address, methods: Sequence[Callable[..., Any]]) -> None:
         """`edge` tells the run's folder, and whether other nodes may call."""
-        if this_node() != edge.node:
-            share(edge.folder)
+        folder = joined_folder(edge)
         self._drops = Drops()
-        self._server = RpcServer(methods, edge.folder, name, others=edge.keys is not None)
+        self._server = RpcServer(methods, folder, name, others=edge.keys is not None)
         self.address = self._server.address
         threading.Thread(target=self._server.run, args=[self._drops.add], daemon=True).start()
 
     def heartbeat(self, overdue_s: float = 0.0) -> Heartbeat:
         """Return the heartbeat of the thread, and of the actor's other loops, one of which is `overdue_s` late."""
         return Heartbeat.of_this(max(overdue_s, self._server.overdue_s), self._drops.take())
+
+
+def joined_folder(edge: Address) -> Path:
+    """Return the folder of the run that the edge has started, which is there on this host too from now on."""
+    if this_node() != edge.node:
+        share(edge.folder)
+    return edge.folder

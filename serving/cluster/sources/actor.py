@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import ray
 
-from serving.cluster.endpoints.rpc_endpoint import RpcEndpoint
+from serving.cluster.endpoints.rpc_endpoint import RpcEndpoint, joined_folder
 from serving.cluster.endpoints.source import SourceService
 from serving.cluster.streams.senders import Senders
 from serving.cluster.streams.sockets import Address
@@ -45,10 +45,10 @@ class TokenSource:
 
         os.nice(settings.niceness)
         prepare_environment(settings.token_model, settings.threads(index))
-        from serving.token_source.rendezvous import meet_in_run_folder
+        from serving.token_source.rendezvous import meet_in
         from serving.token_source.vllm_source import VllmSource
 
-        meet_in_run_folder()
+        meet_in(joined_folder(edge))
         # A device that is gone has no address: its requests' tokens go to another one, once that has asked.
         devices = Senders()
         self._source = VllmSource(engine_args(settings.flags), settings.ahead, devices.send)

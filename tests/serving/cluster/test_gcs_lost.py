@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +37,10 @@ def ray_on_redis(tmp_path: Path) -> Iterator[str]:
     command = [REDIS, "--port", str(redis_port), "--save", "", "--bind", "127.0.0.1", "--dir", str(tmp_path)]
     redis = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     environment = os.environ | {"RAY_REDIS_ADDRESS": f"127.0.0.1:{redis_port}", "RAY_AUTH_MODE": "disabled"}
+    # Ray leaves its session behind, and its sockets' paths are long.
+    session = tempfile.mkdtemp(prefix="rg-", dir="/tmp")
     ray = ["ray", "start", "--head", f"--port={port}", "--num-cpus=2", "--include-dashboard=false"]
+    ray.append(f"--temp-dir={session}")
     try:
         time.sleep(1)
         started = subprocess.run(ray, env=environment, capture_output=True, text=True, timeout=90, check=True)
@@ -49,6 +53,7 @@ def ray_on_redis(tmp_path: Path) -> Iterator[str]:
             if any(f":{port}" in word or word.endswith(f"={port}") for word in each.info["cmdline"] or []):
                 each.kill()
         redis.kill()
+        shutil.rmtree(session, ignore_errors=True)
 
 
 def gcs_of(address: str) -> psutil.Process:

@@ -1,5 +1,9 @@
 """Devices over a Ray cluster: they spread over its nodes, and when a node dies no token is lost or repeated."""
 
+import os
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
 
@@ -19,13 +23,16 @@ SMALL = {"object_store_memory": 100 * 2**20}
 @pytest.fixture(scope="module")
 def ray_cluster() -> Iterator[Cluster]:
     """Two nodes. Of the token source, which is not under test here, only the first has room for."""
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False, **SMALL})
-    try:
-        cluster.add_node(num_cpus=0, **SMALL)
-        cluster.wait_for_nodes()
-        yield cluster
-    finally:
-        cluster.shutdown()
+    # Ray leaves its sessions behind, and its sockets' paths are long.
+    with tempfile.TemporaryDirectory(prefix="rc-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        own = {"temp_dir": folder, **SMALL}
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False, **own})
+        try:
+            cluster.add_node(num_cpus=0, **own)
+            cluster.wait_for_nodes()
+            yield cluster
+        finally:
+            cluster.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +104,8 @@ def test_an_edge_that_is_killed_leaves_nothing_on_a_ray_that_is_not_its_own(
             folders = set(place().glob(f"{PREFIX}*")) - before
             actors = [each for each in devices_of(ray_cluster) if each not in others]
             assert folders and len(actors) == 2
+            # By it vLLM's processes meet, and nobody else would remove it.
+            assert any(each for folder in folders for each in folder.glob("rendezvous-*"))
             child.process.kill()
             child.process.wait()
         _, alive = psutil.wait_procs(actors, timeout=GONE_S)
@@ -105,3 +114,19 @@ def test_an_edge_that_is_killed_leaves_nothing_on_a_ray_that_is_not_its_own(
         while any(folder.exists() for folder in folders):
             assert time.monotonic() < end
             time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_start_on_a_ray_that_is_not_its_own_is_ended_without_a_word(ray_cluster: Cluster) -> None:
+    command = [sys.executable, "-m", "serving.cli", "serve", "--http-port", "0", "--grpc-port", "0"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    own = os.environ | {"RAY_ADDRESS": ray_cluster.address}
+    process = subprocess.Popen(command, env=own, start_new_session=True, **pipes)  # type: ignore[call-overload]
+    for line in process.stdout:
+        if "Starting the token source" in line:
+            break
+    time.sleep(5)
+    process.terminate()
+    # Ray would say where it was, and end with an error of its own.
+    assert process.wait(GONE_S) == 143 and process.stderr.read() == ""

@@ -96,6 +96,26 @@ def test_a_start_that_is_ended_leaves_nothing_and_says_nothing(
     assert httpx.get(f"{emulator.http_url}/health").status_code == 200
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_who_is_ended_while_it_waits_for_a_server_takes_that_with_it(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    command = [sys.executable, "-m", "serving.cli", "demo", "--token-model", "foreserve-tiny"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    demo = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(tmp_path)}, start_new_session=True, **quiet)  # type: ignore[call-overload]
+    try:
+        while not (members := family(demo.pid)) or not any("guard.py" in " ".join(each.cmdline()) for each in members):
+            time.sleep(0.1)
+        folder = folder_of(members)
+        demo.send_signal(number)
+        assert demo.wait(40.0) == code and demo.stderr.read() == ""
+        assert_gone(members, folder)
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        demo.kill()
+
+
 # It is the last one that asks for this server.
 def test_an_edge_that_is_killed_under_load_takes_all_with_it_but_not_another_server(
     emulator: ServerProcess, client: openai.OpenAI, recorded_emulator: ServerProcess, discovery: Path

@@ -1,0 +1,45 @@
+"""Progress of a start, which may take a while on a busy machine: every few seconds a line says what is waited for."""
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+EVERY_S = 5.0
+
+
+class StartProgress:
+    """Says lines of progress; while nothing new is said, it says how long the last one has taken."""
+
+    def __init__(self, say: Callable[[str], None], every_s: float = EVERY_S) -> None:
+        self._say, self._every_s = say, every_s
+        self._began_s = time.monotonic()
+        self._stage = ""
+        # Not the event loop: imports keep that from everything else for seconds.
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._repeat, daemon=True)
+
+    def __enter__(self) -> "StartProgress":
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.done()
+
+    def __call__(self, line: str) -> None:
+        """Say a line."""
+        self._stage = line
+        self._say(line)
+
+    def waits_for(self, stage: str) -> None:
+        """Say `stage` with the next line, unless something else is waited for by then."""
+        self._stage = stage
+
+    def done(self) -> float:
+        """Say nothing more; return the real seconds that all took."""
+        self._over.set()
+        return time.monotonic() - self._began_s
+
+    def _repeat(self) -> None:
+        while not self._over.wait(self._every_s):
+            self._say(f"{time.monotonic() - self._began_s:5.0f} s  {self._stage}")
