@@ -10,7 +10,8 @@ from serving.scenario.bound_options import BoundOptions
 
 PATHS = frozenset(
     (
-        *("/metrics", "/dcgm/metrics", "/health", "/ready", "/ui", "/kv_event_sources", "/reset_prefix_cache"),
+        *("/metrics", "/dcgm/metrics", "/health", "/ready", "/load", "/ui"),
+        *("/kv_event_sources", "/reset_prefix_cache"),
         *("/pause", "/resume", "/is_paused", "/sleep", "/wake_up", "/is_sleeping", "/release_kv_cache_memory"),
     )
 )

@@ -5,43 +5,78 @@ from typing import Any, TypeVar
 
 import msgspec
 from fastapi import APIRouter, HTTPException, Request
+from vllm.entrypoints.serve.engine.protocol import ErrorResponse
 
 from serving.edge.device_admin import Admin
 from serving.scenario.refused_action import RefusedAction
 
 PREFIX = "/foreserve/v1"
 T = TypeVar("T")
+ERRORS = {
+    400: "What was said can't be read, or names what there can't be.",
+    401: "The server wants a key.",
+    403: "The key is not enough: this is the admin's.",
+    404: "There is no such device, or fault.",
+    409: "It is impossible with the devices as they are.",
+    413: "The body is longer than --max-request-bytes.",
+}
+"""What the admin's calls may be answered with, beside what was asked for."""
+OTHER = "Refused for another reason, which the message tells."
 
 
 def admin_routes(admin: Admin) -> APIRouter:
     """Return the routes of an `Admin`."""
     routes = APIRouter(prefix=PREFIX)
 
-    @routes.get("/devices")
+    @routes.get("/devices", responses=refused(401, 403))
     async def list_devices() -> dict[str, Any]:
+        """List all devices, lost ones included."""
         return admin.list_devices()
 
-    @routes.post("/devices")
+    @routes.post("/devices", responses=refused(400, 401, 403, 409, 413), openapi_extra=body("device"))
     async def add_devices(request: Request) -> dict[str, Any]:
+        """Add devices, written as an entry of a scenario's `fleet`."""
         return await answer(admin.add_devices, said(await request.body(), "device"))
 
-    @routes.delete("/devices/{index}")
+    @routes.delete("/devices/{index}", responses=refused(400, 401, 403, 404, 409))
     async def drain_device(index: int) -> dict[str, Any]:
+        """Send a device nothing more; it leaves with its last request."""
         return await answer(admin.drain_device, index)
 
-    @routes.get("/faults")
+    @routes.get("/faults", responses=refused(401, 403))
     async def list_faults() -> dict[str, Any]:
+        """List the present and the coming faults."""
         return admin.list_faults()
 
-    @routes.post("/faults")
+    @routes.post("/faults", responses=refused(400, 401, 403, 404, 409, 413), openapi_extra=body("fault"))
     async def inject_fault(request: Request) -> dict[str, Any]:
+        """Add a fault, written as an entry of a scenario's `faults`, with times counted from now."""
         return await answer(admin.inject_fault, said(await request.body(), "fault"))
 
-    @routes.delete("/faults/{id}")
+    @routes.delete("/faults/{id}", responses=refused(400, 401, 403, 404, 409))
     async def clear_fault(id: int) -> dict[str, Any]:
+        """End a fault."""
         return await answer(admin.clear_fault, id)
 
     return routes
+
+
+def refused(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the documentation of answers that refuse a call."""
+    told = {status: ERRORS[status] for status in statuses}
+    # Where nothing is said of others, FastAPI says 422, which nobody gets here.
+    return {status: {"description": text, "model": ErrorResponse} for status, text in {**told, "4XX": OTHER}.items()}
+
+
+def body(field: str) -> dict[str, Any]:
+    """Return the documentation of a body with the one field, a text."""
+    schema = {
+        "type": "object",
+        "properties": {field: {"type": "string"}},
+        "required": [field],
+        "additionalProperties": False,
+    }
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def said(body: bytes, field: str) -> str:

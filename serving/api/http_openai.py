@@ -21,6 +21,7 @@ from serving.api.guards.http_guard import HttpGuard
 from serving.api.guards.queue_guard import IntakeGuard, QueueGuard
 from serving.api.guards.validation_guard import guard_validation
 from serving.api.http_errors import send_error
+from serving.api.http_load import LoadCount
 from serving.api.http_protocol import WIRE, BoundedProtocol
 from serving.api.large_answers import make_apart
 from serving.api.plain_stream_split import stream_chat_plainly, stream_completions_plainly
@@ -38,8 +39,8 @@ KEEP_ALIVE_S = 75
 GRACE_S = 2
 LOOK_S = 0.01
 
-# What vLLM answers for a kind of model that none of ours is: 404 says it sooner than 501.
-UNSERVED = ("/v1/systemone",)
+# What vLLM answers for a kind of model that none of ours is, or for ranks that it starts itself: 404 says it sooner.
+UNSERVED = ("/v1/systemone", "/scale_elastic_ep", "/is_scaling_elastic_ep")
 
 
 class CallMiddleware:
@@ -118,8 +119,9 @@ class HttpServer:
         is another process."""
         bounds = prepared.scenario
         context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
-        guarded = BodyGuard(IntakeGuard(app, engine), bounds, context, places)
-        stack: Any = CallMiddleware(QueueGuard(guarded, engine), engine)
+        counted = LoadCount(BodyGuard(IntakeGuard(app, engine), bounds, context, places))
+        app.state.in_flight = counted.in_flight
+        stack: Any = CallMiddleware(QueueGuard(counted, engine), engine)
         if core:
             stack = CoreProxy(stack, core, bounds, context, places)
         config = uvicorn.Config(

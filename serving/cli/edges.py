@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from serving.api.http_load import TRACKED
 from serving.cli.edge_process import EdgeSettings
 from serving.cli.supervision import StartError
 from serving.clock import ClockOrigin
@@ -37,6 +38,7 @@ class EdgeProcesses:
         self._killed = 0
         self._kept: list[KeptProcess] = []
         self._running: list[asyncio.Task[None]] = []
+        self._joined: list[OwnEdge] = []
         self.http_core, self.grpc_core = str(folder / "core-http"), str(folder / "core-grpc")
 
     @property
@@ -44,6 +46,10 @@ class EdgeProcesses:
         """The port of gRPC."""
         assert self._prepared.grpc_sock is not None
         return int(self._prepared.grpc_sock.getsockname()[1])
+
+    def in_flight(self) -> int:
+        """Return the HTTP requests that make text, and are in flight at any of them."""
+        return sum(route in TRACKED for edge in self._joined for route in edge.routes)
 
     async def start(self) -> None:
         """Start them; they wait for the engine core."""
@@ -59,7 +65,8 @@ class EdgeProcesses:
 
         Raise StartError if one fails before it serves.
         """
-        joining = [OwnEdge(self._path(index), core, ready) for index in range(self._prepared.scenario.edges)]
+        joining = self._joined
+        joining += [OwnEdge(self._path(index), core, ready) for index in range(self._prepared.scenario.edges)]
         for edge in joining:
             await self._stack.enter_async_context(in_background(edge.run()))
         for index, (kept, edge) in enumerate(zip(self._kept, joining, strict=True)):

@@ -176,6 +176,7 @@ async def make_ready(
 
     from serving.api.http_admin import admin_routes
     from serving.api.http_health import health_routes
+    from serving.api.http_load import load_routes
     from serving.api.http_metrics import metrics_routes
     from serving.api.http_openai import make_app
     from serving.api.http_status import status_routes
@@ -193,7 +194,7 @@ async def make_ready(
     if prepared.scenario.edges == 1:
         core.listen()
     # Before vLLM's own, which would be found first.
-    app.router.routes[:0] = metrics_routes(REGISTRY, watch_over.metrics.dcgm).routes
+    app.router.routes[:0] = [*metrics_routes(REGISTRY, watch_over.metrics.dcgm).routes, *load_routes().routes]
     app.include_router(status_routes(lambda: status_of(watch_over.metrics), watch_over.history.after))
     return app
 
@@ -248,6 +249,7 @@ async def open_edge(
     stack.push_async_callback(engine.fail_all)
     await http.start()
     if edges:
+        app.state.in_flight = edges.in_flight
         await edges.join(engine.engine_core, ready_response(engine), app.state.readiness.watch)
         grpc_port = edges.grpc_port
     return grpc_port, prepared.sock.getsockname()[1]

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import msgspec
 from vllm.sampling_params import SamplingParams
 from vllm.v1.engine import EngineCoreOutputs, EngineCoreRequest, EngineCoreRequestType
-from vllm.v1.engine.core_client import EngineCoreClient
 from vllm.v1.serial_utils import MsgpackDecoder
 
 from serving.admission_request import AdmissionRequest
@@ -32,6 +31,7 @@ from serving.edge.front_ends.edge_messages import (
 )
 from serving.edge.front_ends.edge_wires import CoreWire
 from serving.edge.intake import Intake
+from serving.edge.operations.utility_calls import RefusedCalls
 from serving.edge.output_queue import OutputQueue
 from serving.edge.refusals import SOONEST_S, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
@@ -46,7 +46,7 @@ DELAYS_S = 0.25
 PULSE_S = 1.0
 
 
-class RemoteCore(EngineCoreClient):  # type: ignore[misc]
+class RemoteCore(RefusedCalls):
     """Requests, and what is asked about them, go to the engine core; its outputs are for vLLM's output handler.
 
     A request is judged there: whoever answers a call waits for its `judging` first.
@@ -79,9 +79,6 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
         while True:
             self._tell(PULSE, None)
             await asyncio.sleep(PULSE_S)
-
-    async def get_supported_tasks_async(self) -> tuple[str, ...]:
-        return ("generate",)
 
     def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int, in_flight: int) -> None:
         """Have a request of the current call judged, if there is one. `in_flight` is what this edge knows of; the core
@@ -167,9 +164,6 @@ class RemoteCore(EngineCoreClient):  # type: ignore[misc]
 
     async def get_output_async(self) -> EngineCoreOutputs:
         return await self.outputs.get()
-
-    async def reset_mm_cache_async(self) -> None:
-        """There is none."""
 
     def shutdown(self, timeout: float | None = None) -> None:
         self.resources.engine_dead = True

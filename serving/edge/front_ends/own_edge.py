@@ -60,6 +60,11 @@ class OwnEdge(FrontEnd):
             DELAYS: lambda told: core.note_delays(msgspec.msgpack.decode(told, type=ReleaseDelays).late_s),
         }
 
+    @property
+    def routes(self) -> list[str]:
+        """The routes of its calls that are in flight."""
+        return [call.route for call in self._calls.values()]
+
     async def meet(self) -> list[EdgeWire]:
         """Connect to the edge, which may come later."""
         server = await EdgeWire.to(self._path)

@@ -35,7 +35,25 @@ def not_emulated(sentence: str) -> Callable[..., Awaitable[Any]]:
     return refuse
 
 
-class UtilityCalls(EngineCoreClient):  # type: ignore[misc]
+class RefusedCalls(EngineCoreClient):  # type: ignore[misc]
+    """The utility calls of which emulated devices have nothing."""
+
+    profile_async = not_emulated(NO_PROFILER)
+    sleep_async = release_kv_cache_memory_async = not_emulated(NO_MEMORY)
+    collective_rpc_async = save_sharded_state_async = not_emulated(NO_WORKERS)
+    get_weight_version_async = set_weight_version_async = compute_weight_checksums_async = not_emulated(NO_WEIGHTS)
+
+    async def get_supported_tasks_async(self) -> tuple[str, ...]:
+        return ("generate",)
+
+    async def reset_mm_cache_async(self) -> None:
+        """There is none."""
+
+    async def reset_encoder_cache_async(self) -> None:
+        """There is none."""
+
+
+class UtilityCalls(RefusedCalls):
     """The utility calls of an engine core, for it to extend: it has `devices`, `flights`, a `gate` that its requests
     pass, and perhaps `kv_events`."""
 
@@ -58,9 +76,6 @@ class UtilityCalls(EngineCoreClient):  # type: ignore[misc]
         self.gate.open()
         if self.kv_events is not None:
             self.kv_events.close()
-
-    async def get_supported_tasks_async(self) -> tuple[str, ...]:
-        return ("generate",)
 
     @property
     def engine_ranks_managed(self) -> list[int]:
@@ -121,14 +136,3 @@ class UtilityCalls(EngineCoreClient):  # type: ignore[misc]
     async def wake_up_async(self, tags: list[str] | None = None) -> bool:
         """Return that it is awake."""
         return True
-
-    async def reset_mm_cache_async(self) -> None:
-        """There is none."""
-
-    async def reset_encoder_cache_async(self) -> None:
-        """There is none."""
-
-    profile_async = not_emulated(NO_PROFILER)
-    sleep_async = release_kv_cache_memory_async = not_emulated(NO_MEMORY)
-    collective_rpc_async = save_sharded_state_async = not_emulated(NO_WORKERS)
-    get_weight_version_async = set_weight_version_async = not_emulated(NO_WEIGHTS)

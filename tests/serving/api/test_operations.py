@@ -1,0 +1,140 @@
+"""Does what vLLM's servers offer to operators work, or say why not?"""
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from serving.process.server_process import ServerProcess, server
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.beside]
+
+CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture(scope="module", params=[pytest.param("1", id="one edge"), pytest.param("2", marks=pytest.mark.slow)])
+def operated(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
+    options = ("--devices", "2", "--token-model", "foreserve-tiny", "--edges", request.param)
+    tracking = "--vllm-option=--enable-server-load-tracking"
+    with server(*options, tracking, quiet=True, environment={"VLLM_SERVER_DEV_MODE": "1"}) as child:
+        yield child
+
+
+def until(holds: Callable[[], bool], patience_s: float = 20.0) -> None:
+    end_s = time.monotonic() + patience_s
+    while not holds():
+        assert time.monotonic() < end_s
+        time.sleep(0.02)
+
+
+def call(child: ServerProcess, method: str, path: str, **rest: Any) -> httpx.Response:
+    return httpx.request(method, child.http_url + path, timeout=60, **rest)
+
+
+def load(child: ServerProcess) -> int:
+    return int(call(child, "GET", "/load").json()["server_load"])
+
+
+class Asking:
+    """A request of so many tokens, on its way in a thread."""
+
+    def __init__(self, child: ServerProcess, tokens: int) -> None:
+        self.finish, self.tokens = "", 0
+        self._child, self._most = child, tokens
+        self._thread = threading.Thread(target=self._ask)
+        self._thread.start()
+
+    def _ask(self) -> None:
+        said = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": self._most, "ignore_eos": True}
+        answer = call(self._child, "POST", CHAT, json=said).json()
+        self.finish, self.tokens = answer["choices"][0]["finish_reason"], answer["usage"]["completion_tokens"]
+
+    def ended(self, patience_s: float = 60.0) -> bool:
+        self._thread.join(patience_s)
+        return not self._thread.is_alive()
+
+
+def running(child: ServerProcess) -> float:
+    text = call(child, "GET", "/metrics").text
+    return sum(map(float, re.findall(r"^vllm:num_requests_running{.*} (\S+)$", text, re.MULTILINE)))
+
+
+def test_the_load_is_what_is_in_flight_whoever_has_left(operated: ServerProcess) -> None:
+    assert load(operated) == 0
+    several = [Asking(operated, 400) for _ in range(3)]
+    until(lambda: load(operated) == 3)
+    endless = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 900, "ignore_eos": True, "stream": True}
+    with httpx.stream("POST", operated.http_url + CHAT, json=endless, timeout=60) as answer:
+        next(answer.iter_lines())
+        assert load(operated) >= 1
+    assert all(each.ended() for each in several)
+    until(lambda: load(operated) == 0)
+    assert call(operated, "POST", CHAT, json={"messages": 1}).status_code == 400 and load(operated) == 0
+
+
+@pytest.mark.parametrize("mode", ["abort", "wait", "keep"])
+def test_who_comes_during_a_pause_waits_and_who_is_there_is_done_with_as_asked(
+    operated: ServerProcess, mode: str
+) -> None:
+    before = Asking(operated, 600)
+    until(lambda: running(operated) == 1)
+    assert call(operated, "GET", "/is_paused").json() == {"is_paused": False}
+    assert call(operated, "POST", "/pause", params={"mode": mode}).json() == {"status": "paused"}
+    assert call(operated, "GET", "/is_paused").json() == {"is_paused": True}
+    # Whoever is aborted, or was waited for, has had an answer by now; who is kept, none yet.
+    assert before.ended(1.0) == (mode != "keep")
+    coming = Asking(operated, 8)
+    assert not coming.ended(1.0)
+    assert call(operated, "POST", "/resume").json() == {"status": "resumed"}
+    assert coming.ended() and before.ended() and (coming.finish, coming.tokens) == ("length", 8)
+    assert (before.finish, before.tokens == 600) == (("abort", False) if mode == "abort" else ("length", True))
+    assert call(operated, "GET", "/is_paused").json() == {"is_paused": False}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "said"),
+    [
+        ("POST", "/sleep", None, "no memory to give back"),
+        ("POST", "/release_kv_cache_memory", None, "no memory to give back"),
+        ("GET", "/weight_info", None, "no weights of its own"),
+        ("POST", "/weight_checker", {"action": "checksum"}, "no weights of its own"),
+        ("POST", "/update_weights", {"update_info": {}}, "no worker of vLLM's"),
+        ("POST", "/collective_rpc", {"method": "x"}, "no worker of vLLM's"),
+    ],
+)
+def test_what_an_emulated_device_has_not_is_refused_in_a_sentence(
+    operated: ServerProcess, method: str, path: str, body: dict[str, Any] | None, said: str
+) -> None:
+    answer = call(operated, method, path, json=body)
+    assert answer.status_code == 501 and said in answer.json()["error"]["message"]
+
+
+def test_a_device_never_sleeps_and_says_so(operated: ServerProcess) -> None:
+    assert call(operated, "GET", "/is_sleeping").json() == {"is_sleeping": False}
+    assert call(operated, "POST", "/wake_up").json() == {"status": "awake", "tags": None}
+    assert call(operated, "POST", "/scale_elastic_ep", json={"new_data_parallel_size": 2}).status_code == 404
+
+
+def test_the_openapi_of_our_routes_tells_how_they_refuse(operated: ServerProcess) -> None:
+    paths = call(operated, "GET", "/openapi.json").json()["paths"]
+    known = {(path, method): set(one["responses"]) for path, those in paths.items() for method, one in those.items()}
+    refusals = {
+        ("POST", "/foreserve/v1/devices", '{"device": 1}'): "400",
+        ("POST", "/foreserve/v1/devices", '{"device": "nonsense"}'): "400",
+        ("DELETE", "/foreserve/v1/devices/99", ""): "404",
+        ("DELETE", "/foreserve/v1/devices/x", ""): "400",
+        ("POST", "/foreserve/v1/faults", '{"fault": "nonsense"}'): "400",
+        ("POST", "/foreserve/v1/faults", '{"fault": "stall: device=99, for=1"}'): "404",
+        ("DELETE", "/foreserve/v1/faults/99", ""): "404",
+        ("DELETE", "/foreserve/v1/faults/x", ""): "400",
+    }
+    for (method, path, body), status in refusals.items():
+        answer = call(operated, method, path, content=body)
+        assert str(answer.status_code) == status and answer.json()["error"]["message"], (path, answer.text)
+        form = re.sub(r"devices/.+", "devices/{index}", re.sub(r"faults/.+", "faults/{id}", path))
+        assert status in known[(form, method.lower())]
+        assert "401" in known[(form, method.lower())] and "422" not in known[(form, method.lower())]
