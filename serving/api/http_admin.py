@@ -63,9 +63,9 @@ def admin_routes(admin: Admin) -> APIRouter:
 
 def refused(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the documentation of answers that refuse a call."""
-    told = {status: ERRORS[status] for status in statuses}
     # Where nothing is said of others, FastAPI says 422, which nobody gets here.
-    return {status: {"description": text, "model": ErrorResponse} for status, text in {**told, "4XX": OTHER}.items()}
+    told: dict[int | str, str] = {**{status: ERRORS[status] for status in statuses}, "4XX": OTHER}
+    return {status: {"description": text, "model": ErrorResponse} for status, text in told.items()}
 
 
 def body(field: str) -> dict[str, Any]:

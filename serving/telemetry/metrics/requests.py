@@ -106,6 +106,7 @@ class RequestMetrics:
         self.prefill = self._tallies("request_prefill_time_seconds", latency)
         self.decode = self._tallies("request_decode_time_seconds", latency)
         self.prompt_length = self._tallies("request_prompt_tokens", tokens)
+        self.prompt_computed = self._tallies("request_prefill_kv_computed_tokens", tokens)
         self.generation_length = self._tallies("request_generation_tokens", tokens)
         self.max_tokens = self._tallies("request_params_max_tokens", tokens)
         self.max_generation = self._tallies("request_max_num_generation_tokens", tokens)
@@ -177,6 +178,7 @@ class RequestMetrics:
         self.success.values[(*labels, reason)] += 1
         request, made = flight.request, len(flight.tokens)
         self.prompt_length.of(labels).observe(request.prompt_tokens)
+        self.prompt_computed.of(labels).observe(request.prompt_tokens - flight.cached)
         self.generation_length.of(labels).observe(made)
         self.max_generation.of(labels).observe(made)
         self.max_tokens.of(labels).observe(request.max_tokens)
