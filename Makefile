@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready
 # One runs the tests of real servers, one at a time, and the other one meanwhile the rest (tests/conftest.py).
 ON_TWO := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo serve venv test test-all soak lint prometheus frontend bench model protos dashboards clean
+.PHONY: demo serve venv test test-all vllm-tests soak lint prometheus frontend bench model protos dashboards clean
 
 demo: $(STAMP)
 	$(VENV)/bin/foreserve demo $(ARGS)
@@ -33,6 +33,12 @@ test: lint prometheus
 # ... and here others each time. What failed lies in .hypothesis, and is tried first the next time.
 test-all: lint prometheus
 	$(VENV)/bin/pytest $(ON_TWO) --hypothesis-profile=random
+	$(VENV)/bin/python tools/vllm_tests/run.py
+
+# vLLM's own tests of its API, out of its source distribution, against `foreserve serve`. What is left out, or fails, and
+# why: tools/vllm_tests/known.toml. Some of them: make vllm-tests ARGS=tests/entrypoints/openai/completion/test_completion.py
+vllm-tests: $(STAMP)
+	$(VENV)/bin/python tools/vllm_tests/run.py $(ARGS)
 
 # What is attacked, beside seeded streams whose text must stay the same: some ten minutes on two quiet cores. For the
 # whole of it: make soak FUZZ="--http 10000 --grpc 5000" HITS="--hits 200" MINUTES=30

@@ -89,7 +89,7 @@ def _check_name(option: str, known: dict[str, str]) -> None:
     if field in OWN:
         own = OWN[field]
         raise ScenarioError(f"`{KEY}` has {option}, which is foreserve's to say: give {own} (before the --).", KEY)
-    if field not in _front_end_fields():
+    if field not in front_end_fields():
         raise ScenarioError(
             f"`{KEY}` has {option}, which concerns vLLM's engine or server, in whose place foreserve has its own; "
             "allowed are options of its front end.",
@@ -97,7 +97,8 @@ def _check_name(option: str, known: dict[str, str]) -> None:
         )
 
 
-def _front_end_fields() -> set[str]:
+def front_end_fields() -> set[str]:
+    """Return the fields of vLLM's arguments that a user may give: those of its front end."""
     from vllm.entrypoints.launchers.cli_args import FrontendArgs
 
     named = {field.name for field in fields(FrontendArgs)} | OF_THE_ENGINE  # type: ignore[arg-type]
