@@ -96,9 +96,7 @@ async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[Running
         app = await unless(lost, make_ready(prepared, engine, core, watch_over, flags, readiness))
         grpc_port, http_port = await unless(lost, open_edge(stack, prepared, engine, app, edges))
         await join_front_end(stack, prepared, engine, readiness.watch)
-        await inject_faults(core, scenario)
-        become_urgent()
-        settle()
+        await settle_in(core, scenario)
         await stack.enter_async_context(in_background(watch_over.run()))
         yield RunningServer(scenario, http_port, grpc_port, progress.done(), realtime, bool(prepared.access.api), lost)
 
@@ -119,10 +117,13 @@ async def start_forks(stack: contextlib.AsyncExitStack, folder: Path) -> Forks |
     return await stack.enter_async_context(forking(folder))
 
 
-async def inject_faults(core: "EmulatedCore", scenario: Scenario) -> None:
-    """Inject the faults of a scenario, each now or at its time."""
+async def settle_in(core: "EmulatedCore", scenario: Scenario) -> None:
+    """Do what is left when all is started: inject a scenario's faults, each now or at its time, and go ahead of what
+    else runs here."""
     for fault in scenario.fault_specs:
         await core.injector.inject(fault)
+    become_urgent()
+    settle()
 
 
 async def build_engine(

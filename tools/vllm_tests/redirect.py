@@ -25,35 +25,27 @@ from serving.token_source.front_end_options import front_end_fields
 TOKEN_MODEL = Scenario().token_model
 OURS = {"max_model_len", "max_num_seqs", "max_num_batched_tokens"}
 """Fields of vLLM's arguments of which the emulated devices have the same."""
-DROPPED = frozenset(
-    {
-        *(
-            "enforce_eager",
-            "dtype",
-            "gpu_memory_utilization",
-            "seed",
-            "trust_remote_code",
-            "load_format",
-            "port",
-            "host",
-        ),
-        *(
-            "enable_prefix_caching",
-            "enable_chunked_prefill",
-            "attention_backend",
-            "uvicorn_log_level",
-            "kv_cache_dtype",
-        ),
-        *(
-            "api_server_count",
-            "max_cudagraph_capture_size",
-            "cpu_offload_gb",
-            "block_size",
-            "tokenizer",
-            "hf_overrides",
-        ),
-    }
-)
+DROPPED = {
+    "api_server_count",
+    "attention_backend",
+    "block_size",
+    "cpu_offload_gb",
+    "dtype",
+    "enable_chunked_prefill",
+    "enable_prefix_caching",
+    "enforce_eager",
+    "gpu_memory_utilization",
+    "hf_overrides",
+    "host",
+    "kv_cache_dtype",
+    "load_format",
+    "max_cudagraph_capture_size",
+    "port",
+    "seed",
+    "tokenizer",
+    "trust_remote_code",
+    "uvicorn_log_level",
+}
 """Fields of vLLM's engine or process that its API does not depend on."""
 REPORT = os.environ["FORESERVE_VLLM_REPORT"]
 
