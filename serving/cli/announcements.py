@@ -1,5 +1,6 @@
 """A server's announcements, on stdout and in files: one that cannot be made does not end the server."""
 
+import asyncio
 import contextlib
 import errno
 import json
@@ -7,14 +8,29 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from serving.process.run_folder import gone_with_run
+from serving.scenario.scenario import Scenario
 
 log = logging.getLogger("foreserve")
 
 # A disk that is full, or broken: no mistake in the command, so the server goes on.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A running emulation; `ready_s` are real seconds, and `lost` gets the reason if Ray is lost."""
+
+    scenario: Scenario
+    http_port: int
+    grpc_port: int
+    ready_s: float
+    realtime: bool
+    keyed: bool
+    lost: asyncio.Future[str]
 
 
 def tell(line: str) -> None:
@@ -59,3 +75,32 @@ def written(path: Path, text: str, option: str) -> Iterator[None]:
         yield
     finally:
         path.unlink(missing_ok=True)
+
+
+def greeting(up: RunningServer) -> str:
+    """Return the text for a user whose server is ready: its addresses, and lines to paste."""
+    scenario = up.scenario
+    host = f"[{scenario.host}]" if ":" in scenario.host else scenario.host
+    s, curl, call = ("s", "curl --cacert FILE", "call --ca-file FILE") if scenario.encrypted else ("", "curl", "call")
+    http, grpc = f"http{s}://{host}:{up.http_port}", f"grpc{s}://{host}:{up.grpc_port}"
+    header = "-H 'Content-Type: application/json'"
+    question = {"model": scenario.model, "max_tokens": 32, "messages": [{"role": "user", "content": "Hello!"}]}
+    streamed = json.dumps(question | {"stream": True})
+    key = ' -H "Authorization: Bearer $OPENAI_API_KEY"' if up.keyed else ""
+    priority = "real-time priority" if up.realtime else "no real-time priority (not permitted here): expect more jitter"
+    return f"""
+Ready in {up.ready_s:.1f} s; devices run with {priority}.
+  HTTP     {http}/v1
+  gRPC     {grpc}
+  Live     {http}/ui  (metrics: /metrics)
+
+Try it:
+  {curl} -N {http}/v1/chat/completions {header}{key} -d '{streamed}'
+  {_command()} {call} {grpc} foreserve.v1.OpenAI/StreamChatCompletion '{json.dumps(question)}'
+
+Ctrl-C ends it."""
+
+
+def _command() -> str:
+    """Return how this program was called, for a line to paste: by its name, or as a module."""
+    return f"{sys.executable} -m serving.cli" if sys.argv[0].endswith(".py") else sys.argv[0]

@@ -1,18 +1,14 @@
 """An emulation's start, in the order that makes it ready soonest, and its end, which leaves nothing behind."""
 
-import asyncio
 import contextlib
-import json
 import logging
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from serving.cli.announcements import ready_file, tell
+from serving.cli.announcements import RunningServer, greeting, ready_file, tell
 from serving.cli.discovery import announced
 from serving.cli.front_ends import join_front_end, ready_response, start_edges
 from serving.cli.start_progress import StartProgress
@@ -51,19 +47,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("foreserve")
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class RunningServer:
-    """A running emulation; `ready_s` are real seconds, and `lost` gets the reason if Ray is lost."""
-
-    scenario: Scenario
-    http_port: int
-    grpc_port: int
-    ready_s: float
-    realtime: bool
-    keyed: bool
-    lost: "asyncio.Future[str]"
 
 
 @contextlib.asynccontextmanager
@@ -274,32 +257,3 @@ async def serve(prepared: PreparedScenario, ready: Path | None, discovery_file: 
         if why := await until_told(up.lost):
             raise RayLost(why)
         tell("\nStopping ...")
-
-
-def greeting(up: RunningServer) -> str:
-    """Return the text for a user whose server is ready: its addresses, and lines to paste."""
-    scenario = up.scenario
-    host = f"[{scenario.host}]" if ":" in scenario.host else scenario.host
-    s, curl, call = ("s", "curl --cacert FILE", "call --ca-file FILE") if scenario.encrypted else ("", "curl", "call")
-    http, grpc = f"http{s}://{host}:{up.http_port}", f"grpc{s}://{host}:{up.grpc_port}"
-    header = "-H 'Content-Type: application/json'"
-    question = {"model": scenario.model, "max_tokens": 32, "messages": [{"role": "user", "content": "Hello!"}]}
-    streamed = json.dumps(question | {"stream": True})
-    key = ' -H "Authorization: Bearer $OPENAI_API_KEY"' if up.keyed else ""
-    priority = "real-time priority" if up.realtime else "no real-time priority (not permitted here): expect more jitter"
-    return f"""
-Ready in {up.ready_s:.1f} s; devices run with {priority}.
-  HTTP     {http}/v1
-  gRPC     {grpc}
-  Live     {http}/ui  (metrics: /metrics)
-
-Try it:
-  {curl} -N {http}/v1/chat/completions {header}{key} -d '{streamed}'
-  {_command()} {call} {grpc} foreserve.v1.OpenAI/StreamChatCompletion '{json.dumps(question)}'
-
-Ctrl-C ends it."""
-
-
-def _command() -> str:
-    """Return how this program was called, for a line to paste: by its name, or as a module."""
-    return f"{sys.executable} -m serving.cli" if sys.argv[0].endswith(".py") else sys.argv[0]

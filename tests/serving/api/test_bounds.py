@@ -156,7 +156,7 @@ def test_media_are_refused_and_no_file_of_theirs_is_opened(emulator: ServerProce
             assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT and "media" in caught.value.details()
 
 
-@pytest.mark.parametrize("method", ["StartProfile", "StopProfile", "FlushCache"])
+@pytest.mark.parametrize("method", ["StartProfile", "StopProfile"])
 def test_what_an_emulator_has_not_is_no_internal_error(emulator: ServerProcess, method: str) -> None:
     with grpc.insecure_channel(emulator.grpc_url.removeprefix("grpc://")) as channel:
         call = channel.unary_unary(f"/vllm.grpc.engine.VllmEngine/{method}")

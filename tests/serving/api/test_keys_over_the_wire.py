@@ -68,7 +68,8 @@ def test_what_clients_may_call_is_there(channel: grpc.Channel) -> None:
     admins = [method for method in found[:-3] if need_of(method).name == "ADMIN_KEY"]
     # Whoever updates vLLM's service looks at what is new here: is it for clients, or not?
     assert [method for method in admins if "Admin" not in method] == [
-        f"/vllm.grpc.engine.VllmEngine/{name}" for name in ("FlushCache", "StartProfile", "StopProfile")
+        f"/vllm.grpc.engine.VllmEngine/{name}"
+        for name in ("FlushCache", "StartProfile", "StopProfile", "SubscribeKvEvents")
     ]
 
 

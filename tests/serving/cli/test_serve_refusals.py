@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.cli.emulation import RunningServer, greeting
+from serving.cli.announcements import RunningServer, greeting
 from serving.edge.preflight import free_port
 from serving.scenario.scenario import Scenario, ScenarioError
 

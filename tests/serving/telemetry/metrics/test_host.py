@@ -3,6 +3,7 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
+from serving.flight import take
 from serving.host_pace import CAUSES
 from serving.telemetry.metrics import Metrics
 from serving.telemetry.metrics.host import ENOUGH, WINDOW_S
@@ -26,13 +27,14 @@ class Run:
         """A request whose TTFT is 200 ms, and fifty steps of 20 ms with a token each."""
         one = flight()
         one.recorded = [] if recorded else None
-        one.take([1], 1.2)
-        self.metrics.on_tokens(0, [(one, Chunk(one.request.id, 0, [1]))], [None])
+        at_s = 1.2
+        self.metrics.on_tokens(take(0, [(one, Chunk(one.request.id, 0, [1]))], at_s))
         for step in range(50):
             self.metrics.on_step(
                 record(latency_s=0.02, late_real_s=step_late_s, underruns=underruns if not step else 0)
             )
-            self.metrics.on_tokens(0, [(one, Chunk(one.request.id, 1, [1]))], [0.02])
+            at_s += 0.02
+            self.metrics.on_tokens(take(0, [(one, Chunk(one.request.id, 1 + step, [1]))], at_s))
             self.metrics.on_delivery(0, late_s)
         self.pause()
 
