@@ -27,6 +27,9 @@ from serving.types import FAILED, Chunk
 log = logging.getLogger("foreserve")
 
 IDLE_S = 0.005
+# Steps whose tokens may go to a device together, while it has ample tokens of all its requests: so many at least, as
+# what it has taken is known a tenth of a second later.
+MOST_TOGETHER, AMPLE = 8, 48
 PROBE = "foreserve-probe"
 PROBE_STEPS = 8
 # Seconds after which a trial that cannot even begin (a grammar that compiles, no room in the KV cache) is over.
@@ -51,6 +54,9 @@ class VllmSource:
         self._live = self._scheduler.live
         self._ahead = ahead
         self._deliver = deliver
+        # What devices with ample tokens have not been sent yet, and who else is to be sent something.
+        self._kept: dict[int, list[list[Chunk]]] = defaultdict(list)
+        self._short: set[int] = set()
         self._trials = Trials()
         self.cost = StepTimeFit()
         self._stepped_at_s = 0.0
@@ -90,6 +96,8 @@ class VllmSource:
 
         Raise vLLM's error if it can make no step at all any more.
         """
+        if not self._scheduler.has_work():
+            self._send_kept()
         self._carry_out(wait=not self._scheduler.has_work())
         if not self._scheduler.has_work():
             return
@@ -103,6 +111,7 @@ class VllmSource:
             self._stepped_at_s = time.monotonic()
         else:
             # What waits cannot begin yet (no room in the KV cache, a grammar still compiling): no need to spin.
+            self._send_kept()
             self._carry_out(wait=True, timeout_s=IDLE_S)
             if self._trials.on_trial and time.monotonic() - self._stepped_at_s > STUCK_TRIAL_S:
                 self._trials.passed(list(self._trials.on_trial))
@@ -116,14 +125,26 @@ class VllmSource:
             for output in core_outputs.outputs:
                 self._collect(output, batches)
         for device, chunks in batches.items():
-            self._deliver(device, chunks)
+            self._kept[device].append(chunks)
+            if device in self._short or len(self._kept[device]) >= MOST_TOGETHER:
+                self._send(device)
+        self._short.clear()
         made = [chunk for chunks in batches.values() for chunk in chunks]
         # A step with a prompt in it is no measure of those that follow.
         if made and all(chunk.first for chunk in made):
             self.cost.learn(len(made), took_s)
 
+    def _send(self, device: int) -> None:
+        """Send a device all that it has not been sent yet, as one message: each costs as much as a good many tokens."""
+        self._deliver(device, [chunk for chunks in self._kept.pop(device) for chunk in chunks])
+
+    def _send_kept(self) -> None:
+        for device in list(self._kept):
+            self._send(device)
+
     def _recover(self, error: Exception) -> None:
         """Have the requests of a failed step begin again, apart; fail the one that is known to be the cause."""
+        self._send_kept()
         crashed = set(self._scheduler.in_step)
         log.error("A step of the token source failed (%s: %s); its requests go on apart.", type(error).__name__, error)
         self._core.abort_requests(list(crashed))
@@ -225,6 +246,8 @@ class VllmSource:
             self._judge(output.request_id, live)
         if not live.finished and live.lead >= self._ahead:
             self._scheduler.held.add(output.request_id)
+        if live.lead < max(AMPLE, self._ahead // 2):
+            self._short.add(live.device)
         batches[live.device].append(chunk)
 
     def _judge(self, request_id: str, live: LiveRequest) -> None:

@@ -10,6 +10,8 @@ import pytest
 from serving.scenario.scenario import BUNDLED
 from serving.token_source.vllm_args import on_cpu
 
+AHEAD, MOST_TOGETHER = 256, 8
+
 # In a process of its own: vLLM's settings are environment variables, and it keeps what it has initialised.
 PROGRAM = """
 import json, sys
@@ -23,10 +25,11 @@ from vllm.v1.engine import EngineCoreRequest
 from serving.token_source.vllm_source import VllmSource
 
 ROWS, AHEAD, BLOCKS = 4, 16, 40
-got, failed = defaultdict(dict), {}
+got, failed, sent = defaultdict(dict), {}, [0]
 
 
 def deliver(device, chunks):
+    sent[0] += 1
     for chunk in chunks:
         if chunk.finish == 3:
             failed[chunk.request_id] = chunk.stop_reason
@@ -108,6 +111,18 @@ results["dictated"] = tokens["dictated"] == reference["a" * len("dictated")]
 results["left"] = [len(source._live), len(source._scheduler.running), len(source._scheduler.waiting),
                    len(source._scheduler.parked), len(source._scheduler.held), len(source._trials.on_trial)]
 
+# A device far behind, of a request that has ample tokens: some steps' tokens go to it together, and none stay behind.
+fresh()
+source._ahead, sent[0] = 256, 0
+ask("ample", 200)
+source._carry_out(wait=True)
+while source._scheduler.has_work():
+    source.cycle()
+source.do(lambda: None)
+source.cycle()
+results["ample"] = [len(got["ample"]), sent[0]]
+source._ahead = AHEAD
+
 # Log probabilities, of one request and of several: whatever is compiled for them keeps all others waiting.
 from torch._dynamo.utils import counters
 ask("told", 4, logprobs=3)
@@ -149,6 +164,11 @@ def test_two_that_crash_it_fail_and_nobody_else_does(results: dict[str, Any]) ->
     assert results["two"]
     assert results["two failed"] == ["poison1", "poison22"]
     assert results["two same"]
+
+
+def test_tokens_of_which_a_device_has_ample_travel_together(results: dict[str, Any]) -> None:
+    tokens, messages = results["ample"]
+    assert tokens == 200 and messages == AHEAD // 2 - 1 + -(-(200 - AHEAD // 2 + 1) // MOST_TOGETHER)
 
 
 def test_a_client_cannot_dictate_tokens(results: dict[str, Any]) -> None:
