@@ -67,8 +67,9 @@ class SchedulerActor:
     def __init__(self, index: int, realtime: bool, edge: Address) -> None:
         become_urgent(realtime)
         self._service = service = SchedulerService()
-        methods: list[Callable[..., Any]] = [service.limit, service.submit, service.abort, service.plan]
-        self._endpoint = RpcEndpoint(f"scheduler-{index}", edge, methods)
+        plans: list[Callable[..., Any]] = [service.limit, service.plan]
+        requests: list[Callable[..., Any]] = [service.submit, service.abort, service.remember]
+        self._endpoint = RpcEndpoint(f"scheduler-{index}", edge, [*plans, *requests])
         rest_between_looks()
 
     def pulse(self) -> Heartbeat:

@@ -92,7 +92,9 @@ class Cluster:
 
     def rules(self, device_limits: DeviceLimits) -> SchedulerRules:
         """Return the policies of a device's scheduler."""
-        return replace(rules_of(self.scenario, device_limits), kv_events=self.kv_events)
+        return replace(
+            rules_of(self.scenario, device_limits), kv_events=self.kv_events, keep_answers=self.scenario.prefix_caching
+        )
 
     @property
     def realtime(self) -> bool:

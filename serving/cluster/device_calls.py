@@ -47,6 +47,11 @@ class DeviceCalls:
         if self._scheduler is not None:
             self._scheduler.tell("submit", request)
 
+    def remember(self, request: Request) -> None:
+        """Have the scheduler find an ended request's answer again: its `blocks` are those of its prompt and answer."""
+        if self._scheduler is not None:
+            self._scheduler.tell("remember", request)
+
     def drop(self, request_ids: list[str]) -> None:
         """Drop requests, on device and scheduler; ignore unknown ones."""
         if self._device is not None and self._scheduler is not None:

@@ -21,6 +21,7 @@ from serving.cluster.observer import EdgeBroadcast, EdgeObserver
 from serving.edge.description import describe
 from serving.edge.edge_admission import DepartureFeed
 from serving.edge.intake import Intake
+from serving.edge.kv_events.answer_feed import AnswerFeed
 from serving.edge.kv_events.options import prefixes_of
 from serving.edge.kv_events.publishers import KvEvents
 from serving.edge.operations.gate import Gate
@@ -64,14 +65,14 @@ class EmulatedCore(UtilityCalls):
         rules, now = admission.rules, self.clock.now
         rate = rate_of(rules.forecast.tokens_per_s, scenario.speed)
         self._text = TextChoice(scenario.text, answers, SourceLoad(rate, len(cluster.sources.running)))
-        feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now)
-        self._observer = EdgeBroadcast([*feeds, self._text, *([kv_events] if kv_events else ()), self._listeners])
+        answered = AnswerFeed(self._prefixes, lambda device: self.devices.nodes.get(device))
+        feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now), answered, self._text
+        self._observer = EdgeBroadcast([*feeds, *([kv_events] if kv_events else ()), self._listeners])
         self._dispatcher = Dispatcher(emulation, self._observer, self._deliver, self._fail)
         self.devices = self._dispatcher.devices
         self.injector = FaultInjector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
-        self.intake, self._topics = Intake(), topics
-        self.outputs = OutputQueue(self.note_delay)
+        self.intake, self._topics, self.outputs = Intake(), topics, OutputQueue(self.note_delay)
 
     async def start(self) -> None:
         """Begin to take the devices' releases."""

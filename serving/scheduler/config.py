@@ -43,7 +43,8 @@ class SchedulerRules:
     `prefill_chunk`: most prompt tokens in one step (0: as many as the step takes). `lookahead`: tokens that a drafting
     step may add to a sequence beside its own. `patience_s`, `hold_s`: see `policies.waiting.Terms`, as for
     `prefill_base_s` + tokens x `prefill_token_s`, the seconds that a prompt takes. Times are emulated. With `kv_events`
-    it tells what becomes of the prefix cache.
+    it tells what becomes of the prefix cache; with `keep_answers`, blocks of answers are found again once it is told
+    (`Scheduler.remember`) what they say.
     """
 
     batching: str = "fcfs"
@@ -58,6 +59,7 @@ class SchedulerRules:
     prefill_base_s: float = 0.0
     prefill_token_s: float = 0.0
     kv_events: bool = False
+    keep_answers: bool = False
 
     def queue(self) -> WaitingQueue:
         """Return an empty queue of the batching policy, fair between keys if `fair` says so."""

@@ -35,6 +35,7 @@ class KvCache:
         self._idle: dict[Hash, None] = {}
         # Hears of each shared block that is evicted.
         self.on_evict: Callable[[Hash], object] = _forget
+        self._last_name = 0
 
     def resize(self, capacity_tokens: int) -> None:
         """Set the capacity in tokens. Below what is in use, `free` is negative until sequences leave."""
@@ -116,6 +117,34 @@ class KvCache:
             else:
                 self._users[each] = 1
                 stored.append(place)
+        return stored
+
+    def share_unnamed(self, held: HeldBlocks, count: int) -> list[Hash]:
+        """Share a sequence's first `count` blocks, in so far as they are its own, under names that no prompt has;
+        return these."""
+        names = [self._last_name - more for more in range(1, count - len(held.shared) + 1)]
+        for each in names:
+            self._users[each] = 1
+        held.own -= len(names)
+        self._own -= len(names)
+        held.shared += names
+        self._last_name -= len(names)
+        return names
+
+    def rename(self, names: Sequence[Hash], hashes: Sequence[Hash], first: int) -> list[int]:
+        """Give idle blocks `names` the `hashes` of a prompt from its block `first` on, and have all of that prompt be
+        the last that was used. Return which of them the cache lacked, by their place; those beyond it are dropped."""
+        stored = []
+        for place, name in enumerate(names, start=first):
+            del self._users[name], self._idle[name]
+            if place < len(hashes) and hashes[place] not in self._users:
+                self._users[hashes[place]] = 0
+                self._idle[hashes[place]] = None
+                stored.append(place)
+        for each in reversed(hashes):
+            if each in self._idle:
+                del self._idle[each]
+                self._idle[each] = None
         return stored
 
     def release(self, held: HeldBlocks) -> None:

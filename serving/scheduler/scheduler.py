@@ -8,8 +8,8 @@ from serving.policies.waiting_queue import PriorityHeap
 from serving.scheduler.config import DECODE_FIRST, MIXED, SPILL, Limits, SchedulerRules
 from serving.scheduler.decode_group import DecodeGroup
 from serving.scheduler.kv_cache import KvCache
-from serving.scheduler.kv_journal import KvJournal
 from serving.scheduler.sequence import Sequence
+from serving.scheduler.shared_blocks import SharedBlocks
 from serving.scheduler.step import Step, columns, horizon
 from serving.types import NEVER, Batch, Done, Request
 
@@ -24,8 +24,7 @@ class Scheduler:
         self.until_s = NEVER
         self.running: dict[str, Sequence] = {}
         self.kv = KvCache(limits.kv_capacity_tokens, limits.block_tokens)
-        self._journal = KvJournal(self.rules.kv_events, limits.block_tokens)
-        self.kv.on_evict = self._journal.evict
+        self._shared = SharedBlocks(self.kv, self.rules.kv_events)
         # Of those that run: who decodes in step with others, and behind these, who goes on alone.
         self._together = DecodeGroup(limits.block_tokens, self.rules.lookahead)
         self._apart: dict[str, Sequence] = {}
@@ -67,9 +66,14 @@ class Scheduler:
 
     def flush(self) -> bool:
         """Empty the prefix cache, unless sequences run. Return whether it is empty now."""
-        if done := self.kv.clear():
-            self._journal.clear()
-        return done
+        return self._shared.flush()
+
+    def remember(self, request: Request) -> None:
+        """Find an ended request's answer again in prompts to come: its `blocks` go on to the end of that now."""
+        if sequence := self.running.get(request.id):
+            sequence.request = request
+        else:
+            self._shared.name(request)
 
     def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
         """Return the batch from `at_s` on, given what was `done` since; the last step began at `last_s`. An idle device
@@ -131,8 +135,7 @@ class Scheduler:
         if self._fair is not None and emitted:
             self._fair.serve(sequence.request, emitted)
         if prefilled and self.rules.prefix_caching:
-            request = sequence.request
-            self._journal.store(request, self.kv.publish(sequence.held, request.blocks, sequence.computed))
+            self._shared.publish(sequence)
         if sequence.remaining <= 0:
             self._leave(sequence)
 
@@ -249,14 +252,14 @@ class Scheduler:
         self.running[request.id] = self._apart[request.id] = sequence
         self._topics[request.topic] += 1
 
-    def _leave(self, sequence: Sequence) -> None:
+    def _leave(self, sequence: Sequence, ends: bool = True) -> None:
         if self._fair is not None:
             self._fair.end(sequence.request)
         del self.running[sequence.id]
         if self._apart.pop(sequence.id, None) is None:
             self._together.leave(sequence)
         self._topics[sequence.request.topic] -= 1
-        self.kv.release(sequence.held)
+        self._shared.release(sequence, ends and self.rules.keep_answers)
         sequence.room = 0
 
     def _preempt(self, step: Step) -> None:
@@ -265,7 +268,7 @@ class Scheduler:
         if not step.together:
             candidates += self._together.members.values()
         victim = max(candidates, key=lambda each: (each.request.priority, each.order))
-        self._leave(victim)
+        self._leave(victim, ends=False)
         spill = self.rules.preemption == SPILL and self._spilled + victim.computed <= self.limits.spill_tokens
         victim.kept, victim.spilled = (victim.computed, victim.computed > 0) if spill else (0, False)
         if spill:
@@ -292,6 +295,6 @@ class Scheduler:
             waiting=len(self._queue),
             kv_tokens=self.kv.used_tokens,
             slips=slips,
-            kv_events=self._journal.take(),
+            kv_events=self._shared.news(),
             **step.told(),
         )

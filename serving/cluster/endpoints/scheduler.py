@@ -48,6 +48,14 @@ class SchedulerService:
                     self._scheduler.abort(request_id)
                 self._poke()
 
+    def remember(self, request: Request) -> None:
+        """Find an ended request's answer again in prompts to come."""
+        with self._lock:
+            if self._scheduler is not None:
+                self._scheduler.remember(request)
+                if self._scheduler.rules.kv_events:  # which are told with the next batch
+                    self._poke()
+
     def flush(self) -> bool:
         """Empty the prefix cache, unless sequences run; return whether it is empty. One without a scheduler is."""
         with self._lock:

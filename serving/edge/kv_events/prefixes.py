@@ -14,7 +14,9 @@ MASK = 2**64 - 1
 
 
 class Prefixes(Protocol):
-    """Describes the prefix of a prompt."""
+    """Describes the prefix of a prompt. Blocks have `block_tokens` tokens; 0: nothing is shared."""
+
+    block_tokens: int
 
     def described(self, prompt: Sequence[int], salt: str) -> dict[str, Any]:
         """Return the fields of a `Request` that tell of its prompt's blocks."""
@@ -25,11 +27,11 @@ class OwnPrefixes:
 
     def __init__(self, block_tokens: int) -> None:
         """`block_tokens`: the size of the blocks that prompts may share; 0 if they share none."""
-        self._block_tokens = block_tokens
+        self.block_tokens = block_tokens
 
     def described(self, prompt: Sequence[int], salt: str) -> dict[str, Any]:
         """Return the field `blocks`."""
-        return {"blocks": block_hashes(prompt, self._block_tokens, salt) if self._block_tokens else []}
+        return {"blocks": block_hashes(prompt, self.block_tokens, salt) if self.block_tokens else []}
 
 
 class VllmPrefixes:
@@ -38,12 +40,12 @@ class VllmPrefixes:
     def __init__(self, algorithm: str, block_tokens: int) -> None:
         """`algorithm` is one of vLLM's `--prefix-caching-hash-algo`."""
         self._hash = get_hash_fn_by_name(algorithm)
-        self._block_tokens = block_tokens
+        self.block_tokens = block_tokens
         init_none_hash(self._hash)
 
     def described(self, prompt: Sequence[int], salt: str) -> dict[str, Any]:
         """Return the fields `blocks`, `prompt` and `salt`."""
-        size, parent, blocks = self._block_tokens, None, []
+        size, parent, blocks = self.block_tokens, None, []
         for end in range(size, len(prompt) + 1, size):
             extra = (("cache_salt", salt),) if salt and end == size else None
             parent = hash_block_tokens(self._hash, parent, prompt[end - size : end], extra)

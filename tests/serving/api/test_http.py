@@ -55,6 +55,19 @@ def test_usage_says_how_much_of_a_prompt_was_cached(client: openai.OpenAI) -> No
     assert last.usage.prompt_tokens_details.cached_tokens == second.prompt_tokens_details.cached_tokens
 
 
+def test_a_chats_next_turn_finds_the_answer_before_it(client: openai.OpenAI) -> None:
+    asked = {"role": "user", "content": "Tell me about the history of bridges, please, and take your time for it."}
+    options = {"model": MODEL, "temperature": 0, "extra_body": {"ignore_eos": False, "return_token_ids": True}}
+    first = client.chat.completions.create(messages=[asked], max_tokens=60, **options)
+    said = {"role": "assistant", "content": first.choices[0].message.content}
+    second = client.chat.completions.create(messages=[asked, said, asked], max_tokens=2, **options)
+    before, now = first.prompt_token_ids + first.choices[0].token_ids, second.prompt_token_ids
+    # The answer's text may be of other tokens than those that made it: up to there they are the same.
+    alike = next((at for at, (a, b) in enumerate(zip(before[:-1], now, strict=False)) if a != b), len(before) - 1)
+    assert alike > first.usage.prompt_tokens + 16
+    assert second.usage.prompt_tokens_details.cached_tokens == alike // 16 * 16
+
+
 def test_a_stream_says_the_same_as_an_answer_and_ends_with_usage(client: openai.OpenAI) -> None:
     options = {"model": MODEL, "messages": HELLO, "max_tokens": 24, "seed": 7}
     whole = client.chat.completions.create(**options)

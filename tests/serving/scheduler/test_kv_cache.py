@@ -91,3 +91,34 @@ def test_blocks_in_use_are_those_that_sequences_hold_each_shared_one_once(
         shared = {each for held in alive for each in held.shared}
         assert cache.used == len(shared) + sum(held.own for held in alive)
         assert 0 <= cache.used <= cache.capacity
+
+
+def test_blocks_without_a_name_are_nobodys_until_they_have_one() -> None:
+    cache = KvCache(400, SIZE)
+    held = begin(cache, [1, 2], 20)
+    names = cache.share_unnamed(held, 4)
+    cache.release(held)
+    assert (len(names), cache.used, cache.known([1, 2, 3, 4, 5])) == (2, 0, 2)
+    assert cache.rename(names, [1, 2, 3, 4], 2) == [2, 3]
+    assert cache.known([1, 2, 3, 4, 5]) == 4
+
+
+def test_of_a_prompt_and_its_answer_the_end_goes_first() -> None:
+    cache = KvCache(6 * SIZE, SIZE)
+    held = begin(cache, [1, 2], 16)
+    names = cache.share_unnamed(held, 4)
+    cache.release(held)
+    cache.rename(names, [1, 2, 3, 4], 2)
+    cache.grow(cache.share([]), 3 * SIZE)
+    assert cache.known([1, 2, 3, 4]) == 3
+
+
+def test_an_answer_that_the_cache_has_already_is_kept_once() -> None:
+    cache = KvCache(400, SIZE)
+    first, second = begin(cache, [1], 12), begin(cache, [1], 12)
+    names = [cache.share_unnamed(held, 3) for held in (first, second)]
+    for held in (first, second):
+        cache.release(held)
+    assert [cache.rename(each, [1, 2, 3], 1) for each in names] == [[1, 2], []]
+    cache.grow(cache.share([]), 97 * SIZE)
+    assert (cache.free, cache.known([1, 2, 3])) == (3, 3)

@@ -129,6 +129,20 @@ def test_a_salt_keeps_blocks_apart(following: ServerProcess, subscriber: Subscri
     assert subscriber.prefixes(prompt, "mine")[0] == 96 and subscriber.prefixes(prompt)[0] == 0
 
 
+def test_an_answer_is_found_again_by_who_goes_on_from_there(following: ServerProcess, subscriber: Subscriber) -> None:
+    chance = random.Random(11)
+    prompt = [chance.randrange(100, 4000) for _ in range(50)]
+    said = {"prompt": prompt, "max_tokens": 40, "temperature": 0, "ignore_eos": True, "return_token_ids": True}
+    answer = httpx.post(
+        f"{following.http_url}/v1/completions", json=said, headers={"X-data-parallel-rank": "0"}, timeout=120
+    )
+    tokens = [*prompt, *answer.json()["choices"][0]["token_ids"]]
+    assert len(tokens) == 90
+    # Its last token was never computed with: 89 of them are in the KV cache, and 80 fill blocks.
+    assert subscriber.settled(lambda: subscriber.prefixes([*tokens, 0])[0] == 80)
+    assert ask(following, [*tokens, 5], 0) == 80
+
+
 def test_hashes_are_those_of_a_vllm(following: ServerProcess, subscriber: Subscriber) -> None:
     prompt = [random.Random(9).randrange(100, 4000) for _ in range(200)]
     ask(following, prompt, 1)
