@@ -172,17 +172,17 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     """A record of one step of one device. Metrics, logs and traces are made from it, and nothing else counts anything.
 
     `mode` is "ar" or "sd": `drafts` sequences drafted, `drafted` tokens in all (of the longest path of each tree), of
-    which `accepted` were; `reason` says why it is in this mode. `late_real_s` is how long after its modelled instant
-    the device released the step, in real seconds. `unrouted` are tokens whose experts a traced cache had to guess. The
-    tokens spilled, fetched, queried and cached are those of the batch (see there), in its first step; `swaps` is 1 if
-    HB was given other experts before it, which took `swap_s` of `moved_s`, and `swap_j` of the energy. `draft_s`,
-    `target_s` (a prompt, plain decoding, or verifying), `update_s` (of the draft's experts, where it is not hidden) and
-    `moved_s` (experts and KV between the tiers, before the step) add up to the latency. `accepted_by` [depth + 1]
-    counts the sequences that drafted by how many of their drafts were accepted. `hits_beyond_hb` are
-    what the paper's law has beyond what HB holds, and `unpublished` is 1 if the step is beyond what the device's paper
-    published (`device_model.step.StepCost`). In virtual time equal steps may be told
-    of as one: then `steps` is how many, figures that can be added are their sums, and `kv_tokens` are those of the
-    first.
+    which `accepted` were; the trees are `width` wide, and `verified` tokens of all of them were verified; `reason` says
+    why it is in this mode. `late_real_s` is how long after its modelled instant the device released the step, in real
+    seconds. `unrouted` are tokens whose experts a traced cache had to guess. The tokens spilled, fetched, queried and
+    cached are those of the batch (see there), in its first step; `swaps` is 1 if HB was given other experts before it,
+    which took `swap_s` of `moved_s`, and `swap_j` of the energy. `draft_s`, `target_s` (a prompt, plain decoding, or
+    verifying), `update_s` (of the draft's experts, where it is not hidden) and `moved_s` (experts and KV between the
+    tiers, before the step) add up to the latency. `accepted_by` [depth + 1] counts the sequences that drafted by how
+    many of their drafts were accepted. `hits_beyond_hb` are what the paper's law has beyond what HB holds, and
+    `unpublished` is 1 if the step is beyond what the device's paper published (`device_model.step.StepCost`). In
+    virtual time equal steps may be told of as one: then `steps` is how many, figures that can be added are their sums,
+    and `kv_tokens` are those of the first.
     """
 
     device: int
@@ -222,6 +222,8 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     steps: int = 1
     hits_beyond_hb: float = 0.0
     unpublished: int = 0
+    width: int = 0
+    verified: int = 0
 
 
 class DroppedMessages(msgspec.Struct, frozen=True, array_like=True):

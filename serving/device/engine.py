@@ -139,6 +139,7 @@ class Engine:
         if steps > 1:
             assert priced.run is not None
             priced = priced._replace(cost=priced.run.total(steps)._replace(latency_s=self.at_s - start_s))
+        shape = priced.plan.draft if priced.drafts and priced.plan is not None else None
         with self._order:
             chunks, underruns = self.tokens.take(_emitted(batch, priced, steps))
             record = StepRecord(
@@ -179,6 +180,8 @@ class Engine:
                 steps=steps,
                 hits_beyond_hb=priced.cost.hits_beyond_hb,
                 unpublished=round(priced.cost.unpublished),
+                width=shape.width if shape else 0,
+                verified=priced.drafts * shape.verify_tokens if shape else 0,
             )
             started, found = (batch.started, batch.found) if first else ([], [])
             preempted, told_s = batch.preempted if first else [], ends_s if steps > 1 else []

@@ -177,5 +177,6 @@ def _told(record: StepRecord) -> dict[str, object]:
     }
     if record.drafts:
         said |= {"drafting": record.drafts, "drafted": record.drafted, "accepted": record.accepted}
+        said |= {"width": record.width, "verified": record.verified}
         said["sequences by accepted drafts"] = list(record.accepted_by)
     return said

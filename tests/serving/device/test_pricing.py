@@ -282,6 +282,8 @@ def test_requests_that_draft_get_their_tokens_in_as_many_steps_as_acceptance_say
     [option] = source.price(plan, depths=(source.calibrated,))
     expected = mean_accepted(option.rate, option.depth) / option.depth
     assert alpha == pytest.approx(expected, abs=0.05)
+    shape = option.shape
+    assert {(each.width, each.verified / each.drafts) for each in records} == {(shape.width, shape.verify_tokens)}
     assert sum(record.underruns for record in records) == 0
 
 
