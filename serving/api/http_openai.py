@@ -27,6 +27,7 @@ from serving.api.large_answers import make_apart
 from serving.api.plain_stream_split import stream_chat_plainly, stream_completions_plainly
 from serving.api.quiet_failures import be_quiet_about_failures
 from serving.api.text_fingerprint import tell_source
+from serving.api.tool_choice import choose_tools
 from serving.call import Call
 from serving.edge.async_llm import EmulatedLLM
 from serving.edge.preflight import PreparedScenario
@@ -102,10 +103,13 @@ async def make_app(engine: EmulatedLLM, args: Namespace) -> FastAPI:
     stream_completions_plainly(state.openai_serving_completion, engine.output_processor)
     make_apart(state)
     be_quiet_about_failures()
+    guided = is_bundled(engine.model_config.model)
+    if guided:
+        choose_tools(state)
     for name in ("openai_serving_chat", "openai_serving_chat_batch", "openai_serving_completion"):
         serving = getattr(state, name)
         tell_source(serving)
-        setattr(state, name, BodyOptions(serving, is_bundled(engine.model_config.model)))
+        setattr(state, name, BodyOptions(serving, guided))
     return app
 
 

@@ -5,6 +5,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
@@ -60,6 +61,40 @@ def test_a_tool_is_called_if_it_may_or_must_be(agent: openai.OpenAI, temperature
     assert_called([call])
     none = chat(agent, tools=TOOLS, tool_choice="none", temperature=temperature).choices[0].message
     assert none.content and not none.tool_calls
+
+
+def test_responses_call_a_function_for_what_a_user_has_said_and_answer_after_its_result(agent: openai.OpenAI) -> None:
+    functions: list[Any] = [{"type": "function", **each["function"], "strict": None} for each in TOOLS]
+    asked: list[Any] = list(ASK)
+    said: dict[str, Any] = {"model": "qwen3-30b-a3b", "tools": functions, "temperature": 0}
+    (call, *_) = agent.responses.create(input=asked, max_output_tokens=MOST, **said).output
+    assert call.type == "function_call" and set(json.loads(call.arguments)) == FIELDS[call.name]
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny, 21 degrees"}
+    answer = agent.responses.create(input=[*asked, call.model_dump(), result], max_output_tokens=20, **said)
+    assert [item.type for item in answer.output] == ["message"]
+
+
+def test_messages_of_anthropics_call_a_tool_for_what_a_user_has_said_and_answer_after_its_result(
+    emulator: ServerProcess,
+) -> None:
+    tools = [
+        {"name": each["function"]["name"], "input_schema": each["function"]["parameters"], "description": "a tool"}
+        for each in TOOLS
+    ]
+
+    def ask(messages: list[Any], most: int) -> Any:
+        said = {"model": "qwen3-30b-a3b", "messages": messages, "tools": tools, "max_tokens": most, "temperature": 0}
+        answer = httpx.post(f"{emulator.http_url}/v1/messages", json=said, timeout=120)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    called = ask(ASK, MOST)
+    assert called["stop_reason"] == "tool_use"
+    uses = [block for block in called["content"] if block["type"] == "tool_use"]
+    assert uses and all(set(use["input"]) == FIELDS[use["name"]] for use in uses)
+    results = [{"type": "tool_result", "tool_use_id": use["id"], "content": "sunny, 21 degrees"} for use in uses]
+    told = ask([*ASK, {"role": "assistant", "content": uses}, {"role": "user", "content": results}], 20)
+    assert [block["type"] for block in told["content"]] == ["text"]
 
 
 def test_calls_are_streamed(agent: openai.OpenAI) -> None:
