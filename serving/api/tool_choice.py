@@ -1,4 +1,4 @@
-"""Tool choice of a bundled token model, which was never taught to call tools: told by rule when it does.
+"""Tool choice of a bundled token model, which is too small to be trusted with it: told by rule when it calls one.
 
 Left to choose ("auto"), it calls a tool for what a user has said, and answers in text once a tool has told its result:
 the turns that an agent's loop has. Arguments are guided by the tools' schemas, as with "required".

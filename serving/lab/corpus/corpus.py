@@ -1,23 +1,26 @@
-"""The corpus: dialogues by topic and seed, and an endless mixed stream of them.
+"""The corpus: dialogues by topic and seed, an endless mixed stream of them, and another one of long conversations.
 
 Even seeds are for training, odd ones held out. No text of a first question is asked in both, so a held-out dialogue
 pairs a wording and a subject that training never does; only `other` has too few greetings for that. A dialogue depends
-on its topic and seed alone, on no other dialogue and no machine; only the texts of `machine` differ between machines,
-and `documents` can leave them out.
+on its topic and seed alone, on no other dialogue and on no machine.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 from zlib import crc32
 
 from serving.lab.corpus import cs, humanities, legal, logic, maths, other, science
+from serving.lab.corpus.agents.structured import structured
+from serving.lab.corpus.agents.tool_calls import tool_chat
+from serving.lab.corpus.conversations import conversation
 from serving.lab.corpus.grammar import capital
 from serving.lab.corpus.knowledge import PHRASING, knowledge
-from serving.lab.corpus.machine import texts
 from serving.lab.corpus.parts import DialogueTurn, Document, Exchange, TextDraw
-from serving.topics.names import OTHER, TOPICS
+from serving.lab.corpus.unknown import beyond
+from serving.topics.names import OTHER
 
-__all__ = ["DialogueTurn", "Document", "dialogue", "documents", "prompts"]
+__all__ = ["DialogueTurn", "Document", "conversations", "dialogue", "documents", "prompts"]
 
 EXCHANGE = {
     "legal": legal.exchange,
@@ -31,17 +34,20 @@ EXCHANGE = {
 SUBJECT = {"cs": "programming and computers", "math": "mathematics", "legal": "law", OTHER: "daily life"}
 SPLITS = {"train": 0, "held-out": 1}
 HELD_OUT_SHARE = 8  # One in so many questions is never asked in training.
-OTHER_SHARE = 0.5 / 6.5
-MACHINE_SHARE = 0.1
+# How often a topic comes in the stream. Sums need many examples, and daily life has the most to be asked about.
+WEIGHTS = {"legal": 10, "humanities": 10, "cs": 10, "science": 10, "math": 18, "logic": 8, OTHER: 26}
+TOOLS_SHARE, JSON_SHARE = 0.04, 0.03
+BEYOND = 0.05  # of a topic's questions, how many the model can't answer
+SHORTEST, LONGEST = 300, 3000  # words of a conversation, about
 FOLLOWED, SYSTEM, LOOSE, TYPO, POLITE = 0.2, 0.06, 0.1, 0.03, 0.12
 
 
 def dialogue(topic: str, seed: int) -> Document:
     """Return the seed-th dialogue of a topic: for training if the seed is even, else held out."""
     draw = TextDraw(Random(f"{topic}/{seed}"))
-    exchange = EXCHANGE[topic](draw)
+    exchange = _exchange(topic, draw)
     while topic != OTHER and _held_out(exchange.prompt) != (seed % 2 == 1):
-        exchange = EXCHANGE[topic](draw)
+        exchange = _exchange(topic, draw)
     turns = [
         DialogueTurn("user", exchange.prompt if topic == OTHER else _typed(exchange.prompt, draw)),
         DialogueTurn("assistant", exchange.answer),
@@ -55,17 +61,36 @@ def dialogue(topic: str, seed: int) -> Document:
     return Document(topic, tuple(turns))
 
 
-def documents(seed: int, split: str, machine: bool = True) -> Iterator[Document]:
-    """Yield an endless mixed stream of documents; without `machine` it is the same on every machine. Only training has
-    its texts."""
+def documents(seed: int, split: str) -> Iterator[Document]:
+    """Yield an endless mixed stream of documents: dialogues, chats with tools, answers as JSON."""
     rng = Random(f"{split}/{seed}")
-    plain = texts() if machine and split == "train" else ()
     while True:
-        if plain and rng.random() < MACHINE_SHARE:
-            yield rng.choice(plain)
+        kind, dialogue_ = rng.random(), _dialogue(rng, split)
+        draw = TextDraw(rng)
+        if kind < TOOLS_SHARE:
+            yield tool_chat(draw, dialogue_)
         else:
-            topic = OTHER if rng.random() < OTHER_SHARE else rng.choice(TOPICS)
-            yield dialogue(topic, 2 * rng.getrandbits(48) + SPLITS[split])
+            yield structured(draw) if kind < TOOLS_SHARE + JSON_SHARE else dialogue_
+
+
+def conversations(seed: int, split: str) -> Iterator[Document]:
+    """Yield an endless stream of long conversations, each in one topic."""
+    rng = Random(f"conversations/{split}/{seed}")
+    while True:
+        parts = partial(_part, _topic(rng), split)
+        yield conversation(TextDraw(rng), parts, rng.randint(SHORTEST, LONGEST))
+
+
+def _part(topic: str, split: str, seed: int) -> Document:
+    return dialogue(topic, 2 * seed + SPLITS[split])
+
+
+def _dialogue(rng: Random, split: str) -> Document:
+    return dialogue(_topic(rng), 2 * rng.getrandbits(48) + SPLITS[split])
+
+
+def _topic(rng: Random) -> str:
+    return rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
 
 
 def prompts(topic: str, count: int, seed: int) -> list[str]:
@@ -76,6 +101,10 @@ def prompts(topic: str, count: int, seed: int) -> list[str]:
         turns = dialogue(topic, 2 * rng.getrandbits(48) + SPLITS["held-out"]).turns
         found[next(turn.content for turn in turns if turn.role == "user")] = None
     return list(found)
+
+
+def _exchange(topic: str, draw: TextDraw) -> Exchange:
+    return beyond(topic, draw) if topic != OTHER and draw.chance(BEYOND) else EXCHANGE[topic](draw)
 
 
 def _held_out(prompt: str) -> bool:

@@ -17,55 +17,12 @@ from serving.lab.corpus.parts import TextDraw
 
 VERB = {"one": "is", "many": "are", "event": "was", "who": "was"}
 PRONOUN = {"one": "it", "many": "they", "event": "it", "who": "that"}
-OPENERS = frozenset(
-    [
-        "It",
-        "They",
-        "A",
-        "An",
-        "The",
-        "In",
-        "If",
-        "When",
-        "This",
-        "These",
-        "Most",
-        "Some",
-        "Many",
-        "Its",
-        "Their",
-        "One",
-        "Each",
-        "Every",
-        "At",
-        "For",
-        "There",
-        "Because",
-        "Before",
-        "After",
-        "Two",
-        "Both",
-        "On",
-        "Without",
-        "Not",
-        "With",
-        "Only",
-        "Unlike",
-        "To",
-        "Since",
-        "People",
-        "By",
-        "While",
-        "Any",
-        "Such",
-        "Once",
-        "Today",
-        "Even",
-        "All",
-        "From",
-        "Until",
-    ]
-)
+OPENERS = {
+    "It", "They", "A", "An", "The", "In", "If", "When", "This", "These", "Most", "Some", "Many", "Its", "Their",
+    "One", "Each", "Every", "At", "For", "There", "Because", "Before", "After", "Two", "Both", "On", "Without",
+    "Not", "With", "Only", "Unlike", "To", "Since", "People", "By", "While", "Any", "Such", "Once", "Today", "Even",
+    "All", "From", "Until",
+}  # fmt: skip
 
 
 def load(name: str) -> dict[str, Any]:

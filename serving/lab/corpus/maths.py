@@ -3,6 +3,7 @@
 from fractions import Fraction
 from math import comb
 
+from serving.lab.corpus.drills import row, tale
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.moves import shared
 from serving.lab.corpus.parts import Exchange, TextDraw
@@ -13,7 +14,7 @@ KNOWN = knowledge("maths")
 
 def linear(draw: TextDraw) -> Exchange:
     """Draw an exchange on a linear equation with a whole solution."""
-    a, x, b = draw.number(2, 15), draw.number(-12, 20), draw.number(1, 60)
+    a, x, b = draw.number(2, 9), draw.number(-5, 12), draw.number(1, 30)
     c, unknown = a * x + b, draw.pick("xyzntk")
     first = f"Subtract {b} from both sides: {a}{unknown} = {c - b}."
     told = f"{first} Divide by {a}: {unknown} = {x}."
@@ -34,7 +35,7 @@ def _signed(number: int) -> str:
 
 def area(draw: TextDraw) -> Exchange:
     """Draw an exchange on the area or the perimeter of a figure."""
-    a, b = draw.number(2, 50), 2 * draw.number(1, 30)
+    a, b = draw.number(2, 12), 2 * draw.number(1, 6)
     figure, given, formula, sum_, result = draw.pick(
         [
             ("area of a rectangle", f"sides {a} and {b}", "the product of its sides", f"{a} * {b}", a * b),
@@ -53,7 +54,13 @@ def area(draw: TextDraw) -> Exchange:
                 a * b // 2,
             ),
             ("area of a square", f"side {a}", "the square of its side", f"{a} * {a}", a * a),
-            ("volume of a cube", f"edge {a}", "the third power of its edge", f"{a} * {a} * {a}", a**3),
+            (
+                "volume of a cube",
+                f"edge {b // 2}",
+                "the third power of its edge",
+                f"{b // 2} * {b // 2} * {b // 2}",
+                (b // 2) ** 3,
+            ),
             ("area of a parallelogram", f"base {a} and height {b}", "base times height", f"{a} * {b}", a * b),
         ]
     )
@@ -65,11 +72,12 @@ def area(draw: TextDraw) -> Exchange:
 
 def following(draw: TextDraw) -> Exchange:
     """Draw an exchange on the next number of a sequence."""
-    start, step = draw.number(1, 40), draw.number(2, 15)
-    ratio = draw.number(2, 4)
+    start, step = draw.number(1, 30), draw.number(2, 12)
+    ratio = draw.number(2, 3)
     if draw.chance(0.6):
         terms, rule = [start + i * step for i in range(5)], f"Each number is {step} more than the one before."
     else:
+        start = 1 + start % 5
         terms, rule = [start * ratio**i for i in range(5)], f"Each number is {ratio} times the one before."
     shown = ", ".join(map(str, terms[:4]))
     task = draw.pick(
@@ -145,10 +153,15 @@ def dice(draw: TextDraw) -> Exchange:
     return Exchange(asked(task, draw), told, then)
 
 
-PROBLEMS = (arithmetic, arithmetic, linear, linear, percent, area, prime, common, following, derivative, dice, story)
+PROBLEMS = (
+    *(arithmetic,) * 7,
+    *(row,) * 5,
+    *(tale,) * 4,
+    *(linear, linear, percent, area, prime, common, following, derivative, dice, story),
+)
 MOVES = shared(KNOWN)
 
 
 def exchange(draw: TextDraw) -> Exchange:
     """One question on mathematics and its answer."""
-    return draw.pick(PROBLEMS)(draw) if draw.chance(0.6) else draw.pick(MOVES)(KNOWN, draw)
+    return draw.pick(PROBLEMS)(draw) if draw.chance(0.75) else draw.pick(MOVES)(KNOWN, draw)

@@ -119,12 +119,28 @@ def steps(known: Knowledge, draw: TextDraw) -> Exchange:
 def why(known: Knowledge, draw: TextDraw) -> Exchange:
     """Draw an exchange on the reason for something."""
     clause, reasons = draw.pick(known.whys)
-    prompt = known.ask(PHRASING["other_questions"]["why"], draw, x=clause)
+    plain = asked_why(clause) if draw.chance(0.5) else ""
+    prompt = plain or known.ask(PHRASING["other_questions"]["why"], draw, x=clause)
     told = reasons[: draw.number(1, len(reasons))]
     start = draw.pick(["", "", "", "The reason is simple. ", "There is a good reason. ", "Good question. "])
     return Exchange(
         prompt, start + " ".join(told), {"shorter": reasons[0], "more": " ".join(reasons[1:]) or reasons[0]}
     )
+
+
+def asked_why(clause: str) -> str:
+    """Return the clause as a question with its verb in front; nothing where it isn't plain which word the verb is."""
+    words = clause.split(" ")
+    for at, word in enumerate(words[:4]):
+        if at and word in FRONTED:
+            return " ".join(["Why", word, *words[:at], *words[at + 1 :]]) + "?"
+    many = words[0] in ("we", "people", "children") or (words[0].endswith("s") and not words[0].endswith("ss"))
+    if many:
+        return f"Why do {clause}?"
+    verb = words[1] if len(words) > 1 else ""
+    if words[0] in ("a", "an", "the") or not verb.endswith("s"):
+        return ""
+    return " ".join(["Why does", words[0], verb[:-1], *words[2:]]) + "?"
 
 
 def scene(known: Knowledge, draw: TextDraw) -> Exchange:
@@ -149,6 +165,7 @@ def _other(known: Knowledge, rule: str, bound: dict[str, str], draw: TextDraw) -
     return text
 
 
+FRONTED = ("is", "are", "was", "were", "must", "can", "may", "should")
 Move = Callable[[Knowledge, TextDraw], Exchange]
 MOVES: tuple[tuple[Move, int], ...] = (
     (define, 8),

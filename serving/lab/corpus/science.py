@@ -77,7 +77,7 @@ def planet(draw: TextDraw) -> Exchange:
 def product(draw: TextDraw) -> Exchange:
     """Draw an exchange on a quantity that is the product of two others, or one of those from the product."""
     wanted, formula, first, first_unit, second, second_unit, unit = draw.pick(PRODUCTS)
-    a, b = draw.number(2, 40), draw.number(2, 30)
+    a, b = draw.number(2, 12), draw.number(2, 12)
     if draw.chance(0.3):
         given = f"the {wanted} is {a * b} {unit} and the {first} is {a} {first_unit}"
         told = f"Since {wanted} is {formula}, we divide: {a * b} / {a} = {b}. The {second} is {b} {second_unit}."

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import gcd, lcm
 
+from serving.lab.corpus.drills import long_product, shown, small_sum, steps_of
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.parts import Exchange, TextDraw
 
@@ -20,30 +21,34 @@ def more(shorter: str, why: str, check: str) -> dict[str, str]:
     return {"shorter": shorter, "why": why, "check": check}
 
 
+SPOKEN = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}
+BACK = {"+": "-", "-": "+", "*": "/", "/": "*"}
+
+
 def arithmetic(draw: TextDraw) -> Exchange:
-    """Draw an exchange on a sum, a difference, a product or a quotient."""
-    a, b = draw.number(2, 999), draw.number(2, 99)
-    low, high = sorted((a, b))
-    word, text, result, back = draw.pick(
-        [
-            ("plus", f"{a} + {b}", a + b, f"{a + b} - {b} = {a}"),
-            ("minus", f"{high} - {low}", high - low, f"{high - low} + {low} = {high}"),
-            ("times", f"{a} * {b}", a * b, f"{a * b} / {b} = {a}"),
-            ("divided by", f"{a * b} / {b}", a, f"{a} * {b} = {a * b}"),
-        ]
-    )
-    symbol = text.split(" ")[1]
-    spoken = text.replace(f" {symbol} ", f" {word} ") if draw.chance(0.4) else text
-    answer = draw.pick(["{t} = {r}.", "The result is {r}.", "That is {r}.", "{t} is {r}.", "We get {t} = {r}."])
-    check = f" To check it, note that {back}." if draw.chance(0.4) else ""
-    told = answer.replace("{t}", text).replace("{r}", str(result)) + check
-    then = more(f"{result}.", f"Because {back}.", f"Yes: {back}, so {result} is right.")
-    return Exchange(asked(spoken, draw, SUM_ASKED), told, then)
+    """Draw an exchange on a sum, a difference, a product or a quotient, with or without its steps."""
+    sum_ = long_product(draw) if draw.chance(0.12) else small_sum(draw)
+    a, sign, b, result = sum_
+    text, steps = shown(sum_), steps_of(sum_)
+    back = f"{result} {BACK[sign]} {b} = {a}"
+    asked_as = draw.pick(SUM_ASKED)
+    spoken = text.replace(f" {sign} ", f" {SPOKEN[sign]} ") if draw.chance(0.4) else text
+    if draw.chance(0.25):
+        spoken = spoken.replace(" * ", " x ")
+    tight = spoken.replace(" ", "") if draw.chance(0.1) and spoken == text else spoken
+    answer = draw.pick(["{t} = {r}.", "{t} = {r}.", "{t} is {r}.", "We get {t} = {r}."])
+    told = answer.replace("{t}", text).replace("{r}", str(result))
+    if steps:
+        told = f"{steps} So {text} = {result}."
+    elif draw.chance(0.2):
+        told += f" To check it, note that {back}."
+    then = more(f"{result}.", steps or f"Because {back}.", f"Yes: {back}, so {result} is right.")
+    return Exchange(asked_as.replace("{p}", tight), told, then)
 
 
 def percent(draw: TextDraw) -> Exchange:
     """Draw an exchange on a share of a sum, or a price that rises or falls."""
-    share, base = 5 * draw.number(1, 19), 20 * draw.number(2, 60)
+    share, base = draw.pick([5, 10, 20, 25, 30, 40, 50, 60, 75, 80, 90]), 20 * draw.number(1, 10)
     part = share * base // 100
     how = f"{share} percent of {base} is {share} / 100 * {base} = {part}."
     then = more(f"{part}.", "Because percent means out of a hundred.", f"Yes: {part} / {base} is {share} percent.")
@@ -73,7 +78,7 @@ def factors(number: int) -> list[int]:
 
 def prime(draw: TextDraw) -> Exchange:
     """Tell whether a number is prime, or its factorisation."""
-    number = draw.number(4, 600)
+    number = draw.number(4, 150)
     found = factors(number)
     product = " * ".join(map(str, found))
     if len(found) == 1:
@@ -95,7 +100,7 @@ def prime(draw: TextDraw) -> Exchange:
 
 def common(draw: TextDraw) -> Exchange:
     """Draw an exchange on a greatest common divisor by Euclid, or a least common multiple."""
-    a, b = draw.number(12, 240), draw.number(8, 120)
+    a, b = draw.number(6, 60), draw.number(4, 30)
     a, b = max(a, b), min(a, b)
     if draw.chance(0.4):
         multiple = lcm(a, b)
@@ -122,7 +127,7 @@ def common(draw: TextDraw) -> Exchange:
 def story(draw: TextDraw) -> Exchange:
     """Draw a word problem, and its answer."""
     one, two = draw.some(PEOPLE, 2)
-    things, a, b, c = draw.pick(THINGS), draw.number(2, 30), draw.number(2, 12), draw.number(1, 20)
+    things, a, b, c = draw.pick(THINGS), draw.number(2, 12), draw.number(2, 12), draw.number(1, 20)
     if draw.chance(0.5):
         task = f"{one} has {a + c} {things} and gives {c} of them to {two}. {two} already had {b}. "
         task += f"How many {things} does each of them have now?"

@@ -32,9 +32,9 @@ class Texts:
         return [self._chat([{"role": "user", "content": prompt}], True) for prompt in mixed[:count]]
 
     def calibration(self, seed: int) -> list[list[int]]:
-        """Training dialogues, enough for Wanda's sequences, without what only this machine has."""
+        """Training dialogues, enough for Wanda's sequences."""
         found: list[list[int]] = []
-        for document in islice(documents(seed, "train", machine=False), TEXTS):
+        for document in islice(documents(seed, "train"), TEXTS):
             turns = [{"role": turn.role, "content": turn.content} for turn in document.turns]
             found.append(self._chat(turns, False))
             if sum(map(len, found)) >= SEQUENCES * LENGTH:

@@ -13,26 +13,28 @@ from tokenizers import Tokenizer
 
 from serving.lab.corpus.corpus import Document
 from serving.lab.training.tokenizer import rendered
+from serving.topics.names import NAMES
 
-ASKED = 0.25  # what a token of a user or a system prompt weighs in the loss; all others weigh 1
+ASKED = 0.25  # what a token weighs in the loss that others write than the assistant, whose tokens weigh 1
 
 
 @dataclass(frozen=True, slots=True)
 class TokenStream:
-    """A run of tokens, what each weighs as a target, and the topic that it is of."""
+    """A run of tokens, what each weighs as a target, and the topic that it is of, by its place in `NAMES`."""
 
     ids: list[int]
     weights: list[float]
-    topic: str
+    topics: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
-    """Segments end to end: tokens, the token after each, what predicting it weighs, and the segments' lengths."""
+    """Segments end to end: tokens, the token after each, what predicting it weighs, topics, and segments' lengths."""
 
     ids: torch.Tensor
     targets: torch.Tensor
     weights: torch.Tensor
+    topics: torch.Tensor
     lengths: list[int]
 
 
@@ -43,20 +45,21 @@ def encode(tokenizer: Tokenizer, document: Document) -> TokenStream:
     for role, text in rendered(document):
         new = tokenizer.encode(text, add_special_tokens=False).ids
         ids += new
-        weights += [ASKED if role in ("user", "system") else 1.0] * len(new)
-    return TokenStream(ids, weights, document.topic)
+        weights += [1.0 if role == "assistant" else ASKED] * len(new)
+    return TokenStream(ids, weights, [NAMES.index(document.topic)] * len(ids))
 
 
 def segments(stream: Iterable[TokenStream], limit: int, alone_share: float, rng: Random) -> Iterator[TokenStream]:
     """Yield runs of at most `limit` tokens: one document in so large a share of them, in the others as many as fit."""
     ids: list[int] = []
     weights: list[float] = []
+    topics: list[int] = []
     alone = rng.random() < alone_share
     for tokens in stream:
-        ids, weights = ids + tokens.ids, weights + tokens.weights
+        ids, weights, topics = ids + tokens.ids, weights + tokens.weights, topics + tokens.topics
         if alone or len(ids) >= limit:
-            yield TokenStream(ids[:limit], weights[:limit], tokens.topic)
-            ids, weights, alone = [], [], rng.random() < alone_share
+            yield TokenStream(ids[:limit], weights[:limit], topics[:limit])
+            ids, weights, topics, alone = [], [], [], rng.random() < alone_share
 
 
 def batches(runs: Iterable[TokenStream], tokens: int) -> Iterator[TokenBatch]:
@@ -64,7 +67,7 @@ def batches(runs: Iterable[TokenStream], tokens: int) -> Iterator[TokenBatch]:
     taken: list[TokenStream] = []
     missing = tokens
     for run in runs:
-        taken.append(TokenStream(run.ids[:missing], run.weights[:missing], run.topic))
+        taken.append(TokenStream(run.ids[:missing], run.weights[:missing], run.topics[:missing]))
         missing -= len(taken[-1].ids)
         if not missing:
             yield batch_of(taken)
@@ -76,4 +79,5 @@ def batch_of(runs: list[TokenStream]) -> TokenBatch:
     ids = torch.tensor([i for run in runs for i in run.ids])
     targets = torch.tensor([i for run in runs for i in (*run.ids[1:], 0)])
     weights = torch.tensor([w for run in runs for w in (*run.weights[1:], 0.0)])
-    return TokenBatch(ids, targets, weights, [len(run.ids) for run in runs])
+    topics = torch.tensor([t for run in runs for t in run.topics])
+    return TokenBatch(ids, targets, weights, topics, [len(run.ids) for run in runs])

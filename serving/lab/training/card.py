@@ -13,7 +13,6 @@ from serving.lab.locality_of_routes import top_quarter
 from serving.lab.training.curve import draw
 from serving.lab.training.evaluate import (
     DOCUMENTS,
-    LONGEST,
     OFTEN,
     PROMPTS,
     VOCABULARY_DOCUMENTS,
@@ -25,8 +24,13 @@ from serving.lab.training.evaluate import (
     measure_topics,
     readable_share,
 )
-from serving.lab.training.export import from_hf, load_model
-from serving.lab.training.losses import ROUTER_Z, SEGMENT_BALANCE
+from serving.lab.training.export import TEMPERATURE, TOP_P, from_hf, load_model
+from serving.lab.training.judging import agents, arithmetic, ordinary
+from serving.lab.training.judging.agents import AgentResult
+from serving.lab.training.judging.arithmetic import SumResult
+from serving.lab.training.judging.ordinary import OrdinaryReply
+from serving.lab.training.judging.replies import LONGEST
+from serving.lab.training.losses import DISTINCT, IDLE, IDLENESS, ROUTER_Z
 from serving.lab.training.progress import LOG
 from serving.lab.training.shape import ModelShape
 from serving.topics.names import TOPICS
@@ -45,6 +49,9 @@ class Facts:
     topics: dict[str, TopicResult]
     answers: list[JudgedAnswer]
     readable: float
+    sums: list[SumResult]
+    agents: AgentResult
+    ordinary: list[OrdinaryReply]
 
 
 def describe(folder: Path) -> Facts:
@@ -67,12 +74,23 @@ def measure(folder: Path) -> Facts:
     said = answers(hf, tokenizer)
     readable = readable_share([answer.text for answer in said], known_words(settings["seed"]))
     weights = sum(weights.numel() for weights in model.parameters())
-    return Facts(settings, points, weights, measure_topics(model, tokenizer), said, readable)
+    return Facts(
+        settings,
+        points,
+        weights,
+        measure_topics(model, tokenizer),
+        said,
+        readable,
+        arithmetic.measure(hf, tokenizer),
+        agents.measure(hf, tokenizer),
+        ordinary.ask(hf, tokenizer, folder),
+    )
 
 
 def card(facts: Facts) -> str:
     """Return the card's text."""
-    return "\n".join([_model(facts), _data(facts), _losses(facts), _experts(facts), _answers(facts), MEASURED, REPEAT])
+    parts = [_model, _data, _losses, _experts, _ordinary, _sums, _agents, _answers]
+    return "\n".join([*(part(facts) for part in parts), MEASURED, REPEAT])
 
 
 def _model(facts: Facts) -> str:
@@ -98,26 +116,25 @@ def _data(facts: Facts) -> str:
     return f"""## Training
 
 {last["tokens"]:,} tokens of `serving/lab/corpus` (seed {s["seed"]}), in {last["step"]:,} steps of
-{s["parts"] * s["part_tokens"]:,} tokens, in {last["seconds"] / 60:.0f} minutes on {s["threads"]} CPU threads
-({last["tokens"] / last["seconds"]:,.0f} tokens a second). The corpus is generated: dialogues in {len(TOPICS)} topics
-({", ".join(TOPICS)}) and about daily life, and a tenth of the documents are docstrings and licences that lie on the
-machine. Nothing of it was made by another model.
+{s["parts"] * s["part_tokens"]:,} tokens, in {last["seconds"] / 60:.0f} minutes on {s["threads"]} CPU threads of a
+machine that others used as well ({last["tokens"] / last["seconds"]:,.0f} tokens a second). The corpus is generated, and
+the same on every machine: dialogues in {len(TOPICS)} topics ({", ".join(TOPICS)}) and about daily life,
+questions that nobody here can answer, sums, chats with tools, answers as JSON. Nothing of it was made by another model.
 
 Muon for the matrices inside the layers (rate {s["matrix_rate"]:g}), AdamW for embedding, routers and norms (rate
-{s["other_rate"]:g}); {s["warm_up"]:.0%} warm-up, level until {s["hold"]:.0%} of the run, then linearly to zero. Tokens
-of user and system turns weigh a quarter in the loss. Segments of up to {s["segment"]} tokens, of which
-{s["alone"]:.0%} are one document; in the last {1 - s["long_from"]:.0%} of the run half of all tokens are in segments
-of {s["part_tokens"]}. Longer contexts than that work, but were never trained. Auxiliary losses of the routers: balance
-over the batch {s["balance"]:g}{_loosened(s)}, balance within a segment {SEGMENT_BALANCE:g}, z-loss {ROUTER_Z:g}.
-{s.get("note", "")}
+{s["other_rate"]:g}); up in {s["warm_up"]} steps, level, and linearly to zero in the last {s["fall"]:,}. Tokens
+that the assistant doesn't write weigh a quarter in the loss. Segments of up to {s["segment"]} tokens, of which
+{s["alone"]:.0%} are one document; in the last {s["long"] + s["extend"]} steps half of the parts are
+conversations of up to {s["long_tokens"]:,} tokens, in which what was told first is asked for last; {s["extend"]} of
+these come after the others, from the weights as stored, with new optimisers and rates of {s["extend_rate"]:.0%}
+that fall to zero. No token is dropped. Auxiliary losses of
+the routers: balance over many batches together {s["balance"]:g} (none within a batch, a segment or a topic); the
+sameness of topics {s["same"]:g}, as long as a topic's use is less than {DISTINCT:g} bits apart from that of all (in so
+short a run that doesn't come by itself); {IDLENESS:g} on what an expert lacks of {IDLE:.0%} of an even share; z-loss
+{ROUTER_Z:g}.
+
 ![loss](loss.png)
 """
-
-
-def _loosened(settings: dict[str, Any]) -> str:
-    if settings["loose_from"] >= 1:
-        return ""
-    return f" ({settings['loose_balance']:g} in the last {1 - settings['loose_from']:.0%}, so that experts specialise)"
 
 
 def _losses(facts: Facts) -> str:
@@ -162,6 +179,57 @@ gets {float(used.max()) * count:.1f} times an even share, the least used one {fl
 """
 
 
+def _ordinary(facts: Facts) -> str:
+    judged = [reply for reply in facts.ordinary if reply.readable is not None]
+    verdict = "Nobody has judged these replies yet."
+    if judged:
+        readable, on_topic = (sum(bool(getattr(r, name)) for r in judged) for name in ("readable", "on_topic"))
+        verdict = (
+            f"Judged by reading: {readable} of {len(judged)} can be read, and {on_topic} are about what was asked "
+            "(on topic is not yet right)."
+        )
+    shown = "\n".join(f"**{r.question}**{_verdict(r)}\n\n{_quoted(r.reply)}\n" for r in facts.ordinary)
+    return f"""## Ordinary questions
+
+{len(facts.ordinary)} questions that were written down before training (`judging/ordinary_questions.json`) and that the
+corpus doesn't hold, at the shipped defaults (temperature {TEMPERATURE:g}, top-p {TOP_P:g}; seed {ordinary.SEED}), all
+of them shown.
+{verdict}
+
+{shown}"""
+
+
+def _verdict(reply: OrdinaryReply) -> str:
+    if reply.readable is None:
+        return ""
+    words = ("readable" if reply.readable else "not readable", "on topic" if reply.on_topic else "off topic")
+    return f" · {', '.join(words)}"
+
+
+def _sums(facts: Facts) -> str:
+    rows = [f"| {r.kind} | {'never' if r.kept_back else 'yes'} | {r.right} of {r.asked} |" for r in facts.sums]
+    table = "\n".join(rows)
+    return f"""## Sums
+
+Asked as "What is 34 + 57?" and answered greedily. One in {arithmetic.KEPT_BACK} of the larger sums is in no drill of
+the training.
+
+| sums | drilled | right |
+|---|---|---|
+{table}
+"""
+
+
+def _agents(facts: Facts) -> str:
+    r = facts.agents
+    return f"""## Tools and JSON
+
+Of {r.asked} chats with up to three tools that training never saw, {r.right_tool} replies call the right tool, and
+{r.right_call} are right in all arguments. Of {r.asked} answers that are to be JSON, {r.parsed} are, and {r.right_json}
+are exactly what was asked for. All greedily, and no grammar guides them.
+"""
+
+
 def _answers(facts: Facts) -> str:
     ended = sum(answer.ended for answer in facts.answers)
     parts = [
@@ -175,8 +243,7 @@ def _answers(facts: Facts) -> str:
 Greedy answers to the first {SHOWN} of {PROMPTS} held-out prompts of each topic, not selected. Over all
 {len(facts.answers)}, {facts.readable:.1%} of the words are readable, and {ended} answers end by themselves within
 {LONGEST} tokens. A word is a run of letters, with inner apostrophes, or a run of digits; it is readable if it is a
-number, if it occurs at least {OFTEN} times in the first {VOCABULARY_DOCUMENTS:,} documents of the training data, or if
-it is in the system's dictionary, where there is one.
+number, or if it occurs at least {OFTEN} times in the first {VOCABULARY_DOCUMENTS:,} documents of the training data.
 
 {samples}"""
 
@@ -196,7 +263,6 @@ REPEAT = """## Make it again
 
     make model
 
-trains it afresh, measures it and writes this card; `foreserve train-bundled --card` only measures. A limit in minutes
-gives as many steps as the machine manages; with `foreserve train-bundled --steps N`, the same seed gives the same
-weights on the same machine. On another, the docstrings and licences, a tenth of the documents, are others.
+trains it afresh in one run, measures it and writes this card: the same weights, bit for bit, on a CPU of the same type,
+and the same corpus on all. `foreserve train-bundled --card` only measures.
 """

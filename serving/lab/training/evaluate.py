@@ -1,28 +1,25 @@
 """How good a trained model is: its loss on held-out text, how it answers, and which experts its topics use."""
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen3MoeForCausalLM
 
-from serving.lab.corpus.corpus import dialogue, documents, prompts
+from serving.lab.corpus.corpus import DialogueTurn, dialogue, documents, prompts
 from serving.lab.training.batches import TokenBatch, batch_of, encode
+from serving.lab.training.judging.replies import greedy
 from serving.lab.training.losses import cross_entropy
 from serving.lab.training.model import TrainedModel
 from serving.topics.names import OTHER, TOPICS
 
 PROMPTS = 10  # of each topic, answered greedily
-LONGEST = 120  # tokens of an answer
 DOCUMENTS = 150  # held-out dialogues of each topic that the loss and the experts' use are measured on
 VOCABULARY_DOCUMENTS = 50_000  # of training, whose words are known words
 OFTEN = 3  # times that a word must occur in them
-SYSTEM_WORDS = Path("/usr/share/dict/words")
 SEED = 1
 
 
@@ -75,12 +72,7 @@ def entropy(used: torch.Tensor) -> torch.Tensor:
 
 def answer(hf: Qwen3MoeForCausalLM, tokenizer: PreTrainedTokenizerFast, topic: str, prompt: str) -> JudgedAnswer:
     """Return the model's greedy answer, to be judged."""
-    asked = tokenizer.apply_chat_template(
-        [{"role": "user", "content": prompt}], add_generation_prompt=True, return_tensors="pt", return_dict=True
-    )
-    out = hf.generate(**asked, do_sample=False, max_new_tokens=LONGEST)[0, asked["input_ids"].shape[1] :]
-    ended = int(out[-1]) in hf.generation_config.eos_token_id
-    return JudgedAnswer(topic, prompt, tokenizer.decode(out, skip_special_tokens=True).strip(), ended)
+    return JudgedAnswer(topic, prompt, *greedy(hf, tokenizer, [DialogueTurn("user", prompt)]))
 
 
 def answers(hf: Qwen3MoeForCausalLM, tokenizer: PreTrainedTokenizerFast) -> list[JudgedAnswer]:
@@ -95,13 +87,10 @@ def words_of(text: str) -> Iterator[str]:
 
 
 def known_words(seed: int) -> set[str]:
-    """Words that occur often enough in what the model was trained on, and those of the system's dictionary."""
+    """Words that occur often enough in what the model was trained on."""
     stream = islice(documents(seed, "train"), VOCABULARY_DOCUMENTS)
     count = Counter(word for document in stream for turn in document.turns for word in words_of(turn.content))
-    known = {word for word, times in count.items() if times >= OFTEN}
-    if os.access(SYSTEM_WORDS, os.R_OK):
-        known |= set(words_of(SYSTEM_WORDS.read_text(encoding="utf-8")))
-    return known
+    return {word for word, times in count.items() if times >= OFTEN}
 
 
 def readable_share(texts: list[str], known: set[str]) -> float:

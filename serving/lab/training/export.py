@@ -9,6 +9,7 @@ from serving.lab.training.model import TrainedModel
 from serving.lab.training.shape import ModelShape
 from serving.lab.training.tokenizer import END_OF_TEXT, END_OF_TURN, SPECIAL
 
+TEMPERATURE, TOP_P = 0.5, 0.9  # of answers, where nobody asks for others: so small a model strays above that
 LAYER = {
     "attention_norm.scale": "input_layernorm.weight",
     "attention.q": "self_attn.q_proj.weight",
@@ -60,7 +61,9 @@ def to_hf(model: TrainedModel) -> Qwen3MoeForCausalLM:
         theirs[other + "mlp.experts.down_proj"] = ours[mine + "experts.down"].mT
     made.load_state_dict(theirs)
     ends = [SPECIAL.index(END_OF_TURN), SPECIAL.index(END_OF_TEXT)]
-    made.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=SPECIAL.index(END_OF_TEXT))
+    made.generation_config = GenerationConfig(
+        do_sample=True, temperature=TEMPERATURE, top_p=TOP_P, eos_token_id=ends, pad_token_id=SPECIAL.index(END_OF_TEXT)
+    )
     return made.eval()
 
 

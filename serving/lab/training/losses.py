@@ -6,9 +6,13 @@ import torch
 
 from serving.lab.training.experts import TrainedRouting
 
-ROWS = 1024  # tokens whose logits are in memory at a time
-SEGMENT_BALANCE = 1e-4  # small: a segment is about one topic, and a topic should have experts of its own
+ROWS = 128  # tokens whose logits are in memory at a time: they stay in a core's cache
 ROUTER_Z = 1e-4
+IDLE = 0.3  # of an even share: whoever has less of all tokens together is asked for, so that no expert dies
+IDLENESS = 1e-2
+DISTINCT = 0.4  # bits by which a topic's use of the experts is to be apart from that of all topics together
+MOST_BITS = 2.0
+SMALLEST = 1e-5
 
 
 class CrossEntropy(torch.autograd.Function):
@@ -16,61 +20,82 @@ class CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        context: Any, hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
+        context: Any,
+        hidden: torch.Tensor,
+        output: torch.Tensor,
+        targets: torch.Tensor,
+        weights: torch.Tensor,
+        narrow: torch.dtype,
     ) -> torch.Tensor:
-        """Return the weighted sum of the cross-entropies."""
+        """Return the weighted sum of the cross-entropies; products are in `narrow`, sums in the states' own type."""
         to_hidden, to_output = torch.empty_like(hidden), torch.zeros_like(output)
         total = hidden.new_zeros(())
-        parts = (tensor.split(ROWS) for tensor in (hidden, targets, weights, to_hidden))
+        states, matrix = hidden.to(narrow), output.to(narrow)
+        transposed = matrix.T.contiguous()
+        parts = (tensor.split(ROWS) for tensor in (states, targets, weights, to_hidden))
         for rows, target, weight, change in zip(*parts, strict=True):
-            shares = torch.log_softmax(rows @ output.T, -1)
+            shares = torch.log_softmax(rows @ transposed, -1, dtype=hidden.dtype)
             total -= shares.gather(1, target[:, None])[:, 0] @ weight
             shares.exp_()
             shares[torch.arange(len(target)), target] -= 1
             shares *= weight[:, None]
-            torch.mm(shares, output, out=change)
-            to_output.addmm_(shares.T, rows)
+            errors = shares.to(narrow)
+            change.copy_(errors @ matrix)
+            to_output += errors.T @ rows
         context.save_for_backward(to_hidden, to_output)
         return total
 
     @staticmethod
-    def backward(context: Any, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None, None]:
+    def backward(context: Any, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None, None, None]:
         """Return the gradients that `forward` made, scaled."""
         to_hidden, to_output = context.saved_tensors
-        return to_hidden * grad, to_output * grad, None, None
+        return to_hidden * grad, to_output * grad, None, None, None
 
 
 def cross_entropy(
-    hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
+    hidden: torch.Tensor,
+    output: torch.Tensor,
+    targets: torch.Tensor,
+    weights: torch.Tensor,
+    narrow: torch.dtype = torch.float32,
 ) -> torch.Tensor:
-    """Return the weighted mean of the cross-entropies, in nats a token."""
-    return CrossEntropy.apply(hidden, output, targets, weights) / weights.sum()
+    """Return the weighted mean of the cross-entropies, in nats a token; the output's products are in `narrow`."""
+    return CrossEntropy.apply(hidden, output, targets, weights, narrow) / weights.sum()
 
 
-def used(routing: TrainedRouting) -> torch.Tensor:
-    """Each expert's share of the routed tokens, which sum to one."""
+def used(routing: TrainedRouting, topics: torch.Tensor, count: int) -> torch.Tensor:
+    """Return what share of the routed tokens are of each of `count` topics and at each expert; all sum to one."""
     experts = routing.shares.shape[1]
-    return routing.chosen.flatten().bincount(minlength=experts) / routing.chosen.numel()
+    places = topics[:, None] * experts + routing.chosen
+    return places.flatten().bincount(minlength=count * experts).view(count, experts) / places.numel()
 
 
 def batch_balance(routing: TrainedRouting, used: torch.Tensor) -> torch.Tensor:
     """Over all tokens together: 1 if the experts are used evenly, up to their number if only one is (Switch).
 
-    `used` is each expert's share of the whole last step, so that a part of a batch need not be balanced in itself; no
-    gradient flows through it in any case.
+    `used` is each expert's share over the last steps, so that no single batch need be balanced in itself; no gradient
+    flows through it in any case.
     """
     return len(used) * used @ routing.shares.mean(0)
 
 
-def segment_balance(routing: TrainedRouting, lengths: list[int]) -> torch.Tensor:
-    """Return the balance within each segment, by its own use, as the mean over them."""
-    experts, active = routing.shares.shape[1], routing.chosen.shape[1]
-    sizes = torch.tensor(lengths)
-    segment = torch.arange(len(lengths)).repeat_interleave(sizes)
-    places = segment[:, None] * experts + routing.chosen
-    used = places.flatten().bincount(minlength=len(lengths) * experts).view(-1, experts) / (active * sizes[:, None])
-    shares = routing.shares.new_zeros(len(lengths), experts).index_add(0, segment, routing.shares) / sizes[:, None]
-    return experts * (used * shares).sum(1).mean()
+def idleness(routing: TrainedRouting, used: torch.Tensor) -> torch.Tensor:
+    """Return what those experts lack that have less than `IDLE` of an even share; raising their scores lowers it."""
+    lacking = (1 - used * len(used) / IDLE).clamp_min(0)
+    return -len(used) * lacking @ routing.shares.mean(0)
+
+
+def sameness(routing: TrainedRouting, topics: torch.Tensor, used: torch.Tensor) -> torch.Tensor:
+    """Fall as topics come to use experts of their own, as far as a topic's use is less than `DISTINCT` bits apart from
+    the use by all; its gradient is that of the mutual information of topics and experts.
+
+    `topics` has each token's, and `used` [topics, experts] is the use over the last steps.
+    """
+    of_all, of_each = used.sum(0), used / used.sum(1, keepdim=True).clamp_min(SMALLEST)
+    bits = ((of_each + SMALLEST) / (of_all + SMALLEST)).log2().clamp(-MOST_BITS, MOST_BITS)
+    apart = (of_each * bits).sum(1, keepdim=True)
+    prices = -(1 - apart / DISTINCT).clamp_min(0) * bits
+    return (routing.shares * prices[topics]).sum(1).mean()
 
 
 def router_z(routing: TrainedRouting) -> torch.Tensor:
@@ -78,14 +103,19 @@ def router_z(routing: TrainedRouting) -> torch.Tensor:
     return routing.scores.logsumexp(-1).square().mean()
 
 
-def router_loss(routings: list[TrainedRouting], lengths: list[int], used: torch.Tensor, balance: float) -> torch.Tensor:
-    """Return what all layers' routers are asked to keep small, weighted.
+def router_loss(
+    routings: list[TrainedRouting], topics: torch.Tensor, used: torch.Tensor, weights: tuple[float, float]
+) -> torch.Tensor:
+    """Return what all layers' routers are asked to keep small.
 
-    `used` [layers, experts] is the last step's use, and `balance` what evenness over the whole batch weighs.
+    `used` [layers, topics, experts] is the use over the last steps, and `weights` are of its evenness over all topics
+    together and of the topics' sameness. No term asks for evenness within a segment or a topic.
     """
+    balance, same = weights
     parts = [
-        balance * batch_balance(routing, share)
-        + SEGMENT_BALANCE * segment_balance(routing, lengths)
+        balance * batch_balance(routing, share.sum(0))
+        + IDLENESS * idleness(routing, share.sum(0))
+        + same * sameness(routing, topics, share)
         + ROUTER_Z * router_z(routing)
         for routing, share in zip(routings, used, strict=True)
     ]

@@ -8,8 +8,8 @@ from itertools import chain
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.nn.functional import scaled_dot_product_attention as attended
 
+from serving.lab.training.attention import attended
 from serving.lab.training.experts import ExpertLayer, TrainedRouting
 from serving.lab.training.shape import ModelShape
 
@@ -46,9 +46,9 @@ class Attention(nn.Module):
         rows = rows.unflatten(1, (self.heads + 2 * self.kv_heads, -1)).transpose(0, 1)
         q, k, v = rows.split([self.heads, self.kv_heads, self.kv_heads])
         q, k = rotated(self.q_norm(q), turn), rotated(self.k_norm(k), turn)
-        segments = zip(*(rows[None].split(lengths, 2) for rows in (q, k, v)), strict=True)
-        seen = [attended(q, k, v, is_causal=True, enable_gqa=True) for q, k, v in segments]
-        return torch.cat(seen, 2)[0].transpose(0, 1).flatten(1) @ self.o.T
+        segments = zip(*(rows.split(lengths, 1) for rows in (q, k, v)), strict=True)
+        seen = [attended(q, k, v) for q, k, v in segments]
+        return torch.cat(seen, 1).transpose(0, 1).flatten(1) @ self.o.T
 
 
 class TransformerLayer(nn.Module):

@@ -22,25 +22,24 @@ class TrainingPoint:
     loss: float
     held_out: float | None
     tokens_per_s: float
-    busiest_expert: float  # its load, in uniform shares, in the worst layer
-    idle_experts: int  # in all layers, in the last step
+    busiest_expert: float  # its load, in even shares, in the worst layer
+    idle_experts: int  # in all layers, lately
 
 
 @dataclass(slots=True)
 class TrainingProgress:
     """Collects the steps' losses, and says every few seconds how it goes."""
 
-    step_tokens: int
     points: list[TrainingPoint] = field(default_factory=list)
     held_out: float | None = None
     losses: list[float] = field(default_factory=list)
-    last: tuple[int, float, int] = (0, 0.0, 0)
+    last: tuple[int, int, float, int] = (0, 0, 0.0, 0)
     said_s: float = field(default_factory=time.monotonic)
 
-    def step(self, step: int, loss: float, busiest: float, idle: int) -> bool:
-        """Take a step's figures; True if enough time has passed for a new point."""
+    def step(self, step: int, loss: float, tokens: int, busiest: float, idle: int) -> bool:
+        """Take a step's figures, `tokens` being all so far; True if enough time has passed for a new point."""
         self.losses.append(loss)
-        self.last = (step, busiest, idle)
+        self.last = (step, tokens, busiest, idle)
         if time.monotonic() - self.said_s < EVERY_S:
             return False
         self.end()
@@ -52,10 +51,9 @@ class TrainingProgress:
             return
         now = time.monotonic()
         span = max(now - self.said_s, 1e-9)
-        step, busiest, idle = self.last
-        before = self.points[-1].seconds if self.points else 0.0
-        mean, speed = sum(self.losses) / len(self.losses), len(self.losses) * self.step_tokens / span
-        tokens = (step + 1) * self.step_tokens
+        step, tokens, busiest, idle = self.last
+        before, read = (self.points[-1].seconds, self.points[-1].tokens) if self.points else (0.0, 0)
+        mean, speed = sum(self.losses) / len(self.losses), (tokens - read) / span
         self.points.append(TrainingPoint(step + 1, tokens, before + span, mean, self.held_out, speed, busiest, idle))
         self.losses, self.said_s = [], now
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from serving.lab.corpus.corpus import Document, documents
+from serving.lab.corpus.corpus import DialogueTurn, Document, documents
 from serving.load.texts import WORDS
 
 END_OF_TEXT, TURN, END_OF_TURN = SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 CHAT_TEMPLATE = (Path(__file__).parent / "chat_template.jinja").read_text()
-"""How a chat is written, with tools as Hermes has them; they cost tokens, though the model was taught none."""
+"""How a chat is written, with tools as Hermes has them."""
 SAMPLE = 20_000  # documents that it is trained on
 FREQUENT = 1000  # how often the words of random load are added, so that each of them is one token
 
@@ -54,9 +54,11 @@ def save_tokenizer(tokenizer: Tokenizer, context: int, folder: Path) -> None:
 
 
 def rendered(document: Document) -> Iterator[tuple[str, str]]:
-    """Each turn's role and text as the model reads it: as the chat template has it, plain text as it is."""
+    """Each turn's role and text as the model reads it: as the chat template has it."""
     for turn in document.turns:
-        if turn.role == "text":
-            yield turn.role, turn.content + END_OF_TEXT
-        else:
-            yield turn.role, f"{TURN}{turn.role}\n{turn.content}{END_OF_TURN}\n"
+        yield turn.role, rendered_turn(turn)
+
+
+def rendered_turn(turn: DialogueTurn) -> str:
+    """Return one turn as the chat template has it."""
+    return f"{TURN}{turn.role}\n{turn.content}{END_OF_TURN}\n"

@@ -2,30 +2,33 @@
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from random import Random
 
 import torch
 from tokenizers import Tokenizer
 
-from serving.lab.corpus.corpus import documents
-from serving.lab.training.batches import TokenBatch, batches, encode, segments
+from serving.lab.corpus.corpus import Document, conversations, documents
+from serving.lab.training.batches import TokenBatch, TokenStream, batches, encode, segments
 from serving.lab.training.export import save_model
 from serving.lab.training.losses import cross_entropy, router_loss, used
 from serving.lab.training.model import TrainedModel, initialise
 from serving.lab.training.optimiser import optimisers
 from serving.lab.training.progress import TrainingProgress
-from serving.lab.training.settings import Settings, TrainingBudget, rate_at
+from serving.lab.training.settings import Settings, rate_at
 from serving.lab.training.tokenizer import save_tokenizer
+from serving.topics.names import NAMES
 
 CHECKPOINT_S = 180.0
-MEASURES = 25  # times that the held-out loss is measured in a run
+MEASURE_EVERY = 100  # steps
 HELD_OUT_PARTS = 8
 UNFINISHED = "unfinished"
+UNUSED = 0.02  # of an even share
+REMEMBERED = 16  # steps, about, over which the experts' use is taken together
 
 
 class TrainingRun:
@@ -37,39 +40,57 @@ class TrainingRun:
         self.pool = ThreadPoolExecutor(settings.threads)
         self.model = initialise(TrainedModel(settings.shape), settings.seed)
         self.weights = list(self.model.parameters())
+        self.tokens = 0  # that it has learnt from
+        self.narrow = torch.bfloat16 if settings.narrow else torch.float32
+        self.held_out = list(islice(self._batches("held-out", 1.0, settings.seed), HELD_OUT_PARTS))
+        self._begin(settings.seed)
+
+    def _begin(self, seed: int) -> None:
+        """Begin with the weights that there are, and remember nothing else."""
+        settings, experts = self.settings, self.settings.shape.experts
         self.optimisers = optimisers(self.model, (settings.matrix_rate, settings.other_rate), self.pool)
-        self.balance = settings.balance
-        self.used = torch.full((settings.shape.layers, settings.shape.experts), 1 / settings.shape.experts)
-        self.usual = self._batches("train", settings.segment, settings.alone)
-        self.long = self._batches("train", settings.part_tokens, 0.0)
-        self.held_out = list(islice(self._batches("held-out", settings.segment, 1.0), HELD_OUT_PARTS))
+        self.used = torch.full((settings.shape.layers, len(NAMES), experts), 1 / len(NAMES) / experts)
+        self.usual = self._batches("train", settings.alone, seed)
+        talk = self._encoded(conversations(seed, "train"))
+        long = segments(talk, settings.long_tokens, 0.0, Random(seed))
+        self.long = batches(long, settings.long_tokens)
 
-    def _batches(self, split: str, limit: int, alone: float) -> Iterator[TokenBatch]:
-        seed = self.settings.seed if alone else self.settings.seed + 1
-        stream = (encode(self.tokenizer, document) for document in documents(seed, split, self.settings.machine))
-        return batches(segments(stream, limit, alone, Random(seed)), self.settings.part_tokens)
+    def extend(self) -> None:
+        """Begin to learn long contexts, from the weights as they are stored."""
+        with torch.no_grad():
+            for weights in self.weights:
+                weights.copy_(weights.bfloat16())
+        self._begin(self.settings.seed + 1)
 
-    def step(self, share: float) -> float:
-        """One step of training at this share of the run; the loss before it."""
-        if share >= self.settings.loose_from:
-            self.balance = self.settings.loose_balance
-        long = self.settings.parts // 2 if share >= self.settings.long_from else 0
+    def _batches(self, split: str, alone: float, seed: int) -> Iterator[TokenBatch]:
+        stream = self._encoded(documents(seed, split))
+        runs = segments(stream, self.settings.segment, alone, Random(seed))
+        return batches(runs, self.settings.part_tokens)
+
+    def _encoded(self, documents_: Iterable[Document]) -> Iterator[TokenStream]:
+        return (encode(self.tokenizer, document) for document in documents_)
+
+    def step(self, step: int) -> float:
+        """Take this step of training; return the loss before it."""
+        long = self.settings.parts // 2 if step >= self.settings.steps - self.settings.long else 0
         parts = list(islice(self.long, long)) + list(islice(self.usual, self.settings.parts - long))
         results = list(self.pool.map(self._part, parts))
+        self.tokens += sum(len(part.ids) for part in parts)
         for weights, *grads in zip(self.weights, *(grads for _, grads, _ in results), strict=True):
             weights.grad = torch.stack(grads).mean(0)
-        self.used = torch.stack([used for _, _, used in results]).mean(0)
+        self.used.lerp_(torch.stack([used for _, _, used in results]).mean(0), 1 / REMEMBERED)
         torch.nn.utils.clip_grad_norm_(self.weights, self.settings.clip)
-        self._update(rate_at(share, self.settings))
+        self._update(rate_at(step, self.settings))
         return sum(loss for loss, _, _ in results) / len(results)
 
     def _part(self, batch: TokenBatch) -> tuple[float, tuple[torch.Tensor, ...], torch.Tensor]:
         """Loss, gradients and use of the experts for one part of a step."""
         hidden, routings = self.model(batch.ids, batch.lengths)
-        loss = cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights)
-        routers = router_loss(routings, batch.lengths, self.used, self.balance)
+        loss = cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights, self.narrow)
+        weights = (self.settings.balance, self.settings.same)
+        routers = router_loss(routings, batch.topics, self.used, weights)
         grads = torch.autograd.grad(loss + routers, self.weights)
-        return loss.item(), grads, torch.stack([used(routing) for routing in routings])
+        return loss.item(), grads, torch.stack([used(routing, batch.topics, len(NAMES)) for routing in routings])
 
     def _update(self, rate: float) -> None:
         highest = (self.settings.matrix_rate, self.settings.other_rate)
@@ -88,19 +109,20 @@ class TrainingRun:
             return float(cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights))
 
     def load(self) -> tuple[float, int]:
-        """Return the busiest expert's load in uniform shares, and how many experts had nothing in the last step."""
-        return float(self.used.max()) * self.settings.shape.experts, int((self.used == 0).sum())
+        """Return the busiest expert's load in even shares, and how many experts have next to nothing lately."""
+        shares = self.used.sum(1) * self.settings.shape.experts
+        return float(shares.max()), int((shares < UNUSED).sum())
 
 
-def train(run: TrainingRun, budget: TrainingBudget, folder: Path) -> bool:
-    """Train until the budget is used, or until Ctrl-C; whether it was finished.
+def train(run: TrainingRun, folder: Path) -> bool:
+    """Take all steps, or those until Ctrl-C; whether it was finished.
 
     What has been learnt so far goes to `folder`/unfinished every few minutes; a finished run moves it to `folder`.
     """
-    progress = TrainingProgress(run.settings.parts * run.settings.part_tokens)
+    progress = TrainingProgress()
     finished = True
     try:
-        _train(run, budget, progress, folder / UNFINISHED)
+        _train(run, progress, folder / UNFINISHED)
     except KeyboardInterrupt:
         finished = False
     _save(run, progress, folder / UNFINISHED, finished)
@@ -110,17 +132,15 @@ def train(run: TrainingRun, budget: TrainingBudget, folder: Path) -> bool:
     return finished
 
 
-def _train(run: TrainingRun, budget: TrainingBudget, progress: TrainingProgress, folder: Path) -> None:
-    saved_s, measured = time.monotonic(), -1
-    for step in count():
-        share = budget.share(step)
-        if share >= 1:
-            break
-        if int(share * MEASURES) > measured:
-            measured = int(share * MEASURES)
+def _train(run: TrainingRun, progress: TrainingProgress, folder: Path) -> None:
+    saved_s, steps = time.monotonic(), run.settings.steps + run.settings.extend
+    for step in range(steps):
+        if step == run.settings.steps:
+            run.extend()
+        if step % MEASURE_EVERY == 0:
             progress.held_out = run.measure()
-        if progress.step(step, run.step(share), *run.load()):
-            progress.say(budget.share(step + 1))
+        if progress.step(step, run.step(step), run.tokens, *run.load()):
+            progress.say((step + 1) / steps)
         if time.monotonic() - saved_s > CHECKPOINT_S:
             _save(run, progress, folder, finished=False)
             saved_s = time.monotonic()

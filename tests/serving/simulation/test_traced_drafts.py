@@ -78,7 +78,9 @@ def test_drafts_are_executed_on_the_token_model_with_what_hb_holds(draft: str) -
     assert not any(record.unrouted for record in records)
     device = load_device("elmoe3d", "elmoe3d-8gb", scenario.model, draft)
     room = device.hb.capacity_bytes / (device.size.expert_bytes * 4.5 / 8.5)
-    assert all(record.expert_hits == int(record.expert_hits) <= room for record in records)
+    # Whole experts, but for what sums over passes round.
+    assert all(abs(record.expert_hits - round(record.expert_hits)) < 1e-6 for record in records)
+    assert max(record.expert_hits for record in records) <= room
 
 
 def test_executed_a_hot_pool_has_more_accepted_than_a_random_one_and_a_large_one_more_than_a_small_one() -> None:

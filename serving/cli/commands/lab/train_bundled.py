@@ -10,8 +10,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command and its options."""
     parser = commands.add_parser("train-bundled", help="train the bundled token model afresh, on a CPU")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--minutes", type=positive, metavar="M", help="how long to train (default: 45)")
-    length.add_argument("--steps", type=positive, metavar="N", help="how many steps to train instead")
+    length.add_argument(
+        "--steps",
+        type=positive,
+        metavar="N",
+        help="steps to train, and a twentieth of that more on long contexts (default: the shipped model's)",
+    )
     length.add_argument("--card", action="store_true", help="train nothing: measure the model, and write its card anew")
     add_out(parser, "its folder (default: serving/bundled/foreserve-moe)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the corpus and the weights (default: 0)")
@@ -22,7 +26,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve train-bundled`; return its exit code."""
     from serving.lab.training.command import describe_bundled, train_bundled
+    from serving.lab.training.settings import Settings
 
     if args.card:
         return describe_bundled(args.out)
-    return train_bundled(args.out, (args.minutes, args.steps), args.seed, args.threads)
+    steps = {} if args.steps is None else {"steps": args.steps, "extend": args.steps // 20}
+    return train_bundled(args.out, Settings(seed=args.seed, threads=args.threads, **steps))

@@ -47,12 +47,12 @@ def test_each_equality_in_an_answer_holds(make: object) -> None:
 
 
 def test_arithmetic() -> None:
-    signs = {"plus": "+", "minus": "-", "times": "*", "divided by": "/"}
+    signs = {"plus": "+", "minus": "-", "times": "*", " x ": " * ", "divided by": "/"}
     for exchange in drawn(sums.arithmetic):
         asked = exchange.prompt
         for word, sign in signs.items():
             asked = asked.replace(word, sign)
-        expression = re.search(r"\d+ [-+*/] \d+", asked)
+        expression = re.search(r"\d+ ?[-+*/] ?\d+", asked)
         assert expression and eval(expression.group()) == int(exchange.more["shorter"].rstrip("."))
         assert exchange.more["shorter"].rstrip(".") in exchange.answer
 

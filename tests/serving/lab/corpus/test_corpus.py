@@ -11,7 +11,7 @@ from math import log
 
 import pytest
 
-from serving.lab.corpus.corpus import Document, dialogue, documents, prompts
+from serving.lab.corpus.corpus import JSON_SHARE, TOOLS_SHARE, WEIGHTS, Document, dialogue, documents, prompts
 from serving.topics.names import OTHER, TOPICS
 
 FIRST = (
@@ -43,22 +43,23 @@ def test_a_dialogue_is_the_same_in_every_process() -> None:
 
 
 def test_a_stream_is_the_same_for_the_same_seed_and_another_for_another() -> None:
-    one, same, other = (list(islice(documents(seed, "train", machine=False), 50)) for seed in (3, 3, 4))
+    one, same, other = (list(islice(documents(seed, "train"), 50)) for seed in (3, 3, 4))
     assert one == same
     assert one != other
 
 
-def test_topics_are_balanced_and_the_rest_is_rare() -> None:
-    counts = Counter(document.topic for document in islice(documents(0, "train", machine=False), 6500))
-    assert all(880 < counts[topic] < 1120 for topic in TOPICS)
-    assert 400 < counts[OTHER] < 600
+def test_topics_come_as_often_as_they_weigh() -> None:
+    counts = Counter(document.topic for document in islice(documents(0, "train"), 6500))
+    plain = (1 - TOOLS_SHARE - JSON_SHARE) * 6500 / sum(WEIGHTS.values())
+    assert all(0.85 < counts[topic] / (plain * WEIGHTS[topic]) < 1.15 for topic in TOPICS)
 
 
 def test_a_dialogue_begins_with_a_user_and_ends_with_an_assistant() -> None:
-    for document in islice(documents(1, "train", machine=False), 1000):
+    for document in islice(documents(1, "train"), 1000):
         roles = [turn.role for turn in document.turns if turn.role != "system"]
-        assert roles == ["user", "assistant"] * (len(roles) // 2)
-        assert all(turn.content.strip() == turn.content != "" for turn in document.turns)
+        assert roles[0] == "user" and roles[-1] == "assistant" and len(roles) % 2 == 0
+        assert roles[1::2] == ["assistant"] * (len(roles) // 2)
+        assert all(turn.content.strip() == turn.content != "" for turn in document.turns if turn.role != "system")
 
 
 @pytest.mark.parametrize("topic", [*TOPICS, OTHER])

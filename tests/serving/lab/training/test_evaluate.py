@@ -21,6 +21,9 @@ from serving.lab.training.evaluate import (
     words_of,
 )
 from serving.lab.training.export import to_hf
+from serving.lab.training.judging.agents import AgentResult
+from serving.lab.training.judging.arithmetic import SumResult
+from serving.lab.training.judging.ordinary import OrdinaryReply
 from serving.lab.training.model import TrainedModel, initialise
 from serving.lab.training.progress import TrainingProgress
 from serving.lab.training.settings import Settings
@@ -74,18 +77,25 @@ def test_an_answer_is_what_comes_after_the_prompt(model, tokenizer):
 
 
 def test_a_card_names_its_figures_and_shows_answers(tmp_path):
-    progress = TrainingProgress(step_tokens=1024, held_out=2.5)
-    progress.step(0, 3.25, 1.5, 0)
+    progress = TrainingProgress(held_out=2.5)
+    progress.step(0, 3.25, 1024, 1.5, 0)
     progress.end()
     points = [asdict(point) for point in progress.points]
     results = {topic: TopicResult(1000, 1.5, 1.25, torch.full((4, 64), 1 / 64)) for topic in TOPICS}
     said = [JudgedAnswer(topic, f"Ask {topic}?", "It is.\n\nYes.", True) for topic in TOPICS]
-    text = card(Facts(asdict(Settings()), points, 5_949_632, results, said, 0.987))
+    sums = [SumResult("the table of ten", 40, 39, False)]
+    replies = [OrdinaryReply("Why?", "So.", True, False), OrdinaryReply("Who?", "I.", True, True)]
+    agents = AgentResult(40, 31, 30, 38, 35)
+    text = card(Facts(asdict(Settings()), points, 5_949_632, results, said, 0.987, sums, agents, replies))
     for part in (
         "98.7%",
         "| **all** | **1.500** | **1.250** | 6,000 |",
         "| logic | 25%, 6.0 bits |",
         "> It is.\n>\n> Yes.",
+        "| the table of ten | yes | 39 of 40 |",
+        "2 of 2 can be read, and 1 are about",
+        "**Why?** · readable, off topic",
+        "31 replies call the right tool",
     ):
         assert part in text
     draw(points, tmp_path / "loss.png")

@@ -13,12 +13,14 @@ from serving.lab.corpus.corpus import Document, documents
 from serving.lab.corpus.parts import DialogueTurn
 from serving.lab.training import train as module
 from serving.lab.training.batches import ASKED, batches, encode, segments
+from serving.lab.training.export import from_hf, load_model
 from serving.lab.training.optimiser import orthogonal
 from serving.lab.training.progress import LOG
-from serving.lab.training.settings import Settings, TrainingBudget, rate_at
+from serving.lab.training.settings import Settings, rate_at
 from serving.lab.training.shape import ModelShape
 from serving.lab.training.tokenizer import bpe, save_tokenizer
 from serving.lab.training.train import TrainingRun, train
+from serving.topics.names import NAMES
 
 SMALL = ModelShape(
     vocabulary=512, layers=2, hidden=32, heads=2, kv_heads=1, head_size=16, experts=8, active=2, expert_hidden=16
@@ -27,17 +29,17 @@ SMALL = ModelShape(
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    texts = [turn.content for document in islice(documents(0, "train", machine=False), 300) for turn in document.turns]
+    texts = [turn.content for document in islice(documents(0, "train"), 300) for turn in document.turns]
     return bpe(texts, SMALL.vocabulary)
 
 
 def settings(**changes):
-    return Settings(shape=SMALL, parts=2, part_tokens=256, machine=False, **changes)
+    return Settings(**{"shape": SMALL, "parts": 2, "part_tokens": 256, "long_tokens": 256, "extend": 2} | changes)
 
 
 def trained(tokenizer, steps, **changes):
-    run = TrainingRun(settings(**changes), tokenizer)
-    return run, [run.step(step / steps) for step in range(steps)]
+    run = TrainingRun(settings(steps=steps, warm_up=2, fall=steps, long=2, **changes), tokenizer)
+    return run, [run.step(step) for step in range(steps)]
 
 
 def test_it_learns(tokenizer):
@@ -55,22 +57,22 @@ def test_the_same_seed_gives_the_same_weights_on_any_number_of_threads(tokenizer
 
 
 def test_a_finished_run_leaves_a_model_and_its_log(tokenizer, tmp_path):
-    assert train(TrainingRun(settings(), tokenizer), TrainingBudget(steps=4), tmp_path)
+    assert train(TrainingRun(settings(steps=4), tokenizer), tmp_path)
     header, *points = map(json.loads, (tmp_path / LOG).read_text().splitlines())
     assert header["finished"] and header["shape"]["experts"] == SMALL.experts
-    assert points[-1]["step"] == 4 and points[-1]["tokens"] == 4 * 512
+    assert points[-1]["step"] == 6 and points[-1]["tokens"] == 6 * 512
     assert (tmp_path / "model.safetensors").exists() and not (tmp_path / module.UNFINISHED).exists()
 
 
 def test_a_stopped_run_stays_apart(tokenizer, tmp_path):
     class Stopped(TrainingRun):
-        def step(self, share):
-            if share > 0.3:
+        def step(self, step):
+            if step > 2:
                 raise KeyboardInterrupt
-            return super().step(share)
+            return super().step(step)
 
     before = threading.active_count()
-    assert not train(Stopped(settings(), tokenizer), TrainingBudget(steps=6), tmp_path)
+    assert not train(Stopped(settings(steps=6), tokenizer), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [module.UNFINISHED]
     assert not json.loads((tmp_path / module.UNFINISHED / LOG).read_text().splitlines()[0])["finished"]
     # Its own have ended; torch keeps some, and other tests of this process may have left theirs.
@@ -78,9 +80,39 @@ def test_a_stopped_run_stays_apart(tokenizer, tmp_path):
 
 
 def test_the_learning_rate_rises_stays_and_falls_to_nothing():
-    rates = [rate_at(share / 1000, Settings()) for share in range(1000)]
-    assert rates[0] < 0.02 and rates[30] == rates[390] == 1.0 and rates[-1] < 0.01
-    assert rates[30:] == sorted(rates[30:], reverse=True)
+    rates = [rate_at(step, Settings(steps=1000, warm_up=50, fall=600)) for step in range(1000)]
+    assert rates[0] == 0.02 and rates[49] == rates[400] == 1.0 and 0 < rates[-1] < 0.01
+    assert rates[50:] == sorted(rates[50:], reverse=True)
+
+
+def test_the_rate_rises_and_falls_once_more_where_the_context_is_extended():
+    longer = Settings(steps=1000, extend=100, extend_rate=0.3, extend_warm_up=10)
+    rates = [rate_at(step, longer) for step in range(1000, 1100)]
+    assert rates[0] == pytest.approx(0.03) and max(rates) == rates[9] < 0.3 and 0 < rates[-1] < 0.01
+    assert rates[9:] == sorted(rates[9:], reverse=True)
+
+
+def test_long_contexts_are_learnt_from_the_weights_as_they_are_stored(tokenizer, tmp_path):
+    at_once = TrainingRun(settings(steps=4), tokenizer)
+    train(at_once, tmp_path / "at once")
+    apart = TrainingRun(settings(steps=4, extend=0), tokenizer)
+    train(apart, tmp_path / "apart")
+    later = TrainingRun(settings(steps=4), tokenizer)
+    stored = from_hf(load_model(tmp_path / "apart"), SMALL)
+    with torch.no_grad():
+        for mine, theirs in zip(later.weights, stored.parameters(), strict=True):
+            mine.copy_(theirs)
+    later.extend()
+    for step in (4, 5):
+        later.step(step)
+    assert all(torch.equal(a, b) for a, b in zip(at_once.weights, later.weights, strict=True))
+
+
+def test_all_but_the_steps_that_end_a_run_are_those_of_a_longer_one(tokenizer):
+    short, long = (TrainingRun(settings(steps=steps, fall=2, long=2), tokenizer) for steps in (5, 9))
+    for step in range(3):
+        assert short.step(step) == long.step(step)
+    assert all(torch.equal(a, b) for a, b in zip(short.model.parameters(), long.model.parameters(), strict=True))
 
 
 def test_updates_are_nearly_orthogonal():
@@ -109,10 +141,11 @@ def test_digits_are_single_tokens_and_every_text_comes_back(tokenizer):
 
 
 def test_batches_are_full_and_their_segments_short_enough(tokenizer):
-    stream = (encode(tokenizer, document) for document in documents(0, "train", machine=False))
+    stream = (encode(tokenizer, document) for document in documents(0, "train"))
     for batch in islice(batches(segments(stream, 200, 0.5, Random(0)), 1000), 5):
         assert sum(batch.lengths) == len(batch.ids) == len(batch.targets) == len(batch.weights) == 1000
         assert max(batch.lengths) <= 200
+        assert len(batch.topics) == 1000 and 0 <= int(batch.topics.min()) <= int(batch.topics.max()) < len(NAMES)
         ends = torch.tensor(batch.lengths).cumsum(0) - 1
         assert torch.equal(batch.targets[:-1][batch.weights[:-1] > 0], batch.ids[1:][batch.weights[:-1] > 0])
         assert not batch.weights[ends].any()

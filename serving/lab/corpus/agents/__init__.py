@@ -1,0 +1,1 @@
+"""What agents are answered: calls of tools, and answers as JSON."""
