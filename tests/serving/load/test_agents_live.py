@@ -11,6 +11,8 @@ from serving.workload import Source, load_workload
 from tests.serving.load.test_workload_live import hits
 from tests.serving.workload.files import served
 
+pytestmark = pytest.mark.slow  # A server of its own: `test_tools` has an agent's loop on the common one.
+
 WORKLOAD = """
 requests = 12
 prompt = { kind = "uniform", min = 16, max = 32 }

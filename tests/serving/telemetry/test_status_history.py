@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serving.telemetry.history_series import series_of
@@ -35,6 +35,7 @@ def test_an_hour_is_kept_and_no_more() -> None:
     assert told(keeper, KEPT + 30).points == [] and told(keeper, 10 * KEPT).points == []
 
 
+@settings(max_examples=20)
 @given(st.lists(st.integers(0, 40), max_size=12))
 def test_a_reader_has_what_the_server_has_however_often_it_asks(added: list[int]) -> None:
     keeper, reader, count = HistoryKeeper(), HistoryReader(), 0
