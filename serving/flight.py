@@ -15,8 +15,9 @@ class Flight:
     """A request in flight: all that is needed to begin it again on another instance of any actor.
 
     `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the
-    request's class, or is ""; `n` is the number of sequences that its client asked for at once. `cached` are the tokens
-    of its prompt that the device had when it began. `opened` tells that
+    request's class, or is ""; `n` is the number of sequences that its client asked for at once. Of its prompt,
+    `shareable` tokens are in blocks that others may have in common, and `cached` are those that the device had when it
+    began. `opened` tells that
     a device has had a buffer for its tokens; `sent_to` is the device it was sent to last, and the state of its link
     then. `call` brought the request; `rank` is the data-parallel rank that it named; `source` is the index of the
     token source that makes its tokens (None: not chosen), and `moved` tells that it was another's, and has got no
@@ -33,6 +34,7 @@ class Flight:
     tokens: list[int] = field(default_factory=list)
     started_s: float | None = None
     preemptions: int = 0
+    shareable: int = 0
     cached: int = 0
     first_s: float | None = None
     last_s: float = 0.0
@@ -130,6 +132,11 @@ def unseen(flights: dict[str, Flight], chunks: list[Chunk]) -> list[tuple[Flight
         flight = flights.get(chunk.request_id)
         if flight and (chunk.failed or chunk.first == expected.get(chunk.request_id, len(flight.tokens))):
             expected[chunk.request_id] = chunk.first + len(chunk.tokens)
-            first = not chunk.first and flight.cached
-            news.append((flight, msgspec.structs.replace(chunk, cached=flight.cached) if first else chunk))
+            news.append((flight, chunk if chunk.first or not flight.shareable else _with_cached(flight, chunk)))
     return news
+
+
+def _with_cached(flight: Flight, chunk: Chunk) -> Chunk:
+    """Return a first chunk that tells what the prefix cache had of its prompt, and has since."""
+    created = max(0, flight.shareable - flight.cached)
+    return msgspec.structs.replace(chunk, cached=flight.cached, created=created)

@@ -149,7 +149,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     `extra` holds whatever else vLLM said with it (log probabilities, see `edge.outputs`); only the edge opens it.
     `routes` are the experts that the token model's routers chose in computing it (`token_model.route_format`), and with
     the first token of a request `prompt` are the ids of its prompt, each a uint32; only the device opens them. With it
-    `cached` are the tokens of the prompt that the prefix cache had.
+    `cached` are the tokens of the prompt that the prefix cache had, and `created` those that it has since.
     """
 
     request_id: str
@@ -161,6 +161,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     routes: bytes | None = None
     prompt: bytes | None = None
     cached: int = 0
+    created: int = 0
 
     @property
     def failed(self) -> bool:

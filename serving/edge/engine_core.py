@@ -112,6 +112,7 @@ class EmulatedCore(UtilityCalls):
             rank=request.data_parallel_rank,
             slo=admitted.slo,
             n=admitted.n,
+            shareable=len(described.blocks) * self._prefixes.block_tokens,
             call=current_call(),
             classified_s=classified_s,
             sink=sink,
@@ -147,8 +148,7 @@ class EmulatedCore(UtilityCalls):
     def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int, in_flight: int) -> None:
         """Admit a request of the current call, if any, and choose its text's source. Raise `Overflow` or `Invalid`.
 
-        `priority` is what vLLM has read of it, from the body or from a header of its own; 0 says nothing. `in_flight`
-        are the sequences that have places in the queue.
+        `priority` is what vLLM has read of it, in body or header; 0 says nothing. `in_flight` sequences have places.
         """
         if call := current_call():
             if refusal := self.judge(call, id, asked, params.extra_args or {}, priority, in_flight):

@@ -38,7 +38,7 @@ def outputs_of(chunks: Iterable[Chunk]) -> list[EngineCoreOutput]:
 
 def _alone(chunk: Chunk) -> EngineCoreOutput:
     """Return the output of a chunk that is its request's only one: of nearly each, where a device decodes plainly."""
-    if chunk.extra is None and chunk.finish is None and not chunk.cached:
+    if chunk.extra is None and chunk.finish is None and not (chunk.cached or chunk.created):
         return EngineCoreOutput(chunk.request_id, chunk.tokens)
     return _together([chunk])[0]
 
@@ -55,9 +55,13 @@ def _together(chunks: list[Chunk]) -> list[EngineCoreOutput]:
 
 
 def _with_cached(output: EngineCoreOutput, first: Chunk) -> EngineCoreOutput:
-    """Say what the emulated prefix cache had of the prompt, as vLLM's own does with its first output."""
-    if first.cached:
-        output.prefill_stats = PrefillStats(num_cached_tokens=first.cached, num_local_cached_tokens=first.cached)
+    """Say what the emulated prefix cache had of the prompt, and has since, as vLLM's own does with its first output."""
+    if first.cached or first.created:
+        output.prefill_stats = PrefillStats(
+            num_cached_tokens=first.cached,
+            num_local_cached_tokens=first.cached,
+            num_cache_creation_tokens=first.created,
+        )
     return output
 
 

@@ -207,7 +207,8 @@ class FrontEnd:
         for output in outputs:
             if server := self._server_of.get(output.request_id):
                 if (prompt := self._prompts.pop(output.request_id, None)) is not None:
-                    output.prefill_stats = PrefillStats(num_prompt_tokens=prompt, num_computed_tokens=prompt)
+                    stats = output.prefill_stats = output.prefill_stats or PrefillStats()
+                    stats.num_prompt_tokens, stats.num_computed_tokens = prompt, prompt - stats.num_cached_tokens
                 by_server.setdefault(id(server), (server, []))[1].append(output)
         ended = [output.request_id for output in outputs if output.finish_reason is not None]
         self._forget(ended)

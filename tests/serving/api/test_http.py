@@ -65,6 +65,8 @@ def test_a_chats_next_turn_finds_the_answer_before_it(client: openai.OpenAI) -> 
     # The answer's text may be of other tokens than those that made it: up to there they are the same.
     alike = next((at for at, (a, b) in enumerate(zip(before[:-1], now, strict=False)) if a != b), len(before) - 1)
     assert alike > first.usage.prompt_tokens + 16
+    held = first.usage.prompt_tokens_details
+    assert held.cached_tokens + held.created_cache_tokens == first.usage.prompt_tokens // 16 * 16
     assert second.usage.prompt_tokens_details.cached_tokens == alike // 16 * 16
 
 

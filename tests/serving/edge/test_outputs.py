@@ -36,9 +36,10 @@ def test_what_vllm_said_more_of_comes_one_by_one() -> None:
 
 def test_the_first_output_says_what_the_prefix_cache_had() -> None:
     logprobs = EngineCoreOutput("c", [5], num_nans_in_logits=1)
-    chunks = [Chunk("a", 0, [1], cached=32), Chunk("a", 1, [2]), Chunk("b", 0, [3])]
+    chunks = [Chunk("a", 0, [1], cached=32, created=16), Chunk("a", 1, [2]), Chunk("b", 0, [3])]
     a, b, c = outputs_of([*chunks, Chunk("c", 0, [5], extra=pack(logprobs), cached=16)])
     assert a.prefill_stats and a.prefill_stats.num_cached_tokens == a.prefill_stats.num_local_cached_tokens == 32
+    assert a.prefill_stats.num_cache_creation_tokens == 16
     assert b.prefill_stats is None
     assert c.prefill_stats and c.prefill_stats.num_cached_tokens == 16
 
