@@ -1,7 +1,8 @@
 """A pytest plugin for vLLM's own tests of its API: where they would start `vllm serve`, they get `foreserve serve`.
 
 Options for vLLM's engine that nothing of the API depends on are dropped; a test that wants another one is skipped, by
-that option's name. Whatever model a test names, it gets the bundled one under that name, and its tokenizer.
+that option's name. Whatever model a test names, it gets the bundled one under that name, and its tokenizer; adapters
+are other names of it.
 """
 
 import contextlib
@@ -9,6 +10,7 @@ import importlib
 import json
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 import transformers
 import vllm.tokenizers
 from vllm.entrypoints.launchers.cli_args import make_arg_parser
+from vllm.transformers_utils import repo_utils
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 
 from serving.process.server_process import ServerFailed, server
@@ -23,6 +26,7 @@ from serving.scenario.scenario import Scenario
 from serving.token_source.front_end_options import front_end_fields
 
 TOKEN_MODEL = Scenario().token_model
+VOCABULARY = json.loads((Path(TOKEN_MODEL) / "config.json").read_text(encoding="utf-8"))["vocab_size"]
 OURS = {"max_model_len", "max_num_seqs", "max_num_batched_tokens"}
 """Fields of vLLM's arguments of which the emulated devices have the same."""
 DROPPED = {
@@ -32,6 +36,7 @@ DROPPED = {
     "cpu_offload_gb",
     "dtype",
     "enable_chunked_prefill",
+    "enable_lora",
     "enable_prefix_caching",
     "enforce_eager",
     "gpu_memory_utilization",
@@ -39,7 +44,9 @@ DROPPED = {
     "host",
     "kv_cache_dtype",
     "load_format",
+    "max_cpu_loras",
     "max_cudagraph_capture_size",
+    "max_lora_rank",
     "port",
     "seed",
     "tokenizer",
@@ -47,6 +54,8 @@ DROPPED = {
     "uvicorn_log_level",
 }
 """Fields of vLLM's engine or process that its API does not depend on."""
+SAME = {"--structured-outputs-config.backend": "xgrammar"}
+"""Options whose value is so here, too."""
 REPORT = os.environ["FORESERVE_VLLM_REPORT"]
 
 
@@ -85,9 +94,28 @@ outcomes: dict[str, tuple[str, str]] = {}
 
 def translated(model: str, given: list[str]) -> list[str]:
     """Return a test's options of `vllm serve` as options of `foreserve serve`. Raise `Unserved`."""
+    # What `foreserve serve` sets and vLLM doesn't.
+    names, options = [model], ["--vllm-option=--no-enable-prompt-tokens-details"]
+    for kind, word, values in words_of(given):
+        if kind == "served_model_name":
+            names = values
+        elif kind == "lora_modules":
+            names = [*names, *(each.partition("=")[0] for each in values)]
+        elif kind in OURS:
+            options += [f"--{kind.replace('_', '-')}", *values]
+        elif kind in front_end_fields():
+            options += [f"--vllm-option={word}", *(f"--vllm-option={each}" for each in values if "=" not in word)]
+        elif kind not in DROPPED and [SAME.get(word)] != values:
+            raise Unserved(word.partition("=")[0])
+    return ["--vllm-option=--served-model-name", *(f"--vllm-option={each}" for each in names), *options]
+
+
+def words_of(given: list[str]) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield each option with the field of vLLM's arguments that it sets, as it is written, and its values. Raise
+    `Unserved`."""
     parser: Any = make_arg_parser(FlexibleArgumentParser())
     known = {option: action for action in parser._actions for option in action.option_strings}
-    options, rest = ["--vllm-option=--served-model-name", f"--vllm-option={model}"], list(map(str, given))
+    rest = list(map(str, given))
     while rest:
         word = rest.pop(0)
         name, is_joined, value = word.partition("=")
@@ -97,15 +125,7 @@ def translated(model: str, given: list[str]) -> list[str]:
         values = [value] if is_joined else []
         while not is_joined and action.nargs != 0 and rest and not rest[0].startswith("--"):
             values.append(rest.pop(0))
-        if action.dest == "served_model_name":
-            options = []
-        if action.dest in OURS:
-            options += [f"--{action.dest.replace('_', '-')}", *values]
-        elif action.dest in front_end_fields():
-            options += [f"--vllm-option={word}", *(f"--vllm-option={each}" for each in values if not is_joined)]
-        elif action.dest not in DROPPED:
-            raise Unserved(name)
-    return options
+        yield action.dest, word, values
 
 
 def begin(self: Any, model: str, vllm_serve_args: list[str], *, env_dict: Any = None, **rest: Any) -> None:
@@ -124,6 +144,11 @@ def begin(self: Any, model: str, vllm_serve_args: list[str], *, env_dict: Any = 
     self.port, self.show_hidden_metrics = int(child.http_url.rpartition(":")[2]), False
 
 
+@pytest.fixture
+def local_asset_server() -> None:
+    """Stand in for a server of pictures, which tests of text ask for, too."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Redirect what starts servers, and what reads tokenizers."""
     utils = importlib.import_module("tests.utils")
@@ -132,8 +157,17 @@ def pytest_configure(config: pytest.Config) -> None:
     # The helper's own patches of fixtures keep working: only the files of models are ours.
     read, auto = vllm.tokenizers.get_tokenizer, transformers.AutoTokenizer.from_pretrained
     for module in (vllm.tokenizers, utils):
-        module.get_tokenizer = lambda name, *args, **kwargs: read(TOKEN_MODEL)
-    transformers.AutoTokenizer.from_pretrained = lambda name, *args, **kwargs: auto(TOKEN_MODEL)
+        module.get_tokenizer = lambda *name, **named: read(TOKEN_MODEL)
+    transformers.AutoTokenizer.from_pretrained = lambda *name, **named: auto(TOKEN_MODEL)
+    # Adapters' files, which nobody reads.
+    type(repo_utils.hf_api()).snapshot_download = lambda *name, **named: TOKEN_MODEL
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let tests that ask for the size of a model's vocabulary know that of the bundled one."""
+    for module in {item.getparent(pytest.Module) for item in items}:
+        if module is not None and hasattr(module.obj, "get_vocab_size"):
+            module.obj.get_vocab_size = lambda name: VOCABULARY
 
 
 def pytest_runtest_logreport(report: Any) -> None:

@@ -24,6 +24,13 @@ VERSION = "0.32.0"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "foreserve" / f"vllm-{VERSION}"
 # What these tests import, and ours do not.
 EXTRAS = ("pytest-asyncio", "tblib")
+# Ours, and files of fixtures that would be found if the whole tree were collected.
+PLUGINS = (
+    "redirect",
+    "tests.entrypoints.conftest",
+    "tests.entrypoints.openai.responses.conftest",
+    "tests.entrypoints.serve.sagemaker.conftest",
+)
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 
 
@@ -82,8 +89,7 @@ def ask_pytest(files: list[str], report: str) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "FORESERVE_VLLM_REPORT": report}
     # A model that a test loads for itself is asked for once, and not five times.
     environment["HF_HUB_OFFLINE"] = "1"
-    plugins = ["redirect", "tests.entrypoints.conftest", "tests.entrypoints.openai.responses.conftest"]
-    options = [word for plugin in plugins for word in ("-p", plugin)]
+    options = [word for plugin in PLUGINS for word in ("-p", plugin)]
     options += ["--noconftest", "--rootdir", str(CACHE), "-o", "asyncio_mode=auto", "-o", "addopts=", "--tb=line"]
     options += ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout=120", "--continue-on-collection-errors"]
     subprocess.run([sys.executable, "-m", "pytest", *options, *files], cwd=CACHE, env=environment, check=False)
