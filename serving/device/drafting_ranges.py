@@ -1,6 +1,6 @@
 """Drafting ranges: the batches for which drafting is faster at a context, by the device model, in words too."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from device_model.step import StepPlan
@@ -15,10 +15,15 @@ CONTEXTS = tuple(1024 * 2**power for power in range(6))
 
 
 def drafting_ranges(options: StepOptions, choice: ModeChoice, context: int, most: int) -> list[range]:
-    """Return the batches of up to `most` sequences, each with so much context, that decode faster if they draft: by
-    more than is left for a change."""
-    depths = (PLAIN, *choice.depths(options))
-    return list(_runs([batch for batch in range(1, most + 1) if _pays(options, depths, batch, context)]))
+    """Return the batches of up to `most` sequences, each with so much context, that decode faster if they draft as a
+    device chooses: by more than is left for a change."""
+    return paying_ranges(options, choice.depths(options), context, most)
+
+
+def paying_ranges(options: StepOptions, depths: Sequence[int], context: int, most: int) -> list[range]:
+    """Return these batches for drafts of the best of some depths."""
+    tried = (PLAIN, *depths)
+    return list(_runs([batch for batch in range(1, most + 1) if _pays(options, tried, batch, context)]))
 
 
 def told_drafting(specs: Iterable[DeviceSpec], most: int, max_context: int) -> Iterator[str]:
@@ -36,7 +41,7 @@ def _where(options: StepOptions, choice: ModeChoice, most: int, max_context: int
     found = [drafting_ranges(options, choice, context, _held(options, most, context)) for context in contexts]
     last = max((i for i, ranges in enumerate(found) if ranges), default=-1) + 1
     parts = [
-        f"at {context // 1024}k {_told(ranges, _held(options, most, context))}"
+        f"at {context // 1024}k {told_ranges(ranges, _held(options, most, context))}"
         for context, ranges in zip(contexts[:last], found, strict=False)
     ]
     parts += [f"none at {context // 1024}k and more" for context in contexts[last : last + 1]]
@@ -58,7 +63,8 @@ def _runs(batches: list[int]) -> Iterator[range]:
         yield range(members[0], members[-1] + 1)
 
 
-def _told(ranges: list[range], most: int) -> str:
+def told_ranges(ranges: Sequence[range], most: int) -> str:
+    """Return batches in words, of all up to `most`: "of 4 to 40", "from 2 on", "of none"."""
     if not ranges:
         return "of none"
     ends = [f"from {run[0]} on" if run[-1] == most else f"of {run[0]} to {run[-1]}" for run in ranges]

@@ -11,7 +11,8 @@ from device_model.specs.law import Law
 from device_model.validation.errors import Errors
 from device_model.validation.headlines import TARGETS, Headline, headlines, points
 from device_model.validation.judgement import JudgedCell, errors_under
-from serving.device.law_tau import BATCHES, faster_from
+from serving.device.drafting_by_law import MOST, faster_in
+from serving.device.drafting_ranges import told_ranges
 from serving.policies.step_options import StepOptions
 from serving.presentation.table import Table
 
@@ -21,12 +22,12 @@ SMALLEST, LARGEST = 1, 16
 
 
 class Speculating(NamedTuple):
-    """What Elastic-SD does: `tau`, the batch from which on it is faster than AR at 1k context, and the tokens that one
-    of its steps yields a sequence at the smallest and at the largest batch of Table 3."""
+    """What Elastic-SD does: the batches in which it is faster than AR at 1k context, and the tokens that one of its
+    steps yields a sequence at the smallest and at the largest batch of Table 3."""
 
     target: str
     hardware: str
-    tau: int
+    faster_in: tuple[range, ...]
     depth: int
     tokens_smallest: float
     tokens_largest: float
@@ -59,7 +60,7 @@ def _speculating(target: str, hardware: str, law: Law) -> Speculating:
     options = StepOptions(device)
     depth = options.calibrated
     tokens = [1 + acceptance_of(device, batch_plan(batch)).alpha * depth for batch in (SMALLEST, LARGEST)]
-    return Speculating(target, hardware, faster_from(options, (depth,)), depth, *tokens)
+    return Speculating(target, hardware, faster_in(options), depth, *tokens)
 
 
 def laws_json(laws: Sequence[LawFigures]) -> list[dict[str, Any]]:
@@ -70,7 +71,10 @@ def laws_json(laws: Sequence[LawFigures]) -> list[dict[str, Any]]:
             "phi_ar": law.phi_ar._asdict(),
             "phi_sd": law.phi_sd._asdict(),
             "headlines": {headline.figure: headline.value for headline in law.headlines},
-            "speculating": [each._asdict() for each in law.speculating],
+            "speculating": [
+                each._asdict() | {"faster_in": [[run[0], run[-1]] for run in each.faster_in]}
+                for each in law.speculating
+            ],
         }
         for law in laws
     ]
@@ -88,7 +92,11 @@ def show_laws(laws: Sequence[LawFigures], console: Console) -> None:
         rows += _side_by_side(each[0].figure, [headline.value for headline in each])
     console.print(Table(["", *(law.law for law in laws)], rows, "Both laws", words=(0,)))
     console.print()
-    heads = ["target", "hardware", *(f"{what}, {law.law}" for law in laws for what in ("tau", "tokens a step"))]
+    heads = [
+        "target",
+        "hardware",
+        *(f"{what}, {law.law}" for law in laws for what in ("faster in batches", "tokens a step")),
+    ]
     speculating = [_speculating_row(each) for each in zip(*(law.speculating for law in laws), strict=True)]
     console.print(Table(heads, speculating, "Elastic-SD under both laws", words=(0, 1)))
     console.print()
@@ -101,6 +109,8 @@ def _side_by_side(name: str, values: Sequence[float]) -> list[list[str]]:
 def _speculating_row(by_law: Sequence[Speculating]) -> list[str]:
     row = [by_law[0].target, by_law[0].hardware]
     for each in by_law:
-        tau = str(each.tau) if each.tau < BATCHES.stop else "never"
-        row += [tau, f"{each.tokens_smallest:.1f} to {each.tokens_largest:.1f} of {each.depth + 1}"]
+        row += [
+            told_ranges(each.faster_in, MOST),
+            f"{each.tokens_smallest:.1f} to {each.tokens_largest:.1f} of {each.depth + 1}",
+        ]
     return row

@@ -4,7 +4,8 @@ assumed, and what was asked or judged of too few requests."""
 from math import ceil
 
 from device_model.specs.law import Law
-from serving.device.law_tau import taus
+from serving.device.drafting_by_law import MOST, drafting_by_law
+from serving.device.drafting_ranges import told_ranges
 from serving.simulation.model_caveats import of_law, of_locality, of_range
 from serving.study.questions import by_settings
 from serving.study.results import Results
@@ -34,13 +35,14 @@ def caveats(results: Results) -> list[str]:
 
 
 def _of_tau(results: Results) -> str:
-    """Tell of devices that speculate from another batch on under the other law, if tau is theirs to choose."""
+    """Tell of devices that draft in other batches under the other law, if that is theirs to choose."""
     scenarios = [finding.point.scenario for finding in results.findings if not finding.error]
     asked = [each for each in scenarios if each.mode in CHOOSING and not each.tau and each.residency == "analytic"]
     pairs = dict.fromkeys((member, each.model) for each in asked for member in each.members)
-    by_law = {f"{member.hardware} with {model}": taus(member, model) for member, model in pairs}
+    by_law = {f"{member.hardware} with {model}": drafting_by_law(member, model) for member, model in pairs}
     differing = [
-        f"{name} from a batch of {found[Law.REALISABLE]} on, as published of {found[Law.PUBLISHED]}"
+        f"{name} in batches {told_ranges(found[Law.REALISABLE], MOST)}, "
+        f"as published {told_ranges(found[Law.PUBLISHED], MOST)}"
         for name, found in by_law.items()
         if found and found[Law.REALISABLE] != found[Law.PUBLISHED]
     ]

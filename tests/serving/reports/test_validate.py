@@ -15,6 +15,7 @@ from serving.cli.main import make_parser
 from serving.usage_error import UsageError
 
 HEAD = ",".join(COLUMNS)
+QWEN_4GB = ("Qwen3-30B-A3B", "elmoe3d-4gb")
 ROW = "8,Qwen3-30B-A3B,Elastic-SD,4,0.91,3.78,4.71"
 
 
@@ -155,7 +156,10 @@ def test_both_laws_stand_beside_each_other(printed):
     assert published["beyond_hb"] == sum(cell["published"]["beyond_hb"] for cell in printed["cells"]) > 30
     for law in printed["laws"]:
         assert {h["figure"]: h["value"] for h in printed["headlines"]}.keys() == law["headlines"].keys()
-        assert len(law["speculating"]) == 8 and all(each["tau"] >= 1 for each in law["speculating"])
+        ranges = [each["faster_in"] for each in law["speculating"]]
+        assert len(ranges) == 8 and all(1 <= first <= last <= 64 for runs in ranges for first, last in runs)
+    (qwen,) = (each for each in realisable["speculating"] if (each["target"], each["hardware"]) == QWEN_4GB)
+    assert qwen["faster_in"] == [[4, 40]]
 
 
 def test_the_published_law_is_told_to_be_more_than_hb_can_serve(tmp_path, capsys):
