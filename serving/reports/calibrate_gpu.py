@@ -24,6 +24,8 @@ from serving.usage_error import UsageError
 
 JSON = ".json"
 OPTION = "--measured"
+MOST_OFF = 15.0
+"""Percent of mean error beyond which figures are told not to fit: nobody should size anything by them."""
 SHAPE: dict[str, type[int]] = dict.fromkeys(LatencyShape._fields, int)
 
 
@@ -47,7 +49,7 @@ def calibrated(files: list[str], hardware: str, model: str, date: str) -> GpuCal
     names, (mean, largest) = ", ".join(path.name for path, _ in named), _errors(found)
     how = (
         f"{len(measurements)} measurements of {names} with {model}, on {date} by `foreserve calibrate {OPTION}`: mean "
-        f"error {mean:.1f} %, largest {largest:.1f} %"
+        f"error {mean:.1f} %, largest {largest:.1f} %{', so that they do not fit' if mean > MOST_OFF else ''}"
     )
     base = Path(hardware) if is_file(hardware) else FOLDER / f"{hardware}.toml"
     return GpuCalibration(figures_of(setup), found, measurements, hardware_text(base, found, how))
@@ -76,6 +78,11 @@ def show(found: GpuCalibration, console: Console) -> None:
     console.print(Table(("measurement", "batch", "measured, ms", "predicted", "error"), rows, words=(0,)))
     mean, largest = _errors(fitted)
     console.print(f"Mean error {mean:.1f} %, largest {largest:.1f} %, of {len(rows)} measurements.")
+    if mean > MOST_OFF:
+        console.print(
+            "The figures do not fit what was measured: do not size anything by them. Is it the model and the hardware "
+            "that were measured, in the same bits, and are the times in seconds?"
+        )
 
 
 def _setup(hardware: str, model: str) -> GpuSetup:

@@ -75,16 +75,32 @@ def test_by_the_law_hb_serves_no_more_than_it_holds(pair, model, hb_gb, batch, c
     check_each_pass(device, plan_of(device, batch, context, more))
 
 
-@examples(25)
-@given(st.sampled_from([None, "elastic", "eagle"]), sizes, st.integers(1, 32), contexts, st.integers(0, 99))
-def test_a_traced_cache_serves_no_more_than_it_holds(draft, hb_gb, batch, context, seed):
-    device = make_device("elmoe3d", setup("gpt-oss-20b", hb_gb), draft)
+traced = st.sampled_from([None, *SCHEMES["elmoe3d"]])
+
+
+@examples(100)
+@given(traced, models, sizes, st.integers(1, 16), contexts, st.integers(0, 99))
+def test_a_traced_cache_serves_no_more_than_it_holds(draft, model, hb_gb, batch, context, seed):
+    check_traced(draft, model, hb_gb, batch, context, seed)
+
+
+@pytest.mark.slow
+@examples(20)
+@given(traced, models, sizes, batches, contexts, st.integers(0, 99))
+def test_a_traced_cache_does_so_in_batches_of_any_size(draft, model, hb_gb, batch, context, seed):
+    check_traced(draft, model, hb_gb, batch, context, seed)
+
+
+def check_traced(draft, model, hb_gb, batch, context, seed):
+    """Three steps of a device with an actual cache, whose tokens choose their experts by lot."""
+    device = make_device("elmoe3d", setup(model, hb_gb), draft)
     trace_experts(device)
-    model, draw = device.setup.model, np.random.default_rng(seed)
+    spec, draw = device.setup.model, np.random.default_rng(seed)
     each = device.draft.shape.verify_tokens if device.draft else 1
     for _ in range(3):
-        order = draw.random((batch * each, model.expert_layers, model.experts)).argsort(axis=-1)
-        plan = plan_of(device, batch, context, routes=order[..., : model.top_k])
+        scores = draw.random((batch * each, spec.expert_layers, spec.experts), dtype=np.float32)
+        chosen = scores.argpartition(spec.experts - spec.top_k, axis=-1)[..., -spec.top_k :]
+        plan = plan_of(device, batch, context, routes=chosen)
         check_each_pass(device, plan)
         device.commit(plan)
 

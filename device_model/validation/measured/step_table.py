@@ -25,7 +25,10 @@ def read_step_table(path: Path) -> list[Measurement]:
             raise SpecError(
                 f"{path}, line 1: no column {column}; required are {', '.join(COLUMNS)}, and {NEW_TOKENS} may be there."
             )
-    return [_step(row, f"{path}, line {reader.line_num}") for row in reader]
+    steps = [_step(row, f"{path}, line {reader.line_num}") for row in reader]
+    if not steps:
+        raise SpecError(f"{path} has no line below its first; allowed is one for each step that was measured.")
+    return steps
 
 
 def _step(row: dict[str, str | None], where: str) -> Measurement:

@@ -65,10 +65,21 @@ def test_measurements_are_fitted_told_and_written_as_hardware(
     assert measured(*options, "--hardware", "a6000") == 0
     out, err = capsys.readouterr()
     assert "of 4 measurements." in out and "kept: nothing tells of it" in out and err.startswith("Written: ")
+    assert "do not fit" not in out
     mine = load_device("auto", str(tmp_path / "a6000-measured.toml"), "olmoe-1b-7b")
     plan = StepPlan.of(*[(1, 1024)] * 4)
     twice_s = 2 * device.probe(plan).first.latency_s
     assert mine.probe(plan).first.latency_s == pytest.approx(twice_s, rel=0.02)
+
+
+def test_figures_that_do_not_fit_are_told_not_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "steps.csv"
+    # Minutes for seconds in one line, and a larger batch that takes no time.
+    table.write_text("batch,context,seconds\n1,256,60\n1,3000,0.01\n32,256,0.0001\n32,2000,1\n")
+    options = ("--measured", str(table), "--model", "olmoe-1b-7b", "--out", str(tmp_path))
+    assert measured(*options, "--hardware", "a6000") == 0
+    assert "do not fit what was measured" in capsys.readouterr().out
+    assert "so that they do not fit" in (tmp_path / "a6000-measured.toml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -20,19 +20,19 @@ from serving.token_source.engine_args import engine_args
 from serving.token_source.vllm_args import prepare_environment
 model = sys.argv[1]
 prepare_environment(model)
-from vllm import SamplingParams
+from vllm import PoolingParams, SamplingParams
 from vllm.v1.engine import EngineCoreRequest
 from serving.token_source.vllm_source import VllmSource
 
 ROWS, AHEAD, BLOCKS = 4, 16, 40
-got, failed, sent = defaultdict(dict), {}, [0]
+got, failed, places, sent = defaultdict(dict), {}, {}, [0]
 
 
 def deliver(device, chunks):
     sent[0] += 1
     for chunk in chunks:
         if chunk.finish == 3:
-            failed[chunk.request_id] = chunk.stop_reason
+            failed[chunk.request_id], places[chunk.request_id] = chunk.stop_reason, chunk.first
         for token in chunk.tokens:
             # What is made again must be what it was.
             assert got[chunk.request_id].setdefault(chunk.first, token) == token, (chunk, got[chunk.request_id])
@@ -45,11 +45,12 @@ flags = [f"--model={model}", f"--max-num-seqs={ROWS}", "--max-model-len=512", "-
 source = VllmSource(engine_args(flags), AHEAD, deliver)
 
 
-def ask(id, tokens, prompt=8, **params):
+def ask(id, tokens, prompt=8, known=(), pooling=None, **params):
     source.add(EngineCoreRequest(
         request_id=id, prompt_token_ids=list(range(5, 5 + prompt)), mm_features=None,
         sampling_params=SamplingParams(max_tokens=tokens, seed=len(id), ignore_eos=True, temperature=1.0, **params),
-        pooling_params=None, arrival_time=0.0, lora_request=None, cache_salt=None, data_parallel_rank=None), 0, [])
+        pooling_params=pooling, arrival_time=0.0, lora_request=None, cache_salt=None, data_parallel_rank=None), 0,
+        list(known))
 
 
 def play(ids, tokens, most=4000):
@@ -110,6 +111,11 @@ results["two same"] = all(tokens[name] == reference[name] for name in names)
 results["dictated"] = tokens["dictated"] == reference["a" * len("dictated")]
 results["left"] = [len(source._live), len(source._scheduler.running), len(source._scheduler.waiting),
                    len(source._scheduler.parked), len(source._scheduler.held), len(source._trials.on_trial)]
+
+# Refused by the engine when another one has made some of it, as after a restart: at the token that is next.
+ask("refused", 60, known=[7, 8, 9], pooling=PoolingParams(task="embed"))
+source._carry_out(wait=True)
+results["refused"] = [places.get("refused"), "refused" in source._live]
 
 # A device far behind, of a request that has ample tokens: some steps' tokens go to it together, and none stay behind.
 fresh()
@@ -173,6 +179,10 @@ def test_tokens_of_which_a_device_has_ample_travel_together(results: dict[str, A
 
 def test_a_client_cannot_dictate_tokens(results: dict[str, Any]) -> None:
     assert results["dictated"]
+
+
+def test_a_request_that_is_refused_after_a_restart_fails_where_it_was(results: dict[str, Any]) -> None:
+    assert results["refused"] == [3, False]
 
 
 def test_nothing_is_left_behind(results: dict[str, Any]) -> None:

@@ -37,6 +37,7 @@ def test_a_table_of_steps_is_read_as_it_stands(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("batch,context,seconds\n", " has no line below its first; allowed is one for each step that was measured."),
         ("batch,context\n1,2\n", ", line 1: no column seconds; required are batch, context, seconds"),
         ("batch,context,seconds\n1,2,3\n0,2,3\n", ", line 3: batch is '0'; allowed is a whole number from 1 on."),
         ("batch,context,seconds\n1,-2,3\n", ", line 2: context is '-2'; allowed is a whole number from 0 on."),
