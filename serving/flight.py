@@ -121,6 +121,16 @@ def take(device: int, news: list[tuple[Flight, Chunk]], at_s: float) -> TokenNew
     return TokenNews(device, tokens, recorded, gaps_s, first)
 
 
+def mark(flights: dict[str, Flight], release: Release) -> None:
+    """Record which requests have begun with a release, and what was cached of each, and which were preempted for it."""
+    for id, found in zip(release.started, release.found, strict=True):
+        if (flight := flights.get(id)) and flight.started_s is None:
+            flight.started_s, flight.cached = release.start_s, found
+    for id in release.preempted:
+        if flight := flights.get(id):
+            flight.preemptions += 1
+
+
 def unseen(flights: dict[str, Flight], chunks: list[Chunk]) -> list[tuple[Flight, Chunk]]:
     """Return the chunks with tokens that clients lack, each with its flight: a device that came back may resend others.
 

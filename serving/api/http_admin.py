@@ -5,23 +5,13 @@ from typing import Any, TypeVar
 
 import msgspec
 from fastapi import APIRouter, HTTPException, Request
-from vllm.entrypoints.serve.engine.protocol import ErrorResponse
 
+from serving.api.openapi import body, refused
 from serving.edge.device_admin import Admin
 from serving.scenario.refused_action import RefusedAction
 
 PREFIX = "/foreserve/v1"
 T = TypeVar("T")
-ERRORS = {
-    400: "What was said can't be read, or names what there can't be.",
-    401: "The server wants a key.",
-    403: "The key is not enough: this is the admin's.",
-    404: "There is no such device, or fault.",
-    409: "It is impossible with the devices as they are.",
-    413: "The body is longer than --max-request-bytes.",
-}
-"""What the admin's calls may be answered with, beside what was asked for."""
-OTHER = "Refused for another reason, which the message tells."
 
 
 def admin_routes(admin: Admin) -> APIRouter:
@@ -59,24 +49,6 @@ def admin_routes(admin: Admin) -> APIRouter:
         return await answer(admin.clear_fault, id)
 
     return routes
-
-
-def refused(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the documentation of answers that refuse a call."""
-    # Where nothing is said of others, FastAPI says 422, which nobody gets here.
-    told: dict[int | str, str] = {**{status: ERRORS[status] for status in statuses}, "4XX": OTHER}
-    return {status: {"description": text, "model": ErrorResponse} for status, text in told.items()}
-
-
-def body(field: str) -> dict[str, Any]:
-    """Return the documentation of a body with the one field, a text."""
-    schema = {
-        "type": "object",
-        "properties": {field: {"type": "string"}},
-        "required": [field],
-        "additionalProperties": False,
-    }
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def said(body: bytes, field: str) -> str:

@@ -1,21 +1,33 @@
 """GET /ready: whether a request that comes now would be served, and each part by name. (/health, which vLLM has, says
 whether the process is worth keeping.)"""
 
+from typing import TypedDict
+
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
+from serving.api.openapi import answered
 from serving.cluster.readiness import Readiness
+
+
+class ReadyAnswer(TypedDict):
+    """Whether a request would be served, whether one ever will be again, and each part's state by name."""
+
+    ready: bool
+    live: bool
+    parts: dict[str, str]
 
 
 def health_routes(readiness: Readiness) -> APIRouter:
     """Return the route of `/ready`, for whoever asks."""
     routes = APIRouter()
+    ready_or_not = answered("It can serve.", ReadyAnswer) | answered("It can't serve now.", ReadyAnswer, 503)
 
-    @routes.get("/ready", include_in_schema=False)
+    @routes.get("/ready", responses=ready_or_not)
     async def show_ready() -> JSONResponse:
         """Tell whether the emulation can serve, with 200 or 503, and how each of its parts is."""
         ready = readiness.ready
-        told = {"ready": ready, "live": readiness.live, "parts": readiness.parts()}
+        told = ReadyAnswer(ready=ready, live=readiness.live, parts=readiness.parts())
         return JSONResponse(told, status_code=200 if ready else 503)
 
     return routes

@@ -7,14 +7,29 @@ answer is always in Prometheus's own text format, which every scraper reads.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 from serving.telemetry.metrics.families import Family
+
+ALL = "All metrics of the emulation, and of vLLM's front end."
+DCGM = "Each device as NVIDIA's exporter would show a GPU."
+ANSWER: dict[int | str, dict[str, Any]] = {200: {"description": "Families in Prometheus's text format, 0.0.4."}}
+NAMES: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": "name[]",
+            "in": "query",
+            "description": "The series that are wanted; all of them if none is named.",
+            "schema": {"type": "array", "items": {"type": "string"}},
+        }
+    ]
+}
 
 
 class Families(Protocol):
@@ -38,8 +53,10 @@ class _One:
 def metrics_routes(registry: CollectorRegistry, dcgm: CollectorRegistry) -> APIRouter:
     """Return the routes of the metrics; HEAD works too, as probes use it."""
     routes = APIRouter()
-    for path, source in (("/metrics", registry), ("/dcgm/metrics", dcgm)):
-        routes.add_api_route(path, _scraper(source), methods=["GET", "HEAD"], include_in_schema=False)
+    for path, source, summary in (("/metrics", registry, ALL), ("/dcgm/metrics", dcgm, DCGM)):
+        scrape, text = _scraper(source), PlainTextResponse
+        routes.add_api_route(path, scrape, summary=summary, response_class=text, responses=ANSWER, openapi_extra=NAMES)
+        routes.add_api_route(path, scrape, methods=["HEAD"], include_in_schema=False)
     return routes
 
 

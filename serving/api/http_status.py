@@ -9,10 +9,12 @@ import msgspec
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
+from serving.api.openapi import answered, refused
 from serving.telemetry.status import Status
 from serving.telemetry.status_history import StatusHistory
 
 PAGE = "ui.html"
+AFTER = "The first point that is wanted, counted from the start."
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -26,12 +28,14 @@ def status_routes(status: Callable[[], Status], history: Callable[[int], StatusH
     routes = APIRouter()
     page = files("serving.api").joinpath(PAGE).read_text(encoding="utf-8")
 
-    @routes.get("/foreserve/v1/status", include_in_schema=False)
+    @routes.get("/foreserve/v1/status", responses=answered("How things are.", Status) | refused(401))
     async def show_status() -> Response:
+        """Tell how the emulation is: its devices, SLO classes, latencies, and the host's pace."""
         return Response(msgspec.json.encode(status()), media_type="application/json")
 
-    @routes.get("/foreserve/v1/history", include_in_schema=False)
-    async def show_history(after: Annotated[int, Query(ge=0)] = 0) -> Response:
+    @routes.get("/foreserve/v1/history", responses=answered("Those points.", StatusHistory) | refused(400, 401))
+    async def show_history(after: Annotated[int, Query(ge=0, description=AFTER)] = 0) -> Response:
+        """Tell how the emulation was in its last hour, a point each five seconds."""
         return Response(msgspec.json.encode(history(after)), media_type="application/json")
 
     @routes.get("/ui", include_in_schema=False)

@@ -14,7 +14,7 @@ from serving.cluster.observer import EdgeObserver, LiveFlights, Refuse
 from serving.cluster.recovery import GONE
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.stream import Inbox
-from serving.flight import Flight, unseen
+from serving.flight import Flight, mark, unseen
 from serving.policies.router import Router
 from serving.types import Chunk, Release, Request
 
@@ -114,12 +114,7 @@ class Dispatcher:
                 self._take(release)
 
     def _take(self, release: Release) -> None:
-        for id, found in zip(release.started, release.found, strict=True):
-            if (flight := self.flights.get(id)) and flight.started_s is None:
-                flight.started_s, flight.cached = release.start_s, found
-        for id in release.preempted:
-            if flight := self.flights.get(id):
-                flight.preemptions += 1
+        mark(self.flights, release)
         news = unseen(self.flights, release.chunks)
         node = self.devices.nodes[release.device]
         if node.inquiry.open:

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.text import Text
 
@@ -14,11 +14,21 @@ from serving.load.emulator import Fidelity
 from serving.load.latencies import seen_s
 from serving.load.options import Slos
 from serving.load.summary import Goodput, Quantiles, Summary
-from serving.load.tails import FAMILIES, ModelledLatency, TailRefusal, attainment_refusal, percentile_refusal
+from serving.load.tails import (
+    FAMILIES,
+    SHOWN,
+    ModelledLatency,
+    TailRefusal,
+    attainment_refusal,
+    percentile_refusal,
+    percentile_refusals,
+)
 from serving.presentation.table import Table
 
 LAG_WORTH_SAYING_S = 0.005  # A client whose p99 is later than this was short of processor itself.
 FEW_UNDERRUNS = 0.001  # Share of the tokens up to which late ones are counted, and no more is said.
+CLASS_LATENCIES = ("ttft", "tpot")
+MARKED = "What has a ? is this host's, longer than it can have been on the devices."
 COALESCED = 1.01  # Mean tokens per chunk above which the report mentions them.
 
 
@@ -57,14 +67,26 @@ class Report:
         return None
 
     @property
-    def tails(self) -> dict[str, TailRefusal]:
-        """The latencies whose p99 says nothing of the devices, and why."""
+    def doubted(self) -> dict[str, dict[float, TailRefusal]]:
+        """The latencies with quantiles, of those shown, that say nothing of the devices, and why."""
         found = {}
         for name, modelled in self._modelled.items():
             seen = seen_s(name, self.all_times, self.fidelity.speed if self.fidelity else 1.0)
-            p99_s = float(np.percentile(seen, 99)) if seen else 0.0
-            if refusal := percentile_refusal(name.upper(), modelled, 0.99, p99_s):
-                found[name] = refusal
+            if refusals := percentile_refusals(name.upper(), modelled, seen):
+                found[name] = refusals
+        return found
+
+    @property
+    def doubted_classes(self) -> dict[tuple[str, str], TailRefusal]:
+        """The SLO classes and latencies whose p99 says nothing of the devices, even if their requests were the slowest
+        of all there, and why."""
+        found = {}
+        for (slo, summary), name in product(self.classes.items(), CLASS_LATENCIES):
+            quantiles: Quantiles = getattr(summary, f"{name}_s")
+            if (modelled := self._modelled.get(name)) and quantiles.p99 is not None:
+                called = f"{name.upper()} of {slo or 'requests without a class'}"
+                if refusal := percentile_refusal(called, modelled, 0.99, quantiles.p99, quantiles.count):
+                    found[slo, name] = refusal
         return found
 
     @property
@@ -127,8 +149,10 @@ class Report:
 
     def _emulator_json(self) -> dict[str, Any]:
         assert self.fidelity is not None
-        tails = self.tails
-        refused = {f"{name}_p99_refused": tails[name].sentence if name in tails else None for name in FAMILIES}
+        refused, doubts = dict[str, str | None](), self.doubted
+        for name, quantile in product(FAMILIES, SHOWN):
+            refusal = doubts.get(name, {}).get(quantile)
+            refused[f"{name}_p{quantile * 100:g}_refused"] = refusal.sentence if refusal else None
         return _fidelity_json(self.fidelity) | refused
 
     def _goodput_json(self) -> dict[str, Any] | None:
@@ -150,16 +174,22 @@ class Report:
             console.print(note, soft_wrap=True)
 
     def _latencies(self) -> Table:
-        names = ("ttft", "tpot", "itl", "e2e")
-        rows = [[f"{name.upper()} (ms)", *_milliseconds(getattr(self.summary, f"{name}_s"))] for name in names]
+        rows, doubts = [], self.doubted
+        for name in ("ttft", "tpot", "itl", "e2e"):
+            mean, *cells = _milliseconds(getattr(self.summary, f"{name}_s"))
+            doubted = doubts.get(name, {})
+            marked = [_marked(cell, quantile in doubted) for cell, quantile in zip(cells, SHOWN, strict=True)]
+            rows.append([f"{name.upper()} (ms)", mean, *marked])
         return Table(["", "mean", "p50", "p90", "p99"], rows)
 
     def _by_class(self) -> Table:
-        rows = []
-        for name, s in self.classes.items():
-            figures = [_milliseconds(quantiles) for quantiles in (s.ttft_s, s.tpot_s)]
-            cells = [figure[place] for figure in figures for place in (0, -1)]
-            rows.append([name or "(none)", f"{s.completed} of {s.requests}", *cells])
+        rows, doubted = [], self.doubted_classes
+        for slo, s in self.classes.items():
+            cells = []
+            for name in CLASS_LATENCIES:
+                mean, *_, p99 = _milliseconds(getattr(s, f"{name}_s"))
+                cells += [mean, _marked(p99, (slo, name) in doubted)]
+            rows.append([slo or "(none)", f"{s.completed} of {s.requests}", *cells])
         return Table(["SLO class", "completed", "TTFT mean", "p99", "TPOT mean", "p99 (ms)"], rows)
 
     def _title(self) -> str:
@@ -208,11 +238,14 @@ class Report:
         return lines + self._tail_lines()
 
     def _tail_lines(self) -> list[Text]:
-        tails = self.tails
-        lines = [Text(tail.sentence, "yellow") for tail in tails.values()]
-        if tails and not self.refused:
-            lines.append(Text(self._slower(tails.values()), "yellow"))
-        return lines
+        doubted = self.doubted
+        # Of a latency, what holds for its highest percentile says enough; of a class, only what all of them don't say.
+        told = [refusals[max(refusals)] for refusals in doubted.values()]
+        told += [each for (_, name), each in self.doubted_classes.items() if 0.99 not in doubted.get(name, {})]
+        if not told:
+            return []
+        lines = [*(refusal.sentence for refusal in told), MARKED]
+        return [Text(line, "yellow") for line in lines + ([] if self.refused else [self._slower(told)])]
 
     def _verdict(self) -> list[Text]:
         if self.refused and (self.summary.completed or self.slos.given()):
@@ -222,6 +255,10 @@ class Report:
         limits = ", ".join(f"{name[:-2].upper()} {limit * 1e3:g} ms" for name, limit in self.goodput.slos.items())
         share = f"{self.goodput.attainment:.1%} of requests"
         return [Text(f"Goodput: {self.goodput.per_s:.4g} requests/s, {share} within {limits}", "bold")]
+
+
+def _marked(cell: str, doubted: bool) -> str:
+    return f"{cell}?" if doubted else cell
 
 
 def _milliseconds(quantiles: Quantiles) -> list[str]:

@@ -17,6 +17,8 @@ LIMIT = 0.05
 """Share of a percentile: above it, the percentile is the host's."""
 ATTAINMENT_LIMIT = 0.01
 """Share of requests: if so many more kept a limit on the devices than clients saw, the attainment is the host's."""
+SHOWN = (0.5, 0.9, 0.99)
+"""Quantiles that are shown, and checked."""
 FAMILIES = {
     "ttft": "vllm:time_to_first_token_seconds",
     "tpot": "vllm:request_time_per_output_token_seconds",
@@ -32,10 +34,14 @@ class ModelledLatency(NamedTuple):
     bounds_s: tuple[float, ...]
     counts: tuple[float, ...]
 
-    def at_most_s(self, quantile: float) -> float | None:
-        """Return the upper bound of the bucket that a quantile lies in; None if nothing was counted."""
-        # Numpy's lies between two of the sorted values: the second of them bounds it.
-        before = ceil(quantile * (self.counts[-1] - 1)) if self.counts else 0
+    def at_most_s(self, quantile: float, of: float | None = None) -> float | None:
+        """Return the upper bound of the bucket that a quantile lies in, or of that which the quantile `of` so many of
+        the values, whichever they are, can lie in at most; None if nothing was counted."""
+        total = self.counts[-1] if self.counts else 0
+        part = total if of is None else min(of, total)
+        # Numpy's lies between two of the sorted values: the second of them bounds it. Those of a part may be the
+        # largest of all.
+        before = ceil(quantile * (part - 1)) + total - part
         return next((bound for bound, count in zip(*self, strict=True) if count > before), None)
 
     def surely_within(self, limit_s: float) -> float:
@@ -60,10 +66,12 @@ def modelled_latency(grown: Mapping[float, float]) -> ModelledLatency | None:
     return ModelledLatency(bounds, counts)
 
 
-def percentile_refusal(name: str, modelled: ModelledLatency, quantile: float, seen_s: float) -> TailRefusal | None:
+def percentile_refusal(
+    name: str, modelled: ModelledLatency, quantile: float, seen_s: float, of: float | None = None
+) -> TailRefusal | None:
     """Return why a percentile of a latency (`name`: TTFT) that clients saw says nothing of the devices; None if it
-    does."""
-    most_s = modelled.at_most_s(quantile)
+    does. `of`: it is that of so many requests among all."""
+    most_s = modelled.at_most_s(quantile, of)
     if most_s is None or seen_s * (1 - LIMIT) <= most_s:
         return None
     sentence = (
@@ -71,6 +79,16 @@ def percentile_refusal(name: str, modelled: ModelledLatency, quantile: float, se
         f"{most_s * 1e3:,.4g} ms at most on the devices"
     )
     return TailRefusal(sentence, (seen_s - most_s) / (LIMIT * most_s))
+
+
+def percentile_refusals(name: str, modelled: ModelledLatency, seen_s: Sequence[float]) -> dict[float, TailRefusal]:
+    """Return the quantiles of a latency, of those that are shown, that say nothing of the devices, and why."""
+    values_s = np.percentile(seen_s, [100 * quantile for quantile in SHOWN]).tolist() if seen_s else []
+    found = {
+        quantile: percentile_refusal(name, modelled, quantile, value_s)
+        for quantile, value_s in zip(SHOWN, values_s, strict=False)
+    }
+    return {quantile: refusal for quantile, refusal in found.items() if refusal}
 
 
 def attainment_refusal(

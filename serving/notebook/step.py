@@ -11,13 +11,15 @@ from serving.scenario.scenario import Scenario
 
 class StepResult(NamedTuple):
     """A decode step: its seconds and joules, the tokens that it gives, what it assumes that nobody has measured (""),
-    and its operators, of each stage one pass."""
+    its operators, of each stage one pass, and its `caveats` in sentences: on HB's bound, on what lies beyond what the
+    paper published, and on what is assumed."""
 
     latency_s: float
     energy_j: float
     tokens: float
     unmeasured: str
     rows: list[Operator]
+    caveats: list[str]
 
     @property
     def columns(self) -> Columns:
@@ -42,4 +44,4 @@ def explain(
     (device,) = Scenario(hardware=hardware, model=model, draft=draft, law=law).members
     drafts = Drafts(device.draft or None, CALIBRATED, "published")
     found = explained((device.system, hardware, model, law), drafts, batch, context)
-    return StepResult(found.latency_s, found.energy_j, found.tokens, found.device.unmeasured, found.rows)
+    return StepResult(found.latency_s, found.energy_j, found.tokens, found.device.unmeasured, found.rows, found.caveats)

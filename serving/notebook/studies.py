@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from serving.notebook.columns import Columns, columns_of
 from serving.study.caveats import caveats
 from serving.study.report.answer_sentence import answer_sentence
+from serving.study.report.mode_verdict import mode_verdict
 from serving.study.results import Results
 from serving.study.runner import run_study
 from serving.study.spec import load_study
@@ -27,10 +28,12 @@ class StudyPoint(NamedTuple):
 
 
 class StudyResult(NamedTuple):
-    """What a study found: its `answer` in a sentence, the `answers` as rows, all points, the `caveats` in sentences,
-    and the page of its `report`. Not `complete`: Ctrl-C ended it, and these are the points that were made by then."""
+    """What a study found: its `answer` in a sentence, the `verdict` on modes ("" where none are compared), the
+    `answers` as rows, all points, the `caveats` in sentences, and the page of its `report`. Not `complete`: Ctrl-C
+    ended it, and these are the points that were made by then."""
 
     answer: str
+    verdict: str
     answers: list[Row]
     rows: list[StudyPoint]
     caveats: list[str]
@@ -56,6 +59,7 @@ def study(
     results = run_study(asked, out or RESULTS / asked.name, cores, until_interrupted=True)
     return StudyResult(
         answer=answer_sentence(results),
+        verdict=mode_verdict(results),
         answers=results.answer_rows,
         rows=points_of(results),
         caveats=caveats(results),

@@ -7,8 +7,6 @@ from rich.console import Console
 from rich.padding import Padding
 
 from device_model.roofline import Stage
-from device_model.specs.law import Law
-from device_model.work import StepWork
 from serving.presentation.table import Table
 from serving.reports.explanation import Explanation, Operator
 
@@ -28,7 +26,7 @@ def show(found: Explanation, console: Console) -> None:
         for line in _reasons(found.rows_of(stage)) if narrow else ():
             console.print(Padding(line, (0, 0, 0, 2)))
     _print_cost(console, found)
-    for sentence in _beyond(found):
+    for sentence in found.caveats:
         console.print(sentence)
     _print_accepted(console, found)
     per_token = found.latency_s / found.tokens * 1e3, found.energy_j / found.tokens * 1e3
@@ -80,27 +78,6 @@ def _print_cost(console: Console, found: Explanation) -> None:
             f"Experts: {cost.expert_lookups:,.0f} read, "
             f"{100 * cost.expert_hits / cost.expert_lookups:.1f} % {device.hits_are}"
         )
-
-
-def _beyond(found: Explanation) -> Iterator[str]:
-    """Say in what a step is beyond HB, beyond what its system's paper published, and beyond what was measured."""
-    cost, device = found.cost, found.device
-    if cost.hits_beyond_hb and found.law is Law.PUBLISHED:
-        holds = cost.expert_hits - cost.hits_beyond_hb
-        yield (
-            f"Beyond HB: {cost.expert_hits:,.0f} experts are to come from it, and it holds {holds:,.0f}: no cache can "
-            "do that (law: published)."
-        )
-    elif cost.hits_beyond_hb:
-        published = cost.expert_hits + cost.hits_beyond_hb
-        yield (
-            f"HB serves all {cost.expert_hits:,.0f} experts that it holds; its paper's hit rate would need "
-            f"{published:,.0f} (law: published)."
-        )
-    if beyond := device.beyond_published(StepWork.of(found.plan, 1)):
-        yield f"Beyond what its paper published: {beyond}. Laws are drawn out there, and nothing tests them."
-    if device.unmeasured:
-        yield f"Assumed: {device.unmeasured}, as nobody has measured the model's. HB may be worth more."
 
 
 def _print_accepted(console: Console, found: Explanation) -> None:

@@ -1,5 +1,6 @@
 """Explanation of one decode step: which operator runs where, why, and what it costs."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from device_model.specs.hardware_file import system_of
 from device_model.specs.law import Law
 from device_model.step import DraftShape, StepCost, StepPlan
 from device_model.tree_law import accepted_of
+from device_model.work import StepWork
 from serving.policies.step_options import StepOptions
 from serving.usage_error import UsageError
 
@@ -111,6 +113,38 @@ class Explanation:
     def energy_j(self) -> float:
         """Return the step's joules."""
         return float(self.cost.energy_j)
+
+    @property
+    def caveats(self) -> list[str]:
+        """Return, in sentences, in what the step is at HB's bound or beyond it, beyond what its system's paper
+        published, and beyond what was measured."""
+        return [*_at_the_bound(self), *_untested(self)]
+
+
+def _at_the_bound(found: Explanation) -> Iterator[str]:
+    cost = found.cost
+    if not cost.hits_beyond_hb:
+        return
+    if found.law is Law.PUBLISHED:
+        holds = cost.expert_hits - cost.hits_beyond_hb
+        yield (
+            f"Beyond HB: {cost.expert_hits:,.0f} experts are to come from it, and it holds {holds:,.0f}: no cache can "
+            "do that (law: published)."
+        )
+    else:
+        published = cost.expert_hits + cost.hits_beyond_hb
+        yield (
+            f"HB serves all {cost.expert_hits:,.0f} experts that it holds; its paper's hit rate would need "
+            f"{published:,.0f} (law: published)."
+        )
+
+
+def _untested(found: Explanation) -> Iterator[str]:
+    device = found.device
+    if beyond := device.beyond_published(StepWork.of(found.plan, 1)):
+        yield f"Beyond what its paper published: {beyond}. Laws are drawn out there, and nothing tests them."
+    if device.unmeasured:
+        yield f"Assumed: {device.unmeasured}, as nobody has measured the model's. HB may be worth more."
 
 
 def explained(names: tuple[str, str, str, str], drafts: Drafts, batch: int, context: int) -> Explanation:

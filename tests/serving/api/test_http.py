@@ -226,6 +226,28 @@ def test_of_a_burst_of_streams_those_without_a_place_get_a_status_and_no_stream(
     assert statuses.count(200) == 2 and statuses.count(429) == 8
 
 
+def test_vllms_series_of_steps_have_all_tokens_of_a_request(client: openai.OpenAI, emulator: ServerProcess) -> None:
+    prompt, before = "A prompt that nobody else asks, of which nothing is cached. " * 3, metrics(emulator)
+    usage = client.completions.create(**PLAIN | {"prompt": prompt}, extra_body={"ignore_eos": True}).usage
+
+    def grown(name: str) -> float:
+        return metrics(emulator)[f"vllm:{name}"] - before.get(f"vllm:{name}", 0.0)
+
+    until(lambda: grown("iteration_tokens_total_sum") >= usage.prompt_tokens + 8)
+    assert grown("iteration_tokens_total_sum") == usage.prompt_tokens + 8
+    assert (grown("request_num_preemptions_count"), grown("request_num_preemptions_sum")) == (1, 0)
+
+
+def test_the_cache_of_each_device_tells_its_size(emulator: ServerProcess) -> None:
+    found = httpx.get(f"{emulator.http_url}/metrics", params={"name[]": "vllm:cache_config_info"}).text
+    (family,) = text_string_to_metric_families(found)
+    assert [sample.labels["engine"] for sample in family.samples] == ["0", "1"]
+    for labels in (sample.labels for sample in family.samples):
+        tokens = int(labels["block_size"]) * int(labels["num_gpu_blocks"])
+        assert labels["kv_cache_size_tokens"] == str(tokens)
+        assert float(labels["kv_cache_max_concurrency"]) == pytest.approx(tokens / CONTEXT, abs=1e-4)
+
+
 @pytest.mark.parametrize("path", ["/health", "/ready", "/version", "/load", "/ui", "/metrics", "/openapi.json"])
 def test_probes_may_ask_by_head(emulator: ServerProcess, path: str) -> None:
     answer = httpx.head(emulator.http_url + path)

@@ -234,7 +234,7 @@ def test_the_reports_keys_stay():
             "energy_j",
             "joules_per_token",
             "refused",
-            *(f"{name}_p99_refused" for name in ("ttft", "tpot", "itl", "e2e")),
+            *(f"{name}_p{p}_refused" for name in ("ttft", "tpot", "itl", "e2e") for p in (50, 90, 99)),
         ),
     }
 

@@ -16,8 +16,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from serving.notebook import compare, explain, state, study
-from serving.study import load_study
+from serving.study import load_study, run_study
 from serving.study.summary import COLUMNS
+from serving.study.terminal_table import to_json
 from serving.usage_error import UsageError
 from tests.serving.cli.test_top import busy_status
 
@@ -79,8 +80,17 @@ def test_a_study_is_three_lines(folder: Path, capfd: pytest.CaptureFixture[str])
     assert {"tau", "load", "caveats", *COLUMNS} < set(frame)
     assert list(frame.requests) == [30] * 6 and found.rows[0].settings == {"tau": 2, "load": 0.5}
     assert found.rows[0].figures["ttft_p95_s"] == frame.ttft_p95_s[0]
+    assert found.verdict == ""  # It compares no modes.
     Figure().subplots().plot("load", "ttft_mean_s", data=found.columns)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_study_of_modes_has_a_verdict_on_them(folder: Path) -> None:
+    (folder / "study.toml").write_text(STUDY.replace("tau = [2, 4]", 'mode = ["fixed-ar", "fixed-sd"]'))
+    found = study("study.toml", requests=20)
+    assert found.verdict.startswith("Speculating is") and found.verdict.endswith(".")
+    written = to_json(run_study(load_study(Path("study.toml"), 20), Path("results/study")))
+    assert found.verdict == written["verdict"]
 
 
 def test_a_comparison_is_three_lines(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -102,6 +112,25 @@ def test_a_step_is_three_lines(hardware: str, capfd: pytest.CaptureFixture[str])
     drafting = explain("elmoe3d-8gb", batch=1, draft="auto")
     assert drafting.tokens > 2 and {"draft", "target"} <= {row.stage.partition(" ")[0] for row in drafting.rows}
     assert capfd.readouterr() == ("", "")
+
+
+BEYOND = "Beyond what its paper published: a batch of 24, where 16 is the largest."
+
+
+@pytest.mark.parametrize(
+    ("law", "at_the_bound"),
+    [
+        ("realisable", "HB serves all 1,146 experts that it holds;"),
+        ("published", "Beyond HB: 1,703 experts are to come"),
+    ],
+)
+def test_a_step_says_in_what_it_is_beyond_hb_and_the_paper(law: str, at_the_bound: str) -> None:
+    found = explain("elmoe3d-8gb", batch=24, law=law)
+    bound, published = found.caveats
+    assert bound.startswith(at_the_bound) and published.startswith(BEYOND)
+    assert explain("elmoe3d-8gb", batch=4, law=law).caveats == []
+    (assumed,) = explain("elmoe3d-8gb", model="olmoe-1b-7b", batch=4, law=law).caveats
+    assert assumed.startswith("Assumed: uniform locality")
 
 
 def test_a_servers_state_is_three_lines(server: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +177,7 @@ def test_ctrl_c_returns_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_example_notebook_runs(server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     book = json.loads(NOTEBOOK.read_text())
-    assert book["nbformat"] == 4
+    assert book["nbformat"] == 4 and "(examples/foreserve.ipynb)" in (ROOT / "README.md").read_text(encoding="utf-8")
     cells = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
     assert all(not cell["outputs"] for cell in book["cells"] if cell["cell_type"] == "code") and len(cells) >= 4
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import re
 import typing
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +20,7 @@ from serving.api.guards.http_guard import CLIENTS, INFERENCE, PUBLIC, HttpGuard,
 from serving.security.access import Access, Need
 from serving.security.api_keys import digest
 
+README = Path(__file__).parents[4] / "serving" / "api" / "README.md"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW")
 WRONG = (
     *(
@@ -32,15 +35,8 @@ WRONG = (
         "Bearer  right",
         "Bearer right ",
     ),
-    *(
-        "Bearer rightx",
-        "Bearer righ",
-        "Bearer RIGHT",
-        "Bearer right,right",
-        "Bearer right\0",
-        "Bearer \u00ff",
-        "\tright",
-    ),
+    *("Bearer rightx", "Bearer righ", "Bearer RIGHT", "Bearer right,right", "Bearer right\0"),
+    *("Bearer \u00ff", "\tright"),
 )
 KEYED = Access((digest("other"), digest("right")), (), loopback=True)
 ADMINISTERED = Access((digest("right"),), (digest("root"),), loopback=True)
@@ -290,3 +286,14 @@ def test_the_end_of_an_application_is_no_request() -> None:
     inner = Inner()
     asyncio.run(HttpGuard(inner, KEYED)({"type": "lifespan"}, None, None))
     assert inner.calls == 1
+
+
+def test_the_readme_tells_operators_of_routes_that_are_there(app: FastAPI) -> None:
+    table = README.read_text(encoding="utf-8").partition("## For operators")[2].splitlines()
+    named = {path for row in table if row[:3] == "| `" for path in re.findall(r"(/[a-z_/0-9]+)", row.split("|")[1])}
+    assert {"/load", "/pause", "/resume", "/is_paused", "/sleep", "/foreserve/v1/history"} <= named
+    assert all(
+        f"`{what}" in "".join(table) for what in ("VLLM_SERVER_DEV_MODE=1 ", "-- --enable-server-load-tracking`")
+    )
+    paths = app.openapi()["paths"]
+    assert named - set(paths) == {"/ready"}, "only the one that is not mounted here"

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 import vllm
 from prometheus_client import CollectorRegistry
+from vllm.config import CacheConfig
 
 from serving.clock import WallClock
 from serving.telemetry import metrics as metrics_package
 from serving.telemetry.metrics import Metrics, ServedModel
+from tests.serving.telemetry.metrics.test_metrics import measured
 
 README = Path(metrics_package.__file__).parent / "README.md"
 # Beginnings of names that vLLM's own client of benchmarks looks for, and no names.
@@ -54,3 +56,16 @@ def test_no_reason_is_told_for_what_is_there_or_what_vllm_has_not(names: set[str
 
 def test_ours_have_no_names_that_vllm_does_not_know(names: set[str], ours: set[str]) -> None:
     assert ours - names == set()
+
+
+def test_of_each_label_of_the_cache_that_ours_lacks_the_reason_is_told() -> None:
+    _, registry = measured()
+    (family,) = (family for family in registry.collect() if family.name == "vllm:cache_config_info")
+    ours, vllms = set(family.samples[0].labels), CacheConfig().metrics_info().keys() | {"engine"}
+    assert ours - vllms == {"model_name"}
+    reason = (
+        README.read_text(encoding="utf-8").partition("`cache_config_info` has of vLLM's labels")[2].partition("\n\n")[0]
+    )
+    named = re.findall(r"`([a-z_]+)(?:\.\.\.)?`", reason)
+    assert len(named) >= 4
+    assert all(any(label.startswith(name) for label in vllms - ours) for name in named)
