@@ -36,6 +36,7 @@ def point_of(study: Study, settings: Settings, seed: int | None) -> Point:
         to_s=study.to_s,
         percentiles=study.percentiles,
         cost=study.cost,
+        asked_share=study.asked_share,
     )
 
 

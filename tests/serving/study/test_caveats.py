@@ -9,8 +9,9 @@ from serving.study.point import Point
 from serving.study.point_factory import points_of
 from serving.study.questions import settings_of
 from serving.study.results import Results
+from serving.study.runner import run_study
 from serving.study.spec import load_study
-from serving.study.store import point_row
+from serving.study.store import answer_row, point_row
 from serving.study.study import Finding
 
 STUDY = """
@@ -120,3 +121,36 @@ def test_few_judged_requests_are_said_to_be_few(tmp_path: Path, share: float, se
         "late, 25.0% of all may be: a share of 90 % is not known."
     )
     assert sentences == ([told_of] if few else [])
+    (row,) = [answer_row({}, found(tmp_path / "study.toml").findings)]
+    assert row["caveats"] == ("few requests judged" if few else "")
+
+
+CAPACITY = """
+question = "capacity"
+slo = { ttft_ms = 60000, share = 0.99 }
+capacity = { attainment = 0.95, tolerance = 1, most = MOST }
+[scenario]
+hardware = "stratum-s"
+model = "olmoe-1b-7b"
+[workload]
+duration_s = 30
+arrivals = { kind = "poisson", rate_per_s = 1 }
+prompt = 50
+output = 5
+"""
+
+
+def test_of_a_capacity_the_requests_of_answers_count_and_not_those_of_loads_that_were_tried(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(CAPACITY.replace("MOST", "4"))
+    enough = run_study(load_study(path), tmp_path / "out")
+    judged = [finding.row["judged"] for finding in enough.findings]
+    assert min(judged) < 60 <= max(judged) and caveats(enough) == []
+    assert [bool(point_row(each)["caveats"]) for each in enough.findings] == [count < 60 for count in judged]
+    path.write_text(CAPACITY.replace("MOST", "1"))
+    few = run_study(load_study(path), tmp_path / "out")
+    (sentence,) = caveats(few)
+    assert sentence.startswith(
+        f"Few requests were judged: {judged[0]} where they are fewest, fewer than 60 in 1 of 1 answers."
+    )
+    assert answer_row(few.answer_rows[0], few.findings)["caveats"] == "few requests judged"
