@@ -56,7 +56,7 @@ def study(
     results = run_study(asked, out or RESULTS / asked.name, cores, until_interrupted=True)
     return StudyResult(
         answer=answer_sentence(results),
-        answers=results.answer_rows,
+        answers=results.told_rows,
         rows=points_of(results),
         caveats=caveats(results),
         report=results.report,

@@ -1,8 +1,10 @@
 """Caveats of answers: are they told where laws differ or steps are beyond what was published, and only there?"""
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from serving.study.caveats import caveats
 from serving.study.point import Point
@@ -13,6 +15,7 @@ from serving.study.runner import run_study
 from serving.study.spec import load_study
 from serving.study.store import answer_row, point_row
 from serving.study.study import Finding
+from serving.study.terminal_table import show, to_json
 
 STUDY = """
 question = "sweep"
@@ -138,6 +141,37 @@ arrivals = { kind = "poisson", rate_per_s = 1 }
 prompt = 50
 output = 5
 """
+
+
+QUESTIONS = {
+    "sweep": 'question = "sweep"',
+    "capacity": 'question = "capacity"\ncapacity = { tolerance = 1, most = 2 }',
+    "search": 'question = "search"\nsearch = { maximise = "ttft_p99_s" }',
+    "compare": 'question = "compare"\nvariants.slow = { tau = 20 }\nvariants.fast = { tau = 2 }',
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(("model", "has"), [("olmoe-1b-7b", True), ("glm-4.7-flash", False)])
+def test_all_tables_of_answers_have_their_caveats(tmp_path: Path, question: str, model: str, has: bool) -> None:
+    settings = 'slo = { ttft_ms = 60000, share = 0.5 }\naxes.hardware = ["elmoe3d-4gb", "elmoe3d-8gb"]'
+    named = {"settings": settings, "law": "realisable", "mode": "fixed-ar", "hardware": "elmoe3d-8gb"}
+    text = STUDY.format(**named, model=model, requests=6, output=20).replace("rate_per_s = 100", "rate_per_s = 1")
+    path = tmp_path / "study.toml"
+    path.write_text(text.replace('question = "sweep"', QUESTIONS[question]))
+    results = run_study(load_study(path), tmp_path / "out")
+    said = "uniform locality" if has else ""
+    assert {row["caveats"] for row in to_json(results)["answers"]} == {said} == set(results.answers.caveats)
+    _, _, page = results.report.read_text().partition('<section id="answer">')
+    answer, _, pictures = page.partition("</section>")
+    front, _, _ = pictures.partition('<figure id="pareto">')[2].partition("</figure>")
+    for part in (answer, front):
+        assert "<th>caveats</th>" in part and (f"<td>{said}</td>" in part)
+    console = Console(file=io.StringIO(), width=300)
+    show(results, console)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert printed.count("uniform locality") == has * len(results.answer_rows)
+    assert ("caveats" in printed) == has
 
 
 def test_of_a_capacity_the_requests_of_answers_count_and_not_those_of_loads_that_were_tried(tmp_path: Path) -> None:

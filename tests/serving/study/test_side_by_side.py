@@ -179,7 +179,10 @@ def test_the_command_prints_json_and_writes_a_folder(
     [head, *rows] = (tmp_path / "out" / "comparison.csv").read_text().splitlines()
     assert len(rows) == 2 and "fast_j_per_token" in head.split(",") and "mono3d" in rows[0].split(",")
     assert command() == 0
-    assert "stratum-s is the fastest" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "stratum-s is the fastest" in printed and "caveats" not in printed
+    assert command("--slo-ttft-ms", "500") == 0
+    assert capsys.readouterr().out.count("few requests judged") == 2
 
 
 def test_the_law_is_that_of_hardware_that_has_one(tmp_path: Path) -> None:

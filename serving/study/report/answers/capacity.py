@@ -48,7 +48,8 @@ class CapacityAnswerView(AnswerView):
         names = dict.fromkeys(
             name for row in rows for name in row if not (is_figure(name) or name in ("limit", "error"))
         )
-        shown = points_table(rows, [*names, *FIGURES, *self.study.asked_figures, "limit", "error"])
+        columns = [*names, *FIGURES, *self.study.asked_figures, "limit", "caveats", "error"]
+        shown = points_table(self.results.told_rows, columns)
         held = [row for row in rows if row.get(LOAD)]
         if not held:
             return shown
