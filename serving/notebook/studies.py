@@ -60,7 +60,7 @@ def study(
     return StudyResult(
         answer=answer_sentence(results),
         verdict=mode_verdict(results),
-        answers=results.answer_rows,
+        answers=results.told_rows,
         rows=points_of(results),
         caveats=caveats(results),
         report=results.report,

@@ -58,10 +58,15 @@ def members_of(entry: str, default: Member, traced: bool, what: str) -> list[Mem
 
 def resolved(member: Member, traced: bool) -> Member:
     """Return a device as it is written, with the system and the draft that it has."""
-    if is_file(member.hardware):  # other processes may work in another folder
-        member = member._replace(hardware=str(Path(member.hardware).absolute()))
+    member = member._replace(hardware=located(member.hardware))
     member = member._replace(system=system_of(member.system, member.hardware))
     return member._replace(draft=draft_of(member, traced))
+
+
+def located(hardware: str) -> str:
+    """Return the name of hardware as a device has it: a file's is the whole path, as other processes may work in
+    another folder."""
+    return str(Path(hardware).absolute()) if is_file(hardware) else hardware
 
 
 def draft_of(member: Member, traced: bool) -> str:

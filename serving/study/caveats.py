@@ -1,21 +1,21 @@
 """Caveats of answers: where they turn on the law of HB's hits, where steps are beyond what was published, what was
 assumed, and what was asked or judged of too few requests."""
 
-from math import ceil
-
 from device_model.specs.law import Law
 from serving.device.drafting_by_law import MOST, drafting_by_law
 from serving.device.drafting_ranges import told_ranges
 from serving.simulation.model_caveats import of_law, of_locality, of_range
+from serving.study.point_caveats import RULE_OF_THREE, enough, is_few, judged_of
 from serving.study.questions import by_settings
+from serving.study.questions.capacity import Capacity
 from serving.study.results import Results
+from serving.study.store import findings_of
+from serving.study.study import Finding
 from serving.study.summary import Row
 
 LAW, POINTS = "law", "points"
 # Modes that ask the device model from which batch on to speculate.
 CHOOSING = ("tau", "cost")
-# By the rule of three, if none of n requests is late, up to 3/n of all may be (with a confidence of 95 %).
-RULE_OF_THREE = 3
 
 
 def caveats(results: Results) -> list[str]:
@@ -63,18 +63,23 @@ def _of_never_served(rows: list[Row]) -> str:
 
 def _of_few(results: Results) -> str:
     """Say where fewer requests were judged than can tell of the share that is asked; seeds together."""
-    if not results.study.has_targets:
-        return ""
-    asked = [share for share in results.study.targets.needs.values() if share < 1]
-    share = max(asked, default=0.99)
-    least = ceil(round(RULE_OF_THREE / (1 - share), 6))
-    judged = [sum(finding.row["judged"] for finding in group) for _, group in by_settings(results.findings)]
-    few = [count for count in judged if 0 < count < least]
+    share = results.study.asked_share
+    judged = [judged_of(runs) for runs in _told_by(results)]
+    few = [count for count in judged if is_few(count, share)]
     if not few:
         return ""
     late = min(1.0, RULE_OF_THREE / min(few))
+    what = "answers" if isinstance(results.study.question, Capacity) else "places"
     return (
-        f"Few requests were judged: {min(few)} where they are fewest, fewer than {least} in {len(few)} of "
-        f"{len(judged)} places. Even if none of so few is late, {late:.1%} of all may be: a share of "
+        f"Few requests were judged: {min(few)} where they are fewest, fewer than {enough(share)} in {len(few)} of "
+        f"{len(judged)} {what}. Even if none of so few is late, {late:.1%} of all may be: a share of "
         f"{share * 100:.4g} % is not known."
     )
+
+
+def _told_by(results: Results) -> list[list[Finding]]:
+    """Return the runs that tell what was asked, those of a place together: of a capacity at the loads that are the
+    answers, and not at all that the search tried."""
+    if not isinstance(results.study.question, Capacity):
+        return [runs for _, runs in by_settings(results.findings)]
+    return list(filter(None, (findings_of(row, results.findings) for row in results.answer_rows)))

@@ -35,7 +35,8 @@ OF_TOKEN_MODEL = (USAGE, ROUTES, "config.json")
 @dataclass(frozen=True)
 class Point:
     """`names` tell it from the study's others: its variant, its place on each axis, its load, its seed. The
-    `scenario_keys` are those that the study sets."""
+    `scenario_keys` are those that the study sets. So many of the requests are to keep their targets (`asked_share`; 0:
+    nothing is asked), which says how few of them are few."""
 
     names: Settings
     scenario_keys: Settings
@@ -48,6 +49,7 @@ class Point:
     to_s: float
     percentiles: tuple[Percentile, ...] = ()
     cost: Cost | None = None
+    asked_share: float = 0.0
 
     @cached_property
     def scenario(self) -> Scenario:

@@ -1,11 +1,17 @@
-"""The runs that a study's settings mean."""
+"""The runs that a study's settings mean, and the hardware that they have."""
 
 import copy
+from contextlib import suppress
 from typing import Any
 
-from serving.study.axes import LOAD, WORKLOAD, Settings
+from serving.scenario.fleet import FleetError, Member, located, parse_entry
+from serving.scenario.scenario import Scenario
+from serving.study.axes import LOAD, WORKLOAD, Settings, combinations
 from serving.study.point import SEED, VARIANT, Point
 from serving.study.study import Study
+
+HARDWARE, FLEET = "hardware", "fleet"
+DEVICES = (HARDWARE, FLEET)
 
 
 def point_of(study: Study, settings: Settings, seed: int | None) -> Point:
@@ -30,12 +36,37 @@ def point_of(study: Study, settings: Settings, seed: int | None) -> Point:
         to_s=study.to_s,
         percentiles=study.percentiles,
         cost=study.cost,
+        asked_share=study.asked_share,
     )
 
 
 def points_of(study: Study, settings: Settings) -> list[Point]:
     """Return the runs with these settings: one for each of the study's seeds."""
     return [point_of(study, settings, seed) for seed in study.seeds or (None,)]
+
+
+def hardware_of(study: Study) -> list[str]:
+    """Return the hardware of all devices that any run of a study has, each once, by the name that the device has."""
+    axes = {name: values for name, values in study.axes.items() if name in DEVICES}
+    variants = list(study.variants.values()) or [{}]
+    return list(
+        dict.fromkeys(
+            name
+            for variant in variants
+            for place in combinations(axes)
+            for name in _hardware_by(study.scenario | variant | place)
+        )
+    )
+
+
+def _hardware_by(keys: Settings) -> list[str]:
+    """Return the hardware that a scenario's keys name; none of an entry that is wrong, which its points tell."""
+    own = Member("", keys.get(HARDWARE, Scenario().hardware), "")
+    found = [] if keys.get(FLEET) else [own.hardware]
+    for entry in keys.get(FLEET, ()):
+        with suppress(FleetError):
+            found += [member.hardware for member in parse_entry(entry, own, FLEET)]
+    return [located(name) for name in found]
 
 
 def _put(tree: dict[str, Any], keys: list[str], value: Any) -> None:

@@ -1,8 +1,8 @@
 """Preflight of a study: what no run could do is refused before the first one, in the server's words.
 
 A value of an axis, or a variant, is refused if nothing can be run with it, whatever the other axes say: its devices
-can't be, or of its workload's first requests each is one that a server with those devices would never take on. What
-goes wrong in some combinations only, each point tells for itself.
+can't be, of its workload's first requests each is one that a server with those devices would never take on, or its
+workload ends before any request is judged. What goes wrong in some combinations only, each point tells for itself.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from serving.usage_error import UsageError
 from serving.workload.source import Source
 from serving.workload.virtual import request_of
 
-SCENARIO, WORKLOAD = "scenario", "workload"
+SCENARIO, WORKLOAD, JUDGE = "scenario", "workload", "judge"
 # Of a workload, by which it is judged.
 FIRST_REQUESTS = 100
 # Places that are tried for one that can be run with a value, and fleets that are loaded in all, 3 to 15 ms each.
@@ -82,7 +82,7 @@ class Preflight:
             return requests
         refused = [refusal for each in requests if (refusal := _refusal(point.scenario, context, each))]
         if not requests or len(refused) < len(requests):
-            return None
+            return _nobody_judged(point)
         return Obstacle(WORKLOAD, f"has no request that could ever be served: {refused[0]}")
 
     def _context(self, point: Point) -> int | Obstacle:
@@ -126,6 +126,15 @@ def _requests_of(point: Point) -> list[Request] | Obstacle:
         return [request_of(ask, point.scenario.slo, 0) for ask in asked]
     except UsageError as error:
         return Obstacle(WORKLOAD, f"cannot be run: {error}")
+
+
+def _nobody_judged(point: Point) -> Obstacle | None:
+    """Return the obstacle that a workload is over before the window of those that are judged begins; None if not."""
+    duration_s = point.workload_made().duration_s
+    if duration_s is None or point.from_s < duration_s:
+        return None
+    ends = f"the workload ends at {duration_s:g} s (`duration_s`)"
+    return Obstacle(JUDGE, f"leaves no request to judge: `from_s` is {point.from_s:g}, and {ends}.")
 
 
 def _refusal(scenario: Scenario, context: int, request: Request) -> str:

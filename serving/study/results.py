@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from serving.study.point import Point
-from serving.study.store import Store, point_row
+from serving.study.store import Store, answer_row, point_row
 from serving.study.study import Finding, Study
 from serving.study.summary import Row
 
@@ -41,6 +41,11 @@ class Results:
         """Points that failed, each with a sentence that says why."""
         return [(finding.point, finding.error) for finding in self.findings if finding.error]
 
+    @cached_property
+    def told_rows(self) -> list[Row]:
+        """The answers, each with the caveats of the points that it is made of."""
+        return [answer_row(row, self.findings) for row in self.answer_rows]
+
     @property
     def report(self) -> Path:
         """A page that needs no other file."""
@@ -48,10 +53,10 @@ class Results:
 
     @cached_property
     def answers(self) -> "pd.DataFrame":
-        """The answers."""
+        """The answers, with their caveats."""
         import pandas as pd
 
-        return pd.DataFrame(self.answer_rows)
+        return pd.DataFrame(self.told_rows)
 
     @cached_property
     def points(self) -> "pd.DataFrame":

@@ -9,7 +9,7 @@ from serving.study.measures.cost import Cost
 from serving.study.measures.percentiles import METRICS, SHOWN, Percentile, PercentileTarget, percentile_of
 from serving.study.measures.targets import PRESETS, SHARE, Targets
 from serving.study.point import VARIANT
-from serving.study.point_factory import point_of
+from serving.study.point_factory import hardware_of, point_of
 from serving.study.preflight import Preflight
 from serving.study.questions.capacity import Capacity
 from serving.study.questions.compare import Compare
@@ -80,6 +80,8 @@ def study_of(table: StudyTable, requests: int | None = None, law: str | None = N
     found.question.check(found, table)
     _check_workloads(found)
     Preflight(found).check(table)
+    if found.cost:
+        found.cost.check(table, hardware_of(found))
     return found
 
 

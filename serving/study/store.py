@@ -25,6 +25,7 @@ from serving.scenario.listen_options import KEYS
 from serving.study.code_digest import code_digest
 from serving.study.point import shown
 from serving.study.point_caveats import point_caveats
+from serving.study.questions import by_settings
 from serving.study.run import Run, pack, unpack
 from serving.study.study import Finding, Study
 from serving.study.summary import Row
@@ -97,17 +98,23 @@ def point_row(finding: Finding) -> Row:
 
 def answer_row(row: Row, findings: list[Finding]) -> Row:
     """Return an answer's row in a table, with the caveats of the points that it is made of."""
-    of_it = [
+    return row | {"caveats": caveats_of(findings_of(row, findings))}
+
+
+def findings_of(row: Row, findings: list[Finding]) -> list[Finding]:
+    """Return the points that an answer's row is made of: all seeds of its place. None if it says why there is none."""
+    if row.get("error"):
+        return []
+    return [
         finding
         for finding in findings
         if all(row.get(name, value) == value for name, value in finding.point.names.items())
     ]
-    return row | {"caveats": caveats_of(of_it)}
 
 
 def caveats_of(findings: list[Finding]) -> str:
-    """Return the caveats of points that were made, in one text."""
-    found = [each for finding in findings if not finding.error for each in point_caveats(finding.point, finding.row)]
+    """Return the caveats of points that were made, in one text; seeds together."""
+    found = [each for _, runs in by_settings(findings) for each in point_caveats(runs)]
     return "; ".join(dict.fromkeys(found))
 
 

@@ -14,6 +14,9 @@ from serving.toml_table import TomlTable
 from serving.types import NEVER
 from serving.workload.table import WorkloadTable
 
+# Of requests, where all are to be in time.
+SHARE = 0.99
+
 
 class Finding(NamedTuple):
     """A point's result: its figures, or the error why there are none."""
@@ -37,6 +40,10 @@ class Question(Protocol):
     @property
     def figures(self) -> tuple[str, ...]:
         """The figures of runs that the question is about."""
+        ...
+
+    def needs(self, targets: Targets) -> dict[str, float]:
+        """Return the columns of shares that decide whether targets are kept, each with the least that it may be."""
         ...
 
     def check(self, study: "Study", table: TomlTable) -> None:
@@ -87,6 +94,17 @@ class Study:
         have a target, and what it costs."""
         costs = () if self.cost is None else ("cost_per_million_tokens", "cost_per_user_month")
         return (*(target.percentile.figure for target in self.targets.percentiles), *costs)
+
+    @property
+    def needs(self) -> dict[str, float]:
+        """The columns of shares that decide whether the targets are kept, each with the least that it may be."""
+        return self.question.needs(self.targets)
+
+    @property
+    def asked_share(self) -> float:
+        """The share of requests that is to keep its targets, of several the highest but for all of them; 0 if nothing
+        is asked."""
+        return max((share for share in self.needs.values() if share < 1), default=SHARE) if self.has_targets else 0.0
 
     @property
     def has_targets(self) -> bool:

@@ -36,7 +36,9 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "cost_per_user_month": ("/user/month", lambda value: f"{value:.3g}"),
 }
 BASE = " /base"
-HIDDEN = ("point", "error", "caveats")
+HIDDEN, CAVEATS = "point", "caveats"
+# Shown if there are any.
+REMARKS = ("error", CAVEATS)
 MOST_SHOWN = 40
 
 
@@ -46,7 +48,7 @@ def to_json(results: Results) -> dict[str, Any]:
     points = [point_row(finding) for finding in results.findings]
     return {
         "answer": answer_sentence(results),
-        "answers": results.answer_rows,
+        "answers": results.told_rows,
         "verdict": mode_verdict(results),
         "points": points,
         "caveats": caveats(results),
@@ -67,7 +69,7 @@ def show(results: Results, console: Console) -> None:
         console.print("There are no targets (`slo`, or classes that requests name), so every request keeps them.")
     for sentence in filter(None, (answer_sentence(results),)):
         console.print(sentence, highlight=False, markup=False)
-    console.print(table_of(results.answer_rows or made[:MOST_SHOWN], results.study.asked_figures))
+    console.print(table_of(results.told_rows or made[:MOST_SHOWN], results.study.asked_figures))
     for sentence in _sentences(results):
         console.print(sentence, highlight=False, markup=False)
 
@@ -87,6 +89,7 @@ def table_of(rows: list[Row], asked: Collection[str] = ()) -> Table:
     """Return a table of answers, or of points, with the figures that are `asked` for beside the usual ones. Of a
     comparison it has each figure as a multiple of the baseline's."""
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if _is_shown(name, rows, asked)]
+    names.sort(key=CAVEATS.__eq__)  # It is long, and comes last.
     heads = [_head(name.removesuffix(BASE)) for name in names]
     words = [i for i, name in enumerate(names) if not all(isinstance(row.get(name, 0.0), int | float) for row in rows)]
     return Table(heads, [[_cell(name, row.get(name, "")) for name in names] for row in rows], words=words)
@@ -100,7 +103,7 @@ def _head(name: str) -> str:
 def _is_shown(name: str, rows: list[Row], asked: Collection[str]) -> bool:
     """Tell whether a column is shown: settings always; of a comparison the multiples alone, of other tables the usual
     figures."""
-    if name in HIDDEN and not any(row.get("error") for row in rows if name == "error"):
+    if name == HIDDEN or (name in REMARKS and not any(row.get(name) for row in rows)):
         return False
     if name.endswith(("least", "most")) and BASE in name:
         return False

@@ -1,10 +1,11 @@
 """Cost of a node: what it is bought for, over the years that it is used, and what it draws, per token and per user."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from serving.scenario.fleet import Member
+from serving.nearest_name import meant
+from serving.scenario.fleet import Member, located
 from serving.toml_table import AT_LEAST_0, POSITIVE, TomlTable
 
 HOURS_PER_YEAR, HOURS_PER_MONTH = 8_766.0, 730.5
@@ -51,6 +52,23 @@ class Cost:
             raise table.error("cost", "says no price: `node_price`, `device_price` or `kwh_price` must be above 0.")
         return found
 
+    def check(self, table: TomlTable, hardware: Collection[str]) -> None:
+        """Raise `StudyError` unless prices by name are those of this `hardware`, which runs have, and of no other;
+        `table` is the whole file."""
+        if not isinstance(self.device_price, Mapping):
+            return
+        below = table.below("cost", table.values["cost"])
+        prices = below.below("device_price", below.values["device_price"])
+        allowed = ", ".join(hardware)
+        for name in prices.values:
+            if located(name) not in hardware:
+                hint = meant(name, hardware)
+                raise prices.error(name, f"is a price of hardware that no run has{hint}; allowed are {allowed}.")
+        for name in hardware:
+            if name not in self.device_price:
+                sentence = f"has no price of {name}: it must have one of all that runs have (or 0), {allowed}."
+                raise below.error("device_price", sentence)
+
     def figures(self, row: Mapping[str, Any], members: tuple[Member, ...], users: int | None) -> dict[str, float]:
         """Return the figures of cost of a run: `row` has its power (W) and tokens per second."""
         price = self.node_price + sum(self._device_price(member.hardware) for member in members)
@@ -65,7 +83,7 @@ class Cost:
         return found
 
     def _device_price(self, hardware: str) -> float:
-        return self.device_price.get(hardware, 0.0) if isinstance(self.device_price, Mapping) else self.device_price
+        return self.device_price[hardware] if isinstance(self.device_price, Mapping) else self.device_price
 
     def __str__(self) -> str:
         node = f"{self.node_price:,g} for a node" if self.node_price else ""
@@ -86,4 +104,4 @@ def _prices(table: TomlTable) -> Prices:
         return table.number("device_price", AT_LEAST_0, 0.0)
     below = table.table("device_price")
     assert below is not None
-    return {name: below.number(name, AT_LEAST_0) for name in below.values}
+    return {located(name): below.number(name, AT_LEAST_0) for name in below.values}

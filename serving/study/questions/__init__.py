@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from serving.study.axes import Settings, combinations
+from serving.study.measures.targets import Targets
 from serving.study.point import SEED, VARIANT, Point
 from serving.study.point_factory import points_of
 from serving.study.study import Finding, Inquiry, Study
@@ -24,6 +25,10 @@ class EveryPoint:
     def figures(self) -> tuple[str, ...]:
         """Return no figure in particular."""
         return ()
+
+    def needs(self, targets: Targets) -> dict[str, float]:
+        """Return the columns of shares that decide whether targets are kept: those of the targets."""
+        return targets.needs
 
     def check(self, study: Study, table: TomlTable) -> None:
         """Accept any study."""

@@ -82,6 +82,10 @@ class Search:
         """Return the figure that is looked for, and those that are bounded."""
         return (self.figure, *(each.name for each in self.constraints))
 
+    def needs(self, targets: Targets) -> dict[str, float]:
+        """Return the columns of shares that decide whether targets are kept: those of the targets."""
+        return targets.needs
+
     def check(self, study: "Study", table: TomlTable) -> None:
         """Raise `StudyError` if the study cannot be searched."""
         if not study.axes and len(study.variants) < 2:

@@ -26,7 +26,7 @@ class Sweep(EveryPoint):
         kept = [
             (settings, {name: pooled(group, name) for name in SHOWN} | asked_of(study, group))
             for settings, group in by_settings(findings)
-            if closeness(group, study.targets.needs) >= 1
+            if closeness(group, study.needs) >= 1
         ]
         rows = []
         for label, name, most in BEST if kept else ():

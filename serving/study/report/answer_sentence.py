@@ -29,23 +29,53 @@ def _capacity(results: Results, rows: list[Row]) -> str:
     held = sorted((row for row in rows if row.get(LOAD)), key=_held, reverse=True)
     if not held:
         return "No combination holds any load that was tried."
-    first, least = held[0], held[-1]
-    which = f"{_place(first)} holds most: " if len(rows) > 1 else "It holds "
+    most, least = _as_much_as(held[0], held), _as_much_as(held[-1], held)
+    which = f"{_named(most)} {_verb(most)} most: " if len(rows) > 1 else "It holds "
     also = ""
-    if len(held) > 1 and _held(first) > _held(least):
-        also = f", {times(_held(first) / _held(least))} times what {_place(least)} does, which holds least"
+    if _held(most[0]) > _held(least[0]):
+        does = "does" if len(least) == 1 else "do"
+        ratio = times(_held(most[0]) / _held(least[0]))
+        also = f", {ratio} times what {_named(least)} {does}, which {_verb(least)} least"
     none = f"; {len(rows) - len(held)} of {len(rows)} combinations hold none" if len(rows) > len(held) else ""
-    return f"{which}{_amount(first)}{also}{none}."
+    return f"{which}{_amount(most)}{also}{none}."
 
 
 def _held(row: Row) -> float:
     return float(row.get(USERS) or row[OFFERED])
 
 
-def _amount(row: Row) -> str:
+def _as_much_as(one: Row, rows: list[Row]) -> list[Row]:
+    """Return the rows that hold as much as one of them, as far as is told."""
+    users = one.get(USERS)
+    return [row for row in rows if (users and row.get(USERS) == users) or _told_of(row) == _told_of(one)]
+
+
+def _named(rows: list[Row]) -> str:
+    """Return the places of rows in words: three at most, and how many more there are."""
+    places = [_place(row) for row in rows]
+    more = [f"{len(places) - MOST_NAMED} more"] if len(places) > MOST_NAMED else []
+    named = [*places[:MOST_NAMED], *more]
+    if len(named) == 1 or not any("," in name for name in named):
+        return listed(named)
+    # Of places that are lists themselves nobody could tell where one ends.
+    return f"{'; '.join(named[:-1])}; and {named[-1]}"
+
+
+def _verb(rows: list[Row]) -> str:
+    return "holds" if len(rows) == 1 else "hold"
+
+
+def _amount(rows: list[Row]) -> str:
+    """Return what rows hold that hold as much; if they are several, each of them."""
+    told = [_told_of(row) for row in rows]
+    found = told[0] if len(set(told)) == 1 else f"{rows[0][USERS]} users"
+    known = all(str(row["limit"]).startswith(tuple(METRICS.values())) for row in rows)
+    return ("" if known else "at least ") + found + (" each" if len(rows) > 1 else "")
+
+
+def _told_of(row: Row) -> str:
     offered = scale(OFFERED, [row[OFFERED]]).text(row[OFFERED])
-    found = f"{row[USERS]} users ({offered})" if row.get(USERS) else offered
-    return found if str(row["limit"]).startswith(tuple(METRICS.values())) else f"at least {found}"
+    return f"{row[USERS]} users ({offered})" if row.get(USERS) else offered
 
 
 def _sweep(results: Results, rows: list[Row]) -> str:

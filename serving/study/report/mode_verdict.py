@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from serving.scenario.options import KEYS
+from serving.scenario.scenario import Scenario
 from serving.study.axes import LOAD, WORKLOAD
 from serving.study.point import VARIANT
 from serving.study.questions import by_settings, pooled
@@ -74,7 +75,7 @@ def _measured(results: Results) -> tuple[Measure, list[Row]]:
 
 def _mode(study: Study, row: Row) -> str:
     said = study.scenario | study.variants.get(row.get(VARIANT, ""), {}) | row
-    return str(said.get(MODE, KEYS[MODE].default))
+    return str(said.get(MODE, Scenario().mode))
 
 
 def _place(study: Study, row: Row) -> str:

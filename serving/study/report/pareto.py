@@ -12,6 +12,7 @@ from serving.study.report.combinations import PLAIN, Combination, LoadPoint
 from serving.study.report.markup import Picture, points_table
 from serving.study.report.svg import by_factors, drawn, legend, wide
 from serving.study.report.units import Scale, scale
+from serving.study.store import caveats_of
 
 TITLE = "Latency against energy"
 X, Y = "j_per_token", "tpot_p99_s"
@@ -50,6 +51,7 @@ def pareto_picture(view: AnswerView) -> Picture | None:
         {"": index, "combination": each.combination.label}
         | dict(each.at.load)
         | {name: each.at[name] for name in FIGURES}
+        | {"caveats": caveats_of(each.at.findings)}
         for index, each in enumerate(front[:MOST_NUMBERED], 1)
     ]
     below = points_table(rows, [*dict.fromkeys(name for row in rows for name in row)])

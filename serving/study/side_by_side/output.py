@@ -67,11 +67,16 @@ def write(found: Comparison, folder: Path) -> Path | None:
 
 
 def figures_table(found: Sequence[HardwareFigures], asked: bool) -> Table:
-    """Return latencies, throughput, joules and swaps, a row each; and, if `asked`, the share within targets."""
+    """Return latencies, throughput, joules and swaps, a row each; if `asked`, the share within targets; and caveats, if
+    there are any."""
     scales = {head: scale(name, [each[name] for each in found]) for head, name in LATENCIES.items()}
     heads = ["hardware", *(f"{head.strip()}, {scales[head].unit}" for head in LATENCIES), "tokens/s", "mJ/token"]
     heads += ["swaps", "swapping, ms", *(["within SLO"] if asked else []), "refused"]
-    return Table(heads, [_row(each, scales, asked) for each in found])
+    rows = [_row(each, scales, asked) for each in found]
+    if not any(each.caveats for each in found):
+        return Table(heads, rows)
+    rows = [[*row, each.caveats] for row, each in zip(rows, found, strict=True)]
+    return Table([*heads, "caveats"], rows, words=(0, len(heads)))
 
 
 def _row(each: HardwareFigures, scales: dict[str, Scale], asked: bool) -> list[str]:

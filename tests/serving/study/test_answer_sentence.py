@@ -10,6 +10,7 @@ from serving.study import load_study, run_study
 from serving.study.report import svg
 from serving.study.report.answer_sentence import answer_sentence
 from serving.study.results import Results
+from serving.study.summary import Row
 
 WORKLOAD = """
 [workload]
@@ -54,6 +55,48 @@ def test_the_answer_is_a_sentence_at_the_top(tmp_path: Path, text: str, sentence
     assert re.match(sentence, said)
     _, _, answer = results.report.read_text().partition('<section id="answer">\n')
     assert answer.startswith(f'<p class="best">{said}</p>')
+
+
+def held(users: int, **settings: object) -> Row:
+    """An answer that holds so many users, each of whom asks 25 times less than once a second."""
+    return settings | {"load": users / 10, "users": users, "offered_per_s": users / 25, "limit": "TPOT"}
+
+
+MODES = ("fixed-ar", "fixed-sd", "tau", "cost", "of-my-own")
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        (
+            [held(7, mode="fixed-ar"), *(held(9, mode=mode) for mode in MODES[1:4])],
+            "fixed-sd, tau and cost hold most: 9 users (0.360 req/s) each, 1.286 times what fixed-ar does, which holds "
+            "least.",
+        ),
+        (
+            [held(7, mode="fixed-ar"), held(7, mode="fixed-sd"), held(9, mode="tau")],
+            "tau holds most: 9 users (0.360 req/s), 1.286 times what fixed-ar and fixed-sd do, which hold least.",
+        ),
+        (
+            [held(9, mode=mode) for mode in MODES],
+            "fixed-ar, fixed-sd, tau and 2 more hold most: 9 users (0.360 req/s) each.",
+        ),
+        (
+            [held(9, mode="tau"), held(9, mode="cost") | {"offered_per_s": 0.4, "limit": "none up to 9"}],
+            "tau and cost hold most: at least 9 users each.",
+        ),
+        (
+            [held(9, mode="tau", devices=2), held(9, mode="cost", devices=1), held(3, mode="tau", devices=1)],
+            "tau, devices 2; and cost, devices 1 hold most: 9 users (0.360 req/s) each, 3.000 times what tau, devices "
+            "1 does, which holds least.",
+        ),
+        ([held(9, mode="tau"), {"mode": "cost", "load": 0.0}], "tau holds most: 9 users (0.360 req/s); 1 of 2 com"),
+    ],
+)
+def test_all_that_hold_as_many_are_named(tmp_path: Path, rows: list[Row], sentence: str) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(f'question = "capacity"\nslo.tpot_ms = 15\naxes.mode = ["tau", "cost"]\n{WORKLOAD}')
+    assert answer_sentence(Results(load_study(path), tmp_path, rows, [])).startswith(sentence)
 
 
 def test_a_study_without_an_answer_says_nothing(tmp_path: Path) -> None:

@@ -1,17 +1,21 @@
 """Caveats of answers: are they told where laws differ or steps are beyond what was published, and only there?"""
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from serving.study.caveats import caveats
 from serving.study.point import Point
 from serving.study.point_factory import points_of
 from serving.study.questions import settings_of
 from serving.study.results import Results
+from serving.study.runner import run_study
 from serving.study.spec import load_study
-from serving.study.store import point_row
+from serving.study.store import answer_row, point_row
 from serving.study.study import Finding
+from serving.study.terminal_table import show, to_json
 
 STUDY = """
 question = "sweep"
@@ -120,3 +124,67 @@ def test_few_judged_requests_are_said_to_be_few(tmp_path: Path, share: float, se
         "late, 25.0% of all may be: a share of 90 % is not known."
     )
     assert sentences == ([told_of] if few else [])
+    (row,) = [answer_row({}, found(tmp_path / "study.toml").findings)]
+    assert row["caveats"] == ("few requests judged" if few else "")
+
+
+CAPACITY = """
+question = "capacity"
+slo = { ttft_ms = 60000, share = 0.99 }
+capacity = { attainment = 0.95, tolerance = 1, most = MOST }
+[scenario]
+hardware = "stratum-s"
+model = "olmoe-1b-7b"
+[workload]
+duration_s = 30
+arrivals = { kind = "poisson", rate_per_s = 1 }
+prompt = 50
+output = 5
+"""
+
+
+QUESTIONS = {
+    "sweep": 'question = "sweep"',
+    "capacity": 'question = "capacity"\ncapacity = { tolerance = 1, most = 2 }',
+    "search": 'question = "search"\nsearch = { maximise = "ttft_p99_s" }',
+    "compare": 'question = "compare"\nvariants.slow = { tau = 20 }\nvariants.fast = { tau = 2 }',
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(("model", "has"), [("olmoe-1b-7b", True), ("glm-4.7-flash", False)])
+def test_all_tables_of_answers_have_their_caveats(tmp_path: Path, question: str, model: str, has: bool) -> None:
+    settings = 'slo = { ttft_ms = 60000, share = 0.5 }\naxes.hardware = ["elmoe3d-4gb", "elmoe3d-8gb"]'
+    named = {"settings": settings, "law": "realisable", "mode": "fixed-ar", "hardware": "elmoe3d-8gb"}
+    text = STUDY.format(**named, model=model, requests=6, output=20).replace("rate_per_s = 100", "rate_per_s = 1")
+    path = tmp_path / "study.toml"
+    path.write_text(text.replace('question = "sweep"', QUESTIONS[question]))
+    results = run_study(load_study(path), tmp_path / "out")
+    said = "uniform locality" if has else ""
+    assert {row["caveats"] for row in to_json(results)["answers"]} == {said} == set(results.answers.caveats)
+    _, _, page = results.report.read_text().partition('<section id="answer">')
+    answer, _, pictures = page.partition("</section>")
+    front, _, _ = pictures.partition('<figure id="pareto">')[2].partition("</figure>")
+    for part in (answer, front):
+        assert "<th>caveats</th>" in part and (f"<td>{said}</td>" in part)
+    console = Console(file=io.StringIO(), width=300)
+    show(results, console)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert printed.count("uniform locality") == has * len(results.answer_rows)
+    assert ("caveats" in printed) == has
+
+
+def test_of_a_capacity_the_requests_of_answers_count_and_not_those_of_loads_that_were_tried(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(CAPACITY.replace("MOST", "4"))
+    enough = run_study(load_study(path), tmp_path / "out")
+    judged = [finding.row["judged"] for finding in enough.findings]
+    assert min(judged) < 60 <= max(judged) and caveats(enough) == []
+    assert [bool(point_row(each)["caveats"]) for each in enough.findings] == [count < 60 for count in judged]
+    path.write_text(CAPACITY.replace("MOST", "1"))
+    few = run_study(load_study(path), tmp_path / "out")
+    (sentence,) = caveats(few)
+    assert sentence.startswith(
+        f"Few requests were judged: {judged[0]} where they are fewest, fewer than 60 in 1 of 1 answers."
+    )
+    assert answer_row(few.answer_rows[0], few.findings)["caveats"] == "few requests judged"

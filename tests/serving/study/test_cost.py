@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from device_model.specs.hardware_file import FOLDER
+from device_model.specs.spec_file import path_of
 from serving.study import load_study, run_study
 from serving.study.measures.cost import Cost
 from serving.study.results import Results
+from serving.study.spec import StudyError
 from serving.study.terminal_table import show
 
 STUDY = """
@@ -65,6 +68,44 @@ def test_the_cheapest_place_can_be_searched_for_and_prices_make_no_point_anew(tm
     path.write_text(path.read_text().replace("node_price = 1000", "node_price = 9000"))
     assert run_study(load_study(path), tmp_path / "out").points.cost_per_hour.min() > 0.5
     assert made == {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "points").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("axes", "prices", "says"),
+    [
+        (
+            'hardware = ["elmoe3d-4gb", "stratum-s", "a6000"]',
+            "elmoe3d-4gb = 2, a6000 = 3",
+            "line 17: `cost.device_price` has no price of stratum-s: it must have one of all that runs have (or 0), "
+            "elmoe3d-4gb, stratum-s, a6000.",
+        ),
+        (
+            'hardware = ["elmoe3d-4gb", "elmoe3d-8gb"]',
+            "elmo3d-4gb = 2, elmoe3d-8gb = 3",
+            "`cost.device_price.elmo3d-4gb` is a price of hardware that no run has (did you mean `elmoe3d-4gb`?); "
+            "allowed are elmoe3d-4gb, elmoe3d-8gb.",
+        ),
+        ('fleet = [["2 x elmoe3d-4gb", "a6000"]]', "elmoe3d-4gb = 2", "has no price of a6000"),
+        ('fleet = [["2 x elmoe3d-4gb", "a6000"]]', "elmoe3d-4gb = 2, a6000 = 0", ""),
+        ("tau = [2, 3]", "elmoe3d-4gb = 2", "`cost.device_price.elmoe3d-4gb` is a price of hardware that no run has"),
+        ("tau = [2, 3]", "elmoe3d-8gb = 2", ""),
+        ('hardware = ["./own.toml"]', '"./own.toml" = 2', ""),
+    ],
+)
+def test_all_hardware_has_a_price_and_no_other_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axes: str, prices: str, says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.toml").write_text(path_of("a6000", FOLDER).read_text())
+    text = STUDY.format(question="sweep", more="").replace('hardware = ["elmoe3d-4gb", "elmoe3d-8gb"]', axes)
+    path = tmp_path / "study.toml"
+    path.write_text(text.replace("elmoe3d-4gb = 2000, elmoe3d-8gb = 90000", prices).replace("devices = 2", ""))
+    if not says:
+        assert load_study(path).cost
+        return
+    with pytest.raises(StudyError) as raised:
+        load_study(path)
+    assert says in str(raised.value)
 
 
 def test_an_open_loop_has_no_users_and_a_silent_run_no_tokens() -> None:

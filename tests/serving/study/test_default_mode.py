@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.study.axes import LOAD
+from serving.study.axes import LOAD, combinations
 from serving.study.point import VARIANT
 from serving.study.point_factory import point_of
 from serving.study.spec import load_study
@@ -20,12 +20,19 @@ SLOWLY = [
     ("topic-drift", {VARIANT: "fcfs"}, 1.0),
     ("topic-drift", {VARIANT: "topic-aware, experts by topic"}, 1.0),
     ("modes", {"hardware": "elmoe3d-8gb"}, 5.0),
+    ("agents", {"hardware": "elmoe3d-8gb", "prefix_caching": True}, 2.2),
 ]
-PLACES = [
+QUICKLY = [
     ("modes", {"hardware": "elmoe3d-4gb"}, 1.3),
+    ("modes", {"hardware": "elmoe3d-4gb", "law": "published"}, 1.9),
     ("node-sizing", {"hardware": "elmoe3d-4gb", "devices": 1}, 0.9),
-    *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOWLY),
+    ("agents", {"hardware": "elmoe3d-4gb", "prefix_caching": True}, 1.0),
+    ("agents", {"hardware": "elmoe3d-4gb", "prefix_caching": True}, 2.2),
+    ("agents", {"hardware": "elmoe3d-4gb", "prefix_caching": False}, 1.2),
+    ("hardware-for-users", {VARIANT: "elmoe3d-8gb"}, 1.0),
+    ("hardware-for-users", {VARIANT: "elmoe3d-8gb"}, 4.0),
 ]
+PLACES = [*QUICKLY, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOWLY)]
 
 
 @pytest.mark.parametrize(("name", "place", "load"), PLACES)
@@ -37,3 +44,13 @@ def test_the_default_mode_loses_no_more_than_two_percent(name: str, place: dict[
     assert runs["tau"]["e2e_mean_s"] <= (1 + MOST_LOST) * best_s
     most = max(runs[mode]["tokens_per_s"] for mode in FIXED)
     assert runs["tau"]["tokens_per_s"] >= (1 - MOST_LOST) * most
+
+
+def test_each_study_is_tried_unless_its_devices_have_no_draft_to_choose() -> None:
+    tried = {name for name, _, _ in [*QUICKLY, *SLOWLY]}
+    for path in EXAMPLES.glob("*.toml"):
+        study = load_study(path)
+        variants = [{VARIANT: name} for name in study.variants] or [{}]
+        places = [variant | place for variant in variants for place in combinations(study.axes)]
+        members = [member for place in places for member in point_of(study, place, None).scenario.members]
+        assert any(member.draft for member in members) == (path.stem in tried), path.stem

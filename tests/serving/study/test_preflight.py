@@ -48,6 +48,17 @@ def said(folder: Path, more: str = "", prompt: str = "100") -> str:
             ("`axes.placement` has 'hot'", "only experts that follow topics"),
         ),
         ('axes.faults = [[], ["lost: device=0, at=1"]]', "9", ("`axes.faults` has", "would leave no device")),
+        (
+            "judge.from_s = 60",
+            "9\nduration_s = 60",
+            ("line 3: `judge` leaves no request to judge: `from_s` is 60, and", "ends at 60 s (`duration_s`)."),
+        ),
+        ("judge.from_s = 100\naxes.tau = [2, 4]", "9\nduration_s = 60", ("line 3: `judge` leaves no request",)),
+        (
+            "judge.from_s = 100\naxes.workload.duration_s = [600, 60]",
+            "9",
+            ("line 4: `axes.workload.duration_s` has 60: it leaves no request to judge: `from_s` is 100",),
+        ),
     ],
 )
 def test_what_no_run_could_do_is_refused(tmp_path: Path, more: str, prompt: str, words: tuple[str, ...]) -> None:
@@ -68,6 +79,10 @@ def test_what_no_run_could_do_is_refused(tmp_path: Path, more: str, prompt: str,
         # An axis says what the file's own scenario lacks.
         ('scenario.swap = "always"\naxes.placement = ["topic"]', "100"),
         ('axes.swap = ["auto", "always"]\naxes.placement = ["topic", "hot"]', "100"),
+        ("judge.from_s = 59", "9\nduration_s = 60"),
+        # Of requests by their number nobody knows how long they take to arrive.
+        ("judge.from_s = 1000", "9"),
+        ("judge.from_s = 100\naxes.workload.duration_s = [600, 900]", "9\nduration_s = 60"),
     ],
 )
 def test_what_some_combination_can_do_is_left_to_its_points(tmp_path: Path, more: str, prompt: str) -> None:

@@ -173,13 +173,16 @@ def test_the_command_prints_json_and_writes_a_folder(
     assert [each["hardware"] for each in told["hardware"]] == ["stratum-s", "a6000"]
     assert told["answer"][-2].startswith("Requests within both targets")
     assert told["answer"][-1].startswith("Few requests were judged: 48")
-    assert [each["caveats"] for each in told["hardware"]] == ["", ""]
+    assert [each["caveats"] for each in told["hardware"]] == ["few requests judged"] * 2
     written = {"comparison.csv", "comparison.png", "study.toml", "report.html", "points.csv"}
     assert written < set(os.listdir(tmp_path / "out"))
     [head, *rows] = (tmp_path / "out" / "comparison.csv").read_text().splitlines()
     assert len(rows) == 2 and "fast_j_per_token" in head.split(",") and "mono3d" in rows[0].split(",")
     assert command() == 0
-    assert "stratum-s is the fastest" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "stratum-s is the fastest" in printed and "caveats" not in printed
+    assert command("--slo-ttft-ms", "500") == 0
+    assert capsys.readouterr().out.count("few requests judged") == 2
 
 
 def test_the_law_is_that_of_hardware_that_has_one(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ class AnswerView:
     @property
     def needs(self) -> dict[str, float]:
         """Return the columns of shares that decide whether the targets are kept, each with the least that it may be."""
-        return self.study.targets.needs
+        return self.study.needs
 
     @property
     def promise(self) -> str:

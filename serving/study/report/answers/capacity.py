@@ -4,7 +4,7 @@ from typing import Any
 
 from serving.study.axes import LOAD
 from serving.study.point import VARIANT
-from serving.study.questions.capacity import FIGURES, Capacity
+from serving.study.questions.capacity import FIGURES
 from serving.study.report.answers import AnswerView, ChosenLoad, varied
 from serving.study.report.answers.bars import bars_picture
 from serving.study.report.combinations import Combination, LoadPoint
@@ -21,12 +21,6 @@ class CapacityAnswerView(AnswerView):
         of = varied(list(self.study.axes) + [VARIANT] * bool(self.study.variants))
         each = f", for each combination of {of}" if of else ""
         return f"Capacity: the highest load at which {self.promise}{each}."
-
-    @property
-    def needs(self) -> dict[str, float]:
-        """Return the columns of shares that decide whether a load holds, each with the least that it may be."""
-        assert isinstance(self.study.question, Capacity)
-        return self.study.question.needs(self.study.targets)
 
     @property
     def why(self) -> str:
@@ -54,7 +48,8 @@ class CapacityAnswerView(AnswerView):
         names = dict.fromkeys(
             name for row in rows for name in row if not (is_figure(name) or name in ("limit", "error"))
         )
-        shown = points_table(rows, [*names, *FIGURES, *self.study.asked_figures, "limit", "error"])
+        columns = [*names, *FIGURES, *self.study.asked_figures, "limit", "caveats", "error"]
+        shown = points_table(self.results.told_rows, columns)
         held = [row for row in rows if row.get(LOAD)]
         if not held:
             return shown

@@ -8,7 +8,7 @@ from serving.study.questions.compare import FIGURES, Compare
 from serving.study.report.answers import AnswerView
 from serving.study.report.answers.ratios import place, ratios_picture, settings_of
 from serving.study.report.combinations import Combination
-from serving.study.report.markup import figure, table
+from serving.study.report.markup import column, figure, table
 from serving.study.report.units import listed, scale, setting, times, words
 from serving.study.summary import Row
 
@@ -48,12 +48,14 @@ class CompareAnswerView(AnswerView):
         scales = {name: scale(name, [row[name] for row in rows]) for name in FIGURES}
         heads = [escape(name) for name in names]
         heads += [f"{escape(words(name))} <small>{of.unit}</small>" for name, of in scales.items()]
+        head, caveats = column("caveats", [row["caveats"] for row in self.results.told_rows])
         cells = [
             [f"<td>{escape(setting('', row[name]))}</td>" for name in names]
             + [f"<td class=n>{of.number(row[name])}{self._ratio(row, name)}</td>" for name, of in scales.items()]
-            for row in rows
+            + [remark]
+            for row, remark in zip(rows, caveats, strict=True)
         ]
-        return table(heads, cells)
+        return table([*heads, head], cells)
 
     def _ratio(self, row: Row, name: str) -> str:
         if row[VARIANT] == self._baseline:

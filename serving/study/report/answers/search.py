@@ -80,7 +80,7 @@ class SearchAnswerView(AnswerView):
         names = [*self._names, name, *(each.name for each in self._search.constraints)]
         return (
             paragraph(f"{kept} {self.promise}.")
-            + points_table([row], [*names, *FIGURES, *self.study.asked_figures])
+            + points_table(self.results.told_rows, [*names, *FIGURES, *self.study.asked_figures, "caveats"])
             + figure(trials_picture(name, self._trials(), [each for each in self._names if self._differs(each)]))
         )
 

@@ -24,4 +24,4 @@ class SweepAnswerView(AnswerView):
         if not rows:
             return paragraph(f"No combination keeps the targets: {self.promise}.")
         settings = dict.fromkeys(name for row in rows for name in row if not is_figure(name))
-        return points_table(rows, [*settings, *SHOWN, *self.study.asked_figures])
+        return points_table(self.results.told_rows, [*settings, *SHOWN, *self.study.asked_figures, "caveats"])
