@@ -1,7 +1,8 @@
 """Cross-validation of a law: what it predicts of cells that it was not fitted to, left out by cell, model and HB size.
 
 A model that is left out has no figures of its own. It is predicted twice: as `uniform`, which is what a model gets that
-nobody has calibrated, and with the mean of the figures of those that were fitted.
+nobody has calibrated, and with the mean of the figures of those that were fitted. Which cells a law is to meet (those
+that a cache of their size can reach) the shipped figures say, which were fitted to all: the same cells for every split.
 """
 
 from collections.abc import Callable, Iterator, Sequence
