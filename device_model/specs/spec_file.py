@@ -26,29 +26,47 @@ Spec = TypeVar("Spec", bound="DataclassInstance")
 
 def own_folder(folder: Path) -> Path | None:
     """Return the folder of a user's own specs that stands beside `folder`, one of `SPECS`: that of the same name below
-    the one that `FORESERVE_SPECS` names. None if there is none."""
+    the one that `FORESERVE_SPECS` names. None if there is none. Raise SpecError if what it names is no folder."""
     own = os.environ.get(OWN_SPECS)
-    return Path(own) / folder.relative_to(SPECS) if own and folder.is_relative_to(SPECS) else None
+    if not own or not folder.is_relative_to(SPECS):
+        return None
+    if not Path(own).is_dir():
+        what = "the folder with your models/, hardware/ or calibration/ in it, or leave it unset"
+        raise SpecError(f"{OWN_SPECS} is {own!r}, and there is no such folder; allowed is {what}.")
+    return Path(own) / folder.relative_to(SPECS)
 
 
 def names_in(folder: Path, suffix: str = ".toml") -> list[str]:
     """Return the names that exist in `folder`: its files, without those that start with an underscore; of specs also a
     user's own."""
-    folders = [folder, *filter(None, [own_folder(folder) if suffix == ".toml" else None])]
-    return sorted({p.stem for each in folders for p in each.glob(f"*{suffix}") if not p.name.startswith("_")})
+    return sorted({*_stems(folder, suffix), *_own_names(folder, suffix)})
+
+
+def has_name(folder: Path, name: str, suffix: str = ".toml") -> bool:
+    """Tell whether a name exists in `folder`. A user's own are looked for only where no shipped one has it."""
+    return name in _stems(folder, suffix) or name in _own_names(folder, suffix)
+
+
+def _own_names(folder: Path, suffix: str) -> set[str]:
+    own = own_folder(folder) if suffix == ".toml" else None
+    return set() if own is None else _stems(own, suffix)
+
+
+def _stems(folder: Path, suffix: str) -> set[str]:
+    return {p.stem for p in folder.glob(f"*{suffix}") if not p.name.startswith("_")}
 
 
 def path_of(name: str, folder: Path) -> Path:
     """Return the file of a spec's name, which is a shipped one if there is one."""
-    shipped, own = folder / f"{name}.toml", own_folder(folder)
-    return shipped if own is None or shipped.exists() else own / f"{name}.toml"
+    shipped = folder / f"{name}.toml"
+    own = None if shipped.exists() else own_folder(folder)
+    return shipped if own is None else own / f"{name}.toml"
 
 
 def check_name(name: str, kind: str, folder: Path, suffix: str = ".toml") -> None:
     """Raise UnknownName, with the names that exist, unless `name` is a file of `folder`; it is called a `kind`."""
-    names = names_in(folder, suffix)
-    if name not in names:
-        raise unknown(kind, name, names)
+    if not has_name(folder, name, suffix):
+        raise unknown(kind, name, names_in(folder, suffix))
 
 
 def unknown(kind: str, name: str, names: Sequence[str], also: str = "") -> UnknownName:
