@@ -9,6 +9,7 @@ from types import ModuleType
 
 from device_model.specs.hardware import Hardware, TierNames
 from device_model.specs.kinds import hb_xpu, mono3d
+from device_model.specs.nearest_name import hint, nearest
 from device_model.specs.spec import DeviceError, SpecError, UnknownName
 from device_model.specs.spec_file import (
     SPECS,
@@ -104,7 +105,9 @@ def _parse(path: Path) -> Hardware:
     kind = read_word(path, "kind", hb_xpu.KIND)
     kinds = [name.replace("_", "-") for name in names_in(KINDS, ".py")]
     if kind not in kinds:
-        refuse_key(path, "kind", f"kind is {kind!r}; allowed are {', '.join(kinds)}")
+        refuse_key(
+            path, "kind", f"kind is {kind!r}{hint(nearest(kind, kinds), mark='')}; allowed are {', '.join(kinds)}"
+        )
     hardware: Hardware = read_spec(_module(kind.replace("-", "_")).Hardware, path)
     return hardware
 

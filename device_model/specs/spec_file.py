@@ -5,10 +5,10 @@ import os
 import re
 import tomllib
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
+from device_model.specs.nearest_name import hint, is_a_letter_off, nearest
 from device_model.specs.spec import Contradiction, SpecError, UnknownName, ValueRule
 
 if TYPE_CHECKING:
@@ -72,10 +72,9 @@ def check_name(name: str, kind: str, folder: Path, suffix: str = ".toml") -> Non
 def unknown(kind: str, name: str, names: Sequence[str], also: str = "") -> UnknownName:
     """Return the error for a name that there is not, with those that there are, and the nearest of them; or with
     what is allowed, `also`, of names like it."""
-    near = [] if also else get_close_matches(name, names, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    near = [each for each in nearest(name, names) if not also or is_a_letter_off(name, each)]
     exist = ", ".join(names) or "none"
-    return UnknownName(f"There is no {kind} {name!r}{hint}; those that exist are {exist}{also}.", kind)
+    return UnknownName(f"There is no {kind} {name!r}{hint(near, mark='')}; those that exist are {exist}{also}.", kind)
 
 
 def read_named(form: type[Spec], kind: str, name: str, folder: Path) -> Spec:
@@ -150,7 +149,8 @@ class _SpecFile:
     def _check_keys(self, values: dict[str, Any], expected: list[str], required: list[str]) -> None:
         for key in values:
             if key not in expected:
-                self.refuse(key, f"unknown key {key}; allowed are {', '.join(expected)} and [{SOURCES}]")
+                near = hint(nearest(key, expected), mark="")
+                self.refuse(key, f"unknown key {key}{near}; allowed are {', '.join(expected)} and [{SOURCES}]")
         for key in required:
             if key not in values:
                 self.refuse(None, f"the key {key} is missing; required are {', '.join(required)}")

@@ -12,6 +12,7 @@ from typing import Any
 
 from serving.admission_request import AdmissionRequest
 from serving.call import Headers, text
+from serving.nearest_name import meant
 from serving.refusals import Reason, Refusal
 from serving.scenario.slo import LEAST_PRIORITY, MOST_PRIORITY, SloClass
 
@@ -68,8 +69,9 @@ def _in_headers(headers: Headers) -> Said:
         if name.startswith(PREFIX):
             field = name.removeprefix(PREFIX).replace("-", "_")
             if field not in FIELDS:
-                allowed = ", ".join(PREFIX + known.replace("_", "-") for known in FIELDS)
-                raise InvalidOption(name, f"is no header that foreserve knows; allowed are {allowed}.")
+                allowed = [PREFIX + known.replace("_", "-") for known in FIELDS]
+                near = meant(name, allowed)
+                raise InvalidOption(name, f"is no header that foreserve knows{near}; allowed are {', '.join(allowed)}.")
             said[field] = (name, text(value).strip())
     return said
 
@@ -79,7 +81,9 @@ def _one_of(said: Said, field: str, allowed: Collection[str], default: str) -> s
         return default
     name, value = said[field]
     if not isinstance(value, str) or not value or value not in allowed:
-        raise InvalidOption(name, f"is {_shown(value)}: allowed is {', '.join(filter(None, allowed)) or 'none'}.")
+        known = [each for each in allowed if each]
+        near = meant(value, known)
+        raise InvalidOption(name, f"is {_shown(value)}: allowed is {', '.join(known) or 'none'}{near}.")
     return value
 
 

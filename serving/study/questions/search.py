@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import isfinite, prod
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from serving.nearest_name import meant
 from serving.study.axes import Axes, Settings, combinations
 from serving.study.measures.cost import COLUMNS as COSTS
 from serving.study.measures.percentiles import percentile_of
@@ -180,7 +181,10 @@ def _constraints(table: TomlTable) -> tuple[Constraint, ...]:
 def _figure(table: TomlTable, key: str) -> str:
     name = table.get(key)
     if not isinstance(name, str) or not _is_known(name):
-        raise table.wrong(key, name, f"{' or '.join((*COLUMNS, *COSTS))}, or another percentile, such as ttft_p75_s")
+        known = (*COLUMNS, *COSTS)
+        raise table.wrong(
+            key, name, f"{' or '.join(known)}, or another percentile, such as ttft_p75_s{meant(name, known)}"
+        )
     return name
 
 
