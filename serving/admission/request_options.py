@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
+from device_model.specs.nearest_name import hint, nearest
 from serving.admission_request import AdmissionRequest
 from serving.call import Headers, text
 from serving.nearest_name import meant
@@ -62,6 +63,11 @@ class OptionReader:
         )
 
 
+def header_of(field: str) -> str:
+    """Return the header that says a field of the body."""
+    return PREFIX + field.replace("_", "-")
+
+
 def _in_headers(headers: Headers) -> Said:
     said = {}
     for raw, value in headers:
@@ -69,8 +75,8 @@ def _in_headers(headers: Headers) -> Said:
         if name.startswith(PREFIX):
             field = name.removeprefix(PREFIX).replace("-", "_")
             if field not in FIELDS:
-                allowed = [PREFIX + known.replace("_", "-") for known in FIELDS]
-                near = meant(name, allowed)
+                allowed = [header_of(known) for known in FIELDS]
+                near = hint([header_of(known) for known in nearest(field, FIELDS)])
                 raise InvalidOption(name, f"is no header that foreserve knows{near}; allowed are {', '.join(allowed)}.")
             said[field] = (name, text(value).strip())
     return said

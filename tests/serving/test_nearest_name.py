@@ -123,6 +123,8 @@ SEARCH = 'question = "search"\n[search]\nminimise = "j_per_tokn"\n[axes]\ntau = 
         (of_study('"poisson"', '"poison"'), "`poisson`"),
         (of_study("load = [1]", 'mode = ["tau", "fixd-sd"]'), "`fixed-sd`"),
         (of_study(STUDY, SEARCH), "`j_per_token`"),
+        (of_study(STUDY, SEARCH.replace("j_per_tokn", "ttfp_p75_s")), "`ttft_p75_s`"),
+        (of_study(STUDY, SEARCH.replace("j_per_tokn", 'j_per_token"\nwhere = ["goodput_pre_s >= 1"]\n#')), "`goodput"),
         (of_study("prompt = 10", "prompt = 10\ntopics = { legl = 1 }"), "`legal`"),
         (of_options("--mode", "fixd-sd"), "`fixed-sd`"),
         (of_options("--batching", "topic"), "`topic-aware`"),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 METRICS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "queue": "time in queue", "itl": "ITL"}
 """Latencies that have percentiles, with what people call them."""
 NAME = re.compile(rf"({'|'.join(METRICS)})_p(\d\d?(?:_\d+)?)_(s|ms)")
-END = re.compile(r"_p\d\d?(?:_\d+)?_ms$")
+END = re.compile(r"_p\d\d?(?:_\d+)?_(s|ms)$")
 SHOWN = "ttft_p95_ms"
 
 
@@ -48,9 +48,9 @@ class PercentileTarget(NamedTuple):
         return self.percentile.percent / 100
 
 
-def targets_like(name: str) -> list[str]:
-    """Return the targets for the percentile that a name ends with, as `ttfp_p95_ms` does with the 95th; none if it ends
-    otherwise."""
+def percentiles_like(name: str) -> list[str]:
+    """Return the figures or targets of the percentile that a name ends with, as `ttfp_p95_ms` does with the 95th; none
+    if it ends otherwise."""
     end = END.search(name)
     return [f"{metric}{end[0]}" for metric in METRICS] if end else []
 

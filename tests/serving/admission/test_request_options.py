@@ -109,6 +109,7 @@ def test_a_header_that_nobody_knows_is_refused_with_those_that_exist() -> None:
     ("said", "told"),
     [
         ([(b"x-foreserve-topci", b"law")], "(did you mean `x-foreserve-topic`?)"),
+        ([(b"x-foreserve-model", b"m")], "is no header that foreserve knows; allowed are"),
         ([(b"x-foreserve-topic", b"mahts")], "allowed is law, maths (did you mean `maths`?)."),
         ([(b"x-foreserve-slo", b"interactiv")], "(did you mean `interactive`?)"),
     ],
