@@ -1,7 +1,7 @@
 """A table of a TOML file, read key by key: what is wrong is told in one sentence with file, line and key."""
 
 import tomllib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -88,7 +88,7 @@ class TomlTable:
         """Return the key's value, one of the `allowed` words."""
         value = self.get(key, _NOTHING if default is None else default)
         if not isinstance(value, str) or value not in allowed:
-            raise self.wrong(key, value, " or ".join(allowed))
+            raise self.wrong(key, value, f"{' or '.join(allowed)}{meant(value, allowed)}")
         return value
 
     def flag(self, key: str, default: bool) -> bool:
@@ -123,12 +123,13 @@ class TomlTable:
         """Return the table at the same place with other values."""
         return type(self)(values, self.path, self.text, self._keys)
 
-    def end(self, *also: str) -> None:
-        """Raise an error for keys that were never asked for. `also` are allowed, too, as whoever asked knows."""
+    def end(self, *also: str, like: Callable[[str], Iterable[str]] = lambda key: ()) -> None:
+        """Raise an error for keys that were never asked for. `also` are allowed, too, as whoever asked knows; `like`
+        gives more names that a key may be meant to be."""
         for key in self.values:
             if key not in self._known:
                 place = f" in `{self._name()}`" if self._keys else ""
-                allowed, hint = dict.fromkeys([*self._known, *also]), meant(key, self._known)
+                allowed, hint = dict.fromkeys([*self._known, *also]), meant(key, (*self._known, *like(key)))
                 sentence = f"there is no key `{key}`{place}{hint}; allowed are {', '.join(allowed)}."
                 raise self.failure(f"{self.where(key)}: {sentence}")
 

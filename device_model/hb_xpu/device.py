@@ -13,7 +13,7 @@ from device_model.specs.kinds import hb_xpu
 from device_model.specs.law import Law
 from device_model.specs.published_rates import published_range
 from device_model.specs.spec import GIB, DeviceError, EnergyEstimate, Model
-from device_model.specs.spec_file import CALIBRATION, SPECS, names_in, read_named
+from device_model.specs.spec_file import CALIBRATION, SPECS, has_name, read_named
 from device_model.units import with_ext, xpu_unit
 from device_model.work import StepWork
 
@@ -80,4 +80,4 @@ def _fitted(form: type[Fitted], name: str, law: Law) -> Fitted:
     """Read what was fitted under `law`; what no table was fitted for holds under both, and lies beside their folders.
     Raise DeviceError."""
     folder = CALIBRATION / law
-    return read_named(form, "calibration", name, folder if name in names_in(folder) else CALIBRATION)
+    return read_named(form, "calibration", name, folder if has_name(folder, name) else CALIBRATION)

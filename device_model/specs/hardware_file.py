@@ -9,8 +9,19 @@ from types import ModuleType
 
 from device_model.specs.hardware import Hardware, TierNames
 from device_model.specs.kinds import hb_xpu, mono3d
+from device_model.specs.nearest_name import hint, nearest
 from device_model.specs.spec import DeviceError, SpecError, UnknownName
-from device_model.specs.spec_file import SPECS, names_in, path_of, read_named, read_spec, read_word, refuse_key, unknown
+from device_model.specs.spec_file import (
+    SPECS,
+    has_name,
+    names_in,
+    path_of,
+    read_named,
+    read_spec,
+    read_word,
+    refuse_key,
+    unknown,
+)
 
 FOLDER = SPECS / "hardware"
 KINDS = SPECS / "kinds"
@@ -35,12 +46,13 @@ def find_hardware(name: str) -> Hardware | None:
     file."""
     if is_file(name):
         return _parse(Path(name)) if Path(name).is_file() else None
-    names = names_in(FOLDER)
-    if name in names:
+    if has_name(FOLDER, name):
         return _read(path_of(name, FOLDER))
     if match := BETWEEN.fullmatch(name):
         return _of_size(float(match[1]))
-    variants = (_variant(base, name.removeprefix(f"{base}-")) for base in names if name.startswith(f"{base}-"))
+    variants = (
+        _variant(base, name.removeprefix(f"{base}-")) for base in names_in(FOLDER) if name.startswith(f"{base}-")
+    )
     return next((variant for variant in variants if variant), None)
 
 
@@ -93,7 +105,9 @@ def _parse(path: Path) -> Hardware:
     kind = read_word(path, "kind", hb_xpu.KIND)
     kinds = [name.replace("_", "-") for name in names_in(KINDS, ".py")]
     if kind not in kinds:
-        refuse_key(path, "kind", f"kind is {kind!r}; allowed are {', '.join(kinds)}")
+        refuse_key(
+            path, "kind", f"kind is {kind!r}{hint(nearest(kind, kinds), mark='')}; allowed are {', '.join(kinds)}"
+        )
     hardware: Hardware = read_spec(_module(kind.replace("-", "_")).Hardware, path)
     return hardware
 

@@ -5,10 +5,10 @@ import os
 import re
 import tomllib
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
+from device_model.specs.nearest_name import hint, is_a_letter_off, nearest
 from device_model.specs.spec import Contradiction, SpecError, UnknownName, ValueRule
 
 if TYPE_CHECKING:
@@ -26,38 +26,55 @@ Spec = TypeVar("Spec", bound="DataclassInstance")
 
 def own_folder(folder: Path) -> Path | None:
     """Return the folder of a user's own specs that stands beside `folder`, one of `SPECS`: that of the same name below
-    the one that `FORESERVE_SPECS` names. None if there is none."""
+    the one that `FORESERVE_SPECS` names. None if there is none. Raise SpecError if what it names is no folder."""
     own = os.environ.get(OWN_SPECS)
-    return Path(own) / folder.relative_to(SPECS) if own and folder.is_relative_to(SPECS) else None
+    if not own or not folder.is_relative_to(SPECS):
+        return None
+    if not Path(own).is_dir():
+        what = "the folder with your models/, hardware/ or calibration/ in it, or leave it unset"
+        raise SpecError(f"{OWN_SPECS} is {own!r}, and there is no such folder; allowed is {what}.")
+    return Path(own) / folder.relative_to(SPECS)
 
 
 def names_in(folder: Path, suffix: str = ".toml") -> list[str]:
     """Return the names that exist in `folder`: its files, without those that start with an underscore; of specs also a
     user's own."""
-    folders = [folder, *filter(None, [own_folder(folder) if suffix == ".toml" else None])]
-    return sorted({p.stem for each in folders for p in each.glob(f"*{suffix}") if not p.name.startswith("_")})
+    return sorted({*_stems(folder, suffix), *_own_names(folder, suffix)})
+
+
+def has_name(folder: Path, name: str, suffix: str = ".toml") -> bool:
+    """Tell whether a name exists in `folder`. A user's own are looked for only where no shipped one has it."""
+    return name in _stems(folder, suffix) or name in _own_names(folder, suffix)
+
+
+def _own_names(folder: Path, suffix: str) -> set[str]:
+    own = own_folder(folder) if suffix == ".toml" else None
+    return set() if own is None else _stems(own, suffix)
+
+
+def _stems(folder: Path, suffix: str) -> set[str]:
+    return {p.stem for p in folder.glob(f"*{suffix}") if not p.name.startswith("_")}
 
 
 def path_of(name: str, folder: Path) -> Path:
     """Return the file of a spec's name, which is a shipped one if there is one."""
-    shipped, own = folder / f"{name}.toml", own_folder(folder)
-    return shipped if own is None or shipped.exists() else own / f"{name}.toml"
+    shipped = folder / f"{name}.toml"
+    own = None if shipped.exists() else own_folder(folder)
+    return shipped if own is None else own / f"{name}.toml"
 
 
 def check_name(name: str, kind: str, folder: Path, suffix: str = ".toml") -> None:
     """Raise UnknownName, with the names that exist, unless `name` is a file of `folder`; it is called a `kind`."""
-    names = names_in(folder, suffix)
-    if name not in names:
-        raise unknown(kind, name, names)
+    if not has_name(folder, name, suffix):
+        raise unknown(kind, name, names_in(folder, suffix))
 
 
 def unknown(kind: str, name: str, names: Sequence[str], also: str = "") -> UnknownName:
     """Return the error for a name that there is not, with those that there are, and the nearest of them; or with
     what is allowed, `also`, of names like it."""
-    near = [] if also else get_close_matches(name, names, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    near = [each for each in nearest(name, names) if not also or is_a_letter_off(name, each)]
     exist = ", ".join(names) or "none"
-    return UnknownName(f"There is no {kind} {name!r}{hint}; those that exist are {exist}{also}.", kind)
+    return UnknownName(f"There is no {kind} {name!r}{hint(near, mark='')}; those that exist are {exist}{also}.", kind)
 
 
 def read_named(form: type[Spec], kind: str, name: str, folder: Path) -> Spec:
@@ -132,7 +149,8 @@ class _SpecFile:
     def _check_keys(self, values: dict[str, Any], expected: list[str], required: list[str]) -> None:
         for key in values:
             if key not in expected:
-                self.refuse(key, f"unknown key {key}; allowed are {', '.join(expected)} and [{SOURCES}]")
+                near = hint(nearest(key, expected), mark="")
+                self.refuse(key, f"unknown key {key}{near}; allowed are {', '.join(expected)} and [{SOURCES}]")
         for key in required:
             if key not in values:
                 self.refuse(None, f"the key {key} is missing; required are {', '.join(required)}")

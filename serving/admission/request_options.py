@@ -10,8 +10,10 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
+from device_model.specs.nearest_name import hint, nearest
 from serving.admission_request import AdmissionRequest
 from serving.call import Headers, text
+from serving.nearest_name import meant
 from serving.refusals import Reason, Refusal
 from serving.scenario.slo import LEAST_PRIORITY, MOST_PRIORITY, SloClass
 
@@ -61,6 +63,11 @@ class OptionReader:
         )
 
 
+def header_of(field: str) -> str:
+    """Return the header that says a field of the body."""
+    return PREFIX + field.replace("_", "-")
+
+
 def _in_headers(headers: Headers) -> Said:
     said = {}
     for raw, value in headers:
@@ -68,8 +75,9 @@ def _in_headers(headers: Headers) -> Said:
         if name.startswith(PREFIX):
             field = name.removeprefix(PREFIX).replace("-", "_")
             if field not in FIELDS:
-                allowed = ", ".join(PREFIX + known.replace("_", "-") for known in FIELDS)
-                raise InvalidOption(name, f"is no header that foreserve knows; allowed are {allowed}.")
+                allowed = [header_of(known) for known in FIELDS]
+                near = hint([header_of(known) for known in nearest(field, FIELDS)])
+                raise InvalidOption(name, f"is no header that foreserve knows{near}; allowed are {', '.join(allowed)}.")
             said[field] = (name, text(value).strip())
     return said
 
@@ -79,7 +87,9 @@ def _one_of(said: Said, field: str, allowed: Collection[str], default: str) -> s
         return default
     name, value = said[field]
     if not isinstance(value, str) or not value or value not in allowed:
-        raise InvalidOption(name, f"is {_shown(value)}: allowed is {', '.join(filter(None, allowed)) or 'none'}.")
+        known = [each for each in allowed if each]
+        near = meant(value, known)
+        raise InvalidOption(name, f"is {_shown(value)}: allowed is {', '.join(known) or 'none'}{near}.")
     return value
 
 

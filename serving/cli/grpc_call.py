@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
+from serving.nearest_name import meant
 from serving.security.client_trust import Trust
 from serving.usage_error import CommandFailed
 
@@ -63,10 +64,13 @@ def _find(channel: grpc.Channel, method: str) -> MethodDescriptor:
     service, _, name = method.lstrip("/").rpartition("/")
     services = sorted(database.get_services())
     if service not in services:
-        raise CommandFailed(f"there is no service {service!r}; there are {', '.join(services)}.")
+        raise CommandFailed(
+            f"there is no service {service!r}{meant(service, services)}; there are {', '.join(services)}."
+        )
     found = DescriptorPool(database).FindServiceByName(service)
     if name not in found.methods_by_name:
-        raise CommandFailed(f"{service} has no method {name!r}; it has {', '.join(found.methods_by_name)}.")
+        methods = list(found.methods_by_name)
+        raise CommandFailed(f"{service} has no method {name!r}{meant(name, methods)}; it has {', '.join(methods)}.")
     return found.methods_by_name[name]
 
 

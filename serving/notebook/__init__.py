@@ -1,4 +1,4 @@
-"""foreserve from Python and notebooks: each job in three lines, with results that pandas, polars and matplotlib take.
+"""foreserve from Python and notebooks: each job in three lines, results for whatever takes a dict of columns.
 
     from serving.notebook import study
     found = study("examples/studies/choosing-tau.toml", requests=100)
@@ -10,7 +10,7 @@
 
     from serving.notebook import explain
     found = explain("elmoe3d-8gb", batch=4)
-    print(found.latency_s, found.energy_j, polars.DataFrame(found.columns))
+    print(found.latency_s, found.energy_j, pandas.DataFrame(found.columns))
 
     from serving.notebook import state
     now = state("http://127.0.0.1:8000")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from serving.key_values import TermError, parse_terms
+from serving.nearest_name import meant
 from serving.types import Request
 
 SPILL_FACTOR = 1.5
@@ -215,7 +216,7 @@ def parse_router(text: str) -> RouterSpec:
             raise TermError("`router` 'score' has weights that mean nothing: load must be above 0, others at least 0.")
         return RouterSpec(SCORE, weights)
     if name not in WEIGHTLESS:
-        raise TermError(f"`router` is {name!r}: it must be {', '.join(ROUTERS[:-1])} or {SCORE}.")
+        raise TermError(f"`router` is {name!r}: it must be {', '.join(ROUTERS[:-1])} or {SCORE}{meant(name, ROUTERS)}.")
     if terms:
         raise TermError(f"`router` {name!r} takes no terms, and has {terms!r}.")
     return RouterSpec(name)

@@ -12,6 +12,7 @@ from device_model.specs.measured_rates import MeasuredRates, read_measured
 from device_model.speculation import chain_rate, mean_accepted
 from device_model.step import DraftShape, StepCost, StepCosts, StepPlan
 from device_model.tree_law import accepted_of
+from serving.nearest_name import meant
 from serving.policies.tree_choice import TreeChoice
 from serving.usage_error import UsageError
 
@@ -69,7 +70,9 @@ class StepOptions:
     def __init__(self, device: RooflineDevice, acceptance: str = PUBLISHED, trees: TreeChoice | None = None) -> None:
         """Raise UsageError for an unknown source of rates."""
         if acceptance not in ACCEPTANCES:
-            raise UsageError(f"acceptance is {acceptance!r}; allowed is {' or '.join(ACCEPTANCES)}.")
+            raise UsageError(
+                f"acceptance is {acceptance!r}; allowed is {' or '.join(ACCEPTANCES)}{meant(acceptance, ACCEPTANCES)}."
+            )
         self.device = device
         self.trees = trees or TreeChoice()
         self._best: dict[tuple[int, ...], DraftShape] = {}

@@ -12,7 +12,7 @@ class Table:
     """Headings and rows of texts.
 
     `words` names the columns that are read from the left; in all others are figures. After a row in `gaps` comes an
-    empty one.
+    empty one. Where `is_whole`, no word of a text is cut, however little room there is: texts wrap between words.
     """
 
     heads: Sequence[str]
@@ -20,6 +20,7 @@ class Table:
     title: str = ""
     words: Collection[int] = (0,)
     gaps: Collection[int] = ()
+    is_whole: bool = False
 
     def __rich__(self) -> RichTable:
         """Return the table as `rich` prints it; no text is taken for its markup."""
@@ -27,12 +28,17 @@ class Table:
         table = RichTable(box=None, pad_edge=False, title=title, title_justify="left")
         for index, head in enumerate(self.heads):
             in_words = index in self.words
-            table.add_column(Text(head), justify="left" if in_words else "right", no_wrap=not in_words)
+            least = self._longest_word(index) if in_words and self.is_whole else None
+            table.add_column(Text(head), justify="left" if in_words else "right", no_wrap=not in_words, min_width=least)
         for index, row in enumerate(self.rows):
             table.add_row(*map(Text, row))
             if index in self.gaps:
                 table.add_row()
         return table
+
+    def _longest_word(self, index: int) -> int:
+        """Return the length of the longest word in a column."""
+        return max(len(word) for row in (self.heads, *self.rows) for word in (row[index].split() or [""]))
 
     def markdown(self) -> str:
         """Return the table in Markdown, a line for each row."""

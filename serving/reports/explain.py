@@ -12,6 +12,8 @@ from serving.reports.explanation import Explanation, Operator
 
 NARROW = 150
 """A terminal with fewer characters has the reasons below the table."""
+LARGE = 100
+"""A figure from which on there is no need of what stands behind its point."""
 
 
 def show(found: Explanation, console: Console) -> None:
@@ -37,19 +39,26 @@ def _table(found: Explanation, stage: Stage, narrow: bool) -> Table:
     times = "" if stage.repeats == 1 else f", {stage.repeats} passes; one of them:"
     fast, slow = (f"{tier.upper()} MB" for tier in found.device.tiers)
     heads = ["operator", "unit", "ms", "bound by", "GMAC", fast, "written", slow, "why there"]
-    rows = [_row(each) for each in found.rows_of(stage)]
+    rows = [_row(each, narrow) for each in found.rows_of(stage)]
     if narrow:
-        heads, rows = heads[:-1], [row[:-1] for row in rows]
+        # A tier's name above its unit, as figures are seldom wider than the one of them.
+        heads, rows = [head.replace(" MB", "\nMB") for head in heads[:-1]], [row[:-1] for row in rows]
     ends = accumulate(len(group) for group in stage.groups)
-    return Table(heads, rows, stage.name + times, words=(0, 1, 3, 8), gaps=[end - 1 for end in ends])
+    gaps = [end - 1 for end in ends]
+    return Table(heads, rows, stage.name + times, words=(0, 1, 3, 8), gaps=gaps, is_whole=narrow)
 
 
-def _row(each: Operator) -> tuple[str, ...]:
-    mega = [f"{value / 1e6:,.1f}" for value in (each.fast_bytes, each.written_bytes, each.slow_bytes)]
+def _row(each: Operator, narrow: bool) -> tuple[str, ...]:
+    mega = [_figure(value / 1e6, 1, narrow) for value in (each.fast_bytes, each.written_bytes, each.slow_bytes)]
     head = (each.operator, each.unit, f"{each.seconds * 1e3:.3f}", each.bound_by)
     # What waits moves nothing.
-    moved = (f"{each.macs / 1e9:.2f}", *mega) if each.unit else ("",) * 4
+    moved = (_figure(each.macs / 1e9, 2, narrow), *mega) if each.unit else ("",) * 4
     return (*head, *moved, each.why)
+
+
+def _figure(value: float, digits: int, narrow: bool) -> str:
+    """Return a figure with so many digits behind the point; where room is narrow, with none if it is large."""
+    return f"{value:,.{0 if narrow and value >= LARGE else digits}f}"
 
 
 def _reasons(operators: list[Operator]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from device_model.condition import Condition
 from device_model.specs.hardware_file import tiers_of_kinds
 from serving.key_values import TermError, parse_terms
+from serving.nearest_name import meant
 from serving.types import NEVER
 
 FAST_SHARE, SLOW_SHARE = "hb_share", "ext_share"
@@ -88,7 +89,7 @@ def parse_fault(text: str, what: str) -> Fault:
     what = f"{what}, {text!r},"
     if kind not in KINDS:
         allowed = f"{', '.join(ANYWHERE)}, or with the name of a memory tier ({', '.join(sorted(NAMED))})"
-        raise TermError(f"{what} has no kind that exists: it must begin with {allowed}.")
+        raise TermError(f"{what} has no kind that exists: it must begin with {allowed}{meant(kind, KINDS)}.")
     terms: dict[str, Any] = {**parse_terms(rest, TERMS, what)}
     for wrong, sentence in _rules(kind, terms):
         if wrong:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
+from serving.nearest_name import meant
 from serving.scenario.kind import Kind, kind_of
 from serving.scenario.scenario_error import ScenarioError
 from serving.usage_error import UsageError
@@ -64,7 +65,7 @@ class Key:
     def wrong(self, value: Any) -> str:
         """Return what a value must be, if it is not; "" if it is valid."""
         if self.choices:
-            return "" if value in self.choices else " or ".join(self.choices)
+            return "" if value in self.choices else f"{' or '.join(self.choices)}{meant(value, self.choices)}"
         bound = self._bound(value) if isinstance(value, int | float) else ""
         return f"{bound} ({self.why})" if bound and self.why else bound
 

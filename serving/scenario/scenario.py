@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from serving.nearest_name import meant
 from serving.policies.placement import TOPIC
 from serving.scenario.fleet_options import FleetOptions
 from serving.scenario.key import key, parse_keys
@@ -191,7 +192,7 @@ class Scenario(FleetOptions):
         if self.default_slo not in ("", *self.slo):
             raise ScenarioError(
                 f"`default_slo` is {self.default_slo!r}: it must be one of {', '.join(self.slo)}, or empty (no "
-                "targets).",
+                f"targets){meant(self.default_slo, self.slo)}.",
                 "default_slo",
             )
 

@@ -1,6 +1,6 @@
 """Scenarios as TOML files have them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -61,10 +61,13 @@ def located_in(path: Path | None) -> Iterator[None]:
         raise ScenarioTable.load(path).located(ScenarioError.of(error)) from error
 
 
-def scenario_value(key: str, value: Any, where: str) -> Any:
-    """Return a key's value, which is allowed by itself. Raise `ScenarioError`, which begins with `where`."""
+def scenario_value(key: str, value: Any, where: str, beside: Collection[str] = ()) -> Any:
+    """Return a key's value, which is allowed by itself. Raise `ScenarioError`, which begins with `where`. What is no
+    key may also be meant to be one of those `beside`."""
     if key not in KEYS:
-        raise UnknownKey(f"{where}: there is no key `{key}`{meant(key, KEYS)}; allowed are {', '.join(KEYS)}.")
+        raise UnknownKey(
+            f"{where}: there is no key `{key}`{meant(key, (*KEYS, *beside))}; allowed are {', '.join(KEYS)}."
+        )
     found = KEYS[key].read(value, f"{where}: `{key}`")
     try:
         KEYS[key].parsed(key, found)

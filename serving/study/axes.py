@@ -75,7 +75,7 @@ def _setting(name: str, table: TomlTable, key: str, value: Any = None) -> Any:
     if name.startswith(f"{WORKLOAD}."):
         return value
     try:
-        return scenario_value(name, value, table.where(key))
+        return scenario_value(name, value, table.where(key), (LOAD, WORKLOAD))
     except UnknownKey as error:
         beside = f"Beside these: `{LOAD}`, and `{WORKLOAD}.` with a key of the workload."
         raise table.failure(f"{error} {beside}") from error

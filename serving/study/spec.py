@@ -6,7 +6,14 @@ from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scenario.scenario_file import changed, load_scenario, scenario_value, values_of
 from serving.study.axes import WORKLOAD, Settings, axes_of, variants_of
 from serving.study.measures.cost import Cost
-from serving.study.measures.percentiles import METRICS, SHOWN, Percentile, PercentileTarget, percentile_of
+from serving.study.measures.percentiles import (
+    METRICS,
+    SHOWN,
+    Percentile,
+    PercentileTarget,
+    percentile_of,
+    percentiles_like,
+)
 from serving.study.measures.targets import PRESETS, SHARE, Targets
 from serving.study.point import VARIANT
 from serving.study.point_factory import hardware_of, point_of
@@ -150,7 +157,7 @@ def _targets(table: TomlTable) -> Targets:
         below.number("share", SHARE, preset.share),
         percentiles=_percentile_targets(below),
     )
-    below.end(f"{SHOWN} and the like")
+    below.end(f"{SHOWN} and the like", like=percentiles_like)
     if found.ttft_s == found.tpot_s == NEVER:
         return _without_limits(found, "share" in below)
     return found

@@ -2,9 +2,9 @@
 
 from argparse import Namespace
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from device_model.specs.nearest_name import nearest
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.token_source.vllm_args import OF_THE_CACHE, prepare_environment, split_options, vllm_flags
 
@@ -83,7 +83,7 @@ def _check_cache(scenario: Scenario, has_events: bool) -> None:
 
 def _check_name(option: str, known: dict[str, str]) -> None:
     if (field := known.get(option)) is None:
-        near = get_close_matches(option, known, n=1)
+        near = nearest(option, known)
         hint = f": {near[0]} is the nearest" if near else ""
         raise ScenarioError(f"`{KEY}` has {option}, which is no option of vLLM's server{hint}.", KEY)
     if field in OWN:

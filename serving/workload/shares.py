@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from serving.nearest_name import meant
 from serving.toml_table import AT_LEAST_0, TomlTable
 
 Values = NDArray[np.float64]
@@ -62,7 +63,9 @@ def shares(table: TomlTable, key: str, allowed: Collection[str] | None = None) -
 
 def _row(table: TomlTable, names: list[str], allowed: Collection[str] | None) -> dict[str, float]:
     if allowed is not None and (unknown := [name for name in names if name not in allowed]):
-        raise table.error(unknown[0], f"is none of those that there are: {', '.join(allowed)}.")
+        raise table.error(
+            unknown[0], f"is none of those that there are: {', '.join(allowed)}{meant(unknown[0], allowed)}."
+        )
     row = {name: table.number(name, AT_LEAST_0) for name in names}
     if sum(row.values()) <= 0:
         raise table.error("", "has no share above 0: some name must have one.")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from serving.nearest_name import meant
 from serving.scenario.slo import SloClass
 from serving.types import Request
 from serving.workload.ask import Ask, block_hashes
@@ -19,7 +20,9 @@ def request_of(ask: Ask, classes: Mapping[str, SloClass], block_tokens: int) -> 
     slo = classes.get(ask.slo, None if ask.slo else NO_CLASS)
     if slo is None:
         allowed = ", ".join(classes) or "none"
-        raise WorkloadError(f"The workload has requests of SLO class {ask.slo!r}; the scenario has {allowed}.")
+        raise WorkloadError(
+            f"The workload has requests of SLO class {ask.slo!r}; the scenario has {allowed}{meant(ask.slo, classes)}."
+        )
     return Request(
         ask.id,
         ask.arrival_s,

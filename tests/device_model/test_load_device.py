@@ -22,7 +22,10 @@ def test_a_device_is_loaded_by_names():
             "There is no system 'elmoe' (did you mean elmoe3d?); those that exist are elmoe3d, gpu, hb_xpu",
         ),
         (("xpu", "dgx", "qwen3-30b-a3b"), "There is no hardware 'dgx'; those that exist are 2xh100, 4xh100, a100-8gb,"),
-        (("xpu", "elmoe3d-4gb", "gpt"), "There is no model 'gpt'; those that exist are deepseek-v2-lite, glm"),
+        (
+            ("xpu", "elmoe3d-4gb", "gpt"),
+            "There is no model 'gpt' (did you mean gpt-oss-20b?); those that exist",
+        ),
         (("__init__", "elmoe3d-4gb", "qwen3-30b-a3b"), "There is no system '__init__'"),
         (("os", "elmoe3d-4gb", "qwen3-30b-a3b"), "There is no system 'os'"),
     ],

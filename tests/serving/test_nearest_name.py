@@ -1,14 +1,42 @@
 """Is the name that was meant named, and none where nothing is near?"""
 
 import string
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.nearest_name import meant
+from device_model.load import load_model
+from device_model.specs.hardware_file import load_hardware
+from device_model.specs.spec import DeviceError
+from serving.cli.main import make_parser
+from serving.cli.scenario_arguments import scenario_of
+from serving.load.options import LoadOptions
+from serving.nearest_name import meant, misspelt
+from serving.policies.routing import parse_router
+from serving.policies.step_options import StepOptions
+from serving.scenario.faults import parse_fault
 from serving.scenario.options import KEYS
+from serving.study import load_study
+from serving.topics.labelled_prompts import read_labelled
+from serving.usage_error import UsageError
 from tests.examples import examples
+
+WORKLOAD = """
+[workload]
+requests = 5
+prompt = 10
+output = 10
+arrivals = { kind = "poisson", rate_per_s = 1 }
+"""
+STUDY = f"""
+question = "sweep"
+slo = {{ ttft_p95_ms = 500 }}
+[axes]
+load = [1]
+{WORKLOAD}"""
 
 
 @given(st.sampled_from([key for key in KEYS if len(key) > 4]), st.data())
@@ -21,9 +49,106 @@ def test_a_name_with_one_letter_wrong_is_found(key: str, data: st.DataObject) ->
     assert wrong in KEYS or near.removeprefix(" (did you mean `").removesuffix("`?)") in KEYS
 
 
-@pytest.mark.parametrize("name", ["zzzz", "", "--"])
+@given(st.sampled_from(["slo", "tau", "load", "mode", "swap", "chat"]), st.data())
+@examples(60)
+def test_a_letter_more_or_less_or_two_turned_round_are_found_in_short_names(name: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(name) - 2))
+    head, one, other, tail = name[:place], name[place], name[place + 1], name[place + 2 :]
+    more = data.draw(st.sampled_from(string.ascii_lowercase))
+    for wrong in (head + other + one + tail, head + other + tail, head + one + more + other + tail):
+        assert meant(wrong, [name, "a-name-that-is-far", "figures"]) == f" (did you mean `{name}`?)"
+
+
+@pytest.mark.parametrize("name", ["zzzz", "", "--", "banana", "b", "x" * 100_000, "slot machine"])
 def test_nothing_is_meant_by_what_is_like_nothing(name: str) -> None:
-    assert meant(name, KEYS) == ""
+    assert meant(name, KEYS) == meant(name, ["sla", "tpu", "2", ""]) == ""
+
+
+def test_other_digits_and_another_letter_in_three_are_other_names() -> None:
+    assert meant("tp2", ["tp4"]) == meant("tau", ["tab"]) == meant(5, ["5"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "told"),
+    [
+        ("qwen3", ["qwen2.5-32b", "qwen3-30b-a3b"], "`qwen3-30b-a3b`"),
+        ("stratum", ["stratum-s", "npu", "stratum-l"], "`stratum-s` or `stratum-l`"),
+        ("fixed", ["fixed-ar", "fixed-sd", "tau"], "`fixed-ar` or `fixed-sd`"),
+        ("a-1", ["a-11x", "a-12x", "a-13x", "a-14x"], "`a-11x`, `a-12x` or `a-13x`"),
+        ("--max_num_seq", ["--max-num-seqs", "--max-num-seqs-of-all"], "`--max-num-seqs`"),
+        ("Poisson", ["poisson", "constant"], "`poisson`"),
+    ],
+)
+def test_names_that_begin_so_are_meant(name: str, allowed: list[str], told: str) -> None:
+    assert meant(name, allowed) == f" (did you mean {told}?)"
+
+
+def test_a_missing_name_may_be_one_that_is_given() -> None:
+    assert misspelt("kind", ["knid", "rate"]) == " (is `knid` it?)"
+    assert misspelt("to_per_s", ["from_per_s"]) == ""
+
+
+def of_study(old: str, new: str) -> Callable[[Path], object]:
+    def read(folder: Path) -> object:
+        assert old in STUDY
+        (folder / "study.toml").write_text(STUDY.replace(old, new))
+        return load_study(folder / "study.toml")
+
+    return read
+
+
+def of_options(*options: str) -> Callable[[Path], object]:
+    return lambda folder: scenario_of(make_parser().parse_args(["serve", *options]))
+
+
+def of_prompts(text: str) -> Callable[[Path], object]:
+    def read(folder: Path) -> object:
+        (folder / "prompts.tsv").write_text(text)
+        return read_labelled(folder / "prompts.tsv")
+
+    return read
+
+
+SEARCH = 'question = "search"\n[search]\nminimise = "j_per_tokn"\n[axes]\ntau = [1, 2]\n' + WORKLOAD
+
+
+@pytest.mark.parametrize(
+    ("read", "told"),
+    [
+        (of_study("slo =", "sol ="), "`slo`"),
+        (of_study("load =", "laod ="), "`load`"),
+        (of_study("ttft_p95", "ttfp_p95"), "`ttft_p95_ms`"),
+        (of_study('"sweep"', '"swep"'), "`sweep`"),
+        (of_study("{ ttft_p95_ms = 500 }", '"mlperf-mixtral-8x7b-servr"'), "`mlperf-mixtral-8x7b-server`"),
+        (of_study('"poisson"', '"poison"'), "`poisson`"),
+        (of_study("load = [1]", 'mode = ["tau", "fixd-sd"]'), "`fixed-sd`"),
+        (of_study(STUDY, SEARCH), "`j_per_token`"),
+        (of_study(STUDY, SEARCH.replace("j_per_tokn", "ttfp_p75_s")), "`ttft_p75_s`"),
+        (of_study(STUDY, SEARCH.replace("j_per_tokn", 'j_per_token"\nwhere = ["goodput_pre_s >= 1"]\n#')), "`goodput"),
+        (of_study("prompt = 10", "prompt = 10\ntopics = { legl = 1 }"), "`legal`"),
+        (of_options("--mode", "fixd-sd"), "`fixed-sd`"),
+        (of_options("--batching", "topic"), "`topic-aware`"),
+        (of_options("--router", "prefix"), "`prefix-affine`"),
+        (of_options("--default-slo", "chta", "--slo", "chat: ttft_ms=1"), "`chat`"),
+        (lambda folder: LoadOptions(endpoint="chta"), "`chat`"),
+        (lambda folder: parse_fault("stal: for=1", "A fault"), "`stall`"),
+        (lambda folder: parse_router("scroe"), "`score`"),
+        (lambda folder: StepOptions(None, "measurd"), "`measured`"),  # type: ignore[arg-type]
+        (lambda folder: load_model("qwen3"), "qwen3-30b-a3b?"),
+        (lambda folder: load_hardware("elmoe3d-88gb"), "elmoe3d-8gb?"),
+        (of_prompts("legl\tWhat is a tort?"), "`legal`"),
+    ],
+)
+def test_what_is_read_tells_it(read: Callable[[Path], object], told: str, tmp_path: Path) -> None:
+    with pytest.raises((UsageError, DeviceError)) as refused:
+        read(tmp_path)
+    assert f"(did you mean {told}" in str(refused.value)
+
+
+def test_a_size_that_there_is_not_is_none_that_is_misspelt() -> None:
+    with pytest.raises(DeviceError) as refused:
+        load_hardware("elmoe3d-9gb")
+    assert "did you mean" not in str(refused.value)
 
 
 def test_words_that_are_turned_round_are_near() -> None:

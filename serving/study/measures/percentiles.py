@@ -6,6 +6,7 @@ from typing import NamedTuple
 METRICS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "queue": "time in queue", "itl": "ITL"}
 """Latencies that have percentiles, with what people call them."""
 NAME = re.compile(rf"({'|'.join(METRICS)})_p(\d\d?(?:_\d+)?)_(s|ms)")
+END = re.compile(r"_p\d\d?(?:_\d+)?_(s|ms)$")
 SHOWN = "ttft_p95_ms"
 
 
@@ -45,6 +46,13 @@ class PercentileTarget(NamedTuple):
     def share(self) -> float:
         """Return the share of requests that are to be within the limit."""
         return self.percentile.percent / 100
+
+
+def percentiles_like(name: str) -> list[str]:
+    """Return the figures or targets of the percentile that a name ends with, as `ttfp_p95_ms` does with the 95th; none
+    if it ends otherwise."""
+    end = END.search(name)
+    return [f"{metric}{end[0]}" for metric in METRICS] if end else []
 
 
 def percentile_of(name: str, unit: str = "s") -> Percentile | None:

@@ -7,11 +7,12 @@ have no more places than `trials`, all of them are tried.
 import re
 from dataclasses import dataclass
 from math import isfinite, prod
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from serving.nearest_name import meant
 from serving.study.axes import Axes, Settings, combinations
 from serving.study.measures.cost import COLUMNS as COSTS
-from serving.study.measures.percentiles import percentile_of
+from serving.study.measures.percentiles import percentile_of, percentiles_like
 from serving.study.measures.targets import Targets
 from serving.study.point import VARIANT
 from serving.study.point_factory import points_of
@@ -19,6 +20,7 @@ from serving.study.questions import asked_of, first_error, pooled, row_of, setti
 from serving.study.study import Finding, Inquiry
 from serving.study.summary import COLUMNS, Row
 from serving.toml_table import COUNT, WHOLE, TomlTable
+from serving.usage_error import UsageError
 
 if TYPE_CHECKING:
     import optuna
@@ -167,25 +169,36 @@ class Search:
 
 def _constraints(table: TomlTable) -> tuple[Constraint, ...]:
     texts = table.get("where", [])
-    wrong = table.wrong(
-        "where", texts, 'a list of bounds such as "tpot_p99_s <= 0.05"; figures are the columns of points'
-    )
     if not isinstance(texts, list):
-        raise wrong
+        raise _wrong_bounds(table, texts)
     found = []
     for text in texts:
         match = CONSTRAINT.fullmatch(text) if isinstance(text, str) else None
-        if match is None or not _is_known(match[1]) or not _is_number(match[3]):
-            raise wrong
+        if match is None or not _is_number(match[3]):
+            raise _wrong_bounds(table, texts)
+        if not _is_known(match[1]):
+            raise _wrong_bounds(table, texts, _near(match[1]))
         found.append(Constraint(match[1], 1 if match[2] == "<=" else -1, float(match[3])))
     return tuple(found)
+
+
+def _wrong_bounds(table: TomlTable, value: Any, near: str = "") -> UsageError:
+    allowed = 'a list of bounds such as "tpot_p99_s <= 0.05"; figures are the columns of points'
+    return table.wrong("where", value, f"{allowed}{near}")
 
 
 def _figure(table: TomlTable, key: str) -> str:
     name = table.get(key)
     if not isinstance(name, str) or not _is_known(name):
-        raise table.wrong(key, name, f"{' or '.join((*COLUMNS, *COSTS))}, or another percentile, such as ttft_p75_s")
+        allowed = f"{' or '.join((*COLUMNS, *COSTS))}, or another percentile, such as ttft_p75_s"
+        raise table.wrong(key, name, f"{allowed}{_near(name)}")
     return name
+
+
+def _near(name: object) -> str:
+    """Return the nearest figure to one that there is not, as a hint."""
+    like = percentiles_like(name) if isinstance(name, str) else []
+    return meant(name, (*COLUMNS, *COSTS, *like))
 
 
 def _is_known(name: str) -> bool:

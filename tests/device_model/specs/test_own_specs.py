@@ -6,7 +6,7 @@ import pytest
 
 from device_model.load import load_device, load_model
 from device_model.specs.hardware_file import load_hardware
-from device_model.specs.spec import UnknownName
+from device_model.specs.spec import SpecError, UnknownName
 from device_model.specs.spec_file import OWN_SPECS, SPECS, names_in
 
 MODELS, HARDWARE = SPECS / "models", SPECS / "hardware"
@@ -39,3 +39,18 @@ def test_without_the_variable_there_are_none(own: Path, monkeypatch: pytest.Monk
     assert "mine" not in names_in(MODELS)
     with pytest.raises(UnknownName, match=r"There is no model 'olmoe-1b-7' \(did you mean olmoe-1b-7b\?\)"):
         load_model("olmoe-1b-7")
+
+
+@pytest.mark.parametrize("name", ["none", "a-file"])
+def test_what_is_no_folder_is_told_wherever_specs_are_looked_up(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a-file").write_text("")
+    monkeypatch.setenv(OWN_SPECS, str(tmp_path / name))
+    refused = pytest.raises(SpecError, match=f"FORESERVE_SPECS is '.*{name}', and there is no such folder; allowed")
+    for look_up in (load_model, load_hardware, lambda name: load_device("auto", "a6000", name)):
+        with refused:
+            look_up("mine")
+    with refused:
+        names_in(MODELS)
+    assert load_model("olmoe-1b-7b").layers > 0

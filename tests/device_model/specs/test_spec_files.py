@@ -79,7 +79,7 @@ def test_every_file_loads(path):
             "pe_count = 16",
             "pe_count = 16\nhb_gbps = 819.2",
             "hb_gbps",
-            "unknown key hb_gbps; allowed are energy_estimate,",
+            "unknown key hb_gbps (did you mean hb_gb_per_s?); allowed are energy_estimate,",
         ),
         (
             'pe_count = "',

@@ -103,3 +103,18 @@ def test_a_header_that_nobody_knows_is_refused_with_those_that_exist() -> None:
         InvalidOption, match=r"`x-foreserve-tfft-ms` is no header .* x-foreserve-slo, x-foreserve-ttft-ms"
     ):
         read([("x-foreserve-tfft-ms", "5")], {}, {})
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ([(b"x-foreserve-topci", b"law")], "(did you mean `x-foreserve-topic`?)"),
+        ([(b"x-foreserve-model", b"m")], "is no header that foreserve knows; allowed are"),
+        ([(b"x-foreserve-topic", b"mahts")], "allowed is law, maths (did you mean `maths`?)."),
+        ([(b"x-foreserve-slo", b"interactiv")], "(did you mean `interactive`?)"),
+    ],
+)
+def test_the_nearest_name_is_told(said: Any, told: str) -> None:
+    with pytest.raises(InvalidOption) as refused:
+        read(said, {}, {})
+    assert told in str(refused.value)

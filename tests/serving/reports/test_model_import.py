@@ -87,7 +87,10 @@ def test_what_is_saved_is_used_at_once(tmp_path, capsys, monkeypatch):
     config = str(CONFIGS[0])
     monkeypatch.setenv(OWN_SPECS, str(tmp_path / "specs"))
     assert model_add(config, "--save", "mine") == 0
-    assert capsys.readouterr() == ("", f"Use it as --model mine: {tmp_path}/specs/models/mine.toml\n")
+    out, err = capsys.readouterr()
+    where, assumed = err.splitlines()
+    assert (out, where) == ("", f"Use it as --model mine: {tmp_path}/specs/models/mine.toml")
+    assert assumed.startswith("Its calibration is 'uniform': no locality of experts")
     assert load_device("auto", "elmoe3d-8gb", "mine").kv_capacity_tokens > 0
 
 
@@ -95,7 +98,9 @@ def test_what_is_saved_is_used_at_once(tmp_path, capsys, monkeypatch):
     ("options", "words"),
     [
         (("--save", "olmoe-1b-7b"), "a model that ships with foreserve"),
-        (("--save", "My Model"), "allowed are small letters"),
+        (("--save", "a/b"), "--save is 'a/b'; allowed are small letters"),
+        (("--save", ""), "--save is ''; allowed are small letters"),
+        (("--replace",), "--replace is given without --save"),
         (("--save", "mine", "--name", "yours"), "both name the model"),
     ],
 )
@@ -104,6 +109,26 @@ def test_what_can_not_be_saved_is_told(tmp_path, monkeypatch, options, words):
     with pytest.raises(UsageError, match=words):
         model_add(str(CONFIGS[0]), *options)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_saved_is_replaced_if_asked_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv(OWN_SPECS, str(tmp_path))
+    kept = tmp_path / "models" / "mine.toml"
+    assert model_add(str(CONFIGS[0]), "--save", "mine") == 0
+    first = kept.read_text()
+    with pytest.raises(UsageError, match=f"there is {kept} already: choose another, or give --replace"):
+        model_add(str(CONFIGS[1]), "--save", "mine")
+    assert kept.read_text() == first
+    assert model_add(str(CONFIGS[1]), "--save", "mine", "--replace") == 0
+    assert kept.read_text() != first
+
+
+def test_a_folder_that_names_no_model_is_told(tmp_path):
+    folder = tmp_path / "My Model"
+    folder.mkdir()
+    (folder / "config.json").write_text(CONFIGS[0].read_text())
+    with pytest.raises(UsageError, match="The folder of the file, which names the model without --name, is 'my model'"):
+        model_add(str(folder / "config.json"))
 
 
 def test_without_a_folder_nothing_is_saved(monkeypatch):

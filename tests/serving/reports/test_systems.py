@@ -8,6 +8,9 @@ from device_model.specs.hardware_file import FOLDER
 from device_model.specs.spec_file import names_in
 from serving.cli.main import make_parser
 
+DOCUMENTS = ("Cassandra", "ELMoE-3D", "Estimate", "M2R2", "NVIDIA ", "PCIe ", "Stratum")
+"""How the sources begin that figures of shipped hardware are from."""
+
 
 def printed(capsys: pytest.CaptureFixture[str], *options: str) -> str:
     args = make_parser().parse_args(["systems", *options])
@@ -34,3 +37,8 @@ def test_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "models that fit" in told and "figures from" in told and "stratum-s-512-flat" in told
     (line,) = [line for line in told.splitlines() if line.startswith("stratum-xl") and "mono3d" in line]
     assert "(12 fitted)" in line and "llama-4-scout" in line
+
+
+def test_what_figures_are_from_are_documents_or_estimates(capsys: pytest.CaptureFixture[str]) -> None:
+    for entry in json.loads(printed(capsys, "--json"))["hardware"]:
+        assert [source for source in entry["sources"] if not source.startswith(DOCUMENTS)] == [], entry["hardware"]

@@ -49,7 +49,7 @@ def test_what_is_written_is_read(tmp_path_factory, rows):
         ("", "mine.tsv has no prompts"),
         (" \n\n", "mine.tsv has no prompts"),
         ("cs\tok\nno tab here", "mine.tsv, line 2: there is no tab"),
-        ("cs\tok\n\nmaths\t1+1", "mine.tsv, line 3: there is no topic 'maths'; allowed are legal, humanities, cs,"),
+        ("cs\tok\n\nmaths\t1+1", "mine.tsv, line 3: there is no topic 'maths' (did you mean `math`?); allowed are"),
         ("cs\tok\nother\t  ", "mine.tsv, line 2: the prompt is empty"),
         (b"cs\tok\ncs\tcaf\xe9", "mine.tsv, line 2: this is not UTF-8"),
     ],
