@@ -95,7 +95,8 @@ class TokenNews(NamedTuple):
     """The tokens that requests have got of one release of a device, counted; `recorded` are those of recorded answers.
 
     `gaps_s` counts the outputs by emulated seconds since the one before of the same request, and `first` has the
-    requests for which there was none. What comes at once is one output, as in vLLM.
+    requests for which there was none. What comes at once is one output, as in vLLM. `overdue`: all of it is of steps
+    that have been told of before.
     """
 
     device: int
@@ -103,10 +104,11 @@ class TokenNews(NamedTuple):
     recorded: int
     gaps_s: dict[float, int]
     first: list[Flight]
+    overdue: bool = False
 
 
-def take(device: int, news: list[tuple[Flight, Chunk]], at_s: float) -> TokenNews:
-    """Record tokens that a device has released to flights."""
+def take(device: int, news: list[tuple[Flight, Chunk]], at_s: float, overdue: bool = False) -> TokenNews:
+    """Record tokens that a device has released to flights, with a step or `overdue`."""
     tokens = recorded = 0
     gaps_s, first = dict[float, int](), list[Flight]()
     for flight, chunk in news:
@@ -118,7 +120,7 @@ def take(device: int, news: list[tuple[Flight, Chunk]], at_s: float) -> TokenNew
             first.append(flight)
         elif gap_s:
             gaps_s[gap_s] = gaps_s.get(gap_s, 0) + 1
-    return TokenNews(device, tokens, recorded, gaps_s, first)
+    return TokenNews(device, tokens, recorded, gaps_s, first, overdue)
 
 
 def mark(flights: dict[str, Flight], release: Release) -> None:

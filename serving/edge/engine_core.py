@@ -259,7 +259,7 @@ class EmulatedCore(UtilityCalls):
 
     def _record(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         self._observer.on_release(release, news)
-        self._observer.on_tokens(take(release.device, news, release.at_s))
+        self._observer.on_tokens(take(release.device, news, release.at_s, overdue=release.record is None))
         for flight, chunk in news:
             if chunk.finish is not None:
                 self._finish(flight, FinishReason(chunk.finish))

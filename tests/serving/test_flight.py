@@ -36,9 +36,9 @@ def test_what_a_client_has_not_seen(has: int, sent: list[int], new: list[int]) -
 
 def test_a_first_token_says_what_of_its_prompt_was_cached() -> None:
     begun = flight("a", [])
-    begun.cached = 48
+    begun.shareable, begun.cached = 64, 48
     news = unseen({"a": begun, "b": flight("b", [])}, [*chunks("a", [0, 1]), *chunks("b", [0])])
-    assert [chunk.cached for _, chunk in news] == [48, 0, 0]
+    assert [(chunk.cached, chunk.created) for _, chunk in news] == [(48, 16), (0, 0), (0, 0)]
 
 
 def test_a_flight_goes_on_where_its_client_is_and_knows_the_gaps_between_releases() -> None:

@@ -167,8 +167,11 @@ class RequestMetrics:
             # Requests that decode together wait for their tokens equally long.
             for gap_s, times in news.gaps_s.items():
                 itl.observe(gap_s, times)
+        if news.overdue and news.first:
+            # Their step was told of when they were not there.
+            self.iteration_tokens.of(labels).observe(len(news.first))
         for flight in news.first:
-            self._first[labels] += 1
+            self._first[labels] += not news.overdue
             self._count_prompt(labels, flight.request.prompt_tokens)
             self.ttft.of(labels).observe(flight.ttft_s)
 

@@ -68,6 +68,15 @@ def test_the_step_that_ends_a_prompt_counts_the_token_that_it_gives() -> None:
     assert value(registry, "iteration_tokens_total_count") == 3
 
 
+def test_a_first_token_that_is_overdue_is_counted_when_it_comes() -> None:
+    metrics, registry = measured()
+    metrics.on_step(record(phase="prefill", new_tokens=64))
+    metrics.on_tokens(TokenNews(0, 1, 0, {}, [flight()], overdue=True))
+    assert value(registry, "iteration_tokens_total_sum") == 64 + 1
+    metrics.on_step(record(new_tokens=1))
+    assert value(registry, "iteration_tokens_total_sum") == 64 + 1 + 1
+
+
 def test_preemptions_are_counted_by_request_and_in_all() -> None:
     metrics, registry = measured()
     never, twice = flight(), flight()
