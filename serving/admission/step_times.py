@@ -9,6 +9,9 @@ from device_model.step import DeviceModel, StepPlan
 # Contexts at which decoding is probed; between them its time is taken for linear.
 CONTEXTS = (1, 256, 1024, 4096, 16384, 65536, 262144)
 
+# Curves that are kept, each of a number of sequences.
+MOST_KEPT = 1024
+
 
 class Curve(NamedTuple):
     """A piecewise linear function through known points, extended beyond them."""
@@ -33,17 +36,30 @@ class Pace:
         self._batches = doubling(max_num_seqs)
         contexts = [c for c in CONTEXTS if c < device.max_context_tokens] or [1]
         contexts.append(max(device.max_context_tokens, contexts[-1] + 1))
-        self._decode = [Curve(contexts, [_probe(device, *[(1, c)] * b) for c in contexts]) for b in self._batches]
+        self._contexts = contexts
+        self._decode = [[_probe(device, *[(1, c)] * b) for c in contexts] for b in self._batches]
+        # Asked for at each step, mostly for as many sequences as at the one before.
+        self._between: dict[float, Curve] = {}
 
     def decode_s(self, decoding: float, context: float) -> float:
         """Return the seconds of a step in which `decoding` sequences of `context` tokens on average decode one token
         each."""
         if decoding <= 0:
             return 0.0
+        curve = self._between.get(decoding)
+        if curve is None:
+            if len(self._between) >= MOST_KEPT:
+                self._between.clear()
+            curve = self._between[decoding] = self._of(decoding)
+        return curve(context)
+
+    def _of(self, decoding: float) -> Curve:
+        """Return the seconds by context of so many sequences: between those of the batches that were probed."""
         right = min(max(bisect_right(self._batches, decoding), 1), len(self._batches) - 1)
         low, high = self._batches[right - 1], self._batches[right]
         share = (decoding - low) / (high - low)
-        return (1 - share) * self._decode[right - 1](context) + share * self._decode[right](context)
+        pairs = zip(self._decode[right - 1], self._decode[right], strict=True)
+        return Curve(self._contexts, [(1 - share) * fewer + share * more for fewer, more in pairs])
 
     def step_s(self, prompt_tokens: float, decoding: float, context: float) -> float:
         """Return the seconds of a step that also computes `prompt_tokens`: all its tokens go through the weights as a
