@@ -57,10 +57,18 @@ def _stems(folder: Path, suffix: str) -> set[str]:
 
 
 def path_of(name: str, folder: Path) -> Path:
-    """Return the file of a spec's name, which is a shipped one if there is one."""
+    """Return the file of a spec's name. Raise SpecError if a user's own file has the name of a shipped one: a name
+    means the same wherever it is read."""
     shipped = folder / f"{name}.toml"
-    own = None if shipped.exists() else own_folder(folder)
-    return shipped if own is None else own / f"{name}.toml"
+    if not shipped.exists():
+        own = own_folder(folder)
+        return shipped if own is None else own / f"{name}.toml"
+    own = Path(os.environ.get(OWN_SPECS, SPECS)) / folder.relative_to(SPECS) if folder.is_relative_to(SPECS) else folder
+    rival = own / shipped.name
+    if rival.exists() and not rival.samefile(shipped):
+        what = f"{name} is the name of a shipped one; allowed is any other, such as my-{name}"
+        raise SpecError(f"{rival}, in the folder that {OWN_SPECS} names: {what}.")
+    return shipped
 
 
 def check_name(name: str, kind: str, folder: Path, suffix: str = ".toml") -> None:

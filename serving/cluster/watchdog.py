@@ -1,5 +1,8 @@
 """Watchdog: asks each part for its heartbeat, and kills the process of one that is silent for too long.
 
+A question to an actor of Ray's takes a millisecond of this process, which streams tokens meanwhile; a look at a process
+of this node takes a fortieth of that. So there are more looks than questions.
+
 A part that is killed so is replaced as one that died by itself (`recovery`, `sources`, `kept_process`).
 """
 
@@ -21,8 +24,10 @@ from serving.types import DroppedMessages
 log = logging.getLogger("foreserve")
 
 LOOK_S = 2.0
-# Real seconds of silence after which a stopped process (SIGSTOP, a debugger) is killed: two looks without an answer,
-# and not three.
+# Real seconds between two questions to a part whose process is seen to be well.
+ASK_S = 4.0
+# Silence is a question without an answer. Real seconds of it after which a stopped process (SIGSTOP, a debugger) is
+# killed: two looks without an answer, and not three.
 STOPPED_S = 3.0
 # Real seconds of silence after which a process that has not had the processor meanwhile will never answer.
 SILENT_S = 8.0
@@ -35,12 +40,12 @@ LOADING_S = 3600.0
 
 @dataclass(slots=True)
 class PartState:
-    """A part's last known state: when it answered, on the monotonic clock (None: never), by how many real seconds its
-    loop was overdue then, its process, and why it is down, if it is."""
+    """A part's last known state: since when its answer has been waited for, on the monotonic clock, whether it has ever
+    answered, by how many real seconds its loop was overdue then, its process, and why it is down, if it is."""
 
     part: WatchedPart
-    since_s: float
-    heard_s: float | None = None
+    asked_s: float
+    heard: bool = False
     overdue_s: float = 0.0
     down: str = ""
     asked: "asyncio.Task[None] | None" = None
@@ -57,7 +62,18 @@ class PartState:
                 on_dropped(self.part.name, heartbeat.dropped)
         except RayError as error:
             self.overdue_s, self.down, self.process = 0.0, summary(error), None
-        self.heard_s = time.monotonic()
+        self.heard = True
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether a question has no answer yet."""
+        return self.asked is not None and not self.asked.done()
+
+    def is_due(self, now_s: float) -> bool:
+        """Tell whether the part is to be asked again: now, if its process is not seen to be well."""
+        process = self.process
+        seen = process is not None and process.is_here and process.may_be_there() and not process.stopped()
+        return not seen or now_s - self.asked_s >= ASK_S
 
     async def found(self) -> ActorProcess | None:
         """Return the part's process: the one it named, unless that has ended, else the one that others know, if any."""
@@ -66,8 +82,8 @@ class PartState:
         return await self.part.process()
 
     def silent_s(self, now_s: float) -> float:
-        """Return the real seconds since the part's last answer."""
-        return now_s - (self.since_s if self.heard_s is None else self.heard_s)
+        """Return the real seconds for which the part has not answered, or has not begun to."""
+        return now_s - self.asked_s if self.waits or not self.heard else 0.0
 
 
 @dataclass(slots=True)
@@ -99,7 +115,7 @@ class Watchdog:
 
     def _state(self, key: Hashable, each: PartState, now_s: float) -> str:
         # Since the last look another one may have taken its place.
-        if each.heard_s is None or key != each.part.key:
+        if not each.heard or key != each.part.key:
             return "starting"
         # Its death is seen before the next look finds it.
         if each.down or (each.process is not None and not each.process.may_be_there()):
@@ -123,7 +139,9 @@ class Watchdog:
                 asked.cancel()
         for id, part in parts.items():
             each = self._watched.setdefault(id, PartState(part, now_s))
-            if each.asked is None or each.asked.done():
+            if not each.waits and each.is_due(now_s):
+                # Whoever has never answered is silent since it was first seen, however often it was asked.
+                each.asked_s = now_s if each.heard else each.asked_s
                 each.asked = asyncio.create_task(each.ask(self.on_dropped))
             if each.down:
                 part.note_death()
@@ -145,7 +163,7 @@ class Watchdog:
 
     def _limit_s(self, each: PartState, process: ActorProcess, now_s: float) -> float:
         """Return the real seconds for which a part may be silent, by the work of its process."""
-        idle_limit_s, busy_limit_s = (STARTING_S, LOADING_S) if each.heard_s is None else (SILENT_S, BUSY_S)
+        idle_limit_s, busy_limit_s = (STARTING_S, LOADING_S) if not each.heard else (SILENT_S, BUSY_S)
         busy_s = process.busy_s()
         if busy_s is None:
             return busy_limit_s
@@ -164,4 +182,4 @@ class Watchdog:
             part.note_stopped()
         with contextlib.suppress(RayError):
             await part.end(process)
-        each.heard_s, each.overdue_s, each.process = time.monotonic(), 0.0, None
+        each.heard, each.asked_s, each.overdue_s, each.process = True, time.monotonic(), 0.0, None

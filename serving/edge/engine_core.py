@@ -15,6 +15,7 @@ from serving.admission.reservations import Admission
 from serving.admission_request import AdmissionRequest
 from serving.call import Call, arrival_s, current_call
 from serving.clock import WallClock
+from serving.cluster.batched_listeners import BatchedListeners
 from serving.cluster.dispatcher import Dispatcher, EmulationActors
 from serving.cluster.fault_injector import FaultInjector
 from serving.cluster.observer import EdgeBroadcast, EdgeObserver
@@ -61,7 +62,7 @@ class EmulatedCore(UtilityCalls):
         scenario, self.clock = cluster.scenario, WallClock(*cluster.clock)
         self._admission = admission
         self.gate, self.kv_events, self._prefixes = Gate(), kv_events, prefixes_of(scenario, kv_events)
-        self._listeners = EdgeBroadcast(observers, quiet=True)
+        self._listeners = BatchedListeners(observers)
         rules, now = admission.rules, self.clock.now
         rate = rate_of(rules.forecast.tokens_per_s, scenario.speed)
         self._text = TextChoice(scenario.text, answers, SourceLoad(rate, len(cluster.sources.running)))
@@ -197,8 +198,7 @@ class EmulatedCore(UtilityCalls):
 
     def retry_after_s(self) -> float:
         """Real seconds until a place should be free for who asks now."""
-        wait_s = self._admission.rules.departures.promise_s(self.clock.now())
-        return max(SOONEST_S, wait_s / self.clock.speed)
+        return max(SOONEST_S, self._admission.rules.departures.promise_s(self.clock.now()) / self.clock.speed)
 
     def _admitted(self, request: EngineCoreRequest) -> AdmissionRequest:
         """Return what was said of a request when it was admitted, or is said now of one that had no tokens then."""
@@ -247,12 +247,12 @@ class EmulatedCore(UtilityCalls):
         self.resources.engine_dead = True
         self.injector.stop()
         self._dispatcher.stop()
+        self._listeners.flush()
         self.end_operations()
 
     def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         try:
-            # First what clients wait for.
-            for sink, chunks in by_sink(news).items():
+            for sink, chunks in by_sink(news).items():  # first what clients wait for
                 self._hand_over(sink, release, chunks)
         finally:
             self._record(release, news)

@@ -28,10 +28,21 @@ def test_own_specs_are_used_like_shipped_ones(own: Path) -> None:
     assert load_device("auto", "my-gpu", "mine").kv_capacity_tokens > 0
 
 
-def test_a_shipped_spec_stays_what_it_is(own: Path) -> None:
-    shipped = load_model("olmoe-1b-7b")
-    (own / "models" / "olmoe-1b-7b.toml").write_text("nonsense = 1\n")
-    assert load_model("olmoe-1b-7b") == shipped and names_in(MODELS).count("olmoe-1b-7b") == 1
+def test_a_shipped_name_is_nobodys_own(own: Path) -> None:
+    load_model("olmoe-1b-7b")
+    (own / "models" / "olmoe-1b-7b.toml").write_text((MODELS / "olmoe-1b-7b.toml").read_text())
+    (own / "hardware" / "a6000.toml").write_text((HARDWARE / "a6000.toml").read_text())
+    assert names_in(MODELS).count("olmoe-1b-7b") == 1
+    with pytest.raises(SpecError, match=r"models/olmoe-1b-7b.toml, in the folder .* is the name of a shipped one"):
+        load_model("olmoe-1b-7b")
+    with pytest.raises(SpecError, match=r"hardware/a6000.toml.* allowed is any other, such as my-a6000"):
+        load_hardware("a6000")
+    assert load_model("mine").layers > 0
+
+
+def test_the_shipped_folder_itself_is_no_rival(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(OWN_SPECS, str(SPECS))
+    assert load_model("olmoe-1b-7b").layers > 0
 
 
 def test_without_the_variable_there_are_none(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,99 @@
+"""The watchdog asks a part that is well only now and then, one that is not at once, and ends one that is stopped."""
+
+import asyncio
+import math
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from serving.cluster import watchdog
+from serving.cluster.actor_process import ActorProcess
+from serving.cluster.supervision.heartbeat import Heartbeat
+from serving.cluster.watchdog import Watchdog
+
+HERE = "this node"
+
+
+class Sleeper:
+    """A part whose process sleeps; it answers for as long as that is not stopped, and is gone once it has ended."""
+
+    name, patience_s = "sleeper", math.inf
+
+    def __init__(self) -> None:
+        self.child = subprocess.Popen(["sleep", "60"])
+        self.asked, self.stops, self.ended = 0, 0, asyncio.Event()
+
+    @property
+    def key(self) -> Hashable:
+        return self.child.pid
+
+    async def pulse(self) -> Heartbeat:
+        self.asked += 1
+        process = await self.process()
+        while process.stopped():
+            await asyncio.sleep(0.01)
+        return Heartbeat(process)
+
+    async def process(self) -> ActorProcess:
+        return ActorProcess(HERE, self.child.pid)
+
+    async def end(self, process: ActorProcess) -> None:
+        os.kill(process.pid, signal.SIGKILL)
+        self.ended.set()
+
+    def note_stopped(self) -> None:
+        self.stops += 1
+
+    def note_death(self) -> None:
+        pass
+
+
+@pytest.fixture
+def hundredfold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watchdog of a hundred times the pace."""
+    monkeypatch.setattr("serving.cluster.actor_process.this_node", lambda: HERE)
+    for name in ("LOOK_S", "ASK_S", "STOPPED_S", "SILENT_S", "BUSY_S"):
+        monkeypatch.setattr(watchdog, name, getattr(watchdog, name) / 100)
+
+
+@asynccontextmanager
+async def watched() -> AsyncIterator[tuple[Sleeper, Watchdog]]:
+    part = Sleeper()
+    watch = Watchdog(lambda: [part])
+    watch.start()
+    try:
+        yield part, watch
+    finally:
+        watch.stop()
+        part.child.kill()
+        part.child.wait()
+
+
+@pytest.mark.usefixtures("hundredfold")
+def test_a_part_that_is_well_is_looked_at_more_often_than_asked() -> None:
+    async def play() -> None:
+        async with watched() as (part, watch):
+            await asyncio.sleep(20 * watchdog.ASK_S)
+            # Its process is known from the first answer.
+            assert 5 <= part.asked <= 22
+            assert watch.states() == {"sleeper": "up"} and not part.ended.is_set()
+
+    asyncio.run(play())
+
+
+@pytest.mark.usefixtures("hundredfold")
+def test_a_part_that_is_stopped_is_asked_at_once_and_ended() -> None:
+    async def play() -> None:
+        async with watched() as (part, watch):
+            await asyncio.sleep(3 * watchdog.LOOK_S)
+            os.kill(part.child.pid, signal.SIGSTOP)
+            await asyncio.wait_for(part.ended.wait(), 10.0)
+            assert part.stops == 1
+            await asyncio.sleep(2 * watchdog.LOOK_S)
+            assert watch.states() == {"sleeper": "down"}
+
+    asyncio.run(play())
