@@ -54,8 +54,10 @@ class RooflineDevice(ABC):
     # Whether experts have places of their own, by what topics use, and trade them for each batch of another mix
     # (Stratum, 3.1), rather than having copies in a cache.
     places_experts: ClassVar[bool] = False
-    # The draft schemes that a system can run, by the names of their files in `drafts/`; the first is its own.
+    # The draft schemes that a system can run, by the names of their files in `drafts/`, and the one that it speculates
+    # with in its paper, if it does.
     drafts: tuple[str, ...] = ()
+    own_draft: ClassVar[str | None] = None
     placement: Memory
     draft: Draft | None = None  # what it speculates with, if it does
     cache: ExpertCache | None = None  # what the fast memory keeps of the experts, if that changes with their use

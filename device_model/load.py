@@ -21,15 +21,6 @@ from device_model.specs.spec_file import SPECS, check_name, names_in, read_named
 
 SYSTEMS = Path(__file__).parent / "systems"
 DRAFTS = Path(__file__).parent / "drafts"
-# ELMoE-3D's platforms and the draft that each speculates with (7, Accelerator Baselines).
-OWN_DRAFTS = {
-    "xpu": None,
-    "pim": "eagle",
-    "logicpim": "eagle",
-    "nmp": "eagle",
-    "hb_xpu": "eagle",
-    "elmoe3d": "elastic",
-}
 
 
 def load_device(
@@ -114,7 +105,27 @@ def systems_on(kind: str) -> list[str]:
 def places_experts(system: str) -> bool:
     """Tell whether a system gives experts places of their own (`RooflineDevice.places_experts`); False for one that is
     unknown."""
-    return system in names_in(SYSTEMS, ".py") and bool(_class_of(system).places_experts)
+    return _is_known(system) and bool(_class_of(system).places_experts)
+
+
+def own_draft(system: str) -> str | None:
+    """Return the draft scheme that a system speculates with in its paper; None for none, and for an unknown system."""
+    named: str | None = _class_of(system).own_draft if _is_known(system) else None
+    return named
+
+
+def obeys_laws(system: str) -> bool:
+    """Tell whether a law says which experts a system reads, as of ELMoE-3D's platforms; False for an unknown one."""
+    return _is_known(system) and issubclass(_class_of(system), XpuDevice)
+
+
+def systems_with_laws() -> list[str]:
+    """Return the systems whose expert reads obey a law."""
+    return [name for name in names_in(SYSTEMS, ".py") if obeys_laws(name)]
+
+
+def _is_known(system: str) -> bool:
+    return system in names_in(SYSTEMS, ".py")
 
 
 def _class_of(system: str) -> Any:

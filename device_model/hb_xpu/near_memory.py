@@ -35,6 +35,7 @@ class NearMemoryDevice(XpuDevice):
     """One of ELMoE-3D's baselines without HB; a subclass names its file in specs/near_memory."""
 
     drafts = ("eagle", "slm")
+    own_draft = "eagle"  # as of all baselines with compute near memory (7, Accelerator Baselines)
     near_memory: ClassVar[str]
     draft: SeparateDraft | None = None
 

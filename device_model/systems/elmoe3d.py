@@ -10,3 +10,4 @@ class Device(TieredDevice):
     """Static weights and KV in HB, experts cached in what is left."""
 
     drafts = ("elastic", "random", "eagle", "slm", "quant")
+    own_draft = "elastic"

@@ -7,3 +7,4 @@ class Device(TieredDevice):
     """ELMoE-3D's memory without its draft."""
 
     drafts = ("eagle", "slm", "quant")
+    own_draft = "eagle"

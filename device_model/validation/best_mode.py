@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from device_model.acceptance import acceptance_of, batch_plan
 from device_model.device import RooflineDevice
-from device_model.load import OWN_DRAFTS, make_device
+from device_model.load import make_device, own_draft
 from device_model.setup import XpuSetup
 from device_model.step import Energy, StepCost, StepPlan
 
@@ -24,7 +24,7 @@ class PerToken(NamedTuple):
 
 def modes(system: str, setup: XpuSetup, batch: int) -> list[PerToken]:
     """Return what a token costs on a platform at 1k context, in each of its modes."""
-    draft = OWN_DRAFTS[system]
+    draft = own_draft(system)
     device = _device(system, setup, draft)
     plan = batch_plan(batch)
     found = [_per_token("ar", next(iter(device.probe(plan))), batch)]

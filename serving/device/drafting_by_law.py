@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from device_model.load import OWN_DRAFTS, load_device
+from device_model.load import load_device, obeys_laws
 from device_model.specs.law import Law
 from serving.device.drafting_ranges import paying_ranges
 from serving.policies.step_options import StepOptions
@@ -16,7 +16,7 @@ CONTEXT, MOST = 1024, 64
 def drafting_by_law(member: Member, model: str) -> dict[Law, tuple[range, ...]]:
     """Return the batches in which drafting is faster under each law; nothing for a device without a draft, or of
     another paper. Raise DeviceError."""
-    if not member.draft or member.system not in OWN_DRAFTS:
+    if not member.draft or not obeys_laws(member.system):
         return {}
     devices = {law: load_device(member.system, member.hardware, model, member.draft, law=law) for law in Law}
     return {law: faster_in(StepOptions(device)) for law, device in devices.items()}

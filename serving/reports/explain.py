@@ -18,10 +18,8 @@ LARGE = 100
 
 def show(found: Explanation, console: Console) -> None:
     """Print a step."""
-    console.print(
-        f"{found.model} on {found.system} ({found.hardware}): a step of {found.batch} sequences with {found.context} "
-        "tokens of context"
-    )
+    batch = f"{found.batch} sequence{'s' * (found.batch > 1)} with {found.context} tokens of context"
+    console.print(f"{found.model} on {found.system} ({found.hardware}): a step of {batch}")
     narrow = console.width < NARROW
     for stage in found.stages:
         console.print(_table(found, stage, narrow))

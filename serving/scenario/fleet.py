@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from device_model.load import OWN_DRAFTS
+from device_model.load import own_draft
 from device_model.specs.hardware_file import is_file, system_of
 from serving.usage_error import UsageError
 
@@ -73,7 +73,7 @@ def draft_of(member: Member, traced: bool) -> str:
     """Return the draft scheme that a member is written with, or ("auto") that its system speculates with in its paper,
     but none where the cache is `traced`. "" for none."""
     if member.draft == OWN_DRAFT:
-        return "" if traced else OWN_DRAFTS.get(member.system) or ""
+        return "" if traced else own_draft(member.system) or ""
     return "" if member.draft == NO_DRAFT else member.draft
 
 

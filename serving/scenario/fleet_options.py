@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from device_model.load import OWN_DRAFTS, places_experts
+from device_model.load import obeys_laws, places_experts
 from device_model.specs.hardware_file import OWN
+from device_model.specs.kinds.hb_xpu import KIND
 from device_model.specs.law import Law
 from serving.drafting.schemes import EXECUTABLE
 from serving.policies.modes import OBJECTIVES, SPEED
@@ -204,9 +205,9 @@ class FleetOptions(ListenOptions):
                 "`law` is 'published' and `residency` is 'trace': a real cache serves what it holds.",
             ),
             (
-                self.law == Law.PUBLISHED and not any(member.system in OWN_DRAFTS for member in self.members),
+                self.law == Law.PUBLISHED and not any(obeys_laws(member.system) for member in self.members),
                 ("law", "system"),
-                f"`law` is 'published', and no device is one of its paper's; those are {', '.join(OWN_DRAFTS)}.",
+                f"`law` is 'published', and no device is one of its paper's, which run on hardware of the kind {KIND}.",
             ),
             *self._contradictions_without_drafts(),
             (

@@ -41,7 +41,7 @@ class SchedulerRules:
     """The policies of a scheduler, by their names; the lists above are what is allowed.
 
     `prefill_chunk`: most prompt tokens in one step (0: as many as the step takes). `lookahead`: tokens that a drafting
-    step may add to a sequence beside its own. `patience_s`, `hold_s`: see `policies.waiting.Terms`, as for
+    step may add to a sequence beside its own. `patience_s`, `hold_s`: see `policies.waiting_queue.Terms`, as for
     `prefill_base_s` + tokens x `prefill_token_s`, the seconds that a prompt takes. Times are emulated. With `kv_events`
     it tells what becomes of the prefix cache; with `keep_answers`, blocks of answers are found again once it is told
     (`Scheduler.remember`) what they say.

@@ -73,6 +73,6 @@ class Results:
 
     @cached_property
     def timeline(self) -> "pd.DataFrame":
-        """Return one row a bin of time and device, for each point (`serving.study.timeline`)."""
+        """Return one row a bin of time, of all devices together, for each point (`serving.study.timeline`)."""
         frame: pd.DataFrame = pq.read_table(self.folder / "timeline.parquet").to_pandas()
         return frame

@@ -27,7 +27,7 @@ An open loop without sessions is all in the iteration. With sessions, and in a c
 says when one has ended (or failed), and gets the next turn of its session, or the user's next session. What a request
 asks for follows from the seed, the number of its session and the turn, and not from when others end; only topics,
 classes and keys whose shares drift follow the time at which a session begins. Each aspect has a random stream of its
-own (`mixing`): other lengths leave the arrivals as they are.
+own (`seeded_chance`): other lengths leave the arrivals as they are.
 
 A prompt is a tuple of `Segment`s: ids with a length. Equal ids are equal text. So a system prompt is shared, a turn
 begins with what was said before it, and the `hash_ids` of a trace mean what they say; live, text is made of the ids

@@ -2,7 +2,7 @@
 
 import pytest
 
-from device_model.load import load_device
+from device_model.load import load_device, obeys_laws, own_draft, systems_on, systems_with_laws
 from device_model.specs.spec import SpecError, UnknownName
 from device_model.step import DeviceModel
 
@@ -53,3 +53,13 @@ def test_a_kind_that_does_not_exist_is_answered_with_those_that_do(tmp_path, mon
         SpecError, match=r"/mine\.toml, line 2: kind is 'abacus'; allowed are gpu, hb-xpu, mono3d, npu, offload\.$"
     ):
         load_device("auto", "mine", "qwen3-30b-a3b")
+
+
+def test_each_system_can_run_its_own_draft_and_those_of_elmoe3d_obey_laws() -> None:
+    systems = [name for kind in ("hb-xpu", "gpu", "mono3d", "npu", "offload") for name in systems_on(kind)]
+    drafting = {name: draft for name in systems if (draft := own_draft(name))}
+    assert drafting == {"elmoe3d": "elastic", "hb_xpu": "eagle", "logicpim": "eagle", "nmp": "eagle", "pim": "eagle"}
+    for name, draft in drafting.items():
+        assert load_device(name, "elmoe3d-8gb", "qwen3-30b-a3b", draft).draft is not None
+    assert systems_with_laws() == sorted([*drafting, "xpu"]) == systems_on("hb-xpu")
+    assert own_draft("unheard-of") is None and not obeys_laws("unheard-of")

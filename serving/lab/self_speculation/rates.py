@@ -1,4 +1,4 @@
-"""The measured rates that the emulator can use in the place of the paper's: `specs.measured` reads them."""
+"""The measured rates that the emulator can use in the place of the paper's: `specs.measured_rates` reads them."""
 
 from collections.abc import Iterator
 

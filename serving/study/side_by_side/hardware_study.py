@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from device_model.load import load_model
+from device_model.load import load_model, obeys_laws, systems_with_laws
 from device_model.specs.hardware_file import load_hardware
-from device_model.specs.kinds.hb_xpu import KIND
 from device_model.specs.spec import DeviceError
 from serving.device.device_spec import DeviceSpec
 from serving.policies.placement import TOPIC
+from serving.scenario.fleet import located
 from serving.scenario.scenario import Scenario
 from serving.study.measures.targets import Targets
 from serving.study.spec import StudyTable, study_of
@@ -63,8 +63,14 @@ def _check_names(hardware: tuple[str, ...]) -> None:
 
 
 def _check_law(asked: SideBySide) -> None:
-    if asked.law != Scenario().law and all(load_hardware(name).kind != KIND for name in asked.hardware):
-        raise UsageError(f"The law is {asked.law!r}, and no hardware here obeys it; allowed with it is some {KIND}.")
+    if asked.law != Scenario().law and not any(_obeys_laws(name) for name in asked.hardware):
+        *others, last = systems_with_laws()
+        allowed = f"some of {', '.join(others)} or {last}"
+        raise UsageError(f"The law is {asked.law!r}, and no hardware here obeys it; allowed is {allowed}.")
+
+
+def _obeys_laws(hardware: str) -> bool:
+    return obeys_laws(load_hardware(hardware).system)
 
 
 def _check_once(what: str, values: Sequence[str | int]) -> None:
@@ -100,8 +106,8 @@ def _text(asked: SideBySide, follows: dict[str, bool]) -> str:
     lines += ["", "[scenario]", f"model = {json.dumps(asked.model)}", f"devices = {asked.devices}"]
     lines += _slo(asked.targets)
     for name in asked.hardware:
-        lines += ["", f"[variants.{json.dumps(name)}]", f"hardware = {json.dumps(name)}"]
-        if asked.law != Scenario().law and load_hardware(name).kind == KIND:
+        lines += ["", f"[variants.{json.dumps(name)}]", f"hardware = {json.dumps(located(name))}"]
+        if asked.law != Scenario().law and _obeys_laws(name):
             lines.append(f"law = {json.dumps(asked.law)}")
         if follows[name]:
             # As its paper has it; what the others hold they hold by use.

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from device_model.load import OWN_DRAFTS
+from device_model.load import own_draft, systems_with_laws
 from serving.reports.mode_ramp import LoadRun, Stage, run_load, up_and_down, wavering
 from serving.scenario.scenario import Scenario
 
@@ -75,7 +75,7 @@ def test_a_crowd_that_comes_and_goes_at_once_is_followed_within_seconds() -> Non
 MODELS = ("qwen3-30b-a3b", "glm-4.7-flash", "deepseek-v2-lite", "gpt-oss-20b")
 PAIRS = [
     *(("elmoe3d", draft) for draft in ("elastic", "eagle", "quant", "slm", "random")),
-    *((system, draft) for system, draft in OWN_DRAFTS.items() if draft and system != "elmoe3d"),
+    *((system, draft) for system in systems_with_laws() if system != "elmoe3d" and (draft := own_draft(system))),
 ]
 DEFAULT = ("elastic", "qwen3-30b-a3b")
 SHAPES = ((2, 64), (16, 2000), (64, 500), (12, 8000), (3, 32_000))
