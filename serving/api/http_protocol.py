@@ -21,6 +21,8 @@ from serving.scenario.bound_options import BoundOptions
 WIRE = "foreserve.wire"
 MOST_HEAD_BYTES = 64 << 10
 MOST_HEADERS = 100
+# Requests that wait for the one before them: each takes a hundred times as much memory as its bytes.
+MOST_PIPELINED = 64
 LINGER_S = 1.0
 # Of an answer, in the system's buffer; the transport has 64 KiB of its own.
 UNREAD_BYTES = 128 << 10
@@ -36,7 +38,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._bounds = bounds
         self._most_connections = connection_limit(bounds)
         self._in_head = self._is_refused = self._has_whole_request = False
-        self._head_bytes = 0
+        self._head_bytes = self._bare_bytes = 0
         self.waits_since_s = 0.0
         self._head_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
@@ -78,11 +80,17 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _make_room(self) -> None:
         others = [each for each in self.connections if isinstance(each, BoundedProtocol) and each is not self]
-        if idle := [each for each in others if each.is_waiting]:
-            min(idle, key=lambda each: each.waits_since_s).transport.close()
+        # One that is closing is still here, and has made room for another one already.
+        if idle := [each for each in others if each.is_waiting and not each.transport.is_closing()]:
+            min(idle, key=lambda each: each.waits_since_s)._give_way()
         else:
             sentence = f"All {self._most_connections} connections are taken: try again in a moment."
             self._refuse(503, sentence, ((b"retry-after", b"1"),))
+
+    def _give_way(self) -> None:
+        """End an idle connection, soon even if its client, over TLS, does not say that it has heard so."""
+        self.transport.close()
+        self.loop.call_later(LINGER_S, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers of a connection that asyncio has lost."""
@@ -96,15 +104,19 @@ class BoundedProtocol(HttpToolsProtocol):
         return not self._is_refused and (self.cycle is None or bool(self.cycle.response_complete))
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes from asyncio, and refuse a head that is too large."""
+        """Take bytes from asyncio, and refuse a head that is too large. Trailers of a body, which the parser keeps as
+        it does headers, end the connection if they are."""
         if self._is_refused:
             return
+        self._bare_bytes += len(data)
         super().data_received(data)
         if self.parser is None or self._is_refused:
             return
         self._head_bytes = self._head_bytes + len(data) if self._in_head else 0
         if self._head_bytes > MOST_HEAD_BYTES or (self._in_head and len(self.headers) > MOST_HEADERS):
             self._refuse_head()
+        elif self._bare_bytes > MOST_HEAD_BYTES:
+            self._drop()
         elif self._head_timer is None and self.timeout_keep_alive_task is None and self.is_waiting:
             self._await_head()
 
@@ -116,24 +128,28 @@ class BoundedProtocol(HttpToolsProtocol):
             self._await_head()
 
     def on_headers_complete(self) -> None:
-        """Note that the parser has the whole head, and refuse one that is too large."""
+        """Note that the parser has the whole head, and refuse one that is too large, or one too many that waits."""
         self._in_head = False
         self._disarm_head()
         # What comes in one piece is parsed before it is counted.
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
         if len(self.headers) > MOST_HEADERS or size > MOST_HEAD_BYTES:
             self._refuse_head()
+        elif len(self.pipeline) >= MOST_PIPELINED:
+            self._drop()
         elif not self._is_refused:
             super().on_headers_complete()
             self.scope[WIRE] = HttpWire(self.cycle)  # type: ignore[literal-required]  # ours, beside those of ASGI
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body from the parser, unless the request is refused."""
+        self._bare_bytes = 0
         if not self._is_refused:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Note that the parser has the whole request."""
+        self._bare_bytes = 0
         self._has_whole_request = True
         if not self._is_refused:
             super().on_message_complete()
@@ -197,6 +213,11 @@ class BoundedProtocol(HttpToolsProtocol):
         head = b"".join(name + b": " + value + b"\r\n" for name, value in said)
         self.transport.write(STATUS_LINE[status] + head + b"\r\n" + body)
         self._linger()
+
+    def _drop(self) -> None:
+        """End the connection at once, and whatever it was being answered."""
+        self._is_refused = True
+        self.transport.abort()
 
     def _linger(self) -> None:
         self._is_refused = True
