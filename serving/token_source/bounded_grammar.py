@@ -29,7 +29,7 @@ VALUES = frozenset({"enum", "const", "default", "examples", "required"})
 
 
 def bounded(asked: StructuredOutputsParams) -> StructuredOutputsParams:
-    """Return structured outputs whose schemas are bounded; what is no JSON is for vLLM to refuse."""
+    """Return structured outputs whose schemas are bounded; what is no JSON, or no schema, is for vLLM to refuse."""
     changed = copy.copy(asked)
     if asked.json_object:
         changed.json_object, changed.json = None, ANY_OBJECT
@@ -38,7 +38,7 @@ def bounded(asked: StructuredOutputsParams) -> StructuredOutputsParams:
             changed.json = bounded_schema(_read(asked.json))
         if asked.structural_tag is not None:
             changed.structural_tag = json.dumps(_in_tag(_read(asked.structural_tag)))
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return asked
     return changed
 

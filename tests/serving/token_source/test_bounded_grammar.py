@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -72,5 +73,12 @@ def test_any_object_has_something_in_it_and_tags_are_bounded_too() -> None:
     tag = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": {"type": "string"}}}
     found = json.loads(str(bounded(StructuredOutputsParams(structural_tag=json.dumps(tag))).structural_tag))
     assert found["format"]["json_schema"]["maxLength"] == MOST_CHARS
-    unread = StructuredOutputsParams(json="{")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["{", {"type": "string", "minLength": "3"}, {"type": "array", "minItems": None}, {"type": "array", "minItems": {}}],
+)
+def test_what_is_no_schema_is_for_vllm_to_refuse(wrong: object) -> None:
+    unread = StructuredOutputsParams(json=wrong)
     assert bounded(unread) is unread
