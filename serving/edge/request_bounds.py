@@ -63,6 +63,8 @@ MOST_PROMPT_LOGPROBS = 1 << 12
 MOST_BEAM_TOKENS = 256
 # Of a whole number that nothing else bounds: tensors of the source have 32 bits.
 MOST_INT = 2**31 - 1
+# What a message to the token source, or to the engine core, can carry.
+CARRIED = range(-(2**63), 2**64)
 INTEGERS = ("top_k", "max_tokens", "min_tokens", "logprobs", "prompt_logprobs", "stream_interval")
 
 
@@ -155,6 +157,16 @@ def check_text(field: str, said: Any) -> None:
         raise OutOfBounds(".".join([field, *path]), NO_CHARACTER)
 
 
+def check_integers(field: str, said: Any) -> None:
+    """Raise `OutOfBounds` for a whole number, anywhere in `said`, of more than 64 bits."""
+    pending = [said]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, int) and value not in CARRIED:
+            raise OutOfBounds(field, f"has a whole number of {value.bit_length()} bits, and may have one of 64.")
+        pending += (item for _, item in _items(value))
+
+
 def unencodable(said: Any) -> list[str] | None:
     """Return the path to a string in a JSON value that UTF-8 cannot carry; None if there is none."""
     pending: list[tuple[Path, Any]] = [(None, said)]
@@ -232,6 +244,7 @@ def _check_structured_outputs(structured: Any) -> None:
     for name in ("json", "regex", "choice", "grammar", "structural_tag", "whitespace_pattern"):
         said = getattr(structured, name)
         check_text(f"structured_outputs.{name}", said)
+        check_integers(f"structured_outputs.{name}", said)
         chars = len(said) if isinstance(said, str) else len(msgspec.json.encode(said))
         if chars > MOST_GRAMMAR_CHARS:
             raise OutOfBounds("structured_outputs", f"has {chars} characters, and may have {MOST_GRAMMAR_CHARS}.")

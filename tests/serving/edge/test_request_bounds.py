@@ -37,6 +37,8 @@ def test_what_clients_usually_ask_for_is_taken() -> None:
             structured_outputs=StructuredOutputsParams(json={"type": "object"}),
         ),
     )
+    largest = StructuredOutputsParams(json={"enum": [2**64 - 1, -(2**63), True]})
+    check_request("a", SamplingParams(structured_outputs=largest))
 
 
 def test_keys_of_our_own_cannot_come_from_a_client() -> None:
@@ -75,6 +77,7 @@ def test_keys_of_our_own_cannot_come_from_a_client() -> None:
         ),
         ("structured_outputs.regex", {"structured_outputs": StructuredOutputsParams(regex=HALF)}),
         ("structured_outputs.choice.1", {"structured_outputs": StructuredOutputsParams(choice=["a", HALF])}),
+        ("structured_outputs.json", {"structured_outputs": StructuredOutputsParams(json={"default": [2**64]})}),
         ("structured_outputs.json.enum.0", {"structured_outputs": StructuredOutputsParams(json={"enum": [HALF]})}),
     ],
 )
