@@ -108,10 +108,13 @@ class TokenNews(NamedTuple):
 
 
 def take(device: int, news: list[tuple[Flight, Chunk]], at_s: float, overdue: bool = False) -> TokenNews:
-    """Record tokens that a device has released to flights, with a step or `overdue`."""
+    """Record tokens that a device has released to flights, with a step or `overdue`. What tells of a failure alone is
+    no output."""
     tokens = recorded = 0
     gaps_s, first = dict[float, int](), list[Flight]()
     for flight, chunk in news:
+        if not chunk.tokens:
+            continue
         gap_s, count = flight.take(chunk.tokens, at_s), len(chunk.tokens)
         tokens += count
         if flight.recorded is not None:

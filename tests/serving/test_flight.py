@@ -2,8 +2,8 @@
 
 import pytest
 
-from serving.flight import Flight, unseen
-from serving.types import Chunk, Request
+from serving.flight import Flight, take, unseen
+from serving.types import FAILED, NEVER, Chunk, Request
 
 
 def flight(id: str, tokens: list[int]) -> Flight:
@@ -46,6 +46,14 @@ def test_a_flight_goes_on_where_its_client_is_and_knows_the_gaps_between_release
     assert a.take([5], 1.0) is None
     assert a.take([6, 7], 1.5) == 0.5
     assert (a.resumed.released, a.first_s, a.last_s) == (3, 1.0, 1.5)
+
+
+def test_a_failure_is_no_first_token_and_no_output() -> None:
+    none, some = flight("none", []), flight("some", [])
+    take(0, [(some, Chunk("some", 0, [5]))], 1.0)
+    news = take(0, [(none, Chunk("none", 0, [], FAILED)), (some, Chunk("some", 1, [], FAILED))], 2.0)
+    assert (news.tokens, news.gaps_s, news.first) == (0, {}, [])
+    assert (none.first_s, none.ttft_s, some.last_s) == (None, NEVER, 1.0)
 
 
 def test_no_token_comes_before_the_one_before_it() -> None:
