@@ -10,9 +10,10 @@ from serving.cluster.cluster import Cluster
 from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.node import Node, State
 from serving.cluster.observer import LiveFlights
-from serving.cluster.recovery import Recovery
+from serving.cluster.recovery import GONE, Recovery
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.sockets import Address
+from serving.cluster.supervision.deaths import summary
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
 from serving.policies.router import Router
 from serving.scenario.active_faults import tier_of
@@ -70,12 +71,7 @@ class Devices:
             raise RefusedAction(str(error)) from error
         node = self.cluster.start_node(index, spec, device_limits)
         self.nodes[node.index] = node
-        try:
-            await starts(index)
-        except BaseException:
-            self._end(node, State.GONE)
-            raise
-        await self._join(node)
+        await self._join(node, State.GONE, starts(index))
         return node
 
     def drain(self, index: int) -> Node:
@@ -121,7 +117,7 @@ class Devices:
         old = self.at(index)
         if old.state is State.LOST:
             node = self.nodes[index] = self.cluster.start_node(index, old.spec, old.device_limits)
-            await self._join(node)
+            await self._join(node, State.LOST)
 
     async def degrade(self, index: int, condition: Condition, at_s: float) -> None:
         """Put a device into another condition, from emulated instant `at_s` on. Raise RefusedAction, and change
@@ -205,10 +201,20 @@ class Devices:
         if self.is_last(index):
             raise RefusedAction(f"Device {index} is the last one that serves: add another before it is {done}.")
 
-    async def _join(self, node: Node) -> None:
-        await self.recovery.connect(node)
-        self.sources.tell_addresses()
-        await self.recovery.warm_up(node)
+    async def _join(self, node: Node, otherwise: State, first: Awaitable[None] | None = None) -> None:
+        """Have a device that starts serve, once `first` is done. One that does not come up, or is not waited for any
+        longer, is `otherwise` from then on. Raise RefusedAction if it fails by itself."""
+        try:
+            if first is not None:
+                await first
+            await self.recovery.connect(node)
+            self.sources.tell_addresses()
+            await self.recovery.warm_up(node)
+        except BaseException as error:
+            self._end(node, otherwise)
+            if isinstance(error, GONE):
+                raise RefusedAction(f"Device {node.index} did not come up: {summary(error)}.") from error
+            raise
         self._serve(node)
 
     def _serve(self, node: Node) -> None:
