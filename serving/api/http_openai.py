@@ -22,7 +22,7 @@ from serving.api.guards.queue_guard import IntakeGuard, QueueGuard
 from serving.api.guards.validation_guard import guard_validation
 from serving.api.http_errors import send_error
 from serving.api.http_load import LoadCount
-from serving.api.http_protocol import WIRE, BoundedProtocol
+from serving.api.http_protocol import WIRE, BoundedProtocol, handshake_limit
 from serving.api.large_answers import make_apart
 from serving.api.plain_stream_split import stream_chat_plainly, stream_completions_plainly
 from serving.api.quiet_failures import be_quiet_about_failures
@@ -164,4 +164,4 @@ class HttpServer:
 def _tls_of(prepared: PreparedScenario) -> Any:
     """Return the factory of uvicorn's TLS context; None without TLS."""
     tls = prepared.tls
-    return None if tls is None else lambda _config, _default: tls.http_context()
+    return None if tls is None else lambda _config, _default: tls.http_context(handshake_limit(prepared.scenario))

@@ -229,3 +229,8 @@ def connection_limit(bounds: BoundOptions) -> int:
     """Return how many connections the bounds allow, and the system has files for."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return bounds.max_connections if files < 0 else max(1, min(bounds.max_connections, files // SHARE_OF_FILES))
+
+
+def handshake_limit(bounds: BoundOptions) -> int:
+    """Return how many connections may be there without TLS: half as many as those with it, so that files are left."""
+    return max(1, connection_limit(bounds) // 2)
