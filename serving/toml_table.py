@@ -1,8 +1,8 @@
 """A table of a TOML file, read key by key: what is wrong is told in one sentence with file, line and key."""
 
+import sys
 import tomllib
 from collections.abc import Callable, Collection, Iterable
-from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -24,6 +24,8 @@ AT_LEAST_0 = AllowedNumber("a number of at least 0", lambda value: value >= 0)
 AT_LEAST_1 = AllowedNumber("a number of at least 1", lambda value: value >= 1)
 COUNT = AllowedNumber("a whole number of at least 1", lambda value: value >= 1 and value == int(value))
 WHOLE = AllowedNumber("a whole number of at least 0", lambda value: value >= 0 and value == int(value))
+# Of a number: beyond, a whole one is no float any more.
+MOST = sys.float_info.max
 _NOTHING = object()
 
 
@@ -47,7 +49,7 @@ class TomlTable:
             return cls(tomllib.loads(text), path, text)
         except OSError as error:
             raise cls.failure(f"Cannot read the {cls.what} {path}: {error.strerror}.") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, or a number of thousands of digits
             raise cls.failure(f"{path} is not TOML: {error}.") from error
 
     def __eq__(self, other: object) -> bool:
@@ -76,11 +78,12 @@ class TomlTable:
     def whole(self, key: str, allowed: AllowedNumber = COUNT, default: Any = _NOTHING) -> int:
         """Return the whole number at a key, or the default."""
         value = self.number(key, allowed, default)
-        return int(value) if key in self.values else value  # type: ignore[return-value]
+        # What is written, as a float has but 53 bits.
+        return int(self.values[key]) if key in self.values else value  # type: ignore[return-value]
 
     def checked(self, key: str, value: Any, allowed: AllowedNumber) -> float:
         """Return a value that stands somewhere under `key`, as a number."""
-        if type(value) not in (int, float) or not isfinite(value) or not allowed.ok(value):
+        if type(value) not in (int, float) or not abs(value) <= MOST or not allowed.ok(value):
             raise self.wrong(key, value, allowed.words)
         return float(value)
 

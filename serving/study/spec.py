@@ -193,7 +193,9 @@ def _seeds(table: TomlTable) -> tuple[int, ...]:
     value = table.get("seeds", [])
     if not isinstance(value, list):
         raise table.wrong("seeds", value, "a list of whole numbers")
-    return tuple(int(table.checked("seeds", each, WHOLE)) for each in value)
+    for each in value:
+        table.checked("seeds", each, WHOLE)
+    return tuple(map(int, value))
 
 
 def _words(table: TomlTable, key: str, default: str) -> str:

@@ -107,5 +107,5 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
                         if isinstance(row.get(name), dict):
                             row[name] = tuple(row[name].values())
                     yield row
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         raise OSError(f"it is no Parquet that was written to its end ({str(error).partition('.')[0]})") from error

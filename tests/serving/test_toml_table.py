@@ -53,6 +53,19 @@ def test_an_error_is_told_with_the_line_of_its_first_key_that_is_there(keys: tup
     assert (str(copy), copy.keys) == (said, keys)
 
 
+@pytest.mark.parametrize("text", ["a = " + "9" * 5000, "a = " + "[" * 5000, "a = 1e", "a = '\udc80'"])
+def test_what_cannot_be_read_is_a_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "it.toml").write_text(text, encoding="utf-8", errors="surrogateescape")
+    with pytest.raises(UsageError, match=r"it\.toml is not TOML: "):
+        TomlTable.load(tmp_path / "it.toml")
+
+
+def test_a_whole_number_is_what_is_written() -> None:
+    assert table(f"seed = {2**53 + 1}").whole("seed") == 2**53 + 1
+    with pytest.raises(UsageError, match=r"line 1: `seed` is 10+: it must be a whole number"):
+        table(f"seed = {10**400}").whole("seed")
+
+
 def test_a_key_that_was_never_asked_for_is_refused() -> None:
     found = table("first = 1\nsecond = 2\n")
     found.get("first")

@@ -56,5 +56,5 @@ def _table(path: Path) -> Iterator[dict[str, Any]]:
             wanted = [name for name in (*NEEDED, *OPTIONAL, "hash_ids") if name in file.schema_arrow.names]
             for batch in file.iter_batches(BATCH, columns=wanted):
                 yield from batch.to_pylist()
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException) as error:
         raise unreadable(path, error) from error

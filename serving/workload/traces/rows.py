@@ -57,7 +57,7 @@ def seconds(value: Any, name: str, path: Path, line: int, unit_s: float = 1.0) -
         found = float(value) * unit_s
         if not abs(found) < float("inf") or isinstance(value, bool):
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise bad(path, line, f"`{name}` is {value!r}: it must be a number.") from None
     return found
 
@@ -104,7 +104,7 @@ def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     continue
                 try:
                     value = decode(line)
-                except msgspec.DecodeError as error:
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     raise bad(path, number, f"this is no JSON ({error}).") from error
                 if not isinstance(value, dict):
                     raise bad(path, number, "this must be a JSON object, with a value for each column.")
@@ -116,5 +116,7 @@ def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def hash_ids(value: Any, path: Path, line: int) -> tuple[int, ...]:
     """Return the ids of a prompt's blocks."""
     if not isinstance(value, list) or not all(type(each) is int for each in value):
-        raise bad(path, line, f"`hash_ids` is {json.dumps(value)[:60]}: it must be a list of whole numbers.")
+        raise bad(
+            path, line, f"`hash_ids` is {json.dumps(value, default=str)[:60]}: it must be a list of whole numbers."
+        )
     return tuple(value)

@@ -221,6 +221,22 @@ def test_what_is_broken_is_one_sentence_with_its_line(tmp_path, name, text, word
         assert word in sentence
 
 
+def test_bytes_that_are_no_text_are_told_by_their_line(tmp_path):
+    (tmp_path / "t.jsonl").write_bytes((MOON % "[1]").encode() + b'\n{"type": "caf\xe9"}')
+    with pytest.raises(WorkloadError, match=r"t\.jsonl, line 2: this is no JSON"):
+        list(replayed(tmp_path / "t.jsonl", format="mooncake"))
+    (tmp_path / "t.jsonl").write_text('{"timestamp": 1%s, "input_length": 5}' % ("0" * 310))
+    with pytest.raises(WorkloadError, match=r"line 1: `timestamp` is 10+: it must be a number"):
+        list(replayed(tmp_path / "t.jsonl", format="mooncake"))
+
+
+def test_hashes_that_are_bytes_are_told_by_their_row(tmp_path):
+    columns = {"arrival_s": [0.0], "prompt_tokens": [5], "output_tokens": [5], "hash_ids": [[b"ab"]]}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    with pytest.raises(WorkloadError, match=r"line 1: `hash_ids` is .*ab.*: it must be a list of whole numbers"):
+        list(replayed(tmp_path / "t.parquet"))
+
+
 def test_conversations_have_no_times_of_their_own():
     with pytest.raises(WorkloadError, match=r"sharegpt\.json, line 2: there is no time \(format sharegpt\)"):
         replayed("sharegpt.json")
