@@ -22,6 +22,7 @@ class BatchedListeners(EdgeBroadcast):
 
     def __init__(self, observers: Sequence[EdgeObserver]) -> None:
         self._waiting: list[tuple[Hear, tuple[Any, ...]]] = []
+        self._at_once = False
         super().__init__(observers, quiet=True)
         for event, tell in [each for each in vars(self).items() if each[0].startswith("on_")]:
             if event not in AT_ONCE:
@@ -37,6 +38,9 @@ class BatchedListeners(EdgeBroadcast):
         def wait(*arguments: Any) -> None:
             if self._quiet:
                 return
+            if self._at_once:
+                tell(*arguments)
+                return
             if not self._waiting:
                 asyncio.get_running_loop().call_later(BATCH_S, self.flush)
             self._waiting.append((tell, arguments))
@@ -49,7 +53,13 @@ class BatchedListeners(EdgeBroadcast):
         def tell_after(*arguments: Any) -> None:
             self.flush()
             tell(*arguments)
-            # Whoever sees that a request has ended may ask at once what its last step took.
-            asyncio.get_running_loop().call_soon(self.flush)
+            # Whoever sees that a request has ended may ask at once what its last step took: what follows in this turn
+            # of the loop does not wait.
+            if not self._at_once:
+                self._at_once = True
+                asyncio.get_running_loop().call_soon(self._wait_again)
 
         return tell_after
+
+    def _wait_again(self) -> None:
+        self._at_once = False
