@@ -1,5 +1,7 @@
 """The folder that a command is to write to."""
 
+import errno
+import os
 from pathlib import Path
 
 from serving.usage_error import UsageError
@@ -9,6 +11,8 @@ def make_folder(option: str, folder: Path) -> None:
     """Make what `option` names, before minutes are spent on what can't be written. UsageError if it can't be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         what = f"{option} is {folder}; allowed is a folder that can be written to: {error.strerror}."
         raise UsageError(what) from error

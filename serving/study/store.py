@@ -31,6 +31,7 @@ from serving.study.study import Finding, Study
 from serving.study.summary import Row
 from serving.study.tables import table
 from serving.study.timeline import COLUMNS
+from serving.usage_error import CommandFailed
 
 # Of a run in which nothing was done too.
 BINS = pa.schema([(name, pa.float64()) for name in ("start_s", "width_s", *COLUMNS)])
@@ -42,7 +43,8 @@ class Store:
 
     def __init__(self, folder: Path, study: Study) -> None:
         """Make the folder. Raise UsageError if that fails."""
-        make_folder("--out", folder / "points")
+        for each in (folder, folder / "points"):
+            make_folder("--out", each)
         self.folder = folder
         (folder / "study.toml").write_text(study.text, encoding="utf-8")
         (folder / "about.json").write_text(json.dumps(about(study), indent=1, default=str), encoding="utf-8")
@@ -60,11 +62,15 @@ class Store:
             path.unlink()
 
     def put(self, key: str, run: Run) -> None:
-        """Keep a point: the whole of it, or (if this is killed now) none."""
+        """Keep a point: the whole of it, or (if this is killed now) none. Raise CommandFailed if the disk is full."""
         path = self._path(key)
         unfinished = path.with_suffix(".part")
-        unfinished.write_bytes(pack(run))
-        os.replace(unfinished, path)
+        try:
+            unfinished.write_bytes(pack(run))
+            os.replace(unfinished, path)
+        except OSError as error:
+            what = f"{path} cannot be written: {error.strerror}. The points before it are kept."
+            raise CommandFailed(what) from error
 
     def write_tables(self, findings: list[Finding], answers: list[Row]) -> list[Path]:
         """Write all tables; return their paths."""
