@@ -36,6 +36,7 @@ class Devices:
         self.observer, self.sources = live.observer, sources
         self.recovery = Recovery(cluster, router, live, sources, buffers)
         self._loops: dict[int, asyncio.Task[None]] = {}
+        self._paused_until_s = 0.0
 
     @property
     def addresses(self) -> dict[int, Address]:
@@ -69,8 +70,7 @@ class Devices:
             check_shared([*rates, device_limits.ext_bytes_per_s], spec.sharers)
         except FleetError as error:
             raise RefusedAction(str(error)) from error
-        node = self.cluster.start_node(index, spec, device_limits)
-        self.nodes[node.index] = node
+        node = self._start_node(index, spec, device_limits)
         await self._join(node, State.GONE, starts(index))
         return node
 
@@ -116,7 +116,7 @@ class Devices:
         """Start a lost device again, with nothing in it."""
         old = self.at(index)
         if old.state is State.LOST:
-            node = self.nodes[index] = self.cluster.start_node(index, old.spec, old.device_limits)
+            node = self._start_node(index, old.spec, old.device_limits)
             await self._join(node, State.LOST)
 
     async def degrade(self, index: int, condition: Condition, at_s: float) -> None:
@@ -143,10 +143,23 @@ class Devices:
         await self._checked(self.at(index).spec.in_condition(condition))
 
     def stall(self, index: int, until_s: float) -> None:
-        """Have a device stand still until an emulated instant; a past instant lets it go on."""
+        """Have a device stand still until an emulated instant; a past instant lets it go on, unless all are paused."""
         node = self.at(index)
         node.stalled_until_s = until_s
-        node.calls.stall(until_s)
+        node.tell_stall()
+
+    def pause(self, until_s: float) -> None:
+        """Have all devices stand still until an emulated instant, those that come until then too; a past instant lets
+        them go on, but for those that a fault stalls."""
+        self._paused_until_s = until_s
+        for node in self.nodes.values():
+            node.paused_until_s = until_s
+            node.tell_stall()
+
+    def _start_node(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> Node:
+        node = self.nodes[index] = self.cluster.start_node(index, spec, device_limits)
+        node.paused_until_s = self._paused_until_s
+        return node
 
     def in_flight(self, index: int) -> int:
         """Return the number of requests in flight on a device."""

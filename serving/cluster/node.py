@@ -26,8 +26,8 @@ class State(StrEnum):
 class Node:
     """One emulated device: its present spec and limits, its actors, and its state.
 
-    Handles of actors outlive their processes. `stalled_until_s`: the emulated instant until which a fault has it stand
-    still.
+    Handles of actors outlive their processes. `stalled_until_s` and `paused_until_s`: the emulated instants until which
+    a fault, and a pause of all devices, have it stand still.
     """
 
     index: int
@@ -38,6 +38,7 @@ class Node:
     tier: Any
     state: State = State.STARTING
     stalled_until_s: float = 0.0
+    paused_until_s: float = 0.0
     link: Link = field(default_factory=Link)
     inquiry: Inquiry = field(default_factory=Inquiry)
     backoff: Backoff = field(default_factory=Backoff)
@@ -47,6 +48,10 @@ class Node:
     def group(self) -> int:
         """The first device on its slow tier."""
         return tier_of(self.index, self.spec.sharers).start
+
+    def tell_stall(self) -> None:
+        """Tell its process, if there is one, until when it stands still."""
+        self.calls.stall(max(self.stalled_until_s, self.paused_until_s))
 
     def lose(self) -> None:
         """Record that its actors are down, or have lost their state, and disconnect them."""

@@ -80,7 +80,7 @@ class Recovery:
         node.calls.connect(device, scheduler)
         # Its condition may have changed while it was being connected.
         node.calls.emulate(node.spec)
-        node.calls.stall(node.stalled_until_s)
+        node.tell_stall()
 
     async def warm_up(self, node: Node) -> None:
         """Have tokens made that the device never releases: first calls and first steps are slow."""

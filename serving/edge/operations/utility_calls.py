@@ -60,7 +60,6 @@ class UtilityCalls(RefusedCalls):
     devices: Devices
     gate: Gate
     kv_events: KvEvents | None
-    _frozen = False
 
     @property
     def flights(self) -> Collection[Flight]:
@@ -107,7 +106,7 @@ class UtilityCalls(RefusedCalls):
         devices stand still."""
         self.gate.close()
         if mode == "keep":
-            self._stand_still(FOREVER_S)
+            self.devices.pause(FOREVER_S)
             return
         if mode == "abort":
             self.abort_all()
@@ -118,17 +117,11 @@ class UtilityCalls(RefusedCalls):
 
     async def resume_scheduler_async(self) -> None:
         """Go on after a pause."""
-        if self._frozen:
-            self._stand_still(0.0)
+        self.devices.pause(0.0)
         self.gate.open()
 
     async def is_scheduler_paused_async(self) -> bool:
         return self.gate.closed
-
-    def _stand_still(self, until_s: float) -> None:
-        self._frozen = until_s > 0
-        for node in self.devices.up:
-            self.devices.stall(node.index, until_s)
 
     async def is_sleeping_async(self) -> bool:
         return False

@@ -58,6 +58,11 @@ class Asking:
         return not self._thread.is_alive()
 
 
+def stall(child: ServerProcess, seconds: float) -> list[int]:
+    faults = [{"fault": f"stall: for={seconds}, device={device}"} for device in range(2)]
+    return [call(child, "POST", "/foreserve/v1/faults", json=fault).json()["id"] for fault in faults]
+
+
 def running(child: ServerProcess) -> float:
     text = call(child, "GET", "/metrics").text
     return sum(map(float, re.findall(r"^vllm:num_requests_running{.*} (\S+)$", text, re.MULTILINE)))
@@ -93,6 +98,20 @@ def test_who_comes_during_a_pause_waits_and_who_is_there_is_done_with_as_asked(
     assert coming.ended() and before.ended() and (coming.finish, coming.tokens) == ("length", 8)
     assert (before.finish, before.tokens == 600) == (("abort", False) if mode == "abort" else ("length", True))
     assert call(operated, "GET", "/is_paused").json() == {"is_paused": False}
+
+
+def test_a_pause_outlasts_a_fault_that_stalls_and_a_fault_outlasts_a_pause(operated: ServerProcess) -> None:
+    before = Asking(operated, 300)
+    until(lambda: running(operated) == 1)
+    call(operated, "POST", "/pause", params={"mode": "keep"})
+    stall(operated, 0.2)
+    assert not before.ended(1.0)
+    endless = stall(operated, 1000.0)
+    call(operated, "POST", "/resume")
+    assert not before.ended(1.0)
+    for fault in endless:
+        call(operated, "DELETE", f"/foreserve/v1/faults/{fault}")
+    assert before.ended() and (before.finish, before.tokens) == ("length", 300)
 
 
 @pytest.mark.parametrize(
