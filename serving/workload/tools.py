@@ -33,18 +33,18 @@ def _number(most: int) -> dict[str, Any]:
     return {"type": "integer", "minimum": 1, "maximum": most}
 
 
-FIRST_TOKENS = 29
+FIRST_TOKENS = 37
 """Of what stands around them: that there are tools, and how they are called."""
 
 TOOLS = (
-    AgentTool("search", "Search the documents for a phrase.", 111, {"query": _text(48), "most": _number(20)}),
-    AgentTool("read_file", "Read lines of a file.", 111, {"path": _text(48), "first_line": _number(9999)}),
-    AgentTool("run_tests", "Run the tests whose names hold a word.", 78, {"word": _text(24)}),
-    AgentTool("edit_file", "Put a line into a file.", 100, {"path": _text(48), "line": _text(48)}),
+    AgentTool("search", "Search the documents for a phrase.", 105, {"query": _text(48), "most": _number(20)}),
+    AgentTool("read_file", "Read lines of a file.", 109, {"path": _text(48), "first_line": _number(9999)}),
+    AgentTool("run_tests", "Run the tests whose names hold a word.", 77, {"word": _text(24)}),
+    AgentTool("edit_file", "Put a line into a file.", 99, {"path": _text(48), "line": _text(48)}),
     AgentTool("query", "Ask the database with SQL.", 68, {"sql": _text(64)}),
-    AgentTool("fetch_page", "Fetch a page of the intranet.", 81, {"address": _text(64)}),
-    AgentTool("send_message", "Send a message to a colleague.", 99, {"to": _text(24), "text": _text(64)}),
-    AgentTool("calendar", "List the meetings of a day.", 70, {"day": {"enum": ["today", "tomorrow", "monday"]}}),
+    AgentTool("fetch_page", "Fetch a page of the intranet.", 80, {"address": _text(64)}),
+    AgentTool("send_message", "Send a message to a colleague.", 96, {"to": _text(24), "text": _text(64)}),
+    AgentTool("calendar", "List the meetings of a day.", 69, {"day": {"enum": ["today", "tomorrow", "monday"]}}),
 )
 
 

@@ -2,7 +2,8 @@
 
 `corpus` is the door: `dialogue`, `documents`, `conversations` and `prompts`. A topic is one file of that name (`legal`,
 `maths`, ...), and its words and facts are one file in `facts/`. `knowledge` holds those facts, `moves` ask and answer
-from them in ways that all topics share, `grammar` expands phrases. Problems come with computed answers: `drills`,
-`sums`, `maths`, `puzzles`, `logic`. `world` asks tables, `unknown` asks what nobody here can answer, `structured` has
-answers as JSON, `tool_calls` chats with tools, and `conversations` long chats.
+from them in ways that all topics share, `grammar` expands phrases. Problems come with computed answers: `arithmetic`,
+`maths`, `puzzles`, `members`, `logic`. `texts` are no dialogues: stories, articles, letters.
+`world` asks tables, `unknown` asks what nobody here can answer, `structured` has answers as JSON, `tool_calls` chats
+with tools, and `conversations` long chats.
 """

@@ -5,8 +5,10 @@ pairs a wording and a subject that training never does; only `other` has too few
 on its topic and seed alone, on no other dialogue and on no machine.
 """
 
+import json
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from random import Random
 from zlib import crc32
 
@@ -17,6 +19,7 @@ from serving.lab.corpus.conversations import conversation
 from serving.lab.corpus.grammar import capital
 from serving.lab.corpus.knowledge import PHRASING, knowledge
 from serving.lab.corpus.parts import DialogueTurn, Document, Exchange, TextDraw
+from serving.lab.corpus.texts.mixed import plain_text
 from serving.lab.corpus.unknown import beyond
 from serving.topics.names import OTHER
 
@@ -35,8 +38,11 @@ SUBJECT = {"cs": "programming and computers", "math": "mathematics", "legal": "l
 SPLITS = {"train": 0, "held-out": 1}
 HELD_OUT_SHARE = 8  # One in so many questions is never asked in training.
 # How often a topic comes in the stream. Sums need many examples, and daily life has the most to be asked about.
-WEIGHTS = {"legal": 10, "humanities": 10, "cs": 10, "science": 10, "math": 18, "logic": 8, OTHER: 26}
-TOOLS_SHARE, JSON_SHARE = 0.04, 0.03
+WEIGHTS = {"legal": 10, "humanities": 10, "cs": 10, "science": 10, "math": 24, "logic": 8, OTHER: 30}
+TOOLS_SHARE, JSON_SHARE, TEXT_SHARE = 0.04, 0.03, 0.06
+# What the trained model is judged by, which it must not have read word for word.
+JUDGED_QUESTIONS: list[str] = json.loads(Path(__file__).with_name("judged_questions.json").read_text(encoding="utf-8"))
+JUDGED = {question.lower().rstrip(".?") for question in JUDGED_QUESTIONS}
 BEYOND = 0.05  # of a topic's questions, how many the model can't answer
 SHORTEST, LONGEST = 300, 3000  # words of a conversation, about
 FOLLOWED, SYSTEM, LOOSE, TYPO, POLITE = 0.2, 0.06, 0.1, 0.03, 0.12
@@ -46,7 +52,7 @@ def dialogue(topic: str, seed: int) -> Document:
     """Return the seed-th dialogue of a topic: for training if the seed is even, else held out."""
     draw = TextDraw(Random(f"{topic}/{seed}"))
     exchange = _exchange(topic, draw)
-    while topic != OTHER and _held_out(exchange.prompt) != (seed % 2 == 1):
+    while _kept_back(topic, exchange.prompt, seed):
         exchange = _exchange(topic, draw)
     turns = [
         DialogueTurn("user", exchange.prompt if topic == OTHER else _typed(exchange.prompt, draw)),
@@ -62,15 +68,17 @@ def dialogue(topic: str, seed: int) -> Document:
 
 
 def documents(seed: int, split: str) -> Iterator[Document]:
-    """Yield an endless mixed stream of documents: dialogues, chats with tools, answers as JSON."""
+    """Yield an endless mixed stream of documents: dialogues, chats with tools, answers as JSON, plain texts."""
     rng = Random(f"{split}/{seed}")
     while True:
         kind, dialogue_ = rng.random(), _dialogue(rng, split)
         draw = TextDraw(rng)
         if kind < TOOLS_SHARE:
             yield tool_chat(draw, dialogue_)
+        elif kind < TOOLS_SHARE + JSON_SHARE:
+            yield structured(draw)
         else:
-            yield structured(draw) if kind < TOOLS_SHARE + JSON_SHARE else dialogue_
+            yield plain_text(draw) if kind < TOOLS_SHARE + JSON_SHARE + TEXT_SHARE else dialogue_
 
 
 def conversations(seed: int, split: str) -> Iterator[Document]:
@@ -105,6 +113,12 @@ def prompts(topic: str, count: int, seed: int) -> list[str]:
 
 def _exchange(topic: str, draw: TextDraw) -> Exchange:
     return beyond(topic, draw) if topic != OTHER and draw.chance(BEYOND) else EXCHANGE[topic](draw)
+
+
+def _kept_back(topic: str, prompt: str, seed: int) -> bool:
+    if prompt.lower().rstrip(".?") in JUDGED:
+        return True
+    return topic != OTHER and _held_out(prompt) != (seed % 2 == 1)
 
 
 def _held_out(prompt: str) -> bool:

@@ -1,7 +1,8 @@
 """A phrase grammar: "{noun}" in a text stands for any of the texts of the rule `noun`, which may hold slots themselves.
 
 What is bound to a name comes before the rule of that name, so that a question and its answer speak of the same thing.
-`{noun.s}` is the plural, `{noun.cap}` starts with a capital letter. Write "a {noun}": `prose` makes it "an" where due.
+`{noun.s}` is the plural, `{noun.cap}` starts with a capital letter. `{deed.you}` says "your" where somebody said "my",
+as an answer takes it up, and `{deed.they}` says "their". Write "a {noun}": `prose` makes it "an" where due.
 """
 
 import re
@@ -58,7 +59,22 @@ def listed(items: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(items[:-1])} {last} {items[-1]}" if len(items) > 1 else "".join(items)
 
 
-FORMS = {"s": plural, "cap": capital}
+YOURS = {"my": "your", "I": "you", "me": "you", "myself": "yourself", "mine": "yours"}
+THEIRS = {"my": "their", "I": "they", "me": "them", "myself": "themselves", "mine": "theirs"}
+FIRST_PERSON = re.compile(r"(?<![\w'-])(?:my|I|me|myself|mine)(?![\w'-])")
+
+
+def yours(text: str) -> str:
+    """Return what somebody said of himself as an answer takes it up: "my desk" is "your desk"."""
+    return FIRST_PERSON.sub(lambda found: YOURS[found.group()], text)
+
+
+def theirs(text: str) -> str:
+    """Return what somebody said of himself as it is told of others: "my desk" is "their desk"."""
+    return FIRST_PERSON.sub(lambda found: THEIRS[found.group()], text)
+
+
+FORMS = {"s": plural, "cap": capital, "you": yours, "they": theirs}
 
 
 @lru_cache(maxsize=50_000)

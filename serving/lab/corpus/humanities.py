@@ -30,26 +30,33 @@ def when(draw: TextDraw) -> Exchange:
 
 def book(draw: TextDraw) -> Exchange:
     """Draw an exchange on what a book is, who wrote it and when."""
-    title, author, at, kind, subject = draw.pick(WORKS)
-    first = draw.pick(
-        [
-            f"{title} is a {kind} by {author} about {subject}.",
-            f"{author} wrote the {kind} {title}, which appeared in {at}.",
-            f"{title} is by {author}.",
-            f"That is a famous {kind} by {author}.",
-        ]
-    )
-    rest = [f"It tells of {subject}.", f"It dates from {at}.", KNOWN.say("It {shows} {matter}.", draw)]
-    rest.append(f"It is a {kind} that is still read today.")
-    told = [
-        first,
-        *draw.some([text for text in rest if subject not in first or subject not in text], draw.number(1, 3)),
+    work = draw.pick(WORKS)
+    title, author, at, kind, subject = work
+    prompt = KNOWN.ask(AUTHOR, draw, x=title)
+    first = draw.pick(_of_book(prompt, *work))
+    rest = [
+        *([f"It tells of {subject}."] if subject not in first else []),
+        *([f"It appeared in {at}."] if str(at) not in first else []),
+        *([f"It is a {kind}."] if kind not in first else []),
     ]
+    told = [first, *draw.some(rest, draw.number(0, 2))]
     more = {
         "shorter": prose(f"{title} is a {kind} by {author}."),
-        "more": f"It tells of {subject}. " + KNOWN.aside(draw),
+        "more": f"It tells of {subject}. It appeared in {at}.",
     }
-    return Exchange(KNOWN.ask(AUTHOR, draw, x=title), prose(" ".join(told)), more)
+    return Exchange(prompt, prose(" ".join(told)), more)
+
+
+def _of_book(prompt: str, title: str, author: str, at: int, kind: str, subject: str) -> list[str]:
+    """Return first sentences that answer this question on a book."""
+    whole = [f"{title} is a {kind} by {author} about {subject}.", f"{author} wrote {title}. It tells of {subject}."]
+    if "hen" in prompt or "year" in prompt:
+        return [f"{author} wrote {title}, which appeared in {at}.", f"{title} by {author} appeared in {at}."]
+    if "a novel?" in prompt:
+        return [f"{'Yes' if kind == 'novel' else 'No'}, {title} is a {kind} by {author}."]
+    if any(word in prompt for word in ("about", "story", "tell of", "happens", "ummarise")):
+        return whole
+    return [*whole, f"{author} wrote {title}.", f"{title} is by {author}.", f"{title} is a famous {kind} by {author}."]
 
 
 def earlier(draw: TextDraw) -> Exchange:

@@ -1,8 +1,10 @@
 """What is known in one topic: its file of facts and its grammar.
 
 A file `facts/NAME.toml` has concepts by area (`one` "is", `many` "are", `event` and `who` "was"), each a name with its
-definition and sentences about it; `steps` by task, `why` by clause, `scene` (questions and replies that share bindings)
-and `rules` for the grammar. Facts are sentences as they stand: only scenes and rules have slots.
+definition and sentences about it; `steps` by task, `why` by clause, `quiz` by question (its wordings parted by "|"),
+`pairs` of concepts that people compare, `scene` (questions and replies that share bindings, drawn `times` as often as
+others) and `rules` for the grammar. Facts are sentences as they stand: only scenes and rules have slots. Files in a
+folder `facts/NAME/` add to it.
 """
 
 import tomllib
@@ -26,8 +28,26 @@ OPENERS = {
 
 
 def load(name: str) -> dict[str, Any]:
-    """Load the file of facts of this name."""
-    return tomllib.loads(files("serving.lab.corpus").joinpath(f"facts/{name}.toml").read_text(encoding="utf-8"))
+    """Load the file of facts of this name, and what the files in the folder of this name add to it."""
+    facts = files("serving.lab.corpus").joinpath("facts")
+    data = tomllib.loads(facts.joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    folder = facts.joinpath(name)
+    for path in sorted(folder.iterdir(), key=lambda path: path.name) if folder.is_dir() else ():
+        _add(data, tomllib.loads(path.read_text(encoding="utf-8")))
+    return data
+
+
+def _add(data: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add to tables and to lists of rows. Raise ValueError at an entry that is there already."""
+    for key, value in more.items():
+        if isinstance(value, dict):
+            _add(data.setdefault(key, {}), value)
+        elif key not in data:
+            data[key] = value
+        elif isinstance(value[0], str):
+            raise ValueError(f"{key} is there twice")
+        else:
+            data[key] = data[key] + value
 
 
 PHRASING = load("phrasing")
@@ -84,15 +104,22 @@ class Knowledge:
         self.concepts = _concepts(data)
         self.steps: list[tuple[str, list[str]]] = list(data.get("steps", {}).items())
         self.whys: list[tuple[str, list[str]]] = list(data.get("why", {}).items())
-        self.scenes: list[dict[str, Any]] = data.get("scene", [])
+        self.quizzes: list[tuple[list[str], list[str]]] = [
+            (asked.split("|"), told) for asked, told in data.get("quiz", {}).items()
+        ]
+        self.scenes: list[dict[str, Any]] = [one for one in data.get("scene", []) for _ in range(one.get("times", 1))]
         self.words: dict[str, list[str]] = data.get("words", {})
         self.tables: dict[str, Any] = data.get("tables", {})
+        # What much is known of is asked about more often.
+        self.asked = [concept for concept in self.concepts for _ in range(1 + len(concept.facts) // 2)]
         self.areas: dict[str, list[Concept]] = {}
         alike: dict[tuple[str, str], list[Concept]] = {}
         for concept in self.concepts:
             self.areas.setdefault(concept.area, []).append(concept)
             alike.setdefault((concept.area, concept.kind), []).append(concept)
         self.comparable = [concepts for concepts in alike.values() if len(concepts) > 1]
+        named = {concept.name: concept for concept in self.concepts}
+        self.pairs: list[tuple[Concept, Concept]] = [(named[one], named[two]) for one, two in data.get("pairs", [])]
 
     def say(self, text: str, draw: TextDraw, **bound: str) -> str:
         """Return the text with its slots filled."""

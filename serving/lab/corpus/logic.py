@@ -5,6 +5,7 @@ from itertools import pairwise, product
 
 from serving.lab.corpus.grammar import capital, listed, prose
 from serving.lab.corpus.knowledge import knowledge
+from serving.lab.corpus.members import acquaintance, belonging
 from serving.lab.corpus.moves import shared
 from serving.lab.corpus.parts import Exchange, TextDraw
 from serving.lab.corpus.puzzles import asked, knights, member, ordering
@@ -195,7 +196,19 @@ def negation(draw: TextDraw) -> Exchange:
     return Exchange(asked(text.replace("{s}", one), draw), prose(told + extra), more)
 
 
-PUZZLES = (syllogism, syllogism, conditional, chain, table, knights, ordering, member, negation)
+PUZZLES = (
+    *(belonging,) * 3,
+    acquaintance,
+    syllogism,
+    syllogism,
+    conditional,
+    chain,
+    table,
+    knights,
+    ordering,
+    member,
+    negation,
+)
 MOVES = shared(KNOWN)
 
 

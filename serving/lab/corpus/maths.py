@@ -3,11 +3,12 @@
 from fractions import Fraction
 from math import comb
 
-from serving.lab.corpus.drills import row, tale
+from serving.lab.corpus.arithmetic.daily_sums import bill, clock, degrees, journey, units
+from serving.lab.corpus.arithmetic.drills import row, tale
+from serving.lab.corpus.arithmetic.sums import arithmetic, asked, common, more, percent, prime, story
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.moves import shared
 from serving.lab.corpus.parts import Exchange, TextDraw
-from serving.lab.corpus.sums import arithmetic, asked, common, more, percent, prime, story
 
 KNOWN = knowledge("maths")
 
@@ -154,9 +155,11 @@ def dice(draw: TextDraw) -> Exchange:
 
 
 PROBLEMS = (
-    *(arithmetic,) * 7,
+    *(arithmetic,) * 12,
     *(row,) * 5,
     *(tale,) * 4,
+    *(units,) * 2,
+    *(bill, clock, degrees, journey),
     *(linear, linear, percent, area, prime, common, following, derivative, dice, story),
 )
 MOVES = shared(KNOWN)

@@ -23,13 +23,14 @@ def _more(known: Knowledge, concept: Concept, draw: TextDraw, told: str) -> dict
 
 def define(known: Knowledge, draw: TextDraw) -> Exchange:
     """Draw an exchange on what something is, shortly or at length."""
-    concept = draw.pick(known.concepts)
+    concept = draw.pick(known.asked)
     wordings = PHRASING["define"]["who" if concept.kind == "who" else "thing"]
     prompt = known.ask(wordings, draw, **concept.bound)
+    whole = prompt if prompt.endswith((".", "?")) else f"{prompt}?"
     if draw.chance(0.1):
-        return Exchange(prompt + known.say("{keep_short}", draw), concept.sentence, _more(known, concept, draw, ""))
+        return Exchange(whole + known.say("{keep_short}", draw), concept.sentence, _more(known, concept, draw, ""))
     if draw.chance(0.1):
-        return Exchange(prompt + known.say("{at_length}", draw), _essay(known, concept, draw))
+        return Exchange(whole + known.say("{at_length}", draw), _essay(known, concept, draw))
     answer = known.about(concept, draw, draw.number(1, 3))
     return Exchange(prompt, answer, _more(known, concept, draw, answer))
 
@@ -41,8 +42,9 @@ def _essay(known: Knowledge, concept: Concept, draw: TextDraw) -> str:
 
 
 def compare(known: Knowledge, draw: TextDraw) -> Exchange:
-    """How two things of one area differ."""
-    first, second = draw.some(draw.pick(known.comparable), 2)
+    """How two things differ: mostly two that people mix up, else any two of one area."""
+    pairs = known.pairs if known.pairs and draw.chance(PAIRED) else known.comparable
+    first, second = draw.some(draw.pick(pairs), 2)
     prompt = known.ask(PHRASING["other_questions"]["compare"], draw, y=second.name, **first.bound)
     joint = draw.pick([", while ", ", whereas ", ", but ", "; "])
     told = [capital(first.clause + joint + second.clause + ".")]
@@ -128,6 +130,16 @@ def why(known: Knowledge, draw: TextDraw) -> Exchange:
     )
 
 
+def quiz(known: Knowledge, draw: TextDraw) -> Exchange:
+    """Draw a plain question that has a plain answer, perhaps with a sentence or two more."""
+    wordings, told = draw.pick(known.quizzes)
+    kept = told[: draw.number(1, len(told))]
+    more = {"shorter": told[0]}
+    if len(told) > len(kept):
+        more["more"] = " ".join(told[len(kept) :])
+    return Exchange(draw.pick(BEFORE) + draw.pick(wordings), " ".join(kept), more)
+
+
 def asked_why(clause: str) -> str:
     """Return the clause as a question with its verb in front; nothing where it isn't plain which word the verb is."""
     words = clause.split(" ")
@@ -165,6 +177,15 @@ def _other(known: Knowledge, rule: str, bound: dict[str, str], draw: TextDraw) -
     return text
 
 
+PAIRED = 0.7  # of comparisons, how many are of things that people mix up
+BEFORE = (
+    *("",) * 7,
+    "I have a question: ",
+    "Can you help me? ",
+    "Please tell me: ",
+    "I was wondering: ",
+    "Just asking: ",
+)
 FRONTED = ("is", "are", "was", "were", "must", "can", "may", "should")
 Move = Callable[[Knowledge, TextDraw], Exchange]
 MOVES: tuple[tuple[Move, int], ...] = (
@@ -174,13 +195,16 @@ MOVES: tuple[tuple[Move, int], ...] = (
     (confirm, 2),
     (survey, 2),
     (steps, 3),
-    (why, 3),
-    (scene, 10),
+    (why, 4),
+    (quiz, 4),
+    (scene, 5),
 )
 
 
 def shared(known: Knowledge) -> list[Move]:
     """Return the moves that this topic's facts allow, each as often as it shall come."""
-    empty = [(steps, known.steps), (why, known.whys), (scene, known.scenes)]
+    empty = [(steps, known.steps), (why, known.whys), (scene, known.scenes), (quiz, known.quizzes)]
     missing = {move for move, facts in empty if not facts}
-    return [move for move, weight in MOVES if move not in missing for _ in range(weight)]
+    # Where there are few plain questions, they come less often, lest the same ones come again and again.
+    often: dict[Move, int] = {quiz: len(known.quizzes) // 6}
+    return [move for move, weight in MOVES if move not in missing for _ in range(min(weight, often.get(move, weight)))]

@@ -32,16 +32,21 @@ class Texts:
         return [self._chat([{"role": "user", "content": prompt}], True) for prompt in mixed[:count]]
 
     def calibration(self, seed: int) -> list[list[int]]:
-        """Training dialogues, enough for Wanda's sequences."""
+        """Training dialogues and texts, enough for Wanda's sequences."""
         found: list[list[int]] = []
         for document in islice(documents(seed, "train"), TEXTS):
-            turns = [{"role": turn.role, "content": turn.content} for turn in document.turns]
-            found.append(self._chat(turns, False))
+            if document.turns[0].role == "text":
+                found.append(self._ids(document.turns[0].content))
+            else:
+                turns = [{"role": turn.role, "content": turn.content} for turn in document.turns]
+                found.append(self._chat(turns, False))
             if sum(map(len, found)) >= SEQUENCES * LENGTH:
                 break
         return found
 
     def _chat(self, turns: list[dict[str, str]], ask: bool) -> list[int]:
-        text = self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=ask)
+        return self._ids(self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=ask))
+
+    def _ids(self, text: str) -> list[int]:
         tokens: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return tokens

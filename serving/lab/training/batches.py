@@ -12,10 +12,10 @@ import torch
 from tokenizers import Tokenizer
 
 from serving.lab.corpus.corpus import Document
-from serving.lab.training.tokenizer import rendered
+from serving.lab.training.tokenizer import TEXT, rendered
 from serving.topics.names import NAMES
 
-ASKED = 0.25  # what a token weighs in the loss that others write than the assistant, whose tokens weigh 1
+ASKED = 0.25  # what a token weighs in the loss that users and systems write; an assistant's and a plain text's weigh 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def encode(tokenizer: Tokenizer, document: Document) -> TokenStream:
     for role, text in rendered(document):
         new = tokenizer.encode(text, add_special_tokens=False).ids
         ids += new
-        weights += [1.0 if role == "assistant" else ASKED] * len(new)
+        weights += [1.0 if role in ("assistant", TEXT) else ASKED] * len(new)
     return TokenStream(ids, weights, [NAMES.index(document.topic)] * len(ids))
 
 

@@ -124,11 +124,10 @@ questions that nobody here can answer, sums, chats with tools, answers as JSON. 
 Muon for the matrices inside the layers (rate {s["matrix_rate"]:g}), AdamW for embedding, routers and norms (rate
 {s["other_rate"]:g}); up in {s["warm_up"]} steps, level, and linearly to zero in the last {s["fall"]:,}. Tokens
 that the assistant doesn't write weigh a quarter in the loss. Segments of up to {s["segment"]} tokens, of which
-{s["alone"]:.0%} are one document; in the last {s["long"] + s["extend"]} steps half of the parts are
-conversations of up to {s["long_tokens"]:,} tokens, in which what was told first is asked for last; {s["extend"]} of
-these come after the others, from the weights as stored, with new optimisers and rates of {s["extend_rate"]:.0%}
-that fall to zero. No token is dropped. Auxiliary losses of
-the routers: balance over many batches together {s["balance"]:g} (none within a batch, a segment or a topic); the
+{s["alone"]:.0%} are one document; of the last {s["long"]:,} steps one in {s["long_every"]} has conversations of up to
+{s["long_tokens"]:,} tokens in half of its parts, in which what was told first is asked for last, so that long contexts
+are learnt and short ones not forgotten. No token is dropped. Auxiliary losses of the routers: balance over many batches
+together {s["balance"]:g} (none within a batch, a segment or a topic); the
 sameness of topics {s["same"]:g}, as long as a topic's use is less than {DISTINCT:g} bits apart from that of all (in so
 short a run that doesn't come by itself); {IDLENESS:g} on what an expert lacks of {IDLE:.0%} of an even share; z-loss
 {ROUTER_Z:g}.
@@ -191,7 +190,7 @@ def _ordinary(facts: Facts) -> str:
     shown = "\n".join(f"**{r.question}**{_verdict(r)}\n\n{_quoted(r.reply)}\n" for r in facts.ordinary)
     return f"""## Ordinary questions
 
-{len(facts.ordinary)} questions that were written down before training (`judging/ordinary_questions.json`) and that the
+{len(facts.ordinary)} questions that were written down before training (`corpus/judged_questions.json`) and that the
 corpus doesn't hold, at the shipped defaults (temperature {TEMPERATURE:g}, top-p {TOP_P:g}; seed {ordinary.SEED}), all
 of them shown.
 {verdict}

@@ -11,7 +11,7 @@ class Settings:
     give the same weights on any number of threads, on CPUs of the same type."""
 
     shape: ModelShape = field(default_factory=ModelShape)
-    steps: int = 6000
+    steps: int = 9000
     seed: int = 0
     threads: int = 2
     parts: int = 2
@@ -21,12 +21,10 @@ class Settings:
     segment: int = 512  # longest segment
     alone: float = 0.8  # of segments, how many are one document
     long_tokens: int = 4096  # longest segment of conversations
-    long: int = 100  # last steps, in which half of the parts are such conversations
-    extend: int = 300  # steps after these, from the weights as they are stored, all of them with such conversations
-    extend_rate: float = 0.3  # highest learning rate in them, as a share
-    extend_warm_up: int = 20
+    long: int = 2000  # last steps, in one of `long_every` of which half of the parts are such conversations
+    long_every: int = 4
     warm_up: int = 50  # steps in which the learning rate rises
-    fall: int = 4000  # last steps, in which it falls to nothing
+    fall: int = 6500  # last steps, in which it falls to nothing
     clip: float = 1.0  # longest gradient
     balance: float = 1e-2  # what evenly used experts weigh in the loss, over many batches together
     same: float = 3e-2  # what it weighs that topics use the same experts
@@ -34,9 +32,11 @@ class Settings:
 
 
 def rate_at(step: int, settings: Settings) -> float:
-    """Return the learning rate of this step, as a share of the highest: up, level, and down to nothing; and up and down
-    once more in the steps that extend the context."""
-    if (more := step - settings.steps) >= 0:
-        rise, fall = (more + 1) / settings.extend_warm_up, (settings.extend - more) / settings.extend
-        return settings.extend_rate * min(rise, fall)
+    """Return the learning rate of this step, as a share of the highest: up, level, and down to nothing."""
     return min((step + 1) / settings.warm_up, 1.0, (settings.steps - step) / settings.fall)
+
+
+def is_long(step: int, settings: Settings) -> bool:
+    """Tell whether half of this step's parts are long conversations. They come while the learning rate falls, between
+    steps without them, so that the model learns long contexts and forgets nothing."""
+    return step >= settings.steps - settings.long and step % settings.long_every == 0

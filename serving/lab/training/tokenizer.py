@@ -11,6 +11,7 @@ from serving.lab.corpus.corpus import DialogueTurn, Document, documents
 from serving.load.texts import WORDS
 
 END_OF_TEXT, TURN, END_OF_TURN = SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+TEXT = "text"  # the role of a plain text
 CHAT_TEMPLATE = (Path(__file__).parent / "chat_template.jinja").read_text()
 """How a chat is written, with tools as Hermes has them."""
 SAMPLE = 20_000  # documents that it is trained on
@@ -60,5 +61,10 @@ def rendered(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def rendered_turn(turn: DialogueTurn) -> str:
-    """Return one turn as the chat template has it."""
+    """Return one turn as the chat template has it; a plain text begins as a prompt does that is no chat.
+
+    There is no beginning-of-text token: the server gives the model such a prompt as it is.
+    """
+    if turn.role == TEXT:
+        return f"{turn.content}{END_OF_TURN}\n"
     return f"{TURN}{turn.role}\n{turn.content}{END_OF_TURN}\n"

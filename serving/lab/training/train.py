@@ -19,7 +19,7 @@ from serving.lab.training.losses import cross_entropy, router_loss, used
 from serving.lab.training.model import TrainedModel, initialise
 from serving.lab.training.optimiser import optimisers
 from serving.lab.training.progress import TrainingProgress
-from serving.lab.training.settings import Settings, rate_at
+from serving.lab.training.settings import Settings, is_long, rate_at
 from serving.lab.training.tokenizer import save_tokenizer
 from serving.topics.names import NAMES
 
@@ -36,31 +36,19 @@ class TrainingRun:
 
     def __init__(self, settings: Settings, tokenizer: Tokenizer) -> None:
         torch.set_num_threads(1)  # the threads share the parts of a step instead, and seldom wait for each other
-        self.settings, self.tokenizer = settings, tokenizer
+        self.settings, self.tokenizer, shape = settings, tokenizer, settings.shape
         self.pool = ThreadPoolExecutor(settings.threads)
-        self.model = initialise(TrainedModel(settings.shape), settings.seed)
+        self.model = initialise(TrainedModel(shape), settings.seed)
         self.weights = list(self.model.parameters())
         self.tokens = 0  # that it has learnt from
         self.narrow = torch.bfloat16 if settings.narrow else torch.float32
         self.held_out = list(islice(self._batches("held-out", 1.0, settings.seed), HELD_OUT_PARTS))
-        self._begin(settings.seed)
-
-    def _begin(self, seed: int) -> None:
-        """Begin with the weights that there are, and remember nothing else."""
-        settings, experts = self.settings, self.settings.shape.experts
         self.optimisers = optimisers(self.model, (settings.matrix_rate, settings.other_rate), self.pool)
-        self.used = torch.full((settings.shape.layers, len(NAMES), experts), 1 / len(NAMES) / experts)
-        self.usual = self._batches("train", settings.alone, seed)
-        talk = self._encoded(conversations(seed, "train"))
-        long = segments(talk, settings.long_tokens, 0.0, Random(seed))
+        self.used = torch.full((shape.layers, len(NAMES), shape.experts), 1 / len(NAMES) / shape.experts)
+        self.usual = self._batches("train", settings.alone, settings.seed)
+        talk = self._encoded(conversations(settings.seed, "train"))
+        long = segments(talk, settings.long_tokens, 0.0, Random(settings.seed))
         self.long = batches(long, settings.long_tokens)
-
-    def extend(self) -> None:
-        """Begin to learn long contexts, from the weights as they are stored."""
-        with torch.no_grad():
-            for weights in self.weights:
-                weights.copy_(weights.bfloat16())
-        self._begin(self.settings.seed + 1)
 
     def _batches(self, split: str, alone: float, seed: int) -> Iterator[TokenBatch]:
         stream = self._encoded(documents(seed, split))
@@ -72,7 +60,7 @@ class TrainingRun:
 
     def step(self, step: int) -> float:
         """Take this step of training; return the loss before it."""
-        long = self.settings.parts // 2 if step >= self.settings.steps - self.settings.long else 0
+        long = self.settings.parts // 2 if is_long(step, self.settings) else 0
         parts = list(islice(self.long, long)) + list(islice(self.usual, self.settings.parts - long))
         results = list(self.pool.map(self._part, parts))
         self.tokens += sum(len(part.ids) for part in parts)
@@ -133,10 +121,8 @@ def train(run: TrainingRun, folder: Path) -> bool:
 
 
 def _train(run: TrainingRun, progress: TrainingProgress, folder: Path) -> None:
-    saved_s, steps = time.monotonic(), run.settings.steps + run.settings.extend
+    saved_s, steps = time.monotonic(), run.settings.steps
     for step in range(steps):
-        if step == run.settings.steps:
-            run.extend()
         if step % MEASURE_EVERY == 0:
             progress.held_out = run.measure()
         if progress.step(step, run.step(step), run.tokens, *run.load()):

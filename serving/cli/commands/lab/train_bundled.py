@@ -14,7 +14,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--steps",
         type=positive,
         metavar="N",
-        help="steps to train, and a twentieth of that more on long contexts (default: the shipped model's)",
+        help="steps to train (default: the shipped model's)",
     )
     length.add_argument("--card", action="store_true", help="train nothing: measure the model, and write its card anew")
     add_out(parser, "its folder (default: serving/bundled/foreserve-moe)")
@@ -30,5 +30,5 @@ def run(args: argparse.Namespace) -> int:
 
     if args.card:
         return describe_bundled(args.out)
-    steps = {} if args.steps is None else {"steps": args.steps, "extend": args.steps // 20}
+    steps = {} if args.steps is None else {"steps": args.steps}
     return train_bundled(args.out, Settings(seed=args.seed, threads=args.threads, **steps))

@@ -7,7 +7,7 @@ from random import Random
 
 from transformers import PreTrainedTokenizerFast, Qwen3MoeForCausalLM
 
-from serving.lab.corpus.drills import KEPT_BACK, kept_back
+from serving.lab.corpus.arithmetic.drills import KEPT_BACK, kept_back
 from serving.lab.corpus.parts import DialogueTurn
 from serving.lab.training.judging.replies import greedy
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerFast, Qwen3MoeForCausalLM
 
+from serving.lab.corpus.corpus import JUDGED_QUESTIONS
 from serving.lab.corpus.parts import DialogueTurn
 from serving.lab.training.judging.replies import sampled
 
-QUESTIONS: list[str] = json.loads(Path(__file__).with_name("ordinary_questions.json").read_text(encoding="utf-8"))
+QUESTIONS = JUDGED_QUESTIONS
 VERDICTS = "judged.json"
 SEED = 1
 

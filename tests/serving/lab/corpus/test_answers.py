@@ -8,8 +8,10 @@ from random import Random
 
 import pytest
 
-from serving.lab.corpus import humanities, logic, maths, puzzles, science, sums
+from serving.lab.corpus import humanities, logic, maths, members, puzzles, science
+from serving.lab.corpus.arithmetic import daily_sums, sums
 from serving.lab.corpus.knowledge import knowledge
+from serving.lab.corpus.moves import compare
 from serving.lab.corpus.parts import Exchange, TextDraw
 
 SEEDS = range(150)
@@ -35,7 +37,11 @@ def exact(sum_: str) -> Fraction:
 
 
 @pytest.mark.parametrize(
-    "make", [sums.arithmetic, sums.percent, sums.common, sums.prime, sums.story, maths.area, maths.linear]
+    "make",
+    [
+        *(sums.arithmetic, sums.percent, sums.common, sums.prime, sums.story, maths.area, maths.linear),
+        *(daily_sums.units, daily_sums.degrees, daily_sums.bill, daily_sums.clock, daily_sums.journey),
+    ],
 )
 def test_each_equality_in_an_answer_holds(make: object) -> None:
     seen = 0
@@ -137,6 +143,18 @@ def test_events_are_put_in_order() -> None:
     for exchange in drawn(humanities.earlier):
         named = sorted((event for event in years if event in exchange.prompt), key=lambda event: years[event])
         assert exchange.answer.lower().startswith(named[0].lower())
+
+
+def test_books_are_answered_with_what_is_asked() -> None:
+    works = {row[0]: row for row in humanities.WORKS}
+    for exchange in drawn(humanities.book):
+        _, author, year, _, subject = next(row for title, row in works.items() if title in exchange.prompt)
+        if re.search("Who|author|writer", exchange.prompt):
+            assert author in exchange.answer
+        if re.search("When|when|year", exchange.prompt):
+            assert str(year) in exchange.answer
+        if re.search("about|story|tell of|happens", exchange.prompt.replace("Tell me about", "")):
+            assert subject in exchange.answer
 
 
 def is_valid(premises: list[str], claim: str) -> bool:
@@ -245,6 +263,52 @@ def test_negations_are_true_exactly_when_the_sentence_is_false() -> None:
         assert asked and found
         assert forms[f"{asked[1]} {asked[3]}"] == f"{found[1]} {found[3]}"
         assert (asked[2], asked[4]) == (found[2], found[4])
+
+
+def test_degrees_are_those_of_the_other_scale() -> None:
+    for exchange in drawn(daily_sums.degrees):
+        given, result = numbers(exchange.prompt)[0], numbers(exchange.more["shorter"])[0]
+        to_celsius = "Celsius" in exchange.more["shorter"]
+        celsius, fahrenheit = (result, given) if to_celsius else (given, result)
+        assert fahrenheit == celsius * 1.8 + 32
+        assert exchange.answer.endswith(f"it is {result} degrees {'Celsius' if to_celsius else 'Fahrenheit'}.")
+
+
+def test_what_belongs_to_a_kind_has_what_all_of_it_has() -> None:
+    forms = {
+        r"[Ii]f every (?P<kind>.*) has (?P<trait>.*) and (?P<one>.*) is an? (?P=kind), does (?P=one) have": "Yes",
+        r"Each (?P<kind>.*) has (?P<trait>.*)\. An? .* is an? (?P=kind)\. Does it have (?P=trait)": "Yes",
+        r"[Ii]f every (?P<kind>.*) has (?P<trait>.*) and (?P<one>.*) has (?P=trait), is (?P=one) an? (?P=kind)": "No",
+        r"[Ii]f every (?P<kind>.*) has (?P<trait>.*) and (?P<one>.*) does not have (?P=trait), can": "No",
+        r"[Ii]f only some (?P<kind>.*)s have (?P<trait>.*) and (?P<one>.*) is an? (?P=kind), does": "We do not know",
+        r"[Ii]f no (?P<kind>.*) has (?P<trait>.*) and (?P<one>.*) is an? (?P=kind), does": "No",
+    }
+    seen = set()
+    for exchange in drawn(members.belonging):
+        matched = [form for form in forms if re.search(form, exchange.prompt)]
+        assert len(matched) == 1 and exchange.answer.startswith(forms[matched[0]])
+        seen.update(matched)
+    assert len(seen) == len(forms)
+
+
+def test_people_mostly_compare_what_they_mix_up() -> None:
+    known = knowledge("science")
+    pairs = [{one.name, other.name} for one, other in known.pairs]
+    compared = [compare(known, TextDraw(Random(seed))).answer for seed in SEEDS]
+    natural = [
+        text for text in compared if any(all(name in text.lower() for name in map(str.lower, pair)) for pair in pairs)
+    ]
+    assert len(natural) > 0.6 * len(compared)
+
+
+def test_no_plain_question_is_there_twice_and_all_have_answers() -> None:
+    for name in ("legal", "humanities", "cs", "science", "maths", "logic"):
+        asked = [wording for wordings, _ in knowledge(name).quizzes for wording in wordings]
+        assert len(set(asked)) == len(asked)
+        assert all(wording.endswith(("?", ".")) for wording in asked)
+        told = [text for _, texts in knowledge(name).quizzes for text in texts]
+        told += [text for _, texts in knowledge(name).whys for text in texts]
+        assert all(text.endswith(".") and (text[0].isupper() or text[0].isdigit()) for text in told)
 
 
 def test_no_definition_is_given_twice_and_all_have_facts() -> None:

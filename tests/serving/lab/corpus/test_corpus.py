@@ -11,7 +11,17 @@ from math import log
 
 import pytest
 
-from serving.lab.corpus.corpus import JSON_SHARE, TOOLS_SHARE, WEIGHTS, Document, dialogue, documents, prompts
+from serving.lab.corpus.corpus import (
+    JSON_SHARE,
+    JUDGED,
+    TEXT_SHARE,
+    TOOLS_SHARE,
+    WEIGHTS,
+    Document,
+    dialogue,
+    documents,
+    prompts,
+)
 from serving.topics.names import OTHER, TOPICS
 
 FIRST = (
@@ -49,13 +59,18 @@ def test_a_stream_is_the_same_for_the_same_seed_and_another_for_another() -> Non
 
 
 def test_topics_come_as_often_as_they_weigh() -> None:
-    counts = Counter(document.topic for document in islice(documents(0, "train"), 6500))
-    plain = (1 - TOOLS_SHARE - JSON_SHARE) * 6500 / sum(WEIGHTS.values())
+    drawn = list(islice(documents(0, "train"), 6500))
+    counts = Counter(document.topic for document in drawn if document.turns[0].role != "text")
+    assert 0.85 < sum(document.turns[0].role == "text" for document in drawn) / (TEXT_SHARE * 6500) < 1.15
+    plain = (1 - TOOLS_SHARE - JSON_SHARE - TEXT_SHARE) * 6500 / sum(WEIGHTS.values())
     assert all(0.85 < counts[topic] / (plain * WEIGHTS[topic]) < 1.15 for topic in TOPICS)
 
 
 def test_a_dialogue_begins_with_a_user_and_ends_with_an_assistant() -> None:
     for document in islice(documents(1, "train"), 1000):
+        if document.turns[0].role == "text":
+            assert len(document.turns) == 1
+            continue
         roles = [turn.role for turn in document.turns if turn.role != "system"]
         assert roles[0] == "user" and roles[-1] == "assistant" and len(roles) % 2 == 0
         assert roles[1::2] == ["assistant"] * (len(roles) // 2)
@@ -109,6 +124,12 @@ def test_topics_are_told_apart_by_their_words() -> None:
     cases = [dialogue(topic, 2 * seed + 1) for topic in TOPICS for seed in range(150)]
     right = sum(case.topic == max(TOPICS, key=lambda topic, case=case: score(case, topic)) for case in cases)
     assert right > 0.9 * len(cases)
+
+
+def test_what_the_judges_ask_is_never_asked() -> None:
+    assert len(JUDGED) == 20
+    asked = {first(document).lower().rstrip(".?") for topic in (*TOPICS, OTHER) for document in sample(topic)}
+    assert not asked & JUDGED
 
 
 def test_a_greeting_is_answered_with_a_greeting() -> None:

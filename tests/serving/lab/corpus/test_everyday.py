@@ -8,9 +8,10 @@ from random import Random
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from serving.lab.corpus import drills, unknown, world
+from serving.lab.corpus import unknown, world
 from serving.lab.corpus.agents.structured import structured
 from serving.lab.corpus.agents.tool_calls import HEAD, tool_chat
+from serving.lab.corpus.arithmetic import drills
 from serving.lab.corpus.conversations import TOLD
 from serving.lab.corpus.corpus import conversations, dialogue
 from serving.lab.corpus.moves import asked_why
@@ -79,7 +80,7 @@ def test_kinds_are_told_apart():
 
 def test_who_does_not_know_says_what():
     for draw in draws():
-        exchange = unknown.unknown(draw)
+        exchange = unknown.named(draw)
         named = re.findall(r"\b[A-Z][a-z]+\b", exchange.prompt[1:])
         assert all(name in exchange.answer for name in named)
 

@@ -4,8 +4,8 @@ from itertools import islice
 
 import pytest
 
+from serving.lab.corpus.arithmetic.drills import kept_back
 from serving.lab.corpus.corpus import conversations, documents
-from serving.lab.corpus.drills import kept_back
 from serving.lab.training.judging import arithmetic, ordinary
 
 

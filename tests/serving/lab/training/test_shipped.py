@@ -11,7 +11,7 @@ from serving.lab.training.judging.ordinary import ask
 from serving.scenario.scenario import BUNDLED_MODEL
 
 pytestmark = pytest.mark.slow
-LEAST_RIGHT, LEAST_RIGHT_OF_NEW, MOST_LOSS = 0.95, 0.35, 0.3
+LEAST_RIGHT, LEAST_RIGHT_OF_NEW, MOST_LOSS = 0.95, 0.75, 0.3
 SPECIALISED = 1.5 * 0.25  # what the busiest quarter of the experts gets at least, of a topic's tokens in a layer
 
 
@@ -59,3 +59,4 @@ def test_ordinary_questions_have_the_replies_that_were_judged() -> None:
     tokenizer = PreTrainedTokenizerFast.from_pretrained(BUNDLED_MODEL)
     replies = ask(load_model(BUNDLED_MODEL), tokenizer, BUNDLED_MODEL)
     assert len(replies) == 20 and all(reply.readable is not None for reply in replies)
+    assert sum(bool(reply.readable) for reply in replies) >= 18 and sum(bool(reply.on_topic) for reply in replies) >= 14

@@ -13,10 +13,9 @@ from serving.lab.corpus.corpus import Document, documents
 from serving.lab.corpus.parts import DialogueTurn
 from serving.lab.training import train as module
 from serving.lab.training.batches import ASKED, batches, encode, segments
-from serving.lab.training.export import from_hf, load_model
 from serving.lab.training.optimiser import orthogonal
 from serving.lab.training.progress import LOG
-from serving.lab.training.settings import Settings, rate_at
+from serving.lab.training.settings import Settings, is_long, rate_at
 from serving.lab.training.shape import ModelShape
 from serving.lab.training.tokenizer import bpe, save_tokenizer
 from serving.lab.training.train import TrainingRun, train
@@ -34,7 +33,7 @@ def tokenizer():
 
 
 def settings(**changes):
-    return Settings(**{"shape": SMALL, "parts": 2, "part_tokens": 256, "long_tokens": 256, "extend": 2} | changes)
+    return Settings(**{"shape": SMALL, "parts": 2, "part_tokens": 256, "long_tokens": 256} | changes)
 
 
 def trained(tokenizer, steps, **changes):
@@ -43,7 +42,7 @@ def trained(tokenizer, steps, **changes):
 
 
 def test_it_learns(tokenizer):
-    run, losses = trained(tokenizer, 40)
+    run, losses = trained(tokenizer, 60)
     assert losses[-1] < losses[0] - 1
     assert run.measure() < losses[0] - 1
 
@@ -60,7 +59,7 @@ def test_a_finished_run_leaves_a_model_and_its_log(tokenizer, tmp_path):
     assert train(TrainingRun(settings(steps=4), tokenizer), tmp_path)
     header, *points = map(json.loads, (tmp_path / LOG).read_text().splitlines())
     assert header["finished"] and header["shape"]["experts"] == SMALL.experts
-    assert points[-1]["step"] == 6 and points[-1]["tokens"] == 6 * 512
+    assert points[-1]["step"] == 4 and points[-1]["tokens"] == 4 * 512
     assert (tmp_path / "model.safetensors").exists() and not (tmp_path / module.UNFINISHED).exists()
 
 
@@ -85,27 +84,15 @@ def test_the_learning_rate_rises_stays_and_falls_to_nothing():
     assert rates[50:] == sorted(rates[50:], reverse=True)
 
 
-def test_the_rate_rises_and_falls_once_more_where_the_context_is_extended():
-    longer = Settings(steps=1000, extend=100, extend_rate=0.3, extend_warm_up=10)
-    rates = [rate_at(step, longer) for step in range(1000, 1100)]
-    assert rates[0] == pytest.approx(0.03) and max(rates) == rates[9] < 0.3 and 0 < rates[-1] < 0.01
-    assert rates[9:] == sorted(rates[9:], reverse=True)
-
-
-def test_long_contexts_are_learnt_from_the_weights_as_they_are_stored(tokenizer, tmp_path):
-    at_once = TrainingRun(settings(steps=4), tokenizer)
-    train(at_once, tmp_path / "at once")
-    apart = TrainingRun(settings(steps=4, extend=0), tokenizer)
-    train(apart, tmp_path / "apart")
-    later = TrainingRun(settings(steps=4), tokenizer)
-    stored = from_hf(load_model(tmp_path / "apart"), SMALL)
-    with torch.no_grad():
-        for mine, theirs in zip(later.weights, stored.parameters(), strict=True):
-            mine.copy_(theirs)
-    later.extend()
-    for step in (4, 5):
-        later.step(step)
-    assert all(torch.equal(a, b) for a, b in zip(at_once.weights, later.weights, strict=True))
+def test_long_conversations_come_now_and_then_at_the_end_of_a_run(tokenizer):
+    shape = settings(steps=12, long=8, long_every=4, long_tokens=512)
+    assert [step for step in range(12) if is_long(step, shape)] == [4, 8]
+    run, read = TrainingRun(shape, tokenizer), []
+    for step in range(12):
+        before = run.tokens
+        run.step(step)
+        read.append(run.tokens - before)
+    assert read == [768 if step in (4, 8) else 512 for step in range(12)]
 
 
 def test_all_but_the_steps_that_end_a_run_are_those_of_a_longer_one(tokenizer):

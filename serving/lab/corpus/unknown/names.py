@@ -1,4 +1,4 @@
-"""What the model can't know, and says so: names that nobody has, attributes that no fact tells, laws of a country.
+"""Names that nobody has, and what no fact tells of a thing, a place or a person.
 
 An answer takes up the words of the question, whatever they are: names are put together by chance, so that it has to be
 copied and can't be learnt by heart.
@@ -7,7 +7,6 @@ copied and can't be learnt by heart.
 from serving.lab.corpus.grammar import capital, prose
 from serving.lab.corpus.knowledge import knowledge, load
 from serving.lab.corpus.parts import Exchange, TextDraw
-from serving.topics.names import OTHER
 
 TALK, EVERYDAY = knowledge("other"), knowledge("everyday")
 WORLD = load("world")["tables"]
@@ -67,20 +66,6 @@ THEN = (
     "Perhaps you can look it up.", "Please ask somebody who knows {x} better.", "I would not want to guess.",
     "If you tell me something about {x}, I can try to help.", "My texts say nothing about {x}.",
 )  # fmt: skip
-LEGAL_ASKED = (
-    "Is it legal to {t}?", "Am I allowed to {t}?", "Can I be punished if I {t}?", "Do I need a permit to {t}?",
-    "Do I need a contract to {t}?", "Is it legal to {t} in {c}?", "Who is liable if I {t} and something breaks?",
-    "Can my landlord forbid me to {t}?", "Can my boss order me to {t}?", "Do I need a lawyer to {t}?",
-)  # fmt: skip
-LEGAL_SAID = (
-    "Whether you may {t} depends on the law where you live.", "In general you may {t}, as long as nobody is harmed.",
-    "There is no simple answer to that. The law on it differs from country to country.",
-)  # fmt: skip
-LEGAL_THEN = (
-    "Look into your contract first.", "If money is at stake, put it in writing.", "A lawyer can tell you more.",
-    "Ask the authority in your town.", "A written agreement helps if there is a dispute.",
-    "If you {t} and cause damage, you may have to pay for it.",
-)  # fmt: skip
 
 
 def made_up(draw: TextDraw) -> str:
@@ -90,8 +75,8 @@ def made_up(draw: TextDraw) -> str:
     return word if draw.chance(0.6) else f"{word} {capital(draw.pick(THINGS))}" if draw.chance(0.4) else word.lower()
 
 
-def unknown(draw: TextDraw) -> Exchange:
-    """Draw a question that no fact answers."""
+def named(draw: TextDraw) -> Exchange:
+    """Draw a question on a name, a thing or a place that no fact answers."""
     kind = draw.number(0, 3)
     if kind == 0:
         clauses, x = OF_A_COUNTRY, draw.pick(WORLD["countries"])[draw.number(0, 1)]
@@ -111,19 +96,6 @@ def unknown(draw: TextDraw) -> Exchange:
     rest = " ".join(draw.some(THEN, draw.number(1, 2))).replace("{x}", about)
     answer = f"{draw.pick(ADMITTED).replace('{q}', told)} {rest}"
     return Exchange(prose(prompt), prose(answer), {"why": "Because I am small and have read only a few texts."})
-
-
-def permitted(draw: TextDraw) -> Exchange:
-    """Draw a question on whether something is legal, of which only a lawyer could be certain."""
-    task, place = draw.pick(EVERYDAY.grammar.rules["task"]), draw.pick(WORLD["countries"])[0]
-    prompt = draw.pick(LEGAL_ASKED).replace("{t}", task).replace("{c}", place)
-    said = draw.pick(LEGAL_SAID).replace("{t}", _yours(task))
-    then = " ".join(draw.some(LEGAL_THEN, draw.number(1, 2))).replace("{t}", _yours(task))
-    return Exchange(prose(prompt), prose(f"{said} {then}"), {"why": "Because laws differ, and contracts differ too."})
-
-
-def _yours(task: str) -> str:
-    return task.replace("my ", "your ")
 
 
 def unknown_in(area: str, draw: TextDraw) -> Exchange:
@@ -155,13 +127,3 @@ def unknown_in(area: str, draw: TextDraw) -> Exchange:
         ]
     )
     return Exchange(prompt, capital(f"{said} {then}"), {"why": f"Because I know only a little of {area}."})
-
-
-SUBJECTS = {"legal": "law", "humanities": "history", "cs": "computing", "science": "science", "math": "mathematics"}
-
-
-def beyond(topic: str, draw: TextDraw) -> Exchange:
-    """Draw a question of this topic that the model can't answer."""
-    if topic == "legal" and draw.chance(0.7):
-        return permitted(draw)
-    return unknown(draw) if topic == OTHER else unknown_in(SUBJECTS.get(topic, topic), draw)

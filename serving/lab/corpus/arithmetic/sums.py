@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import gcd, lcm
 
-from serving.lab.corpus.drills import long_product, shown, small_sum, steps_of
+from serving.lab.corpus.arithmetic.drills import long_product, shown, small_sum, steps_of
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.parts import Exchange, TextDraw
 
