@@ -134,6 +134,8 @@ def _class_of(system: str) -> Any:
 
 
 def _check_system(system: str) -> None:
+    if _is_known(system):
+        return
     if system in names_in(FOLDER):
         raise UnknownName(
             f"There is no system {system!r}. It is hardware, whose file names its system: leave `system` out, and name "

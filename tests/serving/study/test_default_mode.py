@@ -1,6 +1,8 @@
 """Does the default mode, which goes by time, lose no time to a fixed one in the studies that are worked out?"""
 
+from itertools import product
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -8,6 +10,7 @@ from serving.study.axes import LOAD, combinations
 from serving.study.point import VARIANT
 from serving.study.point_factory import point_of
 from serving.study.spec import load_study
+from serving.study.summary import Row
 
 EXAMPLES = Path(__file__).parents[3] / "examples/studies"
 FIXED = ("fixed-ar", "fixed-sd")
@@ -37,13 +40,17 @@ PLACES = [*QUICKLY, *(pytest.param(*each, marks=pytest.mark.slow) for each in SL
 
 @pytest.mark.parametrize(("name", "place", "load"), PLACES)
 def test_the_default_mode_loses_no_more_than_two_percent(name: str, place: dict[str, object], load: float) -> None:
+    """One run of agents is 1 to 2 % off another, so studies without seeds are judged by the mean of three."""
     study = load_study(EXAMPLES / f"{name}.toml")
-    seed = study.seeds[0] if study.seeds else None
-    runs = {mode: point_of(study, place | {LOAD: load, "mode": mode}, seed).run().summary for mode in ("tau", *FIXED)}
-    best_s = min(runs[mode]["e2e_mean_s"] for mode in FIXED)
-    assert runs["tau"]["e2e_mean_s"] <= (1 + MOST_LOST) * best_s
-    most = max(runs[mode]["tokens_per_s"] for mode in FIXED)
-    assert runs["tau"]["tokens_per_s"] >= (1 - MOST_LOST) * most
+    found: dict[str, list[Row]] = {mode: [] for mode in ("tau", *FIXED)}
+    for mode, seed in product(found, study.seeds[:1] or range(3)):
+        found[mode].append(point_of(study, place | {LOAD: load, "mode": mode}, seed).run().summary)
+    e2e_s, rate = (
+        {mode: mean(row[figure] for row in rows) for mode, rows in found.items()}
+        for figure in ("e2e_mean_s", "tokens_per_s")
+    )
+    assert e2e_s["tau"] <= (1 + MOST_LOST) * min(e2e_s[mode] for mode in FIXED)
+    assert rate["tau"] >= (1 - MOST_LOST) * max(rate[mode] for mode in FIXED)
 
 
 def test_each_study_is_tried_unless_its_devices_have_no_draft_to_choose() -> None:
