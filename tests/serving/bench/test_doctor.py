@@ -41,9 +41,10 @@ def test_more_streams_fit_into_longer_steps_and_more_cores(step_ms: float, pace:
 
 
 def test_on_the_machine_that_was_measured_it_says_what_was_measured() -> None:
-    """64 streams at 20 ms by vLLM were at the limit there, 256 of recorded text not yet (serving/bench/README.md)."""
+    """64 streams by vLLM and 256 of recorded text kept the pace of 20 ms there, and 1,000 nearly that of 25 ms, as
+    tokens of many streams at once cost less (serving/bench/README.md)."""
     found = estimate(20, 1.0, 2)
-    assert 0.9 < found.made / 64 < 1.3 and 256 <= found.recorded < 2 * 256
+    assert 64 <= found.made < 2 * 64 and 256 <= found.recorded < 1000 * 20 / 25
 
 
 @pytest.mark.parametrize("ok", [True, False])
