@@ -127,6 +127,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_timer is None:
             self._await_head()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header from the parser, a length without the zeros before it: their number is not bounded there, and
+        Python reads 4300 digits."""
+        super().on_header(name, value.lstrip(b"0") or b"0" if name.lower() == b"content-length" else value)
+
     def on_headers_complete(self) -> None:
         """Note that the parser has the whole head, and refuse one that is too large, or one too many that waits."""
         self._in_head = False

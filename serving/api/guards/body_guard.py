@@ -76,8 +76,7 @@ class BodyGuard:
 
     async def _read(self, headers: Any, receive: Any) -> bytes | None:
         """Read a body, whole; return None if its client has gone."""
-        # The parser bounds the value of a length, but not the zeros before it, and Python reads 4300 digits.
-        said = next((value.lstrip(b"0") for name, value in headers if name == b"content-length"), b"")
+        said = next((value for name, value in headers if name == b"content-length"), b"0")
         self._check_size(int(said) if said.isdigit() else 0)
         parts: list[bytes] = []
         size = 0
