@@ -1,5 +1,6 @@
 """When a run ends, in whatever way, are its processes and files gone, and nobody else's?"""
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -65,7 +66,7 @@ class Run:
 
     def _guards(self) -> list[psutil.Process]:
         children = psutil.Process(self.process.pid).children()
-        return [each for each in children if any("guard.py" in word for word in each.cmdline())]
+        return [each for each in children if any("guard.py" in word for word in words_of(each))]
 
     @property
     def is_there(self) -> bool:
@@ -80,6 +81,13 @@ def is_alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """Return the words of a process's command; none of one that has ended, and is not waited for yet."""
+    with contextlib.suppress(psutil.Error):
+        return process.cmdline()
+    return []
 
 
 def until(there: Callable[[], object]) -> None:
