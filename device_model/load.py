@@ -17,7 +17,7 @@ from device_model.setup import Setup, XpuSetup
 from device_model.specs.hardware_file import FOLDER, OWN, load_hardware, load_xpu
 from device_model.specs.law import Law
 from device_model.specs.spec import DeviceError, Model, UnknownName
-from device_model.specs.spec_file import SPECS, check_name, names_in, read_named
+from device_model.specs.spec_file import SPECS, check_name, has_name, names_in, read_named, unknown
 
 SYSTEMS = Path(__file__).parent / "systems"
 DRAFTS = Path(__file__).parent / "drafts"
@@ -105,18 +105,20 @@ def systems_on(kind: str) -> list[str]:
 def places_experts(system: str) -> bool:
     """Tell whether a system gives experts places of their own (`RooflineDevice.places_experts`); False for one that is
     unknown."""
-    return _is_known(system) and bool(_class_of(system).places_experts)
+    made = _class_if_known(system)
+    return made is not None and bool(made.places_experts)
 
 
 def own_draft(system: str) -> str | None:
     """Return the draft scheme that a system speculates with in its paper; None for none, and for an unknown system."""
-    named: str | None = _class_of(system).own_draft if _is_known(system) else None
-    return named
+    made = _class_if_known(system)
+    return None if made is None else made.own_draft
 
 
 def obeys_laws(system: str) -> bool:
     """Tell whether a law says which experts a system reads, as of ELMoE-3D's platforms; False for an unknown one."""
-    return _is_known(system) and issubclass(_class_of(system), XpuDevice)
+    made = _class_if_known(system)
+    return made is not None and issubclass(made, XpuDevice)
 
 
 def systems_with_laws() -> list[str]:
@@ -124,17 +126,21 @@ def systems_with_laws() -> list[str]:
     return [name for name in names_in(SYSTEMS, ".py") if obeys_laws(name)]
 
 
-def _is_known(system: str) -> bool:
-    return system in names_in(SYSTEMS, ".py")
+def _class_if_known(system: str) -> type[RooflineDevice] | None:
+    return _class(system) if has_name(SYSTEMS, system, ".py") else None
+
+
+def _class(system: str) -> Any:
+    return import_module(f"device_model.systems.{system}").Device
 
 
 def _class_of(system: str) -> Any:
     _check_system(system)
-    return import_module(f"device_model.systems.{system}").Device
+    return _class(system)
 
 
 def _check_system(system: str) -> None:
-    if _is_known(system):
+    if has_name(SYSTEMS, system, ".py"):
         return
     if system in names_in(FOLDER):
         raise UnknownName(
@@ -142,4 +148,4 @@ def _check_system(system: str) -> None:
             f"{system!r} as `hardware`.",
             "system",
         )
-    check_name(system, "system", SYSTEMS, suffix=".py")
+    raise unknown("system", system, names_in(SYSTEMS, ".py"))

@@ -27,13 +27,18 @@ Spec = TypeVar("Spec", bound="DataclassInstance")
 def own_folder(folder: Path) -> Path | None:
     """Return the folder of a user's own specs that stands beside `folder`, one of `SPECS`: that of the same name below
     the one that `FORESERVE_SPECS` names. None if there is none. Raise SpecError if what it names is no folder."""
-    own = os.environ.get(OWN_SPECS)
-    if not own or not folder.is_relative_to(SPECS):
-        return None
-    if not Path(own).is_dir():
+    place = _own_place(folder)
+    own = os.environ.get(OWN_SPECS, "")
+    if place is not None and not Path(own).is_dir():
         what = "the folder with your models/, hardware/ or calibration/ in it, or leave it unset"
         raise SpecError(f"{OWN_SPECS} is {own!r}, and there is no such folder; allowed is {what}.")
-    return Path(own) / folder.relative_to(SPECS)
+    return place
+
+
+def _own_place(folder: Path) -> Path | None:
+    """Return where a user's own specs beside `folder` would be, whether or not there is such a folder."""
+    own = os.environ.get(OWN_SPECS)
+    return Path(own) / folder.relative_to(SPECS) if own and folder.is_relative_to(SPECS) else None
 
 
 def names_in(folder: Path, suffix: str = ".toml") -> list[str]:
@@ -63,8 +68,7 @@ def path_of(name: str, folder: Path) -> Path:
     if not shipped.exists():
         own = own_folder(folder)
         return shipped if own is None else own / f"{name}.toml"
-    own = Path(os.environ.get(OWN_SPECS, SPECS)) / folder.relative_to(SPECS) if folder.is_relative_to(SPECS) else folder
-    rival = own / shipped.name
+    rival = (_own_place(folder) or folder) / shipped.name
     if rival.exists() and not rival.samefile(shipped):
         what = f"{name} is the name of a shipped one; allowed is any other, such as my-{name}"
         raise SpecError(f"{rival}, in the folder that {OWN_SPECS} names: {what}.")
