@@ -15,8 +15,8 @@ from uuid import uuid4
 import msgspec
 
 from serving.call import current_call
-from serving.edge.apart_outputs import ApartOutputs
-from serving.edge.plain_stream import PlainStream
+from serving.edge.delivery.apart_outputs import ApartOutputs
+from serving.edge.delivery.plain_stream import PlainStream
 
 MARK = f"foreserve-{uuid4().hex}"
 Events = AsyncGenerator[str, None]

@@ -14,15 +14,17 @@ from serving.bench.device_model import probes
 from serving.bench.live import cpu_us, live
 from serving.bench.metrics import metrics_cost
 from serving.bench.scheduler import decisions
-from serving.bench.servers import HARDWARE, MODEL, Servers, load
+from serving.bench.servers import HARDWARE, MODEL, Servers, front_end_options, front_end_url, has_rust_front_end, load
 from serving.bench.study import sweep_pace
 from serving.bench.virtual_time import day_pace, virtual_pace
 from serving.presentation.table import Table
 from serving.process.process_priority import settle
+from serving.process.server_process import ServerProcess
 
 # Devices, sequences in each one's batch, and the speed that brings a step of that batch to some 5 to 30 ms.
 PACING = [(1, 1, 1.0), (1, 4, 1.0), (1, 16, 3.0), (4, 1, 1.0), (4, 4, 1.0)]
-STREAMS, STREAM_TOKENS = 64, 600
+# Long answers: the first of short ones have ended before the last have begun, and 64 streams are never there.
+STREAMS, STREAM_TOKENS = 64, 2400
 INSTANT = 1e6
 DAY_REQUESTS = 100_000
 TOKENS, QUICK_TOKENS = 300, 100
@@ -64,16 +66,22 @@ def _paced(servers: Servers, devices: int, batch: int, speed: float, output_len:
 
 
 def streaming(servers: Servers, quick: bool) -> dict[str, float]:
-    """Return tokens per real second through each edge, of an instant device, and the seconds until it was ready."""
-    with servers.running(1, INSTANT) as child:
-        load(child.http_url, STREAMS, 16)
-        http = load(child.http_url, STREAMS, STREAM_TOKENS)
-        grpc = load(child.grpc_url, STREAMS, STREAM_TOKENS, f"{child.http_url}/metrics")
-    return {
-        "http_tokens_per_s": round(http.summary.output_tokens_per_s * INSTANT),
-        "grpc_tokens_per_s": round(grpc.summary.output_tokens_per_s * INSTANT),
-        "ready_s": round(child.ready_s, 1),
-    }
+    """Return tokens per real second of an instant device's recorded text, through each edge and vLLM's front end in
+    Rust where that is there, client included, and the seconds until it was ready."""
+    options = front_end_options() if has_rust_front_end() else ()
+    with servers.running(1, INSTANT, "--text", "recorded", *options) as child:
+        urls = {"http": child.http_url, "grpc": child.grpc_url} | (
+            {"vllm_rs": front_end_url(options)} if options else {}
+        )
+        found = {f"{name}_tokens_per_s": _tokens_per_s(url, child, quick) for name, url in urls.items()}
+    return found | {"ready_s": round(child.ready_s, 1)}
+
+
+def _tokens_per_s(url: str, child: ServerProcess, quick: bool) -> int:
+    metrics = f"{child.http_url}/metrics"
+    load(url, STREAMS, 16, metrics)
+    report = load(url, STREAMS, STREAM_TOKENS // (3 if quick else 1), metrics)
+    return round(report.summary.output_tokens_per_s * INSTANT)
 
 
 def virtual(servers: Servers, quick: bool) -> dict[str, Any]:

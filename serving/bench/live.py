@@ -4,8 +4,6 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from device_model.load import load_device
 from device_model.step import StepPlan
 from serving.bench.cpu_times import cpu_times
@@ -22,7 +20,6 @@ from serving.bench.servers import (
 )
 from serving.process.server_process import ServerProcess
 from serving.scenario.scenario import RUST_FRONT_END
-from serving.types import StepRecord
 
 MICRO = 1e6
 
@@ -70,9 +67,10 @@ RUST = (
     Streams(256, 4, 20.0, "recorded", RUST_FRONT_END),
     Streams(1000, 16, 25.0, "recorded", RUST_FRONT_END, RAMP_S),
 )
-SEEN = ("modelled_ms", "seen_ms", "error_percent", "late_percent", "tokens_per_s")
-"""Milliseconds between tokens, as modelled and as clients see them, their difference, late tokens, and the tokens that
-all clients together see in a second."""
+SEEN = ("modelled_ms", "seen_ms", "error_percent", "late_percent", "p99_late_ms", "tokens_per_s")
+"""Milliseconds between tokens, a request's mean, as its device modelled it and as its client saw it, and their
+difference; tokens that were not there in time; how late tokens went out, at the 99th percentile at most; and the tokens
+that all clients together saw in a second."""
 COSTLY = Streams(64, 4, 20.0, "vllm")
 SEVERAL_SOURCES = ("--token-sources", "2")
 EDGES = (2, 4)
@@ -94,21 +92,23 @@ def _seen(servers: Servers, streams: Streams, output_len: int) -> dict[str, floa
     """Return the figures of `SEEN`. Raise RuntimeError if a request failed."""
     speed = streams.speed(output_len)
     options = front_end_options() if streams.edge == RUST_FRONT_END else ()
-    with servers.recorded(streams.devices, speed, "--text", streams.text, *options) as (child, records):
+    with servers.running(streams.devices, speed, "--text", streams.text, *options) as child:
         url = front_end_url(options) if options else child.http_url
         rate_per_s = streams.rate_per_s(speed)
         if streams.ramp_s:
-            stand_still(child.http_url, streams.devices, (streams.ramp_s + SETTLED_S) * speed)
+            still_s = (streams.ramp_s + SETTLED_S) * speed
+            stand_still(child.http_url, streams.devices, still_s, streams.step_ms / 1e3 * speed)
         report = load(url, streams.streams, output_len, f"{child.http_url}/metrics", rate_per_s=rate_per_s)
-    modelled_s = _modelled_s(records)
-    seen_s = report.summary.itl_s.mean or 0.0
-    late = sum(step.underruns for step in records) / report.summary.output_tokens
+    found, seen_s = report.fidelity, report.summary.tpot_s.mean
+    if found is None or found.broken or not (found.tpot_mean_s and seen_s):
+        raise RuntimeError(f"the devices' own pace is not known: {found.broken if found else 'there are no metrics'}")
     figures = (
-        round(modelled_s / speed * 1e3, 3),
+        round(found.tpot_mean_s / speed * 1e3, 3),
         round(seen_s / speed * 1e3, 3),
-        round((seen_s / modelled_s - 1) * 100, 2),
-        round(100 * late, 2),
-        round(streams.streams * speed / seen_s) if seen_s else 0,
+        round((seen_s / found.tpot_mean_s - 1) * 100, 2),
+        round(100 * found.underruns / report.summary.output_tokens, 2),
+        round((found.lateness_p99_s or 0.0) / speed * 1e3, 1),
+        round(streams.streams * speed / seen_s),
     )
     return dict(zip(SEEN, figures, strict=True))
 
@@ -185,8 +185,3 @@ def _idle_ms_per_s(child: ServerProcess) -> float:
     after = cpu_times(child)
     spent_s = sum(after[kind] - before[kind] for kind in ("device", "scheduler"))
     return round(1e3 * spent_s / IDLE_S / COSTLY.devices, 1)
-
-
-def _modelled_s(records: list[StepRecord]) -> float:
-    steps = [record for record in records if record.phase != "prefill"]
-    return float(np.average([step.latency_s for step in steps], weights=[step.batch for step in steps]))

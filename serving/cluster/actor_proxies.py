@@ -1,9 +1,11 @@
 """A device's proxies of the other actors: the methods of their plain objects, with as little waiting as possible."""
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 
 from device_model.step import StepCost, StepPlan
+from serving.clock import WallClock
 from serving.cluster.streams.rpc import RpcClient, RpcTeller
 from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Sender
@@ -14,8 +16,10 @@ from serving.types import Batch, Done, Release
 
 # Real seconds between a device's reports of progress to the token source.
 REPORT_S = 0.1
-# The most releases without tokens that wait for one with some.
+# The most releases that wait for the next one.
 MAX_WAITING = 16
+# Real seconds: a device that is so late sends what it has within as many more in one message.
+LATE_S = 1e-3
 # Leases in a row without an answer, after which Ray is asked whether the tier's actor is still there.
 MOST_UNANSWERED = 16
 
@@ -102,20 +106,41 @@ class ReleaseSink:
     """A sender of releases to the edge, for the loop's steps and the feeding thread's overdue tokens.
 
     A step without tokens travels with the next one that has some: where the token source is behind, every step comes
-    without, and twice the messages would keep it behind. News of the prefix cache are sent at once.
+    without, and twice the messages would keep it behind. Where the device is, so do steps with tokens, for a moment: a
+    token costs the edge and its client less in company, which is how all of them catch up. News of the prefix cache and
+    overdue tokens are sent at once.
     """
 
-    def __init__(self, edge: Address) -> None:
+    def __init__(self, edge: Address, clock: WallClock) -> None:
         self._sender: Sender[list[Release]] = Sender(edge)
+        self._clock = clock
         self._waiting: list[Release] = []
+        self._sent_s = 0.0
         self._lock = threading.Lock()
 
     def __call__(self, release: Release) -> None:
         with self._lock:
             self._waiting.append(release)
-            if release.chunks or release.kv_events or len(self._waiting) >= MAX_WAITING:
-                self._sender.send(self._waiting)
-                self._waiting = []
+            if len(self._waiting) >= MAX_WAITING or not self._can_wait(release):
+                self._send()
+
+    def flush(self) -> None:
+        """Send all tokens that are held back: no step follows at once."""
+        if self._waiting:
+            with self._lock:
+                if any(release.chunks for release in self._waiting):
+                    self._send()
+
+    def _can_wait(self, release: Release) -> bool:
+        if release.kv_events or release.record is None:
+            return False
+        if not release.chunks:
+            return True
+        return self._clock.late(release.at_s) > LATE_S > time.monotonic() - self._sent_s
+
+    def _send(self) -> None:
+        self._sender.send(self._waiting)
+        self._waiting, self._sent_s = [], time.monotonic()
 
 
 class ProgressReports:

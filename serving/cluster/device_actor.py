@@ -40,7 +40,7 @@ class HbXpu:
         self._index = index
         self._realtime = realtime
         self._clock = WallClock(*clock)
-        self._sink = ReleaseSink(edge)
+        self._sink = ReleaseSink(edge, self._clock)
         self._service = service = DeviceService()
         methods: list[Callable[..., Any]] = [
             service.open,
@@ -94,7 +94,7 @@ class HbXpu:
             sink=self._sink,
             lease_s=spec.lease_s,
         )
-        self._driver = LiveDriver(engine, self._clock)
+        self._driver = LiveDriver(engine, self._clock, self._sink.flush)
         self._service.connect(self._driver, self._tokens, self._reprice)
         settle()
 

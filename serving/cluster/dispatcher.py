@@ -2,9 +2,9 @@
 
 import contextlib
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from serving.cluster.cluster import Cluster
 from serving.cluster.device_buffers import DeviceBuffers
@@ -20,7 +20,13 @@ from serving.types import Chunk, Release, Request
 
 log = logging.getLogger("foreserve")
 
-Deliver = Callable[[Release, list[tuple[Flight, Chunk]]], None]
+
+class Deliveries(Protocol):
+    """Takes what clients are to get, and hands it on: see `serving.edge.delivery.deliveries`."""
+
+    def add(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None: ...
+
+    def flush(self) -> None: ...
 
 
 class EmulationActors(NamedTuple):
@@ -34,15 +40,15 @@ class EmulationActors(NamedTuple):
 class Dispatcher:
     """The flights, by request id, on their way to the devices and back.
 
-    `deliver(release, news)` gets the chunks that clients have not seen yet, and `fail` the flights that nobody can
-    serve, each with a sentence for its client.
+    `deliveries` get the chunks that clients have not seen yet, and `fail` the flights that nobody can serve, each with
+    a sentence for its client.
     """
 
-    def __init__(self, actors: EmulationActors, observer: EdgeObserver, deliver: Deliver, fail: Refuse) -> None:
+    def __init__(self, actors: EmulationActors, observer: EdgeObserver, deliveries: Deliveries, fail: Refuse) -> None:
         cluster, nodes, self._inbox = actors
         self.flights: dict[str, Flight] = {}
         self._router = Router(cluster.scenario.router_spec.policy())
-        self._observer, self._deliver, self._fail = observer, deliver, fail
+        self._observer, self._deliveries, self._fail = observer, deliveries, fail
         live = LiveFlights(self.flights, observer, self._refuse)
         buffers = DeviceBuffers({node.index: node for node in nodes})
         self.sources = TokenSources(cluster.sources, live, buffers)
@@ -51,7 +57,7 @@ class Dispatcher:
 
     async def start(self) -> None:
         """Connect the actors, run the devices and the token sources, and warm them up."""
-        self._inbox.start(self._receive, partial(self._observer.on_dropped, "edge"))
+        self._inbox.start(self._receive, partial(self._observer.on_dropped, "edge"), self._deliveries.flush)
         await self.devices.start()
         self.sources.start()
         await self.devices.warm_up()
@@ -120,4 +126,4 @@ class Dispatcher:
         if node.inquiry.open:
             self.devices.recovery.passed(node, [flight.request.id for flight, _ in news])
         self._forget([flight for flight, chunk in news if chunk.finish is not None])
-        self._deliver(release, news)
+        self._deliveries.add(release, news)

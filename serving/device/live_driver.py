@@ -1,5 +1,7 @@
 """Live driver: runs an engine by a clock, which waits for the end of each step, then releases its tokens."""
 
+from collections.abc import Callable
+
 from serving.clock import Clock
 from serving.device.engine import Engine
 from serving.device.pending_steps import PendingSteps
@@ -13,9 +15,10 @@ MAX_OWED = 64
 class LiveDriver:
     """Runs a device's steps in real time. Call `cycle` in a loop; other threads may call the rest."""
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, flush: Callable[[], None] = lambda: None) -> None:
+        """`flush` is called before each wait: the engine's sink may hold releases back until then."""
         self.engine = engine
-        self._clock = clock
+        self._clock, self._flush = clock, flush
         self._news = False
         self._changed_s: float | None = None
 
@@ -50,7 +53,7 @@ class LiveDriver:
             self._hear()
         batch = self.engine.plan(self._clock.now())
         if not batch.ids:
-            self._clock.wait(batch.until_s)
+            self._wait(batch.until_s)
             return
         steps = PendingSteps(self.engine, batch, leaps=False)
         self._make(steps)
@@ -64,6 +67,8 @@ class LiveDriver:
 
     def _make(self, steps: PendingSteps) -> None:
         """Wait for the end of a step, at whatever pace it goes on meanwhile, and make it."""
+        if steps.end_s > self._clock.now():
+            self._flush()
         while (late_real_s := self._clock.until(steps.end_s)) < 0:
             at_s, self._changed_s = self._changed_s, None
             if at_s is not None:
@@ -75,7 +80,7 @@ class LiveDriver:
         """Let a stall pass. A clock's wait may end sooner than it is asked to."""
         engine = self.engine
         while self._clock.now() < engine.stalled_until_s:
-            self._clock.wait(engine.stalled_until_s)
+            self._wait(engine.stalled_until_s)
         engine.resume(self._clock.now())
 
     def _catch_up(self) -> None:
@@ -83,6 +88,10 @@ class LiveDriver:
         tokens, behind = self.engine.tokens, False
         while tokens.owed() > MAX_OWED:
             behind = True
-            self._clock.wait(NEVER)
+            self._wait(NEVER)
         if behind:
             self.engine.at_s = max(self.engine.at_s, self._clock.now())
+
+    def _wait(self, until_s: float) -> None:
+        self._flush()
+        self._clock.wait(until_s)

@@ -21,7 +21,7 @@ from vllm.v1.engine.input_processor import InputProcessor
 from serving.admission_request import AdmissionRequest
 from serving.call import Call, Headers, current_call, stamp
 from serving.edge import structured_outputs
-from serving.edge.apart_outputs import ApartOutputs
+from serving.edge.delivery.apart_outputs import ApartOutputs
 from serving.edge.engine_core import EmulatedCore
 from serving.edge.refusals import GivenUp
 from serving.edge.request_bounds import check_prompt_logprobs, check_request

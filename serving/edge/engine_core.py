@@ -2,12 +2,12 @@
 
 import copy
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from vllm.sampling_params import SamplingParams
-from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest, FinishReason
+from vllm.v1.engine import EngineCoreOutputs, EngineCoreRequest, FinishReason
 
 from serving.admission.forecast_feed import ForecastFeed
 from serving.admission.request_options import InvalidOption
@@ -19,6 +19,7 @@ from serving.cluster.batched_listeners import BatchedListeners
 from serving.cluster.dispatcher import Dispatcher, EmulationActors
 from serving.cluster.fault_injector import FaultInjector
 from serving.cluster.observer import EdgeBroadcast, EdgeObserver
+from serving.edge.delivery.deliveries import Deliveries, Sink
 from serving.edge.description import describe
 from serving.edge.edge_admission import DepartureFeed
 from serving.edge.intake import Intake
@@ -27,21 +28,17 @@ from serving.edge.kv_events.options import prefixes_of
 from serving.edge.kv_events.publishers import KvEvents
 from serving.edge.operations.gate import Gate
 from serving.edge.operations.utility_calls import UtilityCalls
-from serving.edge.output_queue import OutputQueue
-from serving.edge.outputs import by_sink, outputs_of
 from serving.edge.refusals import SOONEST_S, GivenUp, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
 from serving.edge.text_choice import TextChoice, rate_of
-from serving.flight import Flight, take
+from serving.flight import Flight
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
 from serving.refusals import Refusal
-from serving.types import Chunk, Release
 
 if TYPE_CHECKING:
     from serving.edge.prompt_topics import PromptTopics
 
-Sink = Callable[[Release, list[EngineCoreOutput]], None]
 ENDED = "A part of the server that nothing can do without has ended."
 
 
@@ -69,11 +66,13 @@ class EmulatedCore(UtilityCalls):
         answered = AnswerFeed(self._prefixes, lambda device: self.devices.nodes.get(device))
         feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now), answered, self._text
         self._observer = EdgeBroadcast([*feeds, *([kv_events] if kv_events else ()), self._listeners])
-        self._dispatcher = Dispatcher(emulation, self._observer, self._deliver, self._fail)
+        self.deliveries = Deliveries(self._observer, self.clock)
+        self.outputs = self.deliveries.outputs
+        self._dispatcher = Dispatcher(emulation, self._observer, self.deliveries, self._fail)
         self.devices = self._dispatcher.devices
         self.injector = FaultInjector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
-        self.intake, self._topics, self.outputs = Intake(), topics, OutputQueue(self.note_delay)
+        self.intake, self._topics = Intake(), topics
 
     async def start(self) -> None:
         """Begin to take the devices' releases."""
@@ -234,7 +233,7 @@ class EmulatedCore(UtilityCalls):
     def abort_all(self) -> None:
         """End every request as aborted; their clients get what they have so far."""
         for flight in self._dispatcher.abort(list(self._dispatcher.flights)):
-            self._tell_end(flight, FinishReason.ABORT)
+            self.deliveries.end(flight, FinishReason.ABORT)
 
     def cancel(self, request_ids: list[str]) -> None:
         """End requests whose clients have gone, or said so."""
@@ -250,51 +249,10 @@ class EmulatedCore(UtilityCalls):
         self._listeners.flush()
         self.end_operations()
 
-    def _deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
-        try:
-            for sink, chunks in by_sink(news).items():  # first what clients wait for
-                self._hand_over(sink, release, chunks)
-        finally:
-            self._record(release, news)
-
-    def _record(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
-        self._observer.on_release(release, news)
-        self._observer.on_tokens(take(release.device, news, release.at_s, overdue=release.record is None))
-        for flight, chunk in news:
-            if chunk.finish is not None:
-                self._finish(flight, FinishReason(chunk.finish))
-        if release.record is not None:
-            self._observer.on_step(release.record)
-
-    def _hand_over(self, sink: Sink | None, release: Release, chunks: list[Chunk]) -> None:
-        if sink is not None:
-            sink(release, outputs_of(chunks))
-        else:
-            self.outputs.put_chunks(release.device, release.at_s, chunks)
-
-    def note_delay(self, device: int, at_s: float) -> None:
-        """Take note that what a device had at an instant has gone out just now."""
-        self._observer.on_delivery(device, self.clock.late(at_s))
-
-    def note_delays(self, delays: Sequence[tuple[int, float]]) -> None:
-        """Take note of devices' deliveries elsewhere, each so many real seconds late."""
-        for device, late_s in delays:
-            self._observer.on_delivery(device, late_s)
-
     def _end(self, request_ids: list[str], reason: FinishReason) -> None:
         for flight in self._dispatcher.abort(request_ids):
-            self._finish(flight, reason)
+            self.deliveries.finish(flight, reason)
 
     def _fail(self, flight: Flight, why: str) -> None:
         """End a request that cannot be served; its client is told why."""
-        self._tell_end(flight, FinishReason.ERROR, why)
-
-    def _tell_end(self, flight: Flight, reason: FinishReason, why: str | None = None) -> None:
-        """End a request that has left its device, and tell its client."""
-        self._finish(flight, reason)
-        last = Chunk(flight.request.id, len(flight.tokens), [], int(reason), why)
-        self._hand_over(flight.sink, Release(flight.device, self.clock.now(), []), [last])
-
-    def _finish(self, flight: Flight, reason: FinishReason) -> None:
-        flight.finish = str(reason)
-        self._observer.on_finish(flight)
+        self.deliveries.end(flight, FinishReason.ERROR, why)

@@ -13,6 +13,7 @@ from vllm.v1.serial_utils import MsgpackDecoder
 from serving.admission_request import AdmissionRequest
 from serving.call import Call, current_call, text
 from serving.clock import WallClock
+from serving.edge.delivery.output_queue import OutputQueue
 from serving.edge.front_ends.edge_messages import (
     ADMIT,
     CALL,
@@ -32,7 +33,6 @@ from serving.edge.front_ends.edge_messages import (
 from serving.edge.front_ends.edge_wires import CoreWire
 from serving.edge.intake import Intake
 from serving.edge.operations.utility_calls import RefusedCalls
-from serving.edge.output_queue import OutputQueue
 from serving.edge.refusals import SOONEST_S, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
 from serving.edge.text_choice import needs_model
@@ -64,7 +64,7 @@ class RemoteCore(RefusedCalls):
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._number_of: dict[int, int] = {}
         self._delays: list[tuple[int, float]] = []
-        wire.listen(self._take)
+        wire.listen(self._take, self.outputs.flush)
 
     async def opened(self) -> None:
         """Say that this edge is warm, and wait until it may serve."""

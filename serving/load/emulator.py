@@ -18,6 +18,7 @@ from serving.load.tails import FAMILIES, ModelledLatency, modelled_latency
 SETTLE_S, SETTLE_TRIES = 0.25, 8  # Actors ship their counts in batches, so the last ones come after the last token.
 
 OURS = ("foreserve_", *FAMILIES.values())
+DELIVERY = "foreserve_delivery_delay_seconds"
 
 ReadMetrics = Callable[[], Awaitable[str | None]]
 """Reads the text of /metrics; None if nothing answers there."""
@@ -45,6 +46,8 @@ class Fidelity(HostPace):
     energy_j: float
     broken: str | None  # Why the two readings cannot be compared; None if they can.
     modelled: Mapping[str, ModelledLatency]  # The devices' own latencies, by their names in FAMILIES.
+    tpot_mean_s: float | None = None  # The devices' own, of the requests that have ended.
+    lateness_p99_s: float | None = None  # At most: the upper bound of a bucket.
 
     @property
     def joules_per_token(self) -> float | None:
@@ -113,11 +116,11 @@ def difference(before: Snapshot, after: Snapshot | None) -> Fidelity:
         count = grew(f"{histogram}_count")
         return scale * grew(f"{histogram}_sum") / count if count > 0 else None
 
-    speed = after.speed
+    speed, delays = after.speed, modelled_latency(_grown(before, after, DELIVERY))
     return Fidelity(
         info=after.info,
         speed=speed,
-        lateness_mean_s=mean("foreserve_delivery_delay_seconds", speed),
+        lateness_mean_s=mean(DELIVERY, speed),
         ttft_mean_s=mean("vllm:time_to_first_token_seconds", 1.0),
         step_mean_s=mean("foreserve_step_latency_seconds", 1.0),
         pacing_error_mean_s=mean("foreserve_pacing_error_seconds", speed),
@@ -127,19 +130,29 @@ def difference(before: Snapshot, after: Snapshot | None) -> Fidelity:
         energy_j=grew("foreserve_energy_joules_total"),
         broken=broken,
         modelled=_modelled(before, after),
+        tpot_mean_s=mean(FAMILIES["tpot"], 1.0),
+        lateness_p99_s=_times(speed, delays.at_most_s(0.99) if delays else None),
     )
 
 
 def _modelled(before: Snapshot, after: Snapshot) -> dict[str, ModelledLatency]:
     """Return the latencies of all devices together, in so far as they were counted."""
-    names = {f"{family}_bucket": name for name, family in FAMILIES.items()}
-    grown: dict[str, dict[float, float]] = {name: defaultdict(float) for name in FAMILIES}
+    found = {name: modelled_latency(_grown(before, after, family)) for name, family in FAMILIES.items()}
+    return {name: modelled for name, modelled in found.items() if modelled is not None}
+
+
+def _times(factor: float, value: float | None) -> float | None:
+    return None if value is None else factor * value
+
+
+def _grown(before: Snapshot, after: Snapshot, histogram: str) -> dict[float, float]:
+    """Return the growth of all devices' buckets of a histogram, by upper bound."""
+    grown = defaultdict[float, float](float)
     for snapshot, sign in ((after, 1), (before, -1)):
         for (series, labels), value in snapshot.series.items():
-            if series in names:
-                grown[names[series]][float(dict(labels)["le"])] += sign * value
-    found = {name: modelled_latency(buckets) for name, buckets in grown.items()}
-    return {name: modelled for name, modelled in found.items() if modelled is not None}
+            if series == f"{histogram}_bucket":
+                grown[float(dict(labels)["le"])] += sign * value
+    return grown
 
 
 def _broken(before: Snapshot, after: Snapshot | None) -> str | None:

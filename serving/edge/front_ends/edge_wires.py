@@ -85,12 +85,14 @@ class CoreWire:
         """Send a message, whoever may be there."""
         self._wire.send(self._parts.joined([kind.value, *self._encoder.encode(message)]))
 
-    def listen(self, take: Callable[[list[bytes]], None]) -> None:
-        """Hand over each message of the engine core from now on. This process ends with that one's in any case."""
+    def listen(self, take: Callable[[list[bytes]], None], taken: Callable[[], None]) -> None:
+        """Hand each message of the engine core to `take` from now on, and call `taken` after those that are here
+        together. This process ends with that one's in any case."""
 
         def each(messages: Sequence[memoryview]) -> None:
             for message in messages:
                 take(self._parts.of(message))
+            taken()
 
         self._reader = WireReader(self._wire, each)
 

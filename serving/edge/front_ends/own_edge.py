@@ -57,7 +57,7 @@ class OwnEdge(FrontEnd):
             UP: lambda _: self.up.set(),
             ENDED: lambda told: self._end(msgspec.msgpack.decode(told, type=CallEnd)),
             STOP: lambda told: self._stop(msgspec.msgpack.decode(told, type=StoppedRequests)),
-            DELAYS: lambda told: core.note_delays(msgspec.msgpack.decode(told, type=ReleaseDelays).late_s),
+            DELAYS: lambda told: core.deliveries.note_delays(msgspec.msgpack.decode(told, type=ReleaseDelays).late_s),
         }
 
     @property

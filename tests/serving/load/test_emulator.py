@@ -56,6 +56,20 @@ def test_a_run_is_the_difference_of_two_readings():
     assert f.refusal() is None
 
 
+def test_the_devices_own_pace_between_tokens_and_the_tail_of_lateness_are_told():
+    def more(requests: int, sum_s: float, late: int) -> str:
+        tpot, delay = "vllm:request_time_per_output_token_seconds", "foreserve_delivery_delay_seconds"
+        buckets = "".join(f'{delay}_bucket{{le="{le}"}} {count}\n' for le, count in (("0.01", 99), ("0.03", 99 + late)))
+        return f"{tpot}_count {requests}\n{tpot}_sum {sum_s}\n{buckets}" if requests else ""
+
+    quiet, busy = (run(metrics(), metrics(100) + more(4, 0.1, late)) for late in (0, 2))
+    assert quiet.tpot_mean_s == pytest.approx(0.025)
+    assert (quiet.lateness_p99_s, busy.lateness_p99_s) == (0.01, 0.03)
+    slow = run(metrics(speed=0.1), metrics(100, speed=0.1) + more(4, 0.1, 0))
+    assert slow.tpot_mean_s == pytest.approx(0.025) and slow.lateness_p99_s == pytest.approx(0.001)
+    assert run(metrics(), metrics(100)).lateness_p99_s is None
+
+
 def test_lateness_is_put_on_the_emulated_clock():
     f = run(metrics(speed=0.1), metrics(100, 2.0, 0.5, tokens=100, speed=0.1))
     assert f.lateness_mean_s == pytest.approx(0.0005)

@@ -226,6 +226,8 @@ def test_the_reports_keys_stay():
         *("info", "speed", "lateness_mean_s", "lateness_share", "step_mean_s", "pacing_error_mean_s", "underruns"),
         *(
             "ttft_mean_s",
+            "tpot_mean_s",
+            "lateness_p99_s",
             "pacing_share",
             "underrun_share",
             "released_tokens",

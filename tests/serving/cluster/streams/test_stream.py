@@ -27,7 +27,7 @@ from serving.cluster.streams.rpc import ONE_WAY, RpcCall, RpcServer, RpcTeller
 from serving.cluster.streams.sockets import Address, connect
 from serving.cluster.streams.stream import Drops, Inbox
 from serving.cluster.streams.wire import HEAD, MOST_BYTES, Listener, Messages, connected, dial
-from serving.edge.outputs import outputs_of
+from serving.edge.delivery.outputs import outputs_of
 from serving.process.run_folder import hold
 from serving.token_source.logprob_codec import pack, unpack
 from serving.types import Chunk, DroppedMessages

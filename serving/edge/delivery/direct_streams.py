@@ -1,10 +1,10 @@
 """Direct streams: hand tokens of plain streams from a release to their connections, past vLLM's output handler."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Protocol, TypeVar
 
-from serving.edge.plain_stream import PlainStream
+from serving.edge.delivery.plain_stream import PlainStream
 
 log = logging.getLogger("foreserve")
 
@@ -26,6 +26,7 @@ class DirectStreams:
     def __init__(self) -> None:
         self._direct: dict[str, PlainStream] = {}
         self._waiting: dict[str, PlainStream] = {}
+        self._given: dict[str, PlainStream] = {}
 
     def add(self, stream: PlainStream) -> None:
         """Let a stream become direct as soon as its text would be in order."""
@@ -33,30 +34,27 @@ class DirectStreams:
 
     def remove(self, request_id: str) -> None:
         """Hand nothing more to a request's stream."""
-        self._waiting.pop(request_id, None)
-        self._direct.pop(request_id, None)
+        for streams in (self._waiting, self._direct, self._given):
+            streams.pop(request_id, None)
 
     @property
     def waiting(self) -> bool:
         """Tell whether any stream is not direct yet."""
         return bool(self._waiting)
 
-    def open(self, queued: Iterable[str]) -> None:
+    def open(self, queued: Container[str]) -> None:
         """Make waiting streams direct, but for those of requests that have something `queued`."""
-        held = self._waiting.keys() & set(queued)
+        held = {id for id in self._waiting if id in queued}
         self._direct |= {id: stream for id, stream in self._waiting.items() if id not in held}
         self._waiting = {id: self._waiting[id] for id in held}
 
-    def take(
-        self, news: Sequence[Given], plain: Callable[[Given], Sequence[int] | None]
-    ) -> tuple[list[Given], dict[str, str]]:
-        """Write what goes to direct streams; return what does not, and the requests whose text could not be written,
-        each with a sentence for its client.
+    def take(self, news: Sequence[Given], plain: Callable[[Given], Sequence[int] | None]) -> list[Given]:
+        """Give direct streams what is theirs, to be written by `flush`; return the rest.
 
         `plain` returns the tokens of what has nothing else, and None for the rest, such as a request's last token: from
-        then on its stream is not direct. All tokens that one release gives a request are written at once.
+        then on its stream is not direct.
         """
-        rest, given, failed = list[Given](), dict[str, PlainStream](), dict[str, str]()
+        rest, given = list[Given](), self._given
         for each in news:
             if (stream := self._direct.get(each.request_id)) is None:
                 rest.append(each)
@@ -66,6 +64,13 @@ class DirectStreams:
             else:
                 stream.add(tokens)
                 given[each.request_id] = stream
+        return rest
+
+    def flush(self) -> dict[str, str]:
+        """Write what was given to direct streams, all tokens of one at once; return the requests whose text could not
+        be written, each with a sentence for its client."""
+        failed = dict[str, str]()
+        given, self._given = self._given, {}
         for id, stream in given.items():
             try:
                 stream.flush()
@@ -73,5 +78,4 @@ class DirectStreams:
                 self.remove(id)
                 log.exception("The text of a request could not be written.", extra={"request": id})
                 failed[id] = f"The text of this request could not be written: {error}"
-        # Whose text is not whole does not end well, though its last token is here.
-        return [each for each in rest if each.request_id not in failed], failed
+        return failed

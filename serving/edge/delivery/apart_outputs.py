@@ -2,15 +2,16 @@
 wants nothing else goes past the rest of vLLM."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine import EngineCoreOutput, FinishReason
 from vllm.v1.engine.output_processor import OutputProcessor, OutputProcessorOutput, RequestState
 
-from serving.edge.direct_streams import DirectStreams
-from serving.edge.plain_stream import PlainStream
+from serving.edge.delivery.direct_streams import DirectStreams
+from serving.edge.delivery.plain_stream import PlainStream
 from serving.edge.refusals import GivenUp
 
 log = logging.getLogger("foreserve")
@@ -50,33 +51,46 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
         self._direct.remove(stream.request_id)
 
     def process_outputs(self, engine_core_outputs: list[EngineCoreOutput], *args: Any, **kwargs: Any) -> Any:
-        """vLLM's own, output by output."""
+        """vLLM's own, output by output; what goes into one stream is written at once."""
         to_abort: list[str] = []
+        passed = dict[str, PlainStream]()
         for output in engine_core_outputs:
             if output.finish_reason is FinishReason.ERROR:
+                passed.pop(output.request_id, None)
                 self._give_up(self._fail(output.request_id, GivenUp(output.stop_reason)))
                 continue
-            try:
+            with self._apart(output.request_id):
                 if (stream := self._plain.get(output.request_id)) is not None and self._passed(output, stream):
+                    passed[output.request_id] = stream
                     continue
+                if (stream := passed.pop(output.request_id, None)) is not None:
+                    stream.flush()
                 to_abort += super().process_outputs([output], *args, **kwargs).reqs_to_abort
-            except Exception as error:
-                log.exception("The output of a request could not be processed.", extra={"request": output.request_id})
-                self._give_up(self._fail(output.request_id, error))
+        for id, stream in passed.items():
+            with self._apart(id):
+                stream.flush()
         return OutputProcessorOutput(request_outputs=[], reqs_to_abort=to_abort)
+
+    @contextmanager
+    def _apart(self, request_id: str) -> Iterator[None]:
+        """Take what is raised meanwhile for the failure of one request."""
+        try:
+            yield
+        except Exception as error:
+            log.exception("The output of a request could not be processed.", extra={"request": request_id})
+            self._give_up(self._fail(request_id, error))
 
     def fail_all(self, why: str) -> list[str]:
         """Give every request up; return their ids."""
         return [id for request_id in list(self.request_states) for id in self._fail(request_id, GivenUp(why))]
 
     def _passed(self, output: EngineCoreOutput, stream: PlainStream) -> bool:
-        """Put what an output has into its stream, if that is text alone and not the last of it."""
+        """Add what an output has to its stream, if that is text alone and not the last of it."""
         state = self.request_states.get(output.request_id)
         if state is None or output.finish_reason is not None or output.new_logprobs is not None:
             self.restore(stream)
             return False
         stream.add(output.new_token_ids)
-        stream.flush()
         return True
 
     def _fail(self, request_id: str, error: Exception) -> list[str]:

@@ -1,14 +1,15 @@
 """Is an output that cannot be processed the failure of its request alone, and counted as one?"""
 
+import asyncio
 from typing import Any
 
 import pytest
 from vllm.sampling_params import RequestOutputKind, SamplingParams
-from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest
+from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
 from vllm.v1.engine.output_processor import RequestOutputCollector
 
-from serving.edge.apart_outputs import ApartOutputs
-from serving.edge.direct_streams import DirectStreams
+from serving.edge.delivery.apart_outputs import ApartOutputs
+from serving.edge.delivery.direct_streams import DirectStreams
 
 
 def request(id: str) -> EngineCoreRequest:
@@ -43,3 +44,27 @@ def test_a_request_whose_output_fails_is_given_up_and_not_taken_for_stopped(monk
     assert isinstance(queues["bad"].output, ValueError)
     good = queues["good"].get_nowait()
     assert good is not None and good.outputs[0].token_ids == [8]
+
+
+def test_what_a_turn_has_for_a_stream_is_written_at_once_and_before_its_last_output(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def run() -> list[str]:
+        outputs = ApartOutputs(DirectStreams(), lambda ids: None, None, log_stats=False)
+        queue = RequestOutputCollector(RequestOutputKind.DELTA, "a")
+        outputs.add_request(request("a"), None, queue=queue)
+        detokenizer = outputs.request_states["a"].detokenizer
+        monkeypatch.setattr(detokenizer, "decode_next", "{},".format, raising=False)
+        stream = outputs.divert(outputs.request_states["a"].external_req_id)
+        assert stream is not None
+        written = list[str]()
+        reader = asyncio.ensure_future(stream.kept(lambda text: not written.append(text)))
+        await asyncio.sleep(0)
+        outputs.process_outputs([EngineCoreOutput("a", [token]) for token in (7, 8)])
+        last = EngineCoreOutput("a", [10], finish_reason=FinishReason.LENGTH)
+        outputs.process_outputs([EngineCoreOutput("a", [9]), last])
+        stream.end()
+        await reader
+        return written
+
+    assert asyncio.run(run()) == ["7,8,", "9,"]

@@ -2,7 +2,7 @@
 
 from vllm.v1.engine import EngineCoreOutput, FinishReason
 
-from serving.edge.outputs import by_sink, outputs_of
+from serving.edge.delivery.outputs import by_sink, outputs_of
 from serving.flight import Flight
 from serving.token_source.logprob_codec import pack
 from serving.types import Chunk, Request

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vllm.v1.engine import FinishReason
 
-from serving.edge.output_queue import OutputQueue
-from serving.edge.plain_stream import PlainStream
+from serving.edge.delivery.output_queue import OutputQueue
+from serving.edge.delivery.plain_stream import PlainStream
 from serving.types import Chunk
 
 REQUESTS = ("a", "b", "c")
@@ -39,9 +39,11 @@ class Edge:
         self.diverted, self.by_handler = set[str](), 0
         self._made = dict.fromkeys(REQUESTS, 0)
 
-    def release(self, tokens: dict[str, int], last: bool = False) -> None:
+    def release(self, tokens: dict[str, int], last: bool = False, flush: bool = True) -> None:
         chunks = [self._chunk(id, last and at == count - 1) for id, count in tokens.items() for at in range(count)]
         self.queue.put_chunks(0, 1.0, chunks)
+        if flush:
+            self.queue.flush()
 
     def _chunk(self, id: str, last: bool) -> Chunk:
         self._made[id] += 1
@@ -100,6 +102,34 @@ def test_a_stream_is_direct_once_nothing_of_it_is_queued_and_until_its_last_toke
         assert edge.streams["a"].tokens == [0, 1, 2, 3, 4]
         await edge.handle()
         assert edge.streams["a"].tokens == [0, 1, 2, 3, 4, 5]
+
+    asyncio.run(run())
+
+
+def test_what_several_releases_give_a_stream_is_written_at_once_before_what_comes_last() -> None:
+    async def run() -> None:
+        edge, written = Edge(), list[str]()
+
+        def write(text: str) -> bool:
+            written.append(text)
+            return True
+
+        edge.divert("a")
+        edge.queue.direct.open(())
+        reader = asyncio.ensure_future(edge.streams["a"].kept(write))
+        await asyncio.sleep(0)
+        for _ in range(3):
+            edge.release({"a": 2}, flush=False)
+        edge.release({"a": 1}, last=True, flush=False)
+        assert not written and not edge.delivered
+        edge.queue.flush()
+        assert written == ["0,1,2,3,4,5,"]
+        # What came with the last token is delivered once the handler has had it.
+        assert edge.delivered == [(0, 1.0)] * 3
+        await edge.handle()
+        assert edge.streams["a"].tokens == list(range(7))
+        edge.streams["a"].end()
+        await reader
 
     asyncio.run(run())
 

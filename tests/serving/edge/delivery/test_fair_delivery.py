@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs
 from vllm.v1.outputs import LogprobsLists
 
-from serving.edge.output_queue import MOST_IN_A_TURN, MOST_SLOW, OutputQueue
+from serving.edge.delivery.output_queue import MOST_IN_A_TURN, MOST_SLOW, OutputQueue
 
 LOGPROBS = LogprobsLists(np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1))
 RELEASES, STREAMS = 200, 48
@@ -22,6 +22,7 @@ def test_others_have_a_turn_between_a_few_releases() -> None:
         had, queue = 0, OutputQueue(lambda device, at_s: delivered.append((device, at_s)))
         for release in range(RELEASES):
             queue.put(EngineCoreOutputs(0, [EngineCoreOutput("r", [1])] * STREAMS), float(release))
+            queue.flush()
 
         async def another() -> None:
             nonlocal had
@@ -57,9 +58,11 @@ def test_what_takes_long_is_overtaken_and_no_request_by_itself(releases: list[li
                 outputs.append(EngineCoreOutput(str(request), [number], new_logprobs=logprobs))
                 number += 1
             queue.put(EngineCoreOutputs(0, outputs), float(at))
+            queue.flush()
         while sum(map(len, turns)) < number:
             turns.append((await queue.get()).outputs)
         queue.put(EngineCoreOutputs(0, [EngineCoreOutput("end", [number])]), -1.0)
+        queue.flush()
         await queue.get()
         await asyncio.sleep(0)
         return turns

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, FinishReason
 
-from serving.edge.direct_streams import DirectStreams
-from serving.edge.outputs import outputs_of
+from serving.edge.delivery.direct_streams import DirectStreams
+from serving.edge.delivery.outputs import outputs_of
 from serving.types import Chunk
 
 # Outputs that go out before others on the loop have their turn, some milliseconds at most; and so many of those with
@@ -37,35 +37,48 @@ class OutputQueue:
     def __init__(self, on_delivery: Callable[[int, float], None]) -> None:
         self.direct = DirectStreams()
         self._on_delivery = on_delivery
+        self._given: list[tuple[EngineCoreOutputs, float]] = []
         self._outputs: deque[tuple[EngineCoreOutputs, float]] = deque()
         self._slow: deque[SlowOutput] = deque()
         self._slow_by_request: Counter[str] = Counter()
+        self._queued_by_request: Counter[str] = Counter()
         self._handed_over: list[Delivery] = []
         self._news = asyncio.Event()
 
     def put_chunks(self, device: int, at_s: float, chunks: Sequence[Chunk]) -> None:
-        """Add tokens that a device had at an emulated instant."""
-        rest, failed = self.direct.take(chunks, _plain_of_chunk)
-        self._put_rest(EngineCoreOutputs(device, outputs_of(rest)), at_s, failed)
+        """Add tokens that a device had at an emulated instant. They go out by `flush`."""
+        rest = self.direct.take(chunks, _plain_of_chunk)
+        self._given.append((EngineCoreOutputs(device, outputs_of(rest)), at_s))
 
     def put(self, outputs: EngineCoreOutputs, at_s: float) -> None:
-        """Add the outputs of a device, which it had at an emulated instant."""
-        outputs.outputs, failed = self.direct.take(outputs.outputs, _plain_of_output)
-        self._put_rest(outputs, at_s, failed)
+        """Add the outputs of a device, which it had at an emulated instant. They go out by `flush`."""
+        outputs.outputs = self.direct.take(outputs.outputs, _plain_of_output)
+        self._given.append((outputs, at_s))
 
-    def _put_rest(self, outputs: EngineCoreOutputs, at_s: float, failed: dict[str, str]) -> None:
-        """Queue what did not go to direct streams. Requests whose streams `failed` end with an error."""
-        outputs.outputs += [
-            EngineCoreOutput(id, [], finish_reason=FinishReason.ERROR, stop_reason=why) for id, why in failed.items()
-        ]
-        if outputs.outputs:
-            self._queue(outputs, at_s)
-        else:
-            self._on_delivery(outputs.engine_index, at_s)
+    def flush(self) -> None:
+        """Write what direct streams were given, which comes first, and queue the rest. What several releases have
+        given a stream goes out at once: a process that is behind catches up. Requests whose text could not be written
+        end with an error."""
+        failed = self.direct.flush()
+        given, self._given = self._given, []
+        for outputs, at_s in given:
+            # Whose text is not whole does not end well, though its last token is here.
+            outputs.outputs = [output for output in outputs.outputs if output.request_id not in failed]
+            if outputs.outputs:
+                self._queue(outputs, at_s)
+            else:
+                self._on_delivery(outputs.engine_index, at_s)
+        if failed:
+            ended = [
+                EngineCoreOutput(id, [], finish_reason=FinishReason.ERROR, stop_reason=why)
+                for id, why in failed.items()
+            ]
+            self._queue(EngineCoreOutputs(outputs=ended), given[-1][1])
 
     def _queue(self, outputs: EngineCoreOutputs, at_s: float) -> None:
         slow, quick = list[EngineCoreOutput](), list[EngineCoreOutput]()
         for output in outputs.outputs:
+            self._queued_by_request[output.request_id] += 1
             if self._is_slow(output):
                 self._slow_by_request[output.request_id] += 1
                 slow.append(output)
@@ -82,7 +95,7 @@ class OutputQueue:
         """Wait for the next outputs; those before them have been put into their streams by now."""
         self._watch_delivery()
         if self.direct.waiting:
-            self.direct.open(self._queued())
+            self.direct.open(self._queued_by_request)
         # A queue that holds something answers at once: whoever else is on the loop would wait until it is empty.
         await asyncio.sleep(0)
         while not (self._outputs or self._slow):
@@ -96,12 +109,9 @@ class OutputQueue:
             self._handed_over.append((more.engine_index, at_s))
         for _ in range(min(MOST_SLOW, len(self._slow))):
             outputs.outputs.append(self._next_slow())
+        for output in outputs.outputs:
+            _count_down(self._queued_by_request, output.request_id)
         return outputs
-
-    def _queued(self) -> set[str]:
-        """Return the requests of all outputs that have not been handed over."""
-        quick = {output.request_id for outputs, _ in self._outputs for output in outputs.outputs}
-        return quick | {each.output.request_id for each in self._slow}
 
     def _is_slow(self, output: EngineCoreOutput) -> bool:
         """Tell whether an output takes long, or comes after one of its request that does."""
@@ -110,9 +120,7 @@ class OutputQueue:
 
     def _next_slow(self) -> EngineCoreOutput:
         output, delivers = self._slow.popleft()
-        self._slow_by_request[output.request_id] -= 1
-        if not self._slow_by_request[output.request_id]:
-            del self._slow_by_request[output.request_id]
+        _count_down(self._slow_by_request, output.request_id)
         if delivers is not None:
             self._handed_over.append(delivers)
         return output
@@ -126,6 +134,13 @@ class OutputQueue:
     def _tell(self, handed_over: list[Delivery]) -> None:
         for device, at_s in handed_over:
             self._on_delivery(device, at_s)
+
+
+def _count_down(counts: Counter[str], request_id: str) -> None:
+    """Count one less of a request, which is no longer counted where none is left."""
+    counts[request_id] -= 1
+    if not counts[request_id]:
+        del counts[request_id]
 
 
 def _plain_of_chunk(chunk: Chunk) -> list[int] | None:
