@@ -1,4 +1,5 @@
-"""Core proxy: passes probes, metrics and the admin's calls of an edge in a process of its own on to the engine core."""
+"""Core proxy: passes probes, metrics and the admin's calls of an edge in a process of its own on to the engine core,
+which also describes them all."""
 
 from typing import Any
 
@@ -10,7 +11,7 @@ from serving.scenario.bound_options import BoundOptions
 
 PATHS = frozenset(
     (
-        *("/metrics", "/dcgm/metrics", "/health", "/ready", "/load", "/ui"),
+        *("/metrics", "/dcgm/metrics", "/health", "/ready", "/load", "/ui", "/openapi.json"),
         *("/kv_event_sources", "/reset_prefix_cache"),
         *("/pause", "/resume", "/is_paused", "/sleep", "/wake_up", "/is_sleeping", "/release_kv_cache_memory"),
     )

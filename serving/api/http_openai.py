@@ -93,6 +93,8 @@ class AdmissionGate:
 
 async def make_app(engine: EmulatedLLM, args: Namespace) -> FastAPI:
     """vLLM's application with all its routes; `args` are vLLM's own command-line arguments."""
+    # vLLM's own engine is made of the same arguments, and then they say which parser of thoughts it has.
+    args.structured_outputs_config = engine.vllm_config.structured_outputs_config
     tasks = await engine.get_supported_tasks()
     app: FastAPI = build_app(args, tasks, engine.model_config)
     app.router.routes = [route for route in app.router.routes if getattr(route, "path", "") not in UNSERVED]

@@ -138,8 +138,6 @@ def test_a_device_never_sleeps_and_says_so(operated: ServerProcess) -> None:
     assert call(operated, "POST", "/scale_elastic_ep", json={"new_data_parallel_size": 2}).status_code == 404
 
 
-# Edges apart from the engine core pass such calls on, and don't tell of them.
-@pytest.mark.parametrize("operated", ["1"], indirect=True, ids=["one edge"])
 def test_the_openapi_of_our_routes_tells_how_they_refuse(operated: ServerProcess) -> None:
     paths = call(operated, "GET", "/openapi.json").json()["paths"]
     known = {(path, method): set(one["responses"]) for path, those in paths.items() for method, one in those.items()}
