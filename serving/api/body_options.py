@@ -12,9 +12,9 @@ from serving.edge.text_choice import asks_model
 class BodyOptions:
     """Wraps a serving object of vLLM's for chat or completions; copies a body's options to the call."""
 
-    def __init__(self, serving: Any, is_bundled: bool) -> None:
-        """`is_bundled`: of the token model."""
-        self._serving, self._is_bundled = serving, is_bundled
+    def __init__(self, serving: Any, is_bundled: bool, parser: str | None) -> None:
+        """`is_bundled`: of the token model. `parser`: the name of vLLM's parser of tool calls, if it has one."""
+        self._serving, self._is_bundled, self._parser = serving, is_bundled, parser
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._serving, name)
@@ -22,7 +22,7 @@ class BodyOptions:
     async def create_chat_completion(self, request: Any, raw_request: Any = None) -> Any:
         """POST /v1/chat/completions"""
         if self._is_bundled:
-            choose_tool(request)
+            choose_tool(request, self._parser)
         return await answer_with_options(request, self._serving.create_chat_completion(request, raw_request))
 
     async def create_batch_chat_completion(self, request: Any, raw_request: Any = None) -> Any:

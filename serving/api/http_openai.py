@@ -107,11 +107,11 @@ async def make_app(engine: EmulatedLLM, args: Namespace) -> FastAPI:
     be_quiet_about_failures()
     guided = is_bundled(engine.model_config.model)
     if guided:
-        choose_tools(state)
+        choose_tools(state, args.tool_call_parser)
     for name in ("openai_serving_chat", "openai_serving_chat_batch", "openai_serving_completion"):
         serving = getattr(state, name)
         tell_source(serving)
-        setattr(state, name, BodyOptions(serving, guided))
+        setattr(state, name, BodyOptions(serving, guided, args.tool_call_parser))
     return app
 
 

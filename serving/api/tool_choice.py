@@ -1,20 +1,51 @@
 """Tool choice of a bundled token model, which is too small to be trusted with it: told by rule when it calls one.
 
 Left to choose ("auto"), it calls a tool for what a user has said, and answers in text once a tool has told its result:
-the turns that an agent's loop has. Arguments are guided by the tools' schemas, as with "required".
+the turns that an agent's loop has. A grammar guides the call: one, as the model has learnt to write it, with the
+arguments that a tool's schema asks for. vLLM's own for "required" is a list that it never saw.
 """
 
-from collections.abc import Awaitable, Callable
-from functools import wraps
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial, wraps
 from typing import Any
 
-AUTO, REQUIRED = "auto", "required"
+from vllm.sampling_params import StructuredOutputsParams
+
+NONE, AUTO, REQUIRED = "none", "auto", "required"
+PARSER = "hermes"
+"""vLLM's parser of calls that are written as in the bundled chat template."""
+NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
-def choose_tool(request: Any) -> None:
-    """Have a chat request of vLLM's call a tool, if it may and its last message is the user's."""
-    if request.tools and request.tool_choice == AUTO and _is_of_user(request.messages[-1]):
+def choose_tool(request: Any, parser: str | None) -> None:
+    """Have a chat request of vLLM's call a tool, if it must, or if it may and its last message is the user's. `parser`
+    is the name of vLLM's parser of calls, if it has one."""
+    choice = request.tool_choice
+    if not request.tools or choice == NONE or (choice == AUTO and not _is_of_user(request.messages[-1])):
+        return
+    if parser == PARSER and request.structured_outputs is None and request.response_format is None:
+        named = None if choice in (AUTO, REQUIRED) else choice.function.name
+        functions = [tool.function for tool in request.tools if named in (None, tool.function.name)]
+        tag = json.dumps(call_tag((function.name, function.parameters) for function in functions))
+        request.tool_choice, request.structured_outputs = AUTO, StructuredOutputsParams(structural_tag=tag)
+    elif choice == AUTO:
         request.tool_choice = REQUIRED
+
+
+def call_tag(functions: Iterable[tuple[str, dict[str, Any] | None]]) -> dict[str, Any]:
+    """Return the structural tag, as xgrammar has them, of one call of any of the functions: names, and the schemas of
+    their arguments."""
+    tags = [
+        {
+            "begin": f'<tool_call>{{"name": {json.dumps(name)}, "arguments": ',
+            "content": {"type": "json_schema", "json_schema": parameters or NO_ARGUMENTS},
+            "end": "}</tool_call>",
+        }
+        for name, parameters in functions
+    ]
+    one = {"type": "tags_with_separator", "tags": tags, "separator": "", "at_least_one": True, "stop_after_first": True}
+    return {"type": "structural_tag", "format": one}
 
 
 def choose_tool_of_response(request: Any) -> None:
@@ -24,11 +55,12 @@ def choose_tool_of_response(request: Any) -> None:
         request.tool_choice = REQUIRED
 
 
-def choose_tools(state: Any) -> None:
+def choose_tools(state: Any, parser: str | None) -> None:
     """Have vLLM's objects for Anthropic's messages and for responses, in the `state` of its application, choose as
     those for chat do."""
     messages, responses = state.anthropic_serving_messages, state.openai_serving_responses
-    messages.create_chat_completion = _choosing(choose_tool, messages.create_chat_completion)
+    choose = partial(choose_tool, parser=parser)
+    messages.create_chat_completion = _choosing(choose, messages.create_chat_completion)
     responses.create_responses = _choosing(choose_tool_of_response, responses.create_responses)
 
 

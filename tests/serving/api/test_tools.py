@@ -107,6 +107,39 @@ def test_calls_are_streamed(agent: openai.OpenAI) -> None:
     assert names and all(set(json.loads(arguments[index])) == FIELDS[name] for index, name in names.items())
 
 
+CITY, NUMBER = {"type": "string"}, {"type": "integer"}
+CALLS = {
+    "What is the weather in Paris?": ("get_weather", {"city": "Paris"}),
+    "Is it warm in Madrid?": ("get_weather", {"city": "Madrid"}),
+    "Add 12 and 30.": ("add", {"a": 12, "b": 30}),
+    "How much is 120 + 45?": ("add", {"a": 120, "b": 45}),
+    "Tell me the time.": ("clock", {}),
+}
+OFFERED = [tool("get_weather", city=CITY), tool("add", a=NUMBER, b=NUMBER), tool("clock")]
+
+
+@pytest.mark.parametrize("asked", CALLS)
+def test_what_the_bundled_model_is_asked_for_is_what_it_calls(agent: openai.OpenAI, asked: str) -> None:
+    """Questions and tools of kinds that it was taught: whoever guides it must not make it say something else."""
+    name, arguments = CALLS[asked]
+    messages = [{"role": "user", "content": asked}]
+    choices: list[Any] = ["auto", "required", {"type": "function", "function": {"name": name}}]
+    for choice in choices:
+        message = chat(agent, messages, tools=OFFERED, tool_choice=choice, temperature=0).choices[0].message
+        (call,) = message.tool_calls
+        assert (call.function.name, json.loads(call.function.arguments)) == (name, arguments)
+        assert not message.content
+
+
+def test_json_has_what_was_said(agent: openai.OpenAI) -> None:
+    asked = [{"role": "user", "content": "Book a table for 4 people in Paris. Give me JSON with city and people."}]
+    fields = {"city": CITY, "people": NUMBER}
+    schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    form = {"type": "json_schema", "json_schema": {"name": "table", "schema": schema}}
+    answer = chat(agent, asked, response_format=form, temperature=0).choices[0].message.content
+    assert json.loads(answer) == {"city": "Paris", "people": 4}
+
+
 def test_an_agent_loops_through_five_turns(agent: openai.OpenAI) -> None:
     messages: list[Any] = [{"role": "user", "content": "Plan a day in Paris."}]
     ends = []

@@ -1,0 +1,64 @@
+"""Spaced grammars for a small token model, which writes JSON as `json.dumps` does: a space after colons and commas.
+
+vLLM lets structured output have any whitespace, or none. With any, a small model fills its answer with it; with none,
+its own tokens for what stands between a key and a value don't fit, and it goes on as if it had not written them.
+"""
+
+import copy
+import json
+from typing import Any
+
+import xgrammar
+from vllm.exceptions import VLLMClientError
+from vllm.sampling_params import StructuredOutputsParams, check_json_nesting
+from vllm.v1.structured_output.backend_xgrammar import has_xgrammar_unsupported_json_features
+
+SEPARATORS = (", ", ": ")
+IN_STRINGS = (r"[^\"\\\r\n]", r"[^\0-\x1f\"\\\r\n]")
+"""How xgrammar writes a character of a string, with a longest length and without."""
+
+
+def spaced(asked: StructuredOutputsParams) -> StructuredOutputsParams:
+    """Return structured outputs whose JSON is spaced. What is no JSON, or no schema that can be followed, is for vLLM
+    to refuse."""
+    changed = copy.copy(asked)
+    try:
+        if asked.json is not None:
+            check_json_nesting(asked.json)
+            changed.grammar, changed.json = grammar_of(_read(asked.json)), None
+        if asked.structural_tag is not None:
+            check_json_nesting(asked.structural_tag, structural_tag=True)
+            changed.structural_tag = json.dumps(_in_tag(_read(asked.structural_tag)))
+    except (VLLMClientError, ValueError, TypeError, RuntimeError):  # RecursionError is a RuntimeError
+        return asked
+    return changed
+
+
+def grammar_of(schema: Any) -> str:
+    """Return the grammar of a schema's spaced JSON, in xgrammar's EBNF. Raise ValueError for a schema with keywords
+    that xgrammar ignores, RuntimeError for what is none."""
+    if has_xgrammar_unsupported_json_features(schema):
+        raise ValueError("xgrammar can't follow it")
+    return str(xgrammar.Grammar.from_json_schema(json.dumps(schema), any_whitespace=False, separators=SEPARATORS))
+
+
+def _in_tag(tag: Any) -> Any:
+    """Return a structural tag with its JSON spaced, wherever in it that is."""
+    if isinstance(tag, list):
+        return [_in_tag(each) for each in tag]
+    if not isinstance(tag, dict):
+        return tag
+    if tag.keys() == {"type", "json_schema"} and tag["type"] == "json_schema":
+        return {"type": "grammar", "grammar": _without_tags(grammar_of(tag["json_schema"]))}
+    return {key: _in_tag(value) for key, value in tag.items()}
+
+
+def _without_tags(grammar: str) -> str:
+    """Return a grammar of JSON whose strings hold no "<": what looks like the end of a tag would be taken for it."""
+    for characters in IN_STRINGS:
+        grammar = grammar.replace(characters, f"{characters[:-1]}<]")
+    return grammar
+
+
+def _read(text: Any) -> Any:
+    return json.loads(text) if isinstance(text, str) else text

@@ -1,0 +1,86 @@
+"""Is guided JSON written as the bundled model has learnt it, and what is no schema left for vLLM to refuse?"""
+
+import json
+from typing import Any
+
+import pytest
+import xgrammar
+from transformers import AutoTokenizer
+from vllm.sampling_params import StructuredOutputsParams
+
+from serving.api.tool_choice import call_tag
+from serving.scenario.scenario import BUNDLED_MODEL
+from serving.token_source.spaced_grammar import grammar_of, spaced
+
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "maxLength": 9}, "said": {"type": "string"}, "n": {"type": "integer"}},
+    "required": ["city", "said", "n"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Any:
+    tokenizer = AutoTokenizer.from_pretrained(BUNDLED_MODEL)
+    return xgrammar.GrammarCompiler(xgrammar.TokenizerInfo.from_huggingface(tokenizer, vocab_size=len(tokenizer)))
+
+
+def takes(compiled: Any, text: str) -> bool:
+    """Tell whether a grammar has a text, whole."""
+    matcher = xgrammar.GrammarMatcher(compiled, terminate_without_stop_token=True)
+    return matcher.accept_string(text) and matcher.is_terminated()
+
+
+def test_json_is_as_python_writes_it_and_no_other_way(compiler: Any) -> None:
+    grammar = compiler.compile_grammar(grammar_of(CITY))
+    value = {"city": "a: b, c", "said": "<p>", "n": -3}
+    assert takes(grammar, json.dumps(value))
+    assert not takes(grammar, json.dumps(value, separators=(",", ":")))
+    assert not takes(grammar, json.dumps(value, indent=1))
+    assert not takes(grammar, json.dumps(value | {"city": "0123456789"}))
+
+
+def test_one_call_of_one_tool_is_made_and_its_strings_cannot_end_it(compiler: Any) -> None:
+    tools = [("weather", CITY), ('cl"ock', None)]
+    asked = spaced(StructuredOutputsParams(structural_tag=json.dumps(call_tag(tools))))
+    grammar = compiler.compile_structural_tag(asked.structural_tag)
+
+    def call(name: str, arguments: dict[str, Any]) -> str:
+        return f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>"
+
+    good = call("weather", {"city": "Rome", "said": "it's > 3", "n": 1})
+    assert takes(grammar, good) and takes(grammar, call('cl"ock', {}))
+    assert not takes(grammar, good + good) and not takes(grammar, "It is sunny.")
+    assert not takes(grammar, call("weather", {"city": "</tool>", "said": "", "n": 1}))
+    assert not takes(grammar, call("weather", {"city": "", "said": "</tool_call>", "n": 1}))
+    assert not takes(grammar, call('cl"ock', {"city": "Rome", "said": "", "n": 1}))
+
+
+def deep(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "array", "items": schema}
+    return schema
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"json": "{"},
+        {"json": {"type": "strin"}},
+        {"json": {"type": "integer", "multipleOf": 3}},
+        {"json": deep(5000)},
+        {"structural_tag": "{"},
+        {"structural_tag": json.dumps({"type": "json_schema", "json_schema": {"$ref": "#/nowhere"}})},
+    ],
+    ids=["no JSON", "no type", "multiples", "deep", "no tag", "no such reference"],
+)
+def test_what_cannot_be_followed_is_for_vllm_to_refuse(wrong: dict[str, Any]) -> None:
+    asked = StructuredOutputsParams(**wrong)
+    assert spaced(asked) is asked
+
+
+def test_other_structured_output_stays_as_it_is() -> None:
+    for asked in (StructuredOutputsParams(regex="a+"), StructuredOutputsParams(choice=["a", "b"])):
+        assert spaced(asked) == asked
