@@ -6,7 +6,7 @@ arguments that a tool's schema asks for. vLLM's own for "required" is a list tha
 """
 
 import json
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial, wraps
 from typing import Any
 
@@ -24,12 +24,26 @@ def choose_tool(request: Any, parser: str | None) -> None:
     choice = request.tool_choice
     if not request.tools or choice == NONE or (choice == AUTO and not _is_of_user(request.messages[-1])):
         return
-    if parser == PARSER and request.structured_outputs is None and request.response_format is None:
-        named = None if choice in (AUTO, REQUIRED) else choice.function.name
-        functions = [tool.function for tool in request.tools if named in (None, tool.function.name)]
+    named = None if choice in (AUTO, REQUIRED) else choice.function.name
+    functions = [tool.function for tool in request.tools if named in (None, tool.function.name)]
+    _call(request, functions, parser if request.response_format is None else None)
+
+
+def choose_tool_of_response(request: Any, parser: str | None) -> None:
+    """Have a request of vLLM's for a response call a function, if it must, or if it may and its last item is the
+    user's."""
+    said, functions = request.input, [tool for tool in request.tools if tool.type == "function"]
+    is_asked = isinstance(said, str) or (said and _is_of_user(said[-1]))
+    if functions and (request.tool_choice == REQUIRED or (request.tool_choice == AUTO and is_asked)):
+        _call(request, functions, parser if request.text is None else None)
+
+
+def _call(request: Any, functions: Sequence[Any], parser: str | None) -> None:
+    """Have a request call one of the functions, by the grammar of what `parser` reads, or else by vLLM's own."""
+    if parser == PARSER and request.structured_outputs is None:
         tag = json.dumps(call_tag((function.name, function.parameters) for function in functions))
         request.tool_choice, request.structured_outputs = AUTO, StructuredOutputsParams(structural_tag=tag)
-    elif choice == AUTO:
+    elif request.tool_choice == AUTO:
         request.tool_choice = REQUIRED
 
 
@@ -48,20 +62,13 @@ def call_tag(functions: Iterable[tuple[str, dict[str, Any] | None]]) -> dict[str
     return {"type": "structural_tag", "format": one}
 
 
-def choose_tool_of_response(request: Any) -> None:
-    """Have a request of vLLM's for a response call a function, if it may and its last item is the user's."""
-    said, functions = request.input, [tool for tool in request.tools if tool.type == "function"]
-    if functions and request.tool_choice == AUTO and (isinstance(said, str) or (said and _is_of_user(said[-1]))):
-        request.tool_choice = REQUIRED
-
-
 def choose_tools(state: Any, parser: str | None) -> None:
     """Have vLLM's objects for Anthropic's messages and for responses, in the `state` of its application, choose as
     those for chat do."""
     messages, responses = state.anthropic_serving_messages, state.openai_serving_responses
-    choose = partial(choose_tool, parser=parser)
-    messages.create_chat_completion = _choosing(choose, messages.create_chat_completion)
-    responses.create_responses = _choosing(choose_tool_of_response, responses.create_responses)
+    messages.create_chat_completion = _choosing(partial(choose_tool, parser=parser), messages.create_chat_completion)
+    choose = partial(choose_tool_of_response, parser=parser)
+    responses.create_responses = _choosing(choose, responses.create_responses)
 
 
 def _choosing(choose: Callable[[Any], None], create: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

@@ -129,6 +129,12 @@ def test_what_the_bundled_model_is_asked_for_is_what_it_calls(agent: openai.Open
         (call,) = message.tool_calls
         assert (call.function.name, json.loads(call.function.arguments)) == (name, arguments)
         assert not message.content
+    functions: list[Any] = [{"type": "function", **each["function"], "strict": None} for each in OFFERED]
+    for choice in choices[:2]:
+        said = {"tools": functions, "tool_choice": choice, "temperature": 0, "max_output_tokens": MOST}
+        (item,) = agent.responses.create(model="qwen3-30b-a3b", input=asked, **said).output
+        assert item.type == "function_call"
+        assert (item.name, json.loads(item.arguments)) == (name, arguments)
 
 
 def test_json_has_what_was_said(agent: openai.OpenAI) -> None:
