@@ -6,7 +6,7 @@ answer is always in Prometheus's own text format, which every scraper reads.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Protocol
 
 from fastapi import APIRouter, Request, Response
@@ -50,11 +50,14 @@ class _One:
         return [self._family]
 
 
-def metrics_routes(registry: CollectorRegistry, dcgm: CollectorRegistry) -> APIRouter:
-    """Return the routes of the metrics; HEAD works too, as probes use it."""
+def metrics_routes(
+    registry: CollectorRegistry, dcgm: CollectorRegistry, hear: Callable[[], None] = lambda: None
+) -> APIRouter:
+    """Return the routes of the metrics; HEAD works too, as probes use it. `hear` has metrics hear first of what
+    waits to be told."""
     routes = APIRouter()
     for path, source, summary in (("/metrics", registry, ALL), ("/dcgm/metrics", dcgm, DCGM)):
-        scrape, text = _scraper(source), PlainTextResponse
+        scrape, text = _scraper(source, hear), PlainTextResponse
         routes.add_api_route(path, scrape, summary=summary, response_class=text, responses=ANSWER, openapi_extra=NAMES)
         routes.add_api_route(path, scrape, methods=["HEAD"], include_in_schema=False)
     return routes
@@ -79,8 +82,9 @@ async def parts_of(registry: Families) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)
 
 
-def _scraper(registry: CollectorRegistry):  # type: ignore[no-untyped-def]  # FastAPI reads the types of what it makes
+def _scraper(registry: CollectorRegistry, hear: Callable[[], None]):  # type: ignore[no-untyped-def]  # FastAPI reads them
     async def scrape(request: Request) -> Response:
+        hear()
         names = request.query_params.getlist("name[]")
         families = registry.restricted_registry(names) if names else registry
         parts = [part async for part in parts_of(families)]

@@ -78,11 +78,11 @@ def front_end_url(options: tuple[str, ...]) -> str:
     raise RuntimeError(f"vllm-rs has not come up at {url} within {FRONT_END_S:g} s.")
 
 
-def stand_still(url: str, devices: int, seconds: float, step_s: float) -> None:
+def stand_still(url: str, devices: int, seconds: float, spread_s: float) -> None:
     """Have the devices of a server stand still for so many emulated seconds from now on; they go on one after the
-    other, within a step's emulated seconds: never would devices be in step with each other. Raise RuntimeError."""
+    other, within `spread_s` more. Raise RuntimeError."""
     for device in range(devices):
-        for_s = seconds + step_s * device / devices
+        for_s = seconds + spread_s * device / devices
         answer = httpx.post(f"{url}/foreserve/v1/faults", json={"fault": f"stall: for={for_s}, device={device}"})
         if answer.status_code != HTTPStatus.OK:
             raise RuntimeError(f"device {device} cannot stand still: {answer.text}")

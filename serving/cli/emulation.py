@@ -178,7 +178,8 @@ async def make_ready(
     if prepared.scenario.edges == 1:
         core.listen()
     # Before vLLM's own, which would be found first.
-    app.router.routes[:0] = [*metrics_routes(REGISTRY, watch_over.metrics.dcgm).routes, *load_routes().routes]
+    metrics = metrics_routes(REGISTRY, watch_over.metrics.dcgm, core.tell_all)
+    app.router.routes[:0] = [*metrics.routes, *load_routes().routes]
     app.include_router(status_routes(lambda: status_of(watch_over.metrics), watch_over.history.after))
     return app
 

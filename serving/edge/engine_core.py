@@ -84,6 +84,10 @@ class EmulatedCore(UtilityCalls):
         for node in self.devices.nodes.values():
             self._listeners.on_change(node)
 
+    def tell_all(self) -> None:
+        """Have the observers hear at once of all that has happened so far."""
+        self._listeners.flush()
+
     @property
     def flights(self) -> Collection[Flight]:
         """The requests in flight."""

@@ -35,3 +35,11 @@ def test_a_scraper_may_ask_for_some_of_them_or_only_whether_there_are_any(client
     assert "foreserve_faults_total" in some and "vllm:" not in some
     assert client.head("/metrics").status_code == 200
     assert client.get("/dcgm/metrics").text == ""
+
+
+def test_a_scraper_reads_all_that_has_happened() -> None:
+    registry, app = CollectorRegistry(), FastAPI()
+    steps = Counter("foreserve_steps", "Steps.", registry=registry)
+    app.include_router(metrics_routes(registry, CollectorRegistry(), steps.inc))
+    scraped = [TestClient(app).get("/metrics").text for _ in range(2)]
+    assert "foreserve_steps_total 1.0" in scraped[0] and "foreserve_steps_total 2.0" in scraped[1]
