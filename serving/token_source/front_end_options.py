@@ -67,7 +67,24 @@ def check_front_end_options(scenario: Scenario) -> None:
         validate_api_server_args(args)
     except (VLLMClientError, TypeError, ValueError, KeyError, OSError) as error:
         _refuse(error.args[0] if isinstance(error, KeyError) else str(error))
+    _check_reasoning_parser(args.reasoning_parser, scenario.token_model)
     _check_cache(scenario, args.kv_events_config is not None and args.kv_events_config.enable_kv_cache_events)
+
+
+def _check_reasoning_parser(name: str, token_model: str) -> None:
+    """Raise `ScenarioError` for a parser of thoughts that wants tokens which the token model lacks: each request would
+    fail by it."""
+    if not name:
+        return
+    from vllm.reasoning import ReasoningParserManager
+    from vllm.tokenizers import get_tokenizer
+
+    try:
+        ReasoningParserManager.get_reasoning_parser(name)(get_tokenizer(token_model))
+    except (RuntimeError, ValueError) as error:
+        why = f"as vLLM says: {str(error).rstrip('!.')}."
+        sentence = f"`{KEY}` has --reasoning-parser {name}, which does not fit the token model's tokenizer, {why}"
+        raise ScenarioError(sentence, KEY) from error
 
 
 def _check_cache(scenario: Scenario, has_events: bool) -> None:

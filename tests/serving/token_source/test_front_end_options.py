@@ -40,6 +40,12 @@ def test_a_users_options_take_the_place_of_ours() -> None:
     assert args.tool_call_parser == "qwen3_coder" and args.enable_auto_tool_choice
 
 
+def test_a_parser_of_thoughts_fits_the_token_models_tokenizer() -> None:
+    check_front_end_options(Scenario(vllm_options=("--reasoning-parser=qwen3",)))
+    with pytest.raises(ScenarioError, match=r"deepseek_r1, which does not fit .* could not locate"):
+        check_front_end_options(Scenario(vllm_options=("--reasoning-parser", "deepseek_r1")))
+
+
 def test_what_stands_after_two_dashes_is_for_vllm() -> None:
     args = parse(["serve", "--devices", "2", "--vllm-option=--root-path=/p", "--", "--served-model-name", "x"])
     assert args.devices == 2 and args.vllm_options == ["--root-path=/p", "--served-model-name", "x"]
