@@ -6,7 +6,6 @@ every step by itself, in Rust. So the times say what an answer costs, not which 
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from serving.bench.virtual_time import FLEET, MOST_SEQS, virtual_pace
+from tests.benchmarks.installed import installed
 
 pytestmark = pytest.mark.alone
 
@@ -30,13 +30,7 @@ ENGINE = {
 
 @pytest.fixture(scope="module")
 def python_with_dynamo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dynamo")
-    python = folder / "bin" / "python"
-    for command in ([sys.executable, "-m", "venv", folder], [python, "-m", "pip", "install", "-q", DYNAMO]):
-        made = subprocess.run(command, capture_output=True, text=True, timeout=600)
-        if made.returncode:
-            pytest.skip(f"{DYNAMO} cannot be installed here: {made.stderr.strip()[-300:]}")
-    return python
+    return installed(DYNAMO, tmp_path_factory.mktemp("dynamo")) / "python"
 
 
 def replay_s(python: Path, folder: Path) -> float:

@@ -6,7 +6,6 @@ no devices, batches, text of a model or metrics. So it says what serving streams
 
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +22,7 @@ from serving.bench.cpu_times import CLIENT, EDGE, cpu_times
 from serving.bench.live import MICRO, Streams
 from serving.bench.servers import Servers, load
 from serving.process.server_process import ServerProcess
+from tests.benchmarks.installed import installed
 
 pytestmark = pytest.mark.alone
 
@@ -48,13 +48,7 @@ class Seen(NamedTuple):
 
 @pytest.fixture(scope="module")
 def guidellm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("guidellm")
-    python = folder / "bin" / "python"
-    for command in ([sys.executable, "-m", "venv", folder], [python, "-m", "pip", "install", "-q", GUIDELLM]):
-        made = subprocess.run(command, capture_output=True, text=True, timeout=900)
-        if made.returncode:
-            pytest.skip(f"{GUIDELLM} cannot be installed here: {made.stderr.strip()[-300:]}")
-    return folder / "bin" / "guidellm"
+    return installed(GUIDELLM, tmp_path_factory.mktemp("guidellm")) / "guidellm"
 
 
 @contextmanager
