@@ -8,11 +8,18 @@ import pytest
 
 from serving.clock import WallClock
 from serving.cluster.actor_proxies import LATE_S, MAX_WAITING, ReleaseSink
+from serving.cluster.streams import sockets
 from serving.cluster.streams.stream import Inbox
 from serving.types import Chunk, DroppedMessages, Release, StepRecord
 
 PATIENCE_S = 10.0
 STEP = StepRecord(0, "ar", "decode", 0.0, 0.01, 1, 1, (0.01,), (1e6, 2e6), 10, 4, 0.0, 0, 0, 100, 0, 0)
+
+
+@pytest.fixture(autouse=True)
+def one_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Say that all is on one node: no Ray is needed to tell."""
+    monkeypatch.setattr(sockets, "this_node", lambda: "here")
 
 
 class Edge:
