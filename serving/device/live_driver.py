@@ -16,7 +16,8 @@ class LiveDriver:
     """Runs a device's steps in real time. Call `cycle` in a loop; other threads may call the rest."""
 
     def __init__(self, engine: Engine, clock: Clock, flush: Callable[[], None] = lambda: None) -> None:
-        """`flush` is called before each wait: the engine's sink may hold releases back until then."""
+        """`flush` is called before each wait, and when a cycle fails: the engine's sink may hold releases back until
+        then."""
         self.engine = engine
         self._clock, self._flush = clock, flush
         self._news = False
@@ -47,6 +48,14 @@ class LiveDriver:
 
     def cycle(self) -> None:
         """Plan once, and make the steps of that plan until something changes."""
+        try:
+            self._cycle()
+        except BaseException:
+            # Tokens that were taken from their buffers are not there for a loop that begins again.
+            self._flush()
+            raise
+
+    def _cycle(self) -> None:
         self._hear()
         while self.engine.stand_still():
             self._wait_out_stall()

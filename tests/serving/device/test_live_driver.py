@@ -54,3 +54,31 @@ def test_news_of_a_change_that_come_late_reprice_the_step_from_the_change_on(tol
     clock.driver = LiveDriver(Engine(0, Steps(), Steps(), SlowTier(1e9), TokenBuffer(), releases.append), clock)
     clock.driver.cycle()
     assert [release.at_s for release in releases] == [2.0 + 0.8 * SLOWER * STEP_S]
+
+
+class Lost(Steps):
+    """Plans one step, and is lost."""
+
+    def __init__(self) -> None:
+        self._left = 1
+
+    def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
+        self._left -= 1
+        if self._left < 0:
+            raise ConnectionResetError("the scheduler is gone")
+        return super().plan(at_s, now_s, last_s, done)
+
+
+def test_what_was_held_back_goes_out_before_each_wait_and_when_the_scheduler_is_lost() -> None:
+    planner, held, sent = Lost(), list[Release](), list[Release]()
+
+    def flush() -> None:
+        sent.extend(held)
+        held.clear()
+
+    driver = LiveDriver(Engine(0, planner, planner, SlowTier(1e9), TokenBuffer(), held.append), VirtualClock(), flush)
+    driver.cycle()
+    assert len(held) == 1 and not sent
+    with pytest.raises(ConnectionResetError):
+        driver.cycle()
+    assert len(sent) == 1 and not held
