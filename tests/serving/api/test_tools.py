@@ -137,6 +137,11 @@ def test_what_the_bundled_model_is_asked_for_is_what_it_calls(agent: openai.Open
         assert (item.name, json.loads(item.arguments)) == (name, arguments)
 
 
+def test_a_choice_that_is_null_is_for_vllm(agent: openai.OpenAI) -> None:
+    answer = chat(agent, tools=OFFERED, temperature=0, extra_body={"tool_choice": None}).choices[0]
+    assert answer.finish_reason == "stop" and not answer.message.tool_calls
+
+
 def test_json_has_what_was_said(agent: openai.OpenAI) -> None:
     asked = [{"role": "user", "content": "Book a table for 4 people in Paris. Give me JSON with city and people."}]
     fields = {"city": CITY, "people": NUMBER}
