@@ -35,9 +35,9 @@ def bounded(asked: StructuredOutputsParams) -> StructuredOutputsParams:
         changed.json_object, changed.json = None, ANY_OBJECT
     try:
         if asked.json is not None:
-            changed.json = bounded_schema(_read(asked.json))
+            changed.json = bounded_schema(read_json(asked.json))
         if asked.structural_tag is not None:
-            changed.structural_tag = json.dumps(_in_tag(_read(asked.structural_tag)))
+            changed.structural_tag = json.dumps(_in_tag(read_json(asked.structural_tag)))
     except (ValueError, TypeError, RecursionError):
         return asked
     return changed
@@ -82,5 +82,6 @@ def _in_tag(tag: Any) -> Any:
     }
 
 
-def _read(text: Any) -> Any:
+def read_json(text: Any) -> Any:
+    """Return what a text says in JSON; what is no text has been read. Raise ValueError."""
     return json.loads(text) if isinstance(text, str) else text

@@ -13,6 +13,8 @@ from vllm.exceptions import VLLMClientError
 from vllm.sampling_params import StructuredOutputsParams, check_json_nesting
 from vllm.v1.structured_output.backend_xgrammar import has_xgrammar_unsupported_json_features
 
+from serving.token_source.bounded_grammar import read_json
+
 SEPARATORS = (", ", ": ")
 IN_STRINGS = (r"[^\"\\\r\n]", r"[^\0-\x1f\"\\\r\n]")
 """How xgrammar writes a character of a string, with a longest length and without."""
@@ -25,10 +27,10 @@ def spaced(asked: StructuredOutputsParams) -> StructuredOutputsParams:
     try:
         if asked.json is not None:
             check_json_nesting(asked.json)
-            changed.grammar, changed.json = grammar_of(_read(asked.json)), None
+            changed.grammar, changed.json = grammar_of(read_json(asked.json)), None
         if asked.structural_tag is not None:
             check_json_nesting(asked.structural_tag, structural_tag=True)
-            changed.structural_tag = json.dumps(_in_tag(_read(asked.structural_tag)))
+            changed.structural_tag = json.dumps(_in_tag(read_json(asked.structural_tag)))
     except (VLLMClientError, ValueError, TypeError, RuntimeError):  # RecursionError is a RuntimeError
         return asked
     return changed
@@ -58,7 +60,3 @@ def _without_tags(grammar: str) -> str:
     for characters in IN_STRINGS:
         grammar = grammar.replace(characters, f"{characters[:-1]}<]")
     return grammar
-
-
-def _read(text: Any) -> Any:
-    return json.loads(text) if isinstance(text, str) else text
