@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from itertools import compress
 from typing import Protocol
 
+import msgspec
+
 from device_model.step import StepCost
 from serving.device.pricing import Pricer, StepPrice
 from serving.types import NEVER, Batch, Chunk, Done, Release, StepRecord
@@ -132,59 +134,19 @@ class Engine:
             self.tier.release(self.device, self._traffic)
             self._traffic, self._leased_at_s = 0.0, None
 
-    def make(self, batch: Batch, priced: StepPrice, ends_s: list[float], first: bool, late_real_s: float = 0.0) -> int:
-        """Make the batch's next steps, one for each instant of `ends_s`; several only where `priced.run` has their
-        costs. `first`: they begin the plan, so its own counts go into their record. Return the number of underruns."""
+    def make(
+        self, batch: Batch, priced: StepPrice, record: StepRecord, ends_s: list[float], late_real_s: float = 0.0
+    ) -> int:
+        """Make the batch's next steps, one for each instant of `ends_s`, at this price in all, and release their
+        tokens with the `record`, `late_real_s` late. Return the number of underruns."""
         start_s, steps, self.at_s = self.at_s, len(ends_s), ends_s[-1]
-        if steps > 1:
-            assert priced.run is not None
-            priced = priced._replace(cost=priced.run.total(steps)._replace(latency_s=self.at_s - start_s))
-        shape = priced.plan.draft if priced.drafts and priced.plan is not None else None
+        # What the plan itself has to tell goes with its first steps.
+        started, found, preempted = ([], [], []) if self._steps else (batch.started, batch.found, batch.preempted)
         with self._order:
             chunks, underruns = self.tokens.take(_emitted(batch, priced, steps))
-            record = StepRecord(
-                device=self.device,
-                mode="sd" if priced.drafts else "ar",
-                phase=batch.phase,
-                start_s=start_s,
-                latency_s=priced.cost.latency_s,
-                batch=len(batch.ids),
-                new_tokens=sum(batch.new_tokens) * steps,
-                energy_j=tuple(priced.cost.energy),
-                traffic_bytes=tuple(priced.cost.traffic),
-                expert_lookups=priced.cost.expert_lookups,
-                expert_hits=priced.cost.expert_hits,
-                late_real_s=late_real_s,
-                underruns=underruns,
-                waiting=batch.waiting,
-                kv_tokens=batch.kv_tokens,
-                preemptions=batch.preemptions if first else 0,
-                slips=batch.slips if first else 0,
-                unrouted=priced.unrouted,
-                drafts=priced.drafts,
-                drafted=priced.drafts * priced.depth,
-                accepted=sum(priced.accepted),
-                reason=priced.reason,
-                swaps=priced.swaps,
-                spilled_tokens=batch.spilled_tokens if first else 0,
-                fetched_tokens=batch.fetched_tokens if first else 0,
-                queried_tokens=batch.queried_tokens if first else 0,
-                cached_tokens=batch.cached_tokens if first else 0,
-                draft_s=priced.cost.seconds.draft_s,
-                target_s=priced.cost.seconds.target_s - priced.moved_s,
-                update_s=priced.cost.seconds.update_s,
-                moved_s=priced.moved_s,
-                swap_s=priced.swap_s,
-                swap_j=priced.swap_j,
-                accepted_by=priced.accepted_by,
-                steps=steps,
-                hits_beyond_hb=priced.cost.hits_beyond_hb,
-                unpublished=round(priced.cost.unpublished),
-                width=shape.width if shape else 0,
-                verified=priced.drafts * shape.verify_tokens if shape else 0,
-            )
-            started, found = (batch.started, batch.found) if first else ([], [])
-            preempted, told_s = batch.preempted if first else [], ends_s if steps > 1 else []
+            if late_real_s or underruns:
+                record = msgspec.structs.replace(record, late_real_s=late_real_s, underruns=underruns)
+            told_s = ends_s if steps > 1 else []
             self.sink(Release(self.device, self.at_s, chunks, record, started, start_s, told_s, found, preempted))
         self._finish(chunks)
         self._steps += steps

@@ -3,12 +3,28 @@
 Until then a change can cut them short: the step under way is completed, and the next one is planned anew.
 """
 
+from collections import deque
+from itertools import islice
+from typing import NamedTuple
+
 import numpy as np
 
 from serving.device.engine import Engine
 from serving.device.pricing import StepPrice
+from serving.device.step_records import planned_record
 from serving.device.step_underway import StepUnderway
-from serving.types import Batch
+from serving.types import Batch, StepRecord
+
+# Steps that are priced and recorded together, where nothing but time changes from one to the next. A device wakes for
+# each step to cold caches: what it then does for eight takes little longer than for one.
+TOGETHER = 8
+
+
+class ComingStep(NamedTuple):
+    """A step after the next one: its price, and its record but for what only its release tells."""
+
+    priced: StepPrice
+    record: StepRecord
 
 
 class PendingSteps:
@@ -23,6 +39,8 @@ class PendingSteps:
         self._ends_s: list[float] = []
         self._underway: StepUnderway | None = None
         self._priced = self._without_run(next(self._prices))
+        self._record: StepRecord | None = None
+        self._coming = deque[ComingStep]()
         self._set_ends()
 
     @property
@@ -57,8 +75,17 @@ class PendingSteps:
 
     def make(self, late_real_s: float = 0.0) -> int:
         """Make the steps, `late_real_s` late; return the number of underruns."""
-        priced = self._underway.priced if self._underway is not None else self._priced
-        underruns = self._engine.make(self._batch, priced, self._ends_s, self._first, late_real_s)
+        engine, steps = self._engine, len(self._ends_s)
+        priced, record = self._priced, self._record
+        if self._underway is not None:
+            priced, record = self._underway.priced, None
+        if steps > 1:
+            assert priced.run is not None
+            whole = priced.run.total(steps)._replace(latency_s=self.end_s - engine.at_s)
+            priced = priced._replace(cost=whole)
+        if record is None:
+            record = planned_record(engine.device, self._batch, priced, engine.at_s, steps, self._first)
+        underruns = engine.make(self._batch, priced, record, self._ends_s, late_real_s)
         self._first, self._underway = False, None
         return underruns
 
@@ -67,12 +94,24 @@ class PendingSteps:
         steps are left, a request has ended, or the plan no longer holds."""
         if self._priced.run is not None or self._engine.at_s >= self._holds_s or self._engine.ended:
             return False
-        following = next(self._prices, None)
-        if following is None:
+        if not self._coming:
+            self._prepare()
+        if not self._coming:
             return False
-        self._priced = following._replace(run=None)
+        self._priced, self._record = self._coming.popleft()
         self._set_ends()
         return True
+
+    def _prepare(self) -> None:
+        """Price and record the next step, and more that do not depend on what becomes of it."""
+        start_s = self._engine.at_s
+        for following in islice(self._prices, TOGETHER):
+            priced = following._replace(run=None)
+            record = planned_record(self._engine.device, self._batch, priced, start_s)
+            self._coming.append(ComingStep(priced, record))
+            start_s += priced.cost.latency_s
+            if following.run is None:
+                break
 
     def _make_all_but_last(self) -> None:
         """Make all pending steps but the last."""
