@@ -13,6 +13,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 # Real seconds for an answer from Ray's books, which another process keeps.
 ASK_S = 5.0
+# The kernel's states of a process that is stopped, or has ended ("" where there is none).
+STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+ENDED = ("", psutil.STATUS_ZOMBIE)
 # Ray's states of an actor that has a process; one that restarts has its last life's process for a moment.
 WITH_PROCESS = ("ALIVE", "PENDING_CREATION", "RESTARTING")
 
@@ -36,11 +39,15 @@ class ActorProcess:
 
     def may_be_there(self) -> bool:
         """Tell whether the process has not ended, as far as that can be seen from this node."""
-        return not self.is_here or self._status() not in ("", psutil.STATUS_ZOMBIE)
+        return not self.is_here or self._status() not in ENDED
 
     def stopped(self) -> bool:
         """Tell whether the process is stopped (SIGSTOP, a debugger); False for one on another node."""
-        return self.is_here and self._status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+        return self.is_here and self._status() in STOPPED
+
+    def is_well(self) -> bool:
+        """Tell whether the process is on this node, has not ended and is not stopped: by one look, not by three."""
+        return self.is_here and self._status() not in (*ENDED, *STOPPED)
 
     def busy_s(self) -> float | None:
         """Return the process's seconds of processor time, None for one on another node.

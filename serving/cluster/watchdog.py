@@ -71,9 +71,7 @@ class PartState:
 
     def is_due(self, now_s: float) -> bool:
         """Tell whether the part is to be asked again: now, if its process is not seen to be well."""
-        process = self.process
-        seen = process is not None and process.is_here and process.may_be_there() and not process.stopped()
-        return not seen or now_s - self.asked_s >= ASK_S
+        return now_s - self.asked_s >= ASK_S or self.process is None or not self.process.is_well()
 
     async def found(self) -> ActorProcess | None:
         """Return the part's process: the one it named, unless that has ended, else the one that others know, if any."""

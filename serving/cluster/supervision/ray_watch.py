@@ -1,6 +1,7 @@
 """Watch over Ray itself: the raylet of this node and the GCS, without which nothing of an emulation can go on."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +10,10 @@ import psutil
 import ray
 from ray.experimental.internal_kv import _internal_kv_exists
 
-LOOK_S = 0.5
+from serving.cluster.actor_process import STOPPED
+
+# Real seconds between two looks at whether a process is stopped.
+LOOK_S = 2.0
 # Real seconds after which a stopped process is as good as dead.
 STOPPED_S = 8.0
 # Real seconds between two questions to the GCS, and those after which it is lost if it does not answer: it may be on
@@ -45,14 +49,30 @@ async def watch_ray(processes: dict[str, psutil.Process]) -> None:
 
 
 async def _watch_process(name: str, process: psutil.Process) -> None:
-    stopped = _Since()
-    while True:
-        state = _status(process)
-        if state in ("", psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
-            raise RayLost(f"Ray's {name} (process {process.pid}) has ended")
-        if stopped.for_s(state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)) > STOPPED_S:
-            raise RayLost(f"Ray's {name} (process {process.pid}) is stopped")
-        await asyncio.sleep(LOOK_S)
+    stopped, ended = _Since(), asyncio.create_task(_end_of(process))
+    try:
+        while not ended.done():
+            if stopped.for_s(_status(process) in STOPPED) > STOPPED_S:
+                raise RayLost(f"Ray's {name} (process {process.pid}) is stopped")
+            await asyncio.wait([ended], timeout=LOOK_S)
+    finally:
+        ended.cancel()
+    raise RayLost(f"Ray's {name} (process {process.pid}) has ended")
+
+
+async def _end_of(process: psutil.Process) -> None:
+    """Wait for the end of a process. The kernel tells of it, at once, and nobody has to look."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
 
 
 async def _watch_gcs() -> None:

@@ -33,18 +33,22 @@ def test_a_server_that_loses_ray_ends_with_a_sentence(part: str, tmp_path: Path)
 
 def end_without(part: str, child: ServerProcess, log: Path) -> None:
     """Kill a part of Ray's beside streams, which get an error, those that come later too; then the server ends."""
-    lasts = list[list[str]]()
+    lasts, begun = list[list[str]](), threading.Event()
 
     def stream(after_s: float) -> None:
         time.sleep(after_s)
         body = {"model": MODEL, "prompt": "Hello", "max_tokens": 4000, "stream": True, "ignore_eos": True}
         url = f"{child.http_url}/v1/completions"
         with suppress(httpx.ConnectError), httpx.stream("POST", url, json=body, timeout=60) as answer:
-            lasts.append([line for line in answer.iter_lines() if line])
+            lasts.append(lines := [])
+            for line in filter(None, answer.iter_lines()):
+                lines.append(line)
+                begun.set()
 
     clients = [threading.Thread(target=stream, args=(0.2 * number,)) for number in range(STREAMS)]
     for client in clients:
         client.start()
+    assert begun.wait(timeout=20)
     family = psutil.Process(child.process.pid).children(recursive=True)
     next(process for process in family if process.name() == part).kill()
     assert child.process.wait(timeout=40) == os.EX_TEMPFAIL
