@@ -26,7 +26,7 @@ def choose_tool(request: Any, parser: str | None) -> None:
         return
     named = None if choice in (AUTO, REQUIRED) else choice.function.name
     functions = [tool.function for tool in request.tools if named in (None, tool.function.name)]
-    _call(request, functions, parser if request.response_format is None else None)
+    _call(request, functions, parser if _is_text(request.response_format) else None)
 
 
 def choose_tool_of_response(request: Any, parser: str | None) -> None:
@@ -35,7 +35,9 @@ def choose_tool_of_response(request: Any, parser: str | None) -> None:
     said, functions = request.input, [tool for tool in request.tools if tool.type == "function"]
     is_asked = isinstance(said, str) or (said and _is_of_user(said[-1]))
     if functions and (request.tool_choice == REQUIRED or (request.tool_choice == AUTO and is_asked)):
-        _call(request, functions, parser if request.text is None else None)
+        if request.text is not None and _is_text(request.text.format):
+            request.text.format = None  # Beside a grammar vLLM refuses any.
+        _call(request, functions, parser if request.text is None or request.text.format is None else None)
 
 
 def _call(request: Any, functions: Sequence[Any], parser: str | None) -> None:
@@ -78,6 +80,11 @@ def _choosing(choose: Callable[[Any], None], create: Callable[..., Awaitable[Any
         return await create(request, *rest, **named)
 
     return chosen
+
+
+def _is_text(asked: Any) -> bool:
+    """Tell whether a format of the answer says nothing of it: `text` is what a request without one gets."""
+    return asked is None or asked.type == "text"
 
 
 def _is_of_user(message: Any) -> bool:

@@ -137,6 +137,22 @@ def test_what_the_bundled_model_is_asked_for_is_what_it_calls(agent: openai.Open
         assert (item.name, json.loads(item.arguments)) == (name, arguments)
 
 
+def test_a_format_of_text_says_nothing_of_a_call(agent: openai.OpenAI) -> None:
+    said = chat(agent, tools=OFFERED, response_format={"type": "text"}, temperature=0).choices[0].message
+    assert [json.loads(call.function.arguments) for call in said.tool_calls] == [{"city": "Paris"}]
+    functions: list[Any] = [{"type": "function", **each["function"], "strict": None} for each in OFFERED]
+    answer = agent.responses.create(
+        model="qwen3-30b-a3b",
+        tools=functions,
+        temperature=0,
+        input=ASK,
+        text={"format": {"type": "text"}},
+        max_output_tokens=MOST,
+    )
+    (call,) = answer.output
+    assert call.type == "function_call" and json.loads(call.arguments) == {"city": "Paris"}
+
+
 def test_a_choice_that_is_null_is_for_vllm(agent: openai.OpenAI) -> None:
     answer = chat(agent, tools=OFFERED, temperature=0, extra_body={"tool_choice": None}).choices[0]
     assert answer.finish_reason == "stop" and not answer.message.tool_calls
