@@ -21,7 +21,9 @@ class ClockOrigin(NamedTuple):
 
 
 class Clock(Protocol):
-    """Emulated seconds since the origin, and how to wait for them."""
+    """Emulated seconds since the origin, `speed` of them in a real one, and how to wait for them."""
+
+    speed: float
 
     def now(self) -> float:
         """Return the emulated instant."""

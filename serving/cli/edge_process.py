@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,13 +35,14 @@ if TYPE_CHECKING:
 
 class EdgeSettings(msgspec.Struct, frozen=True):
     """Settings of an edge: whose it is, where it listens, also (at `path`) for the engine core, whose clock has this
-    `origin`."""
+    `origin`, and its `place` on the board of arrivals."""
 
     scenario: Scenario
     access: Access
     max_model_len: int
     origin: ClockOrigin
     path: str
+    place: int
     http_core: str
     grpc_core: str
     http_port: int
@@ -96,16 +98,20 @@ async def serve(settings: EdgeSettings) -> None:
 
 async def build_engine(settings: EdgeSettings, flags: list[str]) -> "EmulatedLLM":
     """Return vLLM's front end, once the engine core is there."""
+    from serving.cluster.streams.arrival_board import ArrivalBoard
+    from serving.edge.arrivals import Arrivals
     from serving.edge.async_llm import EmulatedLLM, renderer_of
     from serving.edge.front_ends.edge_wires import CoreWire
     from serving.edge.remote_core import RemoteCore
 
-    wire = CoreWire(Path(settings.path))
+    path, clock = Path(settings.path), WallClock(*settings.origin)
+    wire, board = CoreWire(path), ArrivalBoard(path.parent)
     with without_package("scipy"):
         config = engine_config(flags)
     renderer = renderer_of(config)
     await wire.ready()
-    return EmulatedLLM(config, RemoteCore(wire, WallClock(*settings.origin)), renderer)
+    arrivals = Arrivals(clock, partial(board.post, settings.place))
+    return EmulatedLLM(config, RemoteCore(wire, clock, arrivals), renderer)
 
 
 def _outlive_nobody() -> None:

@@ -114,6 +114,7 @@ class EdgeProcesses:
             prepared.max_model_len,
             self._origin,
             str(self._path(index)),
+            1 + index,  # 0 is the engine core's
             self.http_core,
             self.grpc_core,
             prepared.sock.getsockname()[1],

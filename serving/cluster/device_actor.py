@@ -11,7 +11,8 @@ from device_model.step import StepPlan
 from serving.clock import ClockOrigin, WallClock
 from serving.cluster.actor_proxies import REPORT_S, ProgressReports, ReleaseSink, RemoteModel, RemotePlanner, TierLease
 from serving.cluster.endpoints.device import DeviceService
-from serving.cluster.endpoints.rpc_endpoint import RpcEndpoint
+from serving.cluster.endpoints.rpc_endpoint import RpcEndpoint, joined_folder
+from serving.cluster.streams.arrival_board import ArrivalBoard
 from serving.cluster.streams.rpc import RpcClient
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.deaths import StateLost
@@ -41,6 +42,7 @@ class HbXpu:
         self._realtime = realtime
         self._clock = WallClock(*clock)
         self._sink = ReleaseSink(edge, self._clock)
+        self._board = ArrivalBoard(joined_folder(edge))
         self._service = service = DeviceService()
         methods: list[Callable[..., Any]] = [
             service.open,
@@ -94,7 +96,7 @@ class HbXpu:
             sink=self._sink,
             lease_s=spec.lease_s,
         )
-        self._driver = LiveDriver(engine, self._clock, self._sink.flush)
+        self._driver = LiveDriver(engine, self._clock, self._sink.flush, self._board.earliest_s)
         self._service.connect(self._driver, self._tokens, self._reprice)
         settle()
 

@@ -113,6 +113,11 @@ class Engine:
         return min(batch.until_s, self._lease_ends_s)
 
     @property
+    def last_step_s(self) -> float:
+        """Seconds that the last step took, with what it waited for."""
+        return self.at_s - self._last_s
+
+    @property
     def ended(self) -> bool:
         """Tell whether a request has ended since the last plan."""
         return bool(self._finished)

@@ -10,16 +10,26 @@ from serving.types import NEVER, Chunk
 # A device whose tokens are this far behind waits for them: beyond, what it emulates has no text to go with it, and may
 # be the decoding of what has stopped long ago.
 MAX_OWED = 64
+# For requests that are on their way a device waits so many real seconds at most, and this share of what the last step
+# took: then there is time enough to plan the next one, and it ends when it should. It looks for them this often.
+MOST_AWAITED_S, SHARE_AWAITED = 1e-2, 0.5
+ARRIVAL_LOOK_S = 1e-3
 
 
 class LiveDriver:
     """Runs a device's steps in real time. Call `cycle` in a loop; other threads may call the rest."""
 
-    def __init__(self, engine: Engine, clock: Clock, flush: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        flush: Callable[[], None] = lambda: None,
+        arriving_s: Callable[[], float] = lambda: NEVER,
+    ) -> None:
         """`flush` is called before each wait, and when a cycle fails: the engine's sink may hold releases back until
-        then."""
+        then. `arriving_s` returns when the earliest request came of which the scheduler may not have heard."""
         self.engine = engine
-        self._clock, self._flush = clock, flush
+        self._clock, self._flush, self._arriving_s = clock, flush, arriving_s
         self._news = False
         self._changed_s: float | None = None
 
@@ -56,6 +66,7 @@ class LiveDriver:
             raise
 
     def _cycle(self) -> None:
+        self._await_arrivals()
         self._hear()
         while self.engine.stand_still():
             self._wait_out_stall()
@@ -66,8 +77,23 @@ class LiveDriver:
             return
         steps = PendingSteps(self.engine, batch, leaps=False)
         self._make(steps)
-        while not self._news and steps.advance():
+        while not self._has_news() and steps.advance():
             self._make(steps)
+
+    def _has_news(self) -> bool:
+        """Tell whether the batch has changed by the end of the step."""
+        self._await_arrivals()
+        return self._news
+
+    def _await_arrivals(self) -> None:
+        """Wait a moment for requests that have come by the end of the step, while they are on their way: the next one
+        is theirs too. It ends when it would have, as long as there is time left to plan it."""
+        engine, clock = self.engine, self._clock
+        if self._arriving_s() > engine.at_s:
+            return
+        until_s = engine.at_s + min(MOST_AWAITED_S * clock.speed, SHARE_AWAITED * engine.last_step_s)
+        while (now_s := clock.now()) < until_s and self._arriving_s() <= engine.at_s:
+            self._wait(min(until_s, now_s + ARRIVAL_LOOK_S * clock.speed))
 
     def _hear(self) -> None:
         """Forget the news that the next plan takes up. Called before it is asked for: news that come meanwhile lead to

@@ -3,6 +3,7 @@
 import copy
 import random
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from serving.cluster.batched_listeners import BatchedListeners
 from serving.cluster.dispatcher import Dispatcher, EmulationActors
 from serving.cluster.fault_injector import FaultInjector
 from serving.cluster.observer import EdgeBroadcast, EdgeObserver
+from serving.cluster.streams.arrival_board import ArrivalBoard
+from serving.edge.arrivals import Arrivals
 from serving.edge.delivery.deliveries import Deliveries, Sink
 from serving.edge.description import describe
 from serving.edge.edge_admission import DepartureFeed
@@ -72,7 +75,8 @@ class EmulatedCore(UtilityCalls):
         self.devices = self._dispatcher.devices
         self.injector = FaultInjector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
-        self.intake, self._topics = Intake(), topics
+        board = ArrivalBoard(emulation.inbox.address.folder)
+        self.intake, self._topics = Intake(Arrivals(self.clock, partial(board.post, 0))), topics
 
     async def start(self) -> None:
         """Begin to take the devices' releases."""

@@ -13,6 +13,7 @@ from vllm.v1.serial_utils import MsgpackDecoder
 from serving.admission_request import AdmissionRequest
 from serving.call import Call, current_call, text
 from serving.clock import WallClock
+from serving.edge.arrivals import Arrivals
 from serving.edge.delivery.output_queue import OutputQueue
 from serving.edge.front_ends.edge_messages import (
     ADMIT,
@@ -52,9 +53,9 @@ class RemoteCore(RefusedCalls):
     A request is judged there: whoever answers a call waits for its `judging` first.
     """
 
-    def __init__(self, wire: CoreWire, clock: WallClock) -> None:
+    def __init__(self, wire: CoreWire, clock: WallClock, arrivals: Arrivals) -> None:
         """`clock`: the emulation's."""
-        self.clock, self.intake = clock, Intake()
+        self.clock, self.intake = clock, Intake(arrivals)
         # Which of them there are is known to the core, which refuses requests for others.
         self.devices = SimpleNamespace(nodes=range(MOST_DEVICES))
         self.resources = SimpleNamespace(engine_dead=False)

@@ -7,11 +7,11 @@ import pytest
 from device_model.step import StepCost
 from serving.clock import VirtualClock
 from serving.device.engine import Engine
-from serving.device.live_driver import LiveDriver
+from serving.device.live_driver import MOST_AWAITED_S, LiveDriver
 from serving.device.pricing import StepPrice
 from serving.device.slow_tier import SlowTier
 from serving.device.token_buffer import TokenBuffer
-from serving.types import Batch, Done, Release
+from serving.types import NEVER, Batch, Done, Release
 from tests.serving.device.test_step_underway import HEALTHY
 
 STEP_S, SLOWER = 10.0, 4.0
@@ -82,3 +82,43 @@ def test_what_was_held_back_goes_out_before_each_wait_and_when_the_scheduler_is_
     with pytest.raises(ConnectionResetError):
         driver.cycle()
     assert len(sent) == 1 and not held
+
+
+class Posted:
+    """A board of arrivals with one request's, until it has been looked at so often."""
+
+    def __init__(self, at_s: float, looks: int) -> None:
+        self.at_s, self.left = at_s, looks
+
+    def earliest_s(self) -> float:
+        self.left -= 1
+        return self.at_s if self.left >= 0 else NEVER
+
+
+class Planned(Steps):
+    """Notes when it was asked to plan."""
+
+    def __init__(self) -> None:
+        self.asked_s = list[float]()
+
+    def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
+        self.asked_s.append(now_s)
+        return super().plan(at_s, now_s, last_s, done)
+
+
+@pytest.mark.parametrize(
+    ("came_s", "looks", "waited"),
+    [(-0.5, 4, True), (-0.5, 10**9, True), (0.5, 4, False)],
+)
+def test_a_device_waits_a_moment_for_who_came_by_the_end_of_its_step(came_s: float, looks: int, waited: bool) -> None:
+    """... and after that it plans, whoever is still on his way, early enough for the step to end when it should."""
+    planner, clock, releases = Planned(), VirtualClock(), list[Release]()
+    board = Posted(STEP_S + came_s, looks)
+    engine = Engine(0, planner, planner, SlowTier(1e9), TokenBuffer(), releases.append)
+    driver = LiveDriver(engine, clock, arriving_s=board.earliest_s)
+    for _ in range(2):
+        driver.cycle()
+    late_s = planner.asked_s[1] - STEP_S
+    assert 0 <= late_s <= MOST_AWAITED_S * 1.001
+    assert (late_s > 0) is waited
+    assert [release.at_s for release in releases] == [STEP_S, 2 * STEP_S]

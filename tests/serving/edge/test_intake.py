@@ -3,14 +3,22 @@
 import asyncio
 
 from serving.call import Call
+from serving.clock import WallClock
+from serving.edge.arrivals import Arrivals
 from serving.edge.intake import PATIENCE_S, PLACES, Intake
 
 CROWD = 20
+CLOCK = WallClock(0.0)
 
 
 def test_a_few_are_taken_in_and_the_next_when_one_has_landed_or_ended() -> None:
     async def main() -> list[int]:
-        intake, calls, seen, inside = Intake(), [Call(0.0) for _ in range(CROWD)], list[int](), list[int]()
+        intake, calls, seen, inside = (
+            Intake(Arrivals(CLOCK)),
+            [Call(0.0) for _ in range(CROWD)],
+            list[int](),
+            list[int](),
+        )
 
         async def enter(number: int) -> None:
             await intake.enter(calls[number])
@@ -34,7 +42,7 @@ def test_a_few_are_taken_in_and_the_next_when_one_has_landed_or_ended() -> None:
 
 def test_whoever_waits_for_something_else_keeps_nobody_from_it_for_long() -> None:
     async def main() -> float:
-        intake, loop = Intake(), asyncio.get_running_loop()
+        intake, loop = Intake(Arrivals(CLOCK)), asyncio.get_running_loop()
         began_s = loop.time()
         for _ in range(PLACES + 1):
             await intake.enter(Call(0.0))
@@ -45,7 +53,7 @@ def test_whoever_waits_for_something_else_keeps_nobody_from_it_for_long() -> Non
 
 def test_who_goes_away_while_waiting_takes_no_place() -> None:
     async def main() -> None:
-        intake, calls = Intake(), [Call(0.0) for _ in range(PLACES)]
+        intake, calls = Intake(Arrivals(CLOCK)), [Call(0.0) for _ in range(PLACES)]
         for call in calls:
             await intake.enter(call)
         waiting = asyncio.create_task(intake.enter(Call(0.0)))

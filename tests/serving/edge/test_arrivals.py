@@ -1,0 +1,61 @@
+"""Are calls on the board from their arrival until their requests must be with a scheduler, and no longer?"""
+
+import asyncio
+from pathlib import Path
+
+from serving.call import Call
+from serving.clock import WallClock
+from serving.cluster.streams.arrival_board import NONE, PLACES, ArrivalBoard
+from serving.edge.arrivals import PATIENCE_S, TRANSIT_S, Arrivals
+from serving.types import NEVER
+
+CLOCK = WallClock(0.0)
+
+
+def test_devices_read_the_earliest_instant_that_any_edge_has_posted(tmp_path: Path) -> None:
+    core, edge, device = (ArrivalBoard(tmp_path) for _ in range(3))
+    assert device.earliest_s() == NEVER
+    core.post(0, 3.25)
+    edge.post(PLACES - 1, 2.5)
+    assert device.earliest_s() == 2.5
+    edge.post(PLACES, 1.0)  # There is no place for it: nobody waits, nothing breaks.
+    edge.post(PLACES - 1, NONE)
+    assert device.earliest_s() == 3.25
+    core.post(0, NONE)
+    assert device.earliest_s() == NEVER
+
+
+def test_a_call_is_posted_until_it_was_sent_or_has_ended() -> None:
+    posted = list[float]()
+
+    async def main() -> None:
+        arrivals = Arrivals(CLOCK, posted.append)
+        now_s = CLOCK.now()
+        sent, ended = Call(now_s - 0.002), Call(now_s - 0.001)
+        arrivals.begin(ended)
+        arrivals.begin(sent)
+        assert posted == [ended.arrival_s, sent.arrival_s]
+        arrivals.sent(sent)
+        await asyncio.sleep(TRANSIT_S * 2)
+        assert posted[2:] == [ended.arrival_s]
+        ended.end(None)
+        sent.end(None)
+        await asyncio.sleep(PATIENCE_S * 1.5)
+
+    asyncio.run(main())
+    assert posted[3:] == [NONE]
+
+
+def test_nobody_waits_long_for_a_call_nor_for_one_that_came_long_ago() -> None:
+    posted = list[float]()
+
+    async def main() -> None:
+        arrivals = Arrivals(CLOCK, posted.append)
+        old, lasting = Call(CLOCK.now() - 2 * PATIENCE_S), Call(CLOCK.now())
+        arrivals.begin(old)
+        assert posted == []
+        arrivals.begin(lasting)
+        await asyncio.sleep(PATIENCE_S * 2)
+        assert posted == [lasting.arrival_s, NONE]
+
+    asyncio.run(main())
