@@ -40,13 +40,14 @@ def at_four_bits(unit: Unit, hardware: Hardware) -> Unit:
 
 
 @lru_cache(maxsize=4096)
-def at_kv_width(unit: Unit, kv_bits: float) -> Unit:
-    """Return the unit for attention over keys and values of so many bits, which queries and weights then have as well.
+def at_width(unit: Unit, bits: float) -> Unit:
+    """Return the unit for MACs whose operands both have so many bits, at least the 8 of its rates.
 
-    A PE multiplies slices of 8 bits: two operands of 16 take four such products, in time and in energy (an estimate,
-    by the rule of Table 1, where half the bits of one operand double the rate).
+    A PE has integer MACs of 8 bits (ELMoE-3D, 4.1): two operands of 16 take four such products, in time and in energy.
+    That is an estimate, by the rule of Table 1, where half the bits of one operand double the rate; it counts the bits
+    of a float as if they were an integer's, as the paper prices no floating point.
     """
-    products = max(1.0, kv_bits / PE_BITS) ** 2
+    products = max(1.0, bits / PE_BITS) ** 2
     return unit._replace(macs_per_s=unit.macs_per_s / products, j_per_mac=unit.j_per_mac * products)
 
 

@@ -24,7 +24,7 @@ from device_model.setup import XpuSetup
 from device_model.specs.spec import NearMemory
 from device_model.specs.spec_file import SPECS, read_named
 from device_model.step import StepCosts, StepPlan
-from device_model.units import at_kv_width
+from device_model.units import at_width
 from device_model.work import StepWork
 
 ON_XPU = "too many tokens for the compute near memory: the xPU is sooner done, through the external bus"
@@ -88,11 +88,9 @@ class NearMemoryDevice(XpuDevice):
     def _attention(self, work: StepWork, unit: Unit) -> tuple[Part, ...]:
         """Do attention near memory as far as the KV cache lies there: it has the first claim on the room."""
         size, bits = self.size, self.setup.model.kv_bits
-        whole = Part("attention", at_kv_width(unit, bits), ON_XPU, size.attention_macs(work))
+        whole = Part("attention", at_width(unit, bits), ON_XPU, size.attention_macs(work))
         whole = whole._replace(ext_bytes=size.kv_traffic_bytes(work))
-        return self._placed(
-            whole, at_kv_width(self._near, bits), least(self._near_bytes / size.kv_held_bytes(work), 1.0)
-        )
+        return self._placed(whole, at_width(self._near, bits), least(self._near_bytes / size.kv_held_bytes(work), 1.0))
 
     def _experts(self, work: StepWork, unit: Unit, touched: float) -> tuple[Part, ...]:
         """Do experts near memory as far as the KV cache leaves them room."""

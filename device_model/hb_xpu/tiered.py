@@ -24,7 +24,7 @@ from device_model.slices import sliceable
 from device_model.specs.spec import DeviceError
 from device_model.step import DraftRoutes, StepCost, StepCosts, StepPlan
 from device_model.stretches import Stretches
-from device_model.units import at_four_bits, at_kv_width, at_share, without_price
+from device_model.units import at_four_bits, at_share, at_width, without_price
 from device_model.work import StepWork
 
 # An assumption: the paper does not say how a sequence's KV lies in the banks.
@@ -237,7 +237,7 @@ class TieredDevice(XpuDevice):
         moved = self.size.kv_traffic_bytes(work)
         hb_bytes = moved * (held.hb_kv_bytes / (held.hb_kv_bytes + held.ext_kv_bytes))
         why = KV_IN_HB if self.setup.hardware.hb_capacity_gib else DATA_PARALLEL
-        unit = at_kv_width(unit, self.setup.model.kv_bits)
+        unit = at_width(unit, self.setup.model.kv_bits)
         return Part("attention", unit, why, self.size.attention_macs(work), hb_bytes, moved - hb_bytes)
 
     def expert_group(self, work: StepWork, reads: ExpertReads, unit: Unit) -> tuple[Part, ...]:
