@@ -5,15 +5,20 @@ from typing import TYPE_CHECKING
 from device_model.draft import SeparateDraft
 from device_model.roofline import Part, Unit
 from device_model.setup import XpuSetup
+from device_model.specs.spec import BITS_PER_BYTE
+from device_model.units import at_width
 
 if TYPE_CHECKING:
     from device_model.work import StepWork
 
-WEIGHT_BYTES = 2.0  # heads are published, and used, in BF16
+WEIGHT_BITS = 16  # heads are published, and used, in BF16
 
 
 class Scheme(SeparateDraft):
-    """Its size is calibrated, since heads differ by target. Its KV cache, of one layer, is left out: below 1 %."""
+    """Its size is calibrated, since heads differ by target. Its KV cache, of one layer, is left out: below 1 %.
+
+    Its MACs are as many as the weights that a pass reads, for each token; that they are wide is in their unit's rate.
+    """
 
     published = "EAGLE3"
 
@@ -24,4 +29,5 @@ class Scheme(SeparateDraft):
     def groups(self, work: "StepWork", unit: Unit) -> tuple[tuple[Part, ...], ...]:
         read = self.weights_bytes * self.setup.speculation.eagle_read_share
         why = "the head lies in HB, split over all banks"
-        return ((Part("EAGLE head", unit, why, work.tokens * read / WEIGHT_BYTES, read),),)
+        macs = work.tokens * read * BITS_PER_BYTE / WEIGHT_BITS
+        return ((Part("EAGLE head", at_width(unit, WEIGHT_BITS), why, macs, read),),)

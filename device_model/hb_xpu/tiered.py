@@ -233,7 +233,7 @@ class TieredDevice(XpuDevice):
         return Part("static weights", busy, why, self.size.static_macs(work), in_hb, read_bytes - in_hb)
 
     def attention_part(self, work: StepWork, held: TierBytes, unit: Unit) -> Part:
-        """Keys and values are read, and written, where they lie."""
+        """Keys and values are read, and written, where they lie. Queries and weights have as many bits as they."""
         moved = self.size.kv_traffic_bytes(work)
         hb_bytes = moved * (held.hb_kv_bytes / (held.hb_kv_bytes + held.ext_kv_bytes))
         why = KV_IN_HB if self.setup.hardware.hb_capacity_gib else DATA_PARALLEL

@@ -137,6 +137,15 @@ def test_a_small_model_takes_as_much_as_table_3_says():
     assert 1.8e9 < device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "slm").draft.weights_bytes < 2.1e9
 
 
+@pytest.mark.parametrize("system", ["elmoe3d", "hb_xpu", "xpu", "pim", "nmp"])
+def test_an_eagle_head_has_a_mac_a_weight_and_token_each_four_products_of_8_bits(system):
+    dev = device(system, "elmoe3d-8gb", "qwen3-30b-a3b", "eagle")
+    head = parts(stages(dev, [AT_1K] * 4, DraftShape(2, 3, 3))[0])["EAGLE head"]
+    assert head.macs == pytest.approx(4 * 3 * (head.hb_bytes + head.ext_bytes) / 2)
+    assert head.unit.macs_per_s == pytest.approx(dev.setup.hardware.macs_per_s / 4)
+    assert head.unit.j_per_mac == pytest.approx(dev.setup.estimate.j_per_mac * 4)
+
+
 # --- plans ---
 
 
