@@ -118,7 +118,7 @@ def test_the_headlines_are_within_a_tenth(printed, figure, reference):
 def test_energies_are_predicted_and_one_is_missed(printed):
     """Nothing is fitted to them: 1.4 comes out a third too high, as the device model's README says."""
     found = headline(printed, "energy of the best prior platform over ours, mean")
-    assert (found["reference"], found["value"]) == (1.4, pytest.approx(1.91, abs=0.01))
+    assert (found["reference"], found["value"]) == (1.4, pytest.approx(1.92, abs=0.01))
     assert not any(each["fitted"] for each in printed["figures"] if each["figure"].startswith("energy"))
 
 

@@ -89,7 +89,7 @@ def test_a_device_that_speculates_in_other_batches_is_named(tmp_path: Path) -> N
         "from 3 on, as published from 4 on."
     ]
     (qwen,) = told(tmp_path, 1, mode="tau", model="qwen3-30b-a3b")
-    assert qwen.endswith("in batches of 4 to 40, as published of 37 to 40.")
+    assert qwen.endswith("in batches of 4 to 40, as published of 36 to 40.")
     (gpt,) = told(tmp_path, 1, "elmoe3d-8gb", mode="tau", model="gpt-oss-20b")
     assert gpt.endswith("as published of none.")
     assert told(tmp_path, 1, "elmoe3d-8gb", mode="tau") == []
