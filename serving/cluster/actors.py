@@ -25,6 +25,7 @@ class DeviceModelActor:
         become_urgent(realtime)
         self._models = models = DeviceModels(fleet)
         self._endpoint = RpcEndpoint("model", edge, [models.price, models.move, models.swap])
+        # Its main thread takes no rests: a fault waits for the limits of the device that it makes.
 
     def pulse(self) -> Heartbeat:
         return self._endpoint.heartbeat()

@@ -45,10 +45,11 @@ class TokenSource:
 
         os.nice(settings.niceness)
         prepare_environment(settings.token_model, settings.threads(index))
-        from serving.token_source.rendezvous import meet_in
+        from serving.token_source.rendezvous import meet_in, share_one_group
         from serving.token_source.vllm_source import VllmSource
 
         meet_in(joined_folder(edge))
+        share_one_group()
         # A device that is gone has no address: its requests' tokens go to another one, once that has asked.
         devices = Senders()
         self._source = VllmSource(engine_args(settings.flags), settings.ahead, devices.send)
