@@ -6,7 +6,7 @@ from itertools import groupby
 from device_model.step import StepPlan
 from serving.device.device_spec import DeviceSpec
 from serving.device.mode_choice import TAU, ModeChoice
-from serving.policies.hysteresis import SLACK
+from serving.policies.hysteresis import LEAD
 from serving.policies.regrets import regret
 from serving.policies.step_options import PLAIN, StepOptions
 
@@ -16,7 +16,7 @@ CONTEXTS = tuple(1024 * 2**power for power in range(6))
 
 def drafting_ranges(options: StepOptions, choice: ModeChoice, context: int, most: int) -> list[range]:
     """Return the batches of up to `most` sequences, each with so much context, that decode faster if they draft as a
-    device chooses: by more than is left for a change."""
+    device chooses: by more than is left to plain decoding."""
     return paying_ranges(options, choice.depths(options), context, most)
 
 
@@ -54,7 +54,7 @@ def _held(options: StepOptions, most: int, context: int) -> int:
 
 def _pays(options: StepOptions, depths: tuple[int, ...], batch: int, context: int) -> bool:
     plain, *drafting = options.price(StepPlan.of(*[(1, context)] * batch), depths=depths)
-    return regret(plain, max(drafting, key=lambda option: option.tokens_per_s)).plain > SLACK
+    return regret(plain, max(drafting, key=lambda option: option.tokens_per_s)).plain > LEAD
 
 
 def _runs(batches: list[int]) -> Iterator[range]:

@@ -15,6 +15,7 @@ from serving.reports.mode_ramp import (
     OUTPUT_TOKENS,
     PROMPT_TOKENS,
     RAMP,
+    SEEDS,
     STAGE_S,
     WAVERING,
     WAVERS_S,
@@ -30,8 +31,9 @@ def told_loads() -> str:
     """Return what the loads are."""
     return (
         f"Users who each have a request of {PROMPT_TOKENS} and {OUTPUT_TOKENS} tokens under way: from 1 to "
-        f"{MOST_USERS} and back, {STAGE_S:g} s each; and {LOW} and {HIGH} in turn, {WAVERS_S:g} s each. Changes of "
-        "mode are those of either load, and the most in any minute of it."
+        f"{MOST_USERS} and back, {STAGE_S:g} s each; and {LOW} and {HIGH} in turn, {WAVERS_S:g} s each. Means of "
+        f"{len(SEEDS)} seeds. Changes of mode are those of either load, and the most in any minute of it, of the seed "
+        "that has most."
     )
 
 

@@ -6,13 +6,15 @@ without, and at last all do. A tau that was named is kept, whatever the context.
 hysteresis: beside a named tau what counts is the time spent on its other side.
 """
 
-from serving.policies.hysteresis import CHANGE_S, NAMED_CHANGE_S, SLACK, Hysteresis
+from serving.policies.hysteresis import LEAD, Hysteresis
 from serving.policies.modes import DRAFTING, MANY, PLAINLY, Bounds, ModeVerdict
 from serving.policies.regrets import DecodeBatch, Regret
 
 NAMED = {True: "at least tau", False: "below tau"}
 OWN = {True: "drafting is faster", False: "drafting is slower", None: "either is as fast"}
 NOT_YET = ", too briefly"
+# Of a tau that was named: on its wrong side each second counts as lost, and none on the right one is remembered.
+NAMED_CHANGE_S, NAMED_CREDIT_S = 1.0, 0.0
 
 
 class Policy:
@@ -20,17 +22,17 @@ class Policy:
 
     def __init__(self, bounds: Bounds) -> None:
         self._tau, self._regrets = bounds
-        self._hysteresis = Hysteresis(NAMED_CHANGE_S if self._tau else CHANGE_S)
+        self._hysteresis = Hysteresis(NAMED_CHANGE_S, NAMED_CREDIT_S) if self._tau else Hysteresis()
 
     def judge(self, batch: DecodeBatch) -> ModeVerdict:
         regret, steps = self._regret(batch)
         drafts = self._hysteresis.drafts(regret, batch.at_s, batch.worked_s)
-        better = True if regret.plain > SLACK else False if regret.drafting > SLACK else None
+        better = True if regret.plain > LEAD else False if regret.drafting > LEAD else None
         reason = NAMED[bool(better)] if self._tau else OWN[better]
         if better not in (drafts, None):
             reason += NOT_YET
         # Whoever may be about to change is asked at each step.
-        return ModeVerdict(DRAFTING if drafts else PLAINLY, reason, 1 if regret.plain > SLACK else steps)
+        return ModeVerdict(DRAFTING if drafts else PLAINLY, reason, 1 if regret.plain > LEAD else steps)
 
     def _regret(self, batch: DecodeBatch) -> tuple[Regret, int]:
         """Return the regret for a batch, and for how many plain steps it holds: on the wrong side of a named tau all of

@@ -5,7 +5,7 @@ import pytest
 from device_model.step import StepPlan
 from serving.device.device_spec import DeviceSpec
 from serving.device.drafting_ranges import drafting_ranges, told_drafting
-from serving.policies.hysteresis import SLACK
+from serving.policies.hysteresis import LEAD
 from serving.policies.step_options import PLAIN
 from serving.scenario.scenario import Scenario
 
@@ -26,7 +26,7 @@ def test_batches_are_those_that_are_faster_and_no_others(hardware: str, context:
     for batch in range(1, 33):
         of = StepPlan.of(*[(1, context)] * batch)
         plain, drafting = options.price(of, depths=(PLAIN, options.calibrated))
-        if 1 - plain.tokens_per_s / drafting.tokens_per_s > SLACK:
+        if 1 - plain.tokens_per_s / drafting.tokens_per_s > LEAD:
             faster.add(batch)
     found = drafting_ranges(options, spec.mode_choice, context, 32)
     assert {batch for run in found for batch in run} == faster and sum(map(len, found)) == len(faster)

@@ -6,7 +6,7 @@ from itertools import accumulate, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.policies.hysteresis import CHANGE_S, SLACK, WINDOW_S, Hysteresis
+from serving.policies.hysteresis import CHANGE_S, CREDIT_S, LEAD, SLACK, WINDOW_S, Hysteresis
 from serving.policies.regrets import Regret
 
 # The lead of drafting: its tokens per second over those of plain decoding.
@@ -39,19 +39,31 @@ def test_no_minute_has_more_than_four_changes_whatever_the_load_does(loads: list
 @given(stretches)
 def test_it_changes_only_into_the_better_mode_and_begins_in_it(loads: list[tuple[float, float]]) -> None:
     modes = run(loads)
-    assert modes[0] == (regret(loads[0][0]).plain > SLACK)
+    assert modes[0] == (regret(loads[0][0]).plain > LEAD)
     assert all(
         later == (lead > 1) for (one, later), (lead, _) in zip(pairwise(modes), loads[1:], strict=True) if one != later
     )
 
 
-@given(leads, leads, st.floats(0.001, 0.05))
-def test_a_load_that_stays_costs_no_more_than_a_change_before_it_has_its_mode(
-    before: float, after: float, step_s: float
+@given(leads, st.floats(0.0, 100.0), leads, st.floats(0.001, 0.05))
+def test_a_load_that_stays_costs_no_more_than_a_change_and_the_credit_before_it_has_its_mode(
+    before: float, before_s: float, after: float, step_s: float
 ) -> None:
-    modes = run([(before, step_s)] + [(after, step_s)] * 4000)
-    lost_s = sum(max(0.0, regret(after)[drafting] - SLACK) * step_s for drafting in modes[1:])
-    assert lost_s <= CHANGE_S + 2 * step_s
+    modes = run([(before, before_s), *[(after, step_s)] * 4000])
+    lost = [regret(after)[drafting] for drafting in modes[1:]]
+    # Where the other mode leads by less it is not entered.
+    lost_s = sum((each - SLACK) * step_s for each in lost if each > LEAD)
+    assert lost_s <= CHANGE_S + CREDIT_S + 2 * step_s
+
+
+@given(st.floats(1.05, 3.0), st.floats(0.3, 0.95), st.floats(5.0, 600.0), st.floats(0.01, 0.05))
+def test_what_one_mode_has_won_before_counts_as_credit_and_for_no_more_than_that(
+    more: float, less: float, won_s: float, step_s: float
+) -> None:
+    modes = run([(more, won_s), *[(less, step_s)] * 9000])
+    left_s = modes.index(False) * step_s * (regret(less).drafting - SLACK)
+    credit_s = min(CREDIT_S, (SLACK - regret(more).drafting) * won_s)
+    assert modes[0] and abs(left_s - CHANGE_S - credit_s) <= 2 * step_s + 1e-6
 
 
 @given(st.floats(1.01, 2.0), st.floats(0.5, 0.99), st.floats(0.005, 0.1))
@@ -62,9 +74,10 @@ def test_a_load_that_wavers_quickly_gets_the_mode_that_is_better_on_the_whole(
     modes = run([(more, step_s), (less, step_s)] * pairs)
     of_plain, of_drafting = ((regret(more)[i] + regret(less)[i] - 2 * SLACK) * step_s * pairs for i in (0, 1))
     assert sum(one != other for one, other in pairwise(modes)) <= MOST
-    if of_plain > 2 * CHANGE_S:
+    enough_s = 2 * (CHANGE_S + CREDIT_S)
+    if of_plain > enough_s and regret(more).plain > LEAD:
         assert modes[-1]
-    elif of_drafting > 2 * CHANGE_S:
+    elif of_drafting > enough_s and regret(less).drafting > LEAD:
         assert not modes[-1]
 
 
@@ -73,7 +86,7 @@ def test_whoever_plans_more_often_gets_the_same_modes(loads: list[tuple[float, f
     """A server plans anew whenever somebody comes, virtual time only where something can come of it: not while the
     present mode is the better one."""
     modes = run(loads)
-    counts = [1 if regret(lead)[drafting] > SLACK else parts for drafting, (lead, _) in zip(modes, loads, strict=True)]
+    counts = [1 if regret(lead)[drafting] > LEAD else parts for drafting, (lead, _) in zip(modes, loads, strict=True)]
     finer = [
         (lead, seconds / count) for (lead, seconds), count in zip(loads, counts, strict=True) for _ in range(count)
     ]

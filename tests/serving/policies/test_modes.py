@@ -72,7 +72,7 @@ def test_a_named_tau_is_kept_and_changes_the_mode_a_second_after_it_is_crossed()
     assert tau.after(0.1, plan(7)) == "ar: below tau"
     assert tau.after(0.8, plan(8)) == "ar: at least tau, too briefly"
     assert tau.after(0.4, plan(8)) == "sd: at least tau"
-    # The second change within a minute takes two and a half times as long.
+    # The second change within a minute takes 2.7 times as long.
     assert tau.after(2.2, plan(7)) == "sd: below tau, too briefly"
     assert tau.after(0.6, plan(7)) == "ar: below tau"
     # However far speculation is ahead, or behind.
