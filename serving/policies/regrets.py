@@ -70,20 +70,25 @@ class RegretTable:
 
     def _asked(self, decoding: int, kv: int, prompt: int, share: int) -> Regret:
         context = round((kv + 0.5) * KV_TOKENS / decoding)
-        plan = StepPlan(np.ones(decoding, dtype=np.int64), np.full(decoding, context, dtype=np.int64))
         ext_bytes_per_s = share / SHARES * self._options.device.ext_bytes_per_s
-        plain, drafting = self._priced(plan, ext_bytes_per_s)
         if not prompt:
-            return regret(plain, drafting)
+            return regret(*self._priced(_decoding(decoding, context), ext_bytes_per_s))
         tokens = round(2 ** ((prompt - 1) * OCTAVES))
+        plan = _decoding(decoding, context)
         beside = StepPlan(np.append(plan.new_tokens, tokens), np.append(plan.context, 0))
-        best = max(plain.tokens_per_s, drafting.tokens_per_s)
+        # Whose prompt it is decodes with the others afterwards: at a tau of 2 that is another rate than without him.
+        afterwards = self._priced(_decoding(decoding + 1, context), ext_bytes_per_s)
+        best = max(option.tokens_per_s for option in afterwards)
         return regret_beside(*self._priced(beside, ext_bytes_per_s), tokens_per_s=best)
 
     def _priced(self, plan: StepPlan, ext_bytes_per_s: float) -> tuple[StepOption, StepOption]:
         """Return the plain option, and that of the best depth."""
         plain, *drafting = self._options.price(plan, 1, ext_bytes_per_s, self._depths)
         return plain, max(drafting, key=lambda option: option.tokens_per_s)
+
+
+def _decoding(sequences: int, context: int) -> StepPlan:
+    return StepPlan(np.ones(sequences, dtype=np.int64), np.full(sequences, context, dtype=np.int64))
 
 
 def regret(plain: StepOption, drafting: StepOption) -> Regret:

@@ -127,3 +127,24 @@ def test_the_default_loses_to_no_fixed_mode_at_inconvenient_places(system: str, 
         best = max(runs[mode].tokens_per_s for mode in FIXED)
         # Of prompts of 32k so few are served that one request more or less is 4 % of them.
         assert runs["tau"].tokens_per_s >= (1 - MOST_OFF) * best - 300 / 240, (hardware, users, prompt)
+
+
+@pytest.mark.parametrize(("system", "draft", "model"), OTHERS)
+def test_each_pair_goes_down_a_short_ramp_as_up_and_wavers_above_the_worse_mode(
+    system: str, draft: str, model: str
+) -> None:
+    """On 4 and 8 GB in turn, with prompts from short to long."""
+    number = PAIRS.index((system, draft)) + MODELS.index(model)
+    hardware, prompt = ("elmoe3d-4gb", "elmoe3d-8gb")[number % 2], (64, 256, 500, 2000)[number % 4]
+    base = Scenario(system=system, hardware=hardware, model=model, draft=draft)
+    ramp, *wavers = up_and_down(4, 60.0), wavering(1, 4, 3.0, 15), wavering(2, 12, 8.0, 6)
+    for stages, seeds in ((ramp, 3), *((each, 1) for each in wavers)):
+        of = {
+            mode: runs_of(dataclasses.replace(base, mode=mode), tuple(stages), prompt, 256, seeds)
+            for mode in ("tau", *FIXED)
+        }
+        assert of["tau"].changes_a_minute <= MOST_CHANGES
+        assert at_least_the_worse(of["tau"], [of[mode] for mode in FIXED])
+        if stages is ramp:
+            assert of["tau"].down_over_up == pytest.approx(1, abs=MOST_OFF)
+            assert of["tau"].tokens_per_s >= (1 - MOST_OFF) * max(of[mode].tokens_per_s for mode in FIXED)
