@@ -113,7 +113,7 @@ OTHERS = [
 
 
 # All 64 begin at once: no prompt comes for ten seconds, in which plain decoding is 27 % faster. Entered after six, it
-# is left only after 35 more. Three seeds lose 1.8 to 3.3 % in four minutes (with 3 s to lose: 0, 0 and 7.0 %).
+# is left only after 35 more. Three seeds lose 2.2 to 3.6 % in four minutes (with 3 s to lose: 0, 0 and 7.0 %).
 BEGIN_TOGETHER = ("logicpim", "eagle", "qwen3-30b-a3b")
 TO_NO_FIXED_MODE = [
     pytest.param(*each.values, marks=[*each.marks, pytest.mark.xfail(strict=True, reason="64 that begin together")])
