@@ -14,7 +14,7 @@ from serving.study.summary import Row
 
 EXAMPLES = Path(__file__).parents[3] / "examples/studies"
 FIXED = ("fixed-ar", "fixed-sd")
-MOST_LOST = 0.02
+MOST_LOST, SEEDS = 0.02, 6
 # A study, a place in it, and the load there: about as much as it holds in the better of the fixed modes.
 SLOWLY = [
     ("node-sizing", {"hardware": "elmoe3d-8gb", "devices": 1}, 6.0),
@@ -40,10 +40,12 @@ PLACES = [*QUICKLY, *(pytest.param(*each, marks=pytest.mark.slow) for each in SL
 
 @pytest.mark.parametrize(("name", "place", "load"), PLACES)
 def test_the_default_mode_loses_no_more_than_two_percent(name: str, place: dict[str, object], load: float) -> None:
-    """One run of agents is 1 to 2 % off another, so studies without seeds are judged by the mean of three."""
+    """One run is 1 to 2 % off another, of the study of modes 2 to 3 %: twelve seeds of it at 4 GB have the default 0.8 %
+    behind the better mode on average, and from 1.9 % before it to 6.0 % behind. So studies without seeds are judged by
+    the mean of several."""
     study = load_study(EXAMPLES / f"{name}.toml")
     found: dict[str, list[Row]] = {mode: [] for mode in ("tau", *FIXED)}
-    for mode, seed in product(found, study.seeds[:1] or range(3)):
+    for mode, seed in product(found, study.seeds[:1] or range(SEEDS)):
         found[mode].append(point_of(study, place | {LOAD: load, "mode": mode}, seed).run().summary)
     e2e_s, rate = (
         {mode: mean(row[figure] for row in rows) for mode, rows in found.items()}
