@@ -11,8 +11,10 @@ from serving.types import NEVER, Chunk
 # be the decoding of what has stopped long ago.
 MAX_OWED = 64
 # For requests that are on their way a device waits so many real seconds at most, and this share of what the last step
-# took: then there is time enough to plan the next one, and it ends when it should. It looks for them this often.
+# took: then there is time enough to plan the next one, and it ends when it should. It looks for them this often, and
+# not for those that came so long before the end of a step: they are with the scheduler, or will be late for the next.
 MOST_AWAITED_S, SHARE_AWAITED = 1e-2, 0.5
+LONGEST_AWAITED_S = 1.5e-2
 ARRIVAL_LOOK_S = 1e-3
 
 
@@ -24,10 +26,11 @@ class LiveDriver:
         engine: Engine,
         clock: Clock,
         flush: Callable[[], None] = lambda: None,
-        arriving_s: Callable[[], float] = lambda: NEVER,
+        arriving_s: Callable[[float], float] = lambda since_s: NEVER,
     ) -> None:
         """`flush` is called before each wait, and when a cycle fails: the engine's sink may hold releases back until
-        then. `arriving_s` returns when the earliest request came of which the scheduler may not have heard."""
+        then. `arriving_s` returns when the earliest request after an instant came of which the scheduler may not have
+        heard."""
         self.engine = engine
         self._clock, self._flush, self._arriving_s = clock, flush, arriving_s
         self._news = False
@@ -89,10 +92,11 @@ class LiveDriver:
         """Wait a moment for requests that have come by the end of the step, while they are on their way: the next one
         is theirs too. It ends when it would have, as long as there is time left to plan it."""
         engine, clock = self.engine, self._clock
-        if self._arriving_s() > engine.at_s:
+        since_s = engine.at_s - LONGEST_AWAITED_S * clock.speed
+        if self._arriving_s(since_s) > engine.at_s:
             return
         until_s = engine.at_s + min(MOST_AWAITED_S * clock.speed, SHARE_AWAITED * engine.last_step_s)
-        while (now_s := clock.now()) < until_s and self._arriving_s() <= engine.at_s:
+        while (now_s := clock.now()) < until_s and self._arriving_s(since_s) <= engine.at_s:
             self._wait(min(until_s, now_s + ARRIVAL_LOOK_S * clock.speed))
 
     def _hear(self) -> None:

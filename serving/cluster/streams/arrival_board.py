@@ -12,6 +12,8 @@ from serving.types import NEVER
 
 # Edges that can post; the requests of others are not waited for.
 PLACES = 32
+# Real seconds after a request came for which it is on the board at most.
+LONGEST_WAY_S = 0.015
 FILE, BYTES = "arrivals", 8 * PLACES
 NONE = 0.0
 EMPTY = bytes(BYTES)
@@ -35,8 +37,10 @@ class ArrivalBoard:
         if edge < PLACES:
             self._instants[edge] = at_s
 
-    def earliest_s(self) -> float:
-        """Return the earliest instant on the board; `NEVER` if there is none."""
+    def earliest_s(self, since_s: float) -> float:
+        """Return the earliest instant on the board after `since_s`; `NEVER` if there is none. What is older was left
+        there by an edge that is gone."""
         if self._bytes[:] == EMPTY:
             return NEVER
-        return min(filter(None, self._instants.tolist()), default=NEVER)
+        after_s = max(NONE, since_s)
+        return min((at_s for at_s in self._instants.tolist() if at_s > after_s), default=NEVER)

@@ -90,9 +90,9 @@ class Posted:
     def __init__(self, at_s: float, looks: int) -> None:
         self.at_s, self.left = at_s, looks
 
-    def earliest_s(self) -> float:
+    def earliest_s(self, since_s: float) -> float:
         self.left -= 1
-        return self.at_s if self.left >= 0 else NEVER
+        return self.at_s if self.left >= 0 and self.at_s > since_s else NEVER
 
 
 class Planned(Steps):
@@ -108,7 +108,7 @@ class Planned(Steps):
 
 @pytest.mark.parametrize(
     ("came_s", "looks", "waited"),
-    [(-0.5, 4, True), (-0.5, 10**9, True), (0.5, 4, False)],
+    [(-0.005, 4, True), (-0.005, 10**9, True), (0.005, 4, False), (-0.5, 10**9, False)],
 )
 def test_a_device_waits_a_moment_for_who_came_by_the_end_of_its_step(came_s: float, looks: int, waited: bool) -> None:
     """... and after that it plans, whoever is still on his way, early enough for the step to end when it should."""

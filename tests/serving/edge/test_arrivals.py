@@ -5,8 +5,8 @@ from pathlib import Path
 
 from serving.call import Call
 from serving.clock import WallClock
-from serving.cluster.streams.arrival_board import NONE, PLACES, ArrivalBoard
-from serving.edge.arrivals import PATIENCE_S, TRANSIT_S, Arrivals
+from serving.cluster.streams.arrival_board import LONGEST_WAY_S, NONE, PLACES, ArrivalBoard
+from serving.edge.arrivals import TRANSIT_S, Arrivals
 from serving.types import NEVER
 
 CLOCK = WallClock(0.0)
@@ -14,15 +14,17 @@ CLOCK = WallClock(0.0)
 
 def test_devices_read_the_earliest_instant_that_any_edge_has_posted(tmp_path: Path) -> None:
     core, edge, device = (ArrivalBoard(tmp_path) for _ in range(3))
-    assert device.earliest_s() == NEVER
+    assert device.earliest_s(0.0) == NEVER
     core.post(0, 3.25)
     edge.post(PLACES - 1, 2.5)
-    assert device.earliest_s() == 2.5
+    assert device.earliest_s(-1.0) == 2.5
+    # An edge that was killed leaves its instant there.
+    assert device.earliest_s(2.5) == 3.25
     edge.post(PLACES, 1.0)  # There is no place for it: nobody waits, nothing breaks.
     edge.post(PLACES - 1, NONE)
-    assert device.earliest_s() == 3.25
+    assert device.earliest_s(0.0) == 3.25
     core.post(0, NONE)
-    assert device.earliest_s() == NEVER
+    assert device.earliest_s(0.0) == NEVER
 
 
 def test_a_call_is_posted_until_it_was_sent_or_has_ended() -> None:
@@ -40,7 +42,7 @@ def test_a_call_is_posted_until_it_was_sent_or_has_ended() -> None:
         assert posted[2:] == [ended.arrival_s]
         ended.end(None)
         sent.end(None)
-        await asyncio.sleep(PATIENCE_S * 1.5)
+        await asyncio.sleep(LONGEST_WAY_S * 1.5)
 
     asyncio.run(main())
     assert posted[3:] == [NONE]
@@ -51,11 +53,11 @@ def test_nobody_waits_long_for_a_call_nor_for_one_that_came_long_ago() -> None:
 
     async def main() -> None:
         arrivals = Arrivals(CLOCK, posted.append)
-        old, lasting = Call(CLOCK.now() - 2 * PATIENCE_S), Call(CLOCK.now())
+        old, lasting = Call(CLOCK.now() - 2 * LONGEST_WAY_S), Call(CLOCK.now())
         arrivals.begin(old)
         assert posted == []
         arrivals.begin(lasting)
-        await asyncio.sleep(PATIENCE_S * 2)
+        await asyncio.sleep(LONGEST_WAY_S * 2)
         assert posted == [lasting.arrival_s, NONE]
 
     asyncio.run(main())
