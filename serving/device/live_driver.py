@@ -69,7 +69,6 @@ class LiveDriver:
             raise
 
     def _cycle(self) -> None:
-        self._await_arrivals()
         self._hear()
         while self.engine.stand_still():
             self._wait_out_stall()

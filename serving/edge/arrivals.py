@@ -6,7 +6,8 @@ from functools import partial
 
 from serving.call import Call
 from serving.clock import WallClock
-from serving.cluster.streams.arrival_board import LONGEST_WAY_S, NONE
+from serving.cluster.streams.arrival_board import NONE
+from serving.device.live_driver import LONGEST_AWAITED_S
 
 # Real seconds that a call's requests take from the edge to the scheduler, and one of several after the other.
 TRANSIT_S = 0.001
@@ -21,9 +22,9 @@ class Arrivals:
         self._instants: dict[int, float] = {}
 
     def begin(self, call: Call) -> None:
-        """Have devices wait for a call that came just now. Most are on their way for a fifth of `LONGEST_WAY_S`; long
-        prompts are longer, and not worth the wait."""
-        if (left_s := LONGEST_WAY_S - self._clock.late(call.arrival_s)) > 0:
+        """Have devices wait for a call that came just now. Most are on their way for a fifth of `LONGEST_AWAITED_S`;
+        long prompts are longer, and not worth the wait."""
+        if (left_s := LONGEST_AWAITED_S - self._clock.late(call.arrival_s)) > 0:
             self._instants[id(call)] = call.arrival_s
             self._post(min(self._instants.values()))
             call.at_end.append(partial(self._end, call))

@@ -12,8 +12,6 @@ from serving.types import NEVER
 
 # Edges that can post; the requests of others are not waited for.
 PLACES = 32
-# Real seconds after a request came for which it is on the board at most.
-LONGEST_WAY_S = 0.015
 FILE, BYTES = "arrivals", 8 * PLACES
 NONE = 0.0
 EMPTY = bytes(BYTES)

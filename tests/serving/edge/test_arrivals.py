@@ -5,7 +5,8 @@ from pathlib import Path
 
 from serving.call import Call
 from serving.clock import WallClock
-from serving.cluster.streams.arrival_board import LONGEST_WAY_S, NONE, PLACES, ArrivalBoard
+from serving.cluster.streams.arrival_board import NONE, PLACES, ArrivalBoard
+from serving.device.live_driver import LONGEST_AWAITED_S
 from serving.edge.arrivals import TRANSIT_S, Arrivals
 from serving.types import NEVER
 
@@ -42,7 +43,7 @@ def test_a_call_is_posted_until_it_was_sent_or_has_ended() -> None:
         assert posted[2:] == [ended.arrival_s]
         ended.end(None)
         sent.end(None)
-        await asyncio.sleep(LONGEST_WAY_S * 1.5)
+        await asyncio.sleep(LONGEST_AWAITED_S * 1.5)
 
     asyncio.run(main())
     assert posted[3:] == [NONE]
@@ -53,11 +54,11 @@ def test_nobody_waits_long_for_a_call_nor_for_one_that_came_long_ago() -> None:
 
     async def main() -> None:
         arrivals = Arrivals(CLOCK, posted.append)
-        old, lasting = Call(CLOCK.now() - 2 * LONGEST_WAY_S), Call(CLOCK.now())
+        old, lasting = Call(CLOCK.now() - 2 * LONGEST_AWAITED_S), Call(CLOCK.now())
         arrivals.begin(old)
         assert posted == []
         arrivals.begin(lasting)
-        await asyncio.sleep(LONGEST_WAY_S * 2)
+        await asyncio.sleep(LONGEST_AWAITED_S * 2)
         assert posted == [lasting.arrival_s, NONE]
 
     asyncio.run(main())
